@@ -1,0 +1,37 @@
+"""File names inside a data directory and a model directory."""
+
+import re
+
+# A data directory, as `triage prepare` writes it.
+VOCABULARY = "vocabulary.csv"
+DATA_SCHEMA = "schema.pbtxt"
+STATS = "stats.json"
+REJECTS = "rejects.jsonl"
+SPLITS = ("train", "test")
+_SHARD = re.compile(r"(train|test)-(\d{5})-of-(\d{5})\.tfrecord(\.gz)?")
+
+# A servable version, `<model base path>/<integer>/`, as TensorFlow Serving reads it.
+SAVED_MODEL = "saved_model.pb"
+MANIFEST = "manifest.json"
+ASSETS = "assets"
+WARMUP_REQUESTS = "assets.extra/tf_serving_warmup_requests"
+MANIFEST_FORMAT = 1
+"""`format_version` of the manifest; it grows when a reader of the old one would misread the new one."""
+
+
+def shard_name(split: str, shard: int, shards: int, compressed: bool) -> str:
+    """Returns the file name of shard `shard` of `shards`, such as `train-00000-of-00001.tfrecord`."""
+    return f"{split}-{shard:05d}-of-{shards:05d}.tfrecord{'.gz' if compressed else ''}"
+
+
+def shard_parts(name: str) -> tuple[str, int, int, bool] | None:
+    """Returns (split, shard, shards, compressed) of a shard's file name, None for any other name."""
+    match = _SHARD.fullmatch(name)
+    if not match:
+        return None
+    return match[1], int(match[2]), int(match[3]), bool(match[4])
+
+
+def version_number(name: str) -> int | None:
+    """Returns the version that a folder of this name is, None where a server would ignore it."""
+    return int(name) if name.isascii() and name.isdecimal() else None

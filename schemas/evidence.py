@@ -1,0 +1,206 @@
+"""The evidence vocabulary: which pieces of evidence exist, in which order, and how a file states them."""
+
+import csv
+import dataclasses
+import difflib
+import hashlib
+import io
+import os
+import pathlib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+from schemas.errors import InputError
+
+KINDS = ("symptom", "risk_factor")
+COLUMNS = ("code", "kind", "name", "question")
+MAX_CODE_LENGTH = 128
+
+# A code is a key on the wire, in file names of slices and in a CSV column that TensorFlow reads without unquoting:
+# letters (of any script, with their vowel signs and accents), digits and a few joiners, no white space, no comma, no
+# quote. The expression is for the usual code; Python's \w lacks the marks that many scripts write letters with.
+_PLAIN_CODE = re.compile(r"[^\W_][\w.@:/+()\-']*")
+_JOINERS = frozenset("_.@:/+()-'")
+
+
+@dataclasses.dataclass(frozen=True)
+class Evidence:
+    """One piece of evidence: a symptom or sign, or a risk factor, that is present or absent in a patient."""
+
+    code: str
+    kind: str
+    name: str
+    question: str
+
+
+def code_fault(code: object) -> str | None:
+    """Returns why `code` is malformed, or None where it is well formed."""
+    if not isinstance(code, str):
+        return f"evidence code {code!r} is not a string"
+    if not code:
+        return "evidence code is empty"
+    if len(code) > MAX_CODE_LENGTH:
+        return f"evidence code {code[:32]!r}... is longer than {MAX_CODE_LENGTH} characters"
+    if unicodedata.normalize("NFC", code) != code:
+        return f"evidence code {code!r} is not in Unicode normal form C"
+    if not _PLAIN_CODE.fullmatch(code) and not (code[0].isalnum() and all(map(_may_stand_in_code, code))):
+        return f"evidence code {code!r} is malformed: expected letters, digits and _ . @ : / + - ( ) ', no white space"
+    return None
+
+
+def _may_stand_in_code(character: str) -> bool:
+    return character.isalnum() or character in _JOINERS or unicodedata.category(character) in ("Mn", "Mc")
+
+
+def _entry_fault(entry: Evidence) -> str | None:
+    fault = code_fault(entry.code)
+    if fault:
+        return fault
+    if entry.code == COLUMNS[0]:
+        return f"evidence code {entry.code!r} is reserved for the header line"
+    if entry.kind not in KINDS:
+        return f"evidence {entry.code!r}: kind {entry.kind!r} is not one of {', '.join(KINDS)}"
+    for column in ("name", "question"):
+        text = getattr(entry, column)
+        # One entry is one line of the file: TensorFlow takes the line number for the index.
+        if not text.strip() or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text):
+            return f"evidence {entry.code!r}: {column} must be one line of text, not {text!r}"
+    return None
+
+
+class Vocabulary:
+    """An ordered set of evidence; the position of a piece of evidence is its cell in the state vector.
+
+    Raises:
+        InputError: there is no evidence, or a code is duplicate, empty or malformed.
+    """
+
+    def __init__(self, entries: Iterable[Evidence]):
+        self._entries = tuple(entries)
+        self._index: dict[str, int] = {}
+        for index, entry in enumerate(self._entries):
+            fault = _entry_fault(entry)
+            if fault is None and entry.code in self._index:
+                fault = f"evidence code {entry.code!r} is duplicate"
+            if fault:
+                raise InputError(f"vocabulary entry {index + 1}: {fault}")
+            self._index[entry.code] = index
+        if not self._entries:
+            raise InputError("the vocabulary is empty: expected at least one piece of evidence")
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Evidence]:
+        return iter(self._entries)
+
+    def __contains__(self, code: object) -> bool:
+        return code in self._index
+
+    def __getitem__(self, index: int) -> Evidence:
+        return self._entries[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self._entries == other._entries
+
+    def __hash__(self) -> int:
+        return hash(self._entries)
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes in the order of the state vector's cells."""
+        return tuple(self._index)
+
+    def index(self, code: str) -> int:
+        """Returns the state cell of `code`, in `[0, len(self))`.
+
+        Raises:
+            InputError: the code is not in the vocabulary; the message gives the nearest known codes.
+        """
+        try:
+            return self._index[code]
+        except KeyError:
+            raise InputError(self.unknown_message(code)) from None
+
+    def nearest(self, code: str, count: int = 3) -> list[str]:
+        """Returns up to `count` known codes that are spelt most like `code`, the nearest first."""
+        folded = {known.casefold(): known for known in self._index}
+        wanted = code[:MAX_CODE_LENGTH].casefold().replace(" ", "_").replace("-", "_")
+        return [folded[match] for match in difflib.get_close_matches(wanted, folded, n=count, cutoff=0.6)]
+
+    def unknown_message(self, code: str) -> str:
+        """Returns the sentence that tells a user what to do about an unknown code."""
+        near = self.nearest(code)
+        hint = f"did you mean {' or '.join(near)}?" if near else "see the vocabulary for the known codes"
+        return f"unknown evidence code {code[:MAX_CODE_LENGTH]!r}: {hint}"
+
+    @property
+    def fingerprint(self) -> str:
+        """`sha256:` and 64 hexadecimal digits over the codes in order.
+
+        It names what a model's input means: reordering, adding or removing a code changes it, a reworded question
+        does not.
+        """
+        return "sha256:" + hashlib.sha256("".join(f"{code}\n" for code in self._index).encode()).hexdigest()
+
+    def to_csv(self) -> str:
+        """Returns the canonical text of the vocabulary file, LF line ends, header first."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(dataclasses.astuple(entry) for entry in self._entries)
+        return text.getvalue()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the vocabulary file that `load` reads."""
+        pathlib.Path(path).write_text(self.to_csv(), encoding="utf-8", newline="\n")
+
+    @classmethod
+    def parse(cls, text: str, source: str) -> "Vocabulary":
+        """Reads the text of a vocabulary file; `source` is the name that errors give it.
+
+        Raises:
+            InputError: the header or a line is not as expected; the message names the file and the line.
+        """
+        reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+        entries: list[Evidence] = []
+        seen: dict[str, int] = {}
+        try:
+            header = next(reader, [])
+            if tuple(header) != COLUMNS:
+                raise InputError(
+                    f"{source}: line 1: expected the header {','.join(COLUMNS)!r}, not {','.join(header)!r}"
+                )
+            for row in reader:
+                line = f"{source}: line {reader.line_num}"
+                if len(row) != len(COLUMNS):
+                    raise InputError(f"{line}: expected {len(COLUMNS)} columns ({','.join(COLUMNS)}), found {len(row)}")
+                entry = Evidence(*row)
+                fault = _entry_fault(entry)
+                if fault is None and entry.code in seen:
+                    fault = f"evidence code {entry.code!r} is duplicate: it stands on line {seen[entry.code]} already"
+                if fault:
+                    raise InputError(f"{line}: {fault}")
+                seen[entry.code] = reader.line_num
+                entries.append(entry)
+        except csv.Error as error:
+            raise InputError(f"{source}: line {reader.line_num}: not valid CSV: {error}") from error
+        if not entries:
+            raise InputError(f"{source}: expected at least one piece of evidence below the header")
+        return cls(entries)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Vocabulary":
+        """Reads a vocabulary file (UTF-8 CSV with the columns code, kind, name, question).
+
+        Raises:
+            InputError: the file cannot be read, or is not a vocabulary file.
+        """
+        try:
+            text = pathlib.Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{path}: cannot read the vocabulary: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: byte {error.start}: the vocabulary is not UTF-8") from error
+        return cls.parse(text, str(path))

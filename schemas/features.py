@@ -1,0 +1,32 @@
+"""Names that stand in files and on the wire: tf.Example keys, SavedModel signatures and their tensors."""
+
+# tf.Example feature keys, each a bytes list (design of the data directory; see vignette.pbtxt).
+VIGNETTE_ID = "vignette_id"
+PRESENT = "present"
+ABSENT = "absent"
+DECISIONS = "decisions"
+TAGS = "tags"
+
+# SavedModel signatures.
+SERVING_DEFAULT = "serving_default"
+"""Evidence codes in, decision tensors out."""
+TRIAGE = "triage"
+"""Serialized `triage.v1.EvidenceState` in, serialized `triage.v1.TriageResponse` out."""
+STATE = "state"
+"""Dense state vectors in, decision tensors out."""
+
+# Input tensors. PRESENT and ABSENT, string [B, N] padded with "", are inputs of `serving_default` too.
+QUESTIONS_ASKED = "questions_asked"  # int32 [B]
+EVIDENCE_STATES = "evidence_states"  # string [B]
+STATES = "states"  # float32 [B, E] in {-1, 0, 1}
+
+# Output tensors.
+Q_VALUES = "q_values"  # float32 [B, A], urgency order, ask last
+ACTION = "action"  # int32 [B], index of the chosen action
+ACTION_LABEL = "action_label"  # string [B]
+BEST_TRIAGE = "best_triage"  # int32 [B], index of the best triage decision
+BEST_TRIAGE_LABEL = "best_triage_label"  # string [B]
+FORCED = "forced"  # bool [B]
+UNKNOWN_CODES = "unknown_codes"  # string [B, U] padded with ""
+CONFLICTING_CODES = "conflicting_codes"  # string [B, C] padded with ""
+TRIAGE_RESPONSES = "triage_responses"  # string [B]

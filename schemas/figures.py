@@ -1,0 +1,33 @@
+"""The figures that a command reports: `--json FILE`, or `-` for standard output."""
+
+import argparse
+import json
+import pathlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.errors import InputError
+
+
+def add_argument(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the option `--json`."""
+    parser.add_argument("--json", metavar="FILE", help="write the figures as JSON to FILE; - is standard output")
+
+
+def write(figures: Mapping[str, Any], destination: str | None) -> None:
+    """Writes `figures` as JSON where `destination` says; None writes nothing.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    if destination is None:
+        return
+    text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if destination == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        pathlib.Path(destination).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--json {destination}: cannot write: {error.strerror or error}") from error

@@ -1,0 +1,49 @@
+"""The actions of the agent: four triage decisions in urgency order, and `ask` last."""
+
+import enum
+
+from schemas.errors import InputError
+
+
+class Action(enum.IntEnum):
+    """An action of the agent; the integer is its column in every `[B, A]` tensor.
+
+    Urgency falls as the integer of a triage decision grows (paper, section "Clinical vignettes").
+    """
+
+    RED = 0
+    YELLOW = 1
+    GREEN = 2
+    BLUE = 3
+    ASK = 4
+
+    @property
+    def label(self) -> str:
+        """The name as data files, tensors and the command line spell it, such as "Red" or "ask"."""
+        return "ask" if self is Action.ASK else self.name.capitalize()
+
+
+TRIAGE_DECISIONS = (Action.RED, Action.YELLOW, Action.GREEN, Action.BLUE)
+"""The four triage decisions, most urgent first."""
+
+DECISION_LABELS = tuple(decision.label for decision in TRIAGE_DECISIONS)
+ACTION_LABELS = tuple(action.label for action in Action)
+NUM_DECISIONS = len(TRIAGE_DECISIONS)
+NUM_ACTIONS = len(Action)
+
+MAX_QUESTIONS = 23
+"""The number of questions after which the agent must triage (paper, section "Metrics")."""
+
+_DECISIONS_BY_LABEL = {decision.label: decision for decision in TRIAGE_DECISIONS}
+
+
+def parse_decision(label: str) -> Action:
+    """Returns the triage decision that `label` names.
+
+    Raises:
+        InputError: `label` is not one of "Red", "Yellow", "Green", "Blue", in exactly this spelling.
+    """
+    decision = _DECISIONS_BY_LABEL.get(label) if isinstance(label, str) else None
+    if decision is None:
+        raise InputError(f"triage decision {label!r} is not one of {', '.join(DECISION_LABELS)}")
+    return decision

@@ -1,0 +1,69 @@
+"""Packaging of dyqn-triage."""
+
+import pathlib
+
+import setuptools
+
+HERE = pathlib.Path(__file__).parent
+
+# The stack moves together: tf-agents 0.19 pins typing-extensions 4.5.0, which holds grpcio below 1.75 and mypy below
+# 1.11, and its legacy Keras must match TensorFlow.
+REQUIREMENTS = [
+    "tensorflow>=2.21.0,<2.22",
+    "keras>=3.12.0,<3.16",
+    "tf-agents>=0.19.0,<0.20",
+    "tf-keras>=2.21.0,<2.22",
+    "tensorflow-probability>=0.23.0,<0.24",
+    "tensorflow-serving-api>=2.21.0,<2.22",
+    "grpcio>=1.74.0,<1.75",
+    "grpcio-health-checking>=1.74.0,<1.75",
+    "grpcio-reflection>=1.74.0,<1.75",
+    "protobuf>=6.31.1,<8",
+    "numpy>=1.26.0,<3",
+    "scipy>=1.15.0,<1.18",
+    "rich>=14.0.0,<16",
+    "tensorboard>=2.20.0,<2.22",
+]
+
+DEVELOPMENT = [
+    "buf-bin>=1.75.0,<1.76",
+    "grpcio-tools==1.74.0",
+    "hypothesis>=6.150.0,<7",
+    "jsonschema>=4.23.0,<5",
+    "mypy>=1.10.1,<1.11",
+    "pytest>=8.4.0,<10",
+    "pytest-timeout>=2.3.0,<3",
+    "pytest-xdist>=3.6.0,<4",
+    "ruff>=0.17.5,<0.18",
+    "tensorflow-metadata>=1.17.0,<1.22",
+]
+
+setuptools.setup(
+    name="dyqn-triage",
+    version="0.1.0",
+    description="Learns medical triage from clinicians' decisions with deep Q-learning, and serves what it learned",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    python_requires=">=3.10,<3.12",
+    packages=["schemas", "trainer", "serving", "triage", "triage.v1"],
+    package_dir={"triage": "proto/triage"},
+    py_modules=["triage_cli"],
+    package_data={
+        "schemas": ["*.pbtxt", "*.json"],
+        "triage.v1": ["*.proto", "*.pyi"],
+    },
+    install_requires=REQUIREMENTS,
+    extras_require={"dev": DEVELOPMENT},
+    entry_points={"console_scripts": ["triage=triage_cli:main"]},
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "Intended Audience :: Healthcare Industry",
+        "Intended Audience :: Science/Research",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Scientific/Engineering :: Medical Science Apps.",
+    ],
+)

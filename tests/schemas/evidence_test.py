@@ -1,0 +1,166 @@
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.errors import InputError
+from schemas.evidence import COLUMNS, KINDS, MAX_CODE_LENGTH, Evidence, Vocabulary, code_fault
+
+
+def evidence(code, kind="symptom", name="A name", question="A question?"):
+    return Evidence(code, kind, name, question)
+
+
+LINE_OF_TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1).filter(str.strip)
+CODES = st.from_regex(r"[a-zA-Z0-9][\w.@:/+()\-']{0,20}", fullmatch=True).filter(
+    lambda code: code_fault(code) is None and code != COLUMNS[0]
+)
+VOCABULARIES = st.lists(
+    st.builds(Evidence, CODES, st.sampled_from(KINDS), LINE_OF_TEXT, LINE_OF_TEXT),
+    min_size=1,
+    max_size=8,
+    unique_by=lambda entry: entry.code,
+).map(Vocabulary)
+
+
+@given(VOCABULARIES)
+def test_parsing_its_own_csv_gives_the_same_vocabulary(vocabulary):
+    assert Vocabulary.parse(vocabulary.to_csv(), "a file") == vocabulary
+
+
+def test_load_reads_what_save_wrote_and_the_file_is_the_same_on_every_system(tmp_path):
+    vocabulary = Vocabulary([evidence("fièvre", name='Fever, "high"'), evidence("sex_male", kind="risk_factor")])
+
+    vocabulary.save(tmp_path / "v.csv")
+
+    assert Vocabulary.load(tmp_path / "v.csv") == vocabulary
+    assert (tmp_path / "v.csv").read_bytes() == (
+        "code,kind,name,question\n"
+        'fièvre,symptom,"Fever, ""high""",A question?\n'
+        "sex_male,risk_factor,A name,A question?\n"
+    ).encode()
+
+
+def test_byte_order_mark_and_crlf_are_accepted(tmp_path):
+    (tmp_path / "v.csv").write_bytes(b"\xef\xbb\xbfcode,kind,name,question\r\nfever,symptom,Fever,Fever?\r\n")
+
+    assert Vocabulary.load(tmp_path / "v.csv").codes == ("fever",)
+
+
+def test_index_is_the_position_in_the_file():
+    vocabulary = Vocabulary([evidence("b"), evidence("a"), evidence("c")])
+
+    assert [vocabulary.index(code) for code in ("b", "a", "c")] == [0, 1, 2]
+    assert vocabulary.codes == ("b", "a", "c")
+    assert vocabulary[1].code == "a"
+    assert len(vocabulary) == 3
+    assert "a" in vocabulary
+    assert "d" not in vocabulary
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        ("", "empty"),
+        (None, "not a string"),
+        (7, "not a string"),
+        ("two words", "malformed"),
+        ("tab\tbed", "malformed"),
+        ("trailing\n", "malformed"),
+        ("a,b", "malformed"),
+        ('a"b', "malformed"),
+        ("_leading", "malformed"),
+        ("@start", "malformed"),
+        ("x" * (MAX_CODE_LENGTH + 1), "longer than 128"),
+        ("e\u0301te\u0301", "normal form C"),
+        ("\ud800", "malformed"),
+        ("\u0301a", "malformed"),
+        ("a\u200b", "malformed"),
+    ],
+)
+def test_malformed_codes_are_faults(code, fault):
+    assert fault in code_fault(code)
+
+
+@pytest.mark.parametrize(
+    "code", ["a", "7", "x" * MAX_CODE_LENGTH, "été", "बुखार", "ปวดหัว", "f17.210", "pain_@_7", "a/b:c+(d)-'e", "発熱"]
+)
+def test_well_formed_codes_have_no_fault(code):
+    assert code_fault(code) is None
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ([], "empty"),
+        ([evidence("a"), evidence("b"), evidence("a")], "entry 3: .*'a' is duplicate"),
+        ([evidence("")], "entry 1: .*empty"),
+        ([evidence("a b")], "malformed"),
+        ([evidence("code")], "reserved"),
+        ([evidence("a", kind="sign")], "kind 'sign' is not one of symptom, risk_factor"),
+        ([evidence("a", name=" ")], "name must be one line"),
+        ([evidence("a", question="two\nlines")], "question must be one line"),
+    ],
+)
+def test_bad_entries_are_refused(entries, message):
+    with pytest.raises(InputError, match=message):
+        Vocabulary(entries)
+
+
+HEADER = b"code,kind,name,question\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "line 1: expected the header"),
+        (b"code,kind,name\n", "line 1: expected the header"),
+        (HEADER, "at least one piece of evidence"),
+        (HEADER + b"a,symptom,A\n", "line 2: expected 4 columns .*found 3"),
+        (HEADER + b"a,symptom,A,A?\n\nb,symptom,B,B?\n", "line 3: expected 4 columns"),
+        (HEADER + b"a,symptom,A,A?\nb,symptom,B,B?\na,symptom,A,A?\n", "line 4: .*'a' is duplicate: .* line 2"),
+        (HEADER + b'a,symptom,"A,A?\n', "not valid CSV"),
+        (HEADER + b"\xff,symptom,A,A?\n", "not UTF-8"),
+    ],
+)
+def test_bad_files_are_refused_with_file_and_line(tmp_path, content, message):
+    path = tmp_path / "v.csv"
+    path.write_bytes(content)
+
+    with pytest.raises(InputError, match=message) as raised:
+        Vocabulary.load(path)
+
+    assert str(raised.value).startswith(f"{path}: ")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_is_one_clear_error(tmp_path):
+    with pytest.raises(InputError, match="cannot read the vocabulary: No such file"):
+        Vocabulary.load(tmp_path / "none.csv")
+
+
+def test_fingerprint_is_over_the_codes_in_order_and_nothing_else():
+    vocabulary = Vocabulary([evidence("a"), evidence("b")])
+
+    assert vocabulary.fingerprint == "sha256:" + hashlib.sha256(b"a\nb\n").hexdigest()
+    assert vocabulary.fingerprint == Vocabulary([evidence("a", name="Reworded"), evidence("b")]).fingerprint
+    assert vocabulary.fingerprint != Vocabulary([evidence("b"), evidence("a")]).fingerprint
+    assert vocabulary.fingerprint != Vocabulary([evidence("ab")]).fingerprint
+
+
+def test_an_unknown_code_brings_the_nearest_known_one():
+    vocabulary = Vocabulary([evidence("chest_pain"), evidence("Fever"), evidence("cough")])
+
+    assert vocabulary.nearest("Chest Pain") == ["chest_pain"]
+    with pytest.raises(InputError, match="unknown evidence code 'fevr': did you mean Fever"):
+        vocabulary.index("fevr")
+    assert "see the vocabulary" in vocabulary.unknown_message("zzz")
+
+
+def test_vocabularies_with_equal_entries_are_equal_and_hash_alike():
+    one, other = Vocabulary([evidence("a")]), Vocabulary([evidence("a")])
+
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != Vocabulary([evidence("a", name="Another")])

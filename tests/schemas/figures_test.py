@@ -1,0 +1,38 @@
+import argparse
+import json
+
+import pytest
+
+from schemas import figures
+from schemas.errors import InputError
+
+
+def test_the_option_is_off_unless_given():
+    parser = argparse.ArgumentParser()
+    figures.add_argument(parser)
+
+    assert parser.parse_args([]).json is None
+    assert parser.parse_args(["--json", "-"]).json == "-"
+
+
+def test_figures_go_to_the_file(tmp_path):
+    figures.write({"é": 1.5}, str(tmp_path / "f.json"))
+
+    assert (tmp_path / "f.json").read_text(encoding="utf-8") == '{\n  "é": 1.5\n}\n'
+
+
+def test_a_dash_is_standard_output_and_none_is_nowhere(capsys):
+    figures.write({"a": 1}, "-")
+    figures.write({"b": 2}, None)
+
+    assert json.loads(capsys.readouterr().out) == {"a": 1}
+
+
+def test_a_file_that_cannot_be_written_is_one_clear_error(tmp_path):
+    with pytest.raises(InputError, match=r"--json .*cannot write"):
+        figures.write({}, str(tmp_path / "none" / "f.json"))
+
+
+def test_a_figure_that_is_no_number_is_not_written_as_one(tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        figures.write({"a": float("nan")}, str(tmp_path / "f.json"))

@@ -1,0 +1,75 @@
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import triage_cli
+from schemas.errors import InputError
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def _run(*arguments, code="import sys, triage_cli; sys.exit(triage_cli.main())", **variables):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
+    environment |= {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")]), **variables}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+
+
+def test_help_lists_every_command_with_what_it_does(capsys):
+    with pytest.raises(SystemExit) as ended:
+        triage_cli.main(["--help"])
+    assert ended.value.code == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for name, (_, summary) in triage_cli.COMMANDS.items():
+        assert f"{name} {summary}" in shown
+
+
+@pytest.mark.parametrize("command", list(triage_cli.COMMANDS))
+def test_each_command_explains_its_options_without_loading_tensorflow(command):
+    code = (
+        "import sys, triage_cli\n"
+        "try: triage_cli.main()\n"
+        "except SystemExit as ended: sys.exit('tensorflow' in sys.modules or ended.code)"
+    )
+    finished = _run(command, "--help", code=code)
+    assert finished.returncode == 0, finished.stderr
+    assert "--json" in finished.stdout or command == "serve"
+
+
+def test_an_unknown_command_is_refused_with_the_known_ones():
+    finished = _run("teach")
+    assert finished.returncode == 2
+    assert "'prepare'" in finished.stderr or "prepare" in finished.stderr
+
+
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
+    finished = _run("evaluate", "--job-dir", str(tmp_path), "--data", str(tmp_path / "none"))
+    assert finished.returncode == 2
+    assert finished.stdout == ""
+    [line] = finished.stderr.splitlines()  # nothing of TensorFlow's start either
+    assert line.startswith("triage evaluate: error: ")
+    assert "no such data directory" in line
+
+
+def test_ctrl_c_ends_with_130(monkeypatch, capsys):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("serving.client.run", interrupted)
+    assert triage_cli.main(["ask", "--present", "fever"]) == 130
+    assert capsys.readouterr().err == "triage ask: interrupted\n"
+
+
+def test_what_is_held_back_is_shown_when_loading_fails(capfd):
+    def load():
+        with triage_cli._silent_unless_failing():
+            os.write(2, b"what the library said\n")
+            raise InputError("it failed")
+
+    with pytest.raises(InputError):
+        load()
+    os.write(2, b"afterwards\n")
+    assert capfd.readouterr().err == "what the library said\nafterwards\n"

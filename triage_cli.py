@@ -1,0 +1,88 @@
+"""The console script `triage`: one subcommand a job, each loaded only when it is called.
+
+It stands above `trainer` and `serving`, which never import each other. A subcommand's module offers
+`add_arguments(parser)` and `run(arguments) -> exit code`.
+"""
+
+import argparse
+import contextlib
+import importlib
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+
+from schemas.errors import InputError
+
+COMMANDS = {
+    "prepare": ("trainer.prepare", "turn vignettes into a data directory of TFRecords"),
+    "train": ("trainer.task", "train a DyQN agent on a data directory"),
+    "evaluate": ("trainer.evaluate", "measure a trained agent on the vignettes of a data directory"),
+    "export": ("trainer.export", "write a trained agent as a SavedModel version"),
+    "serve": ("serving.server", "answer triage.v1.TriageService over gRPC"),
+    "ask": ("serving.client", "ask a server about one patient"),
+}
+NEED_TENSORFLOW = ("prepare", "train", "evaluate", "export", "serve")
+LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+BAD_INPUT = 2
+INTERRUPTED = 128 + signal.SIGINT
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one subcommand.
+
+    Returns:
+        0 on success, 2 on bad input (one line on standard error says which), 130 after Ctrl-C, or what the
+        subcommand returns.
+    """
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(
+        prog="triage",
+        description="Learns medical triage from clinicians' decisions, and serves what it learned. No medical device.",
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (module_name, summary) in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        if arguments and arguments[0] == name:
+            importlib.import_module(module_name).add_arguments(subparser)
+    parsed = parser.parse_args(arguments)
+    module = importlib.import_module(COMMANDS[parsed.command][0])
+    try:
+        if parsed.command in NEED_TENSORFLOW and LOG_LEVEL not in os.environ:
+            os.environ[LOG_LEVEL] = "3"
+            with _silent_unless_failing():
+                importlib.import_module("tensorflow").config.list_physical_devices()
+        return module.run(parsed)
+    except InputError as error:
+        sys.stderr.write(f"triage {parsed.command}: error: {error}\n")
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        sys.stderr.write(f"triage {parsed.command}: interrupted\n")
+        return INTERRUPTED
+
+
+@contextlib.contextmanager
+def _silent_unless_failing() -> Iterator[None]:
+    """Holds back what is written to standard error, and shows it if the block raises.
+
+    TensorFlow writes some ten lines about processors and graphics cards while it loads, before its own log level is
+    heeded. Whoever sets TF_CPP_MIN_LOG_LEVEL gets to see them.
+    """
+    sys.stderr.flush()
+    shown = os.dup(2)
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            held.seek(0)
+            os.write(shown, held.read())
+            raise
+        finally:
+            os.dup2(shown, 2)
+            os.close(shown)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
