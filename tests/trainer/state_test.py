@@ -1,0 +1,90 @@
+"""Evidence to state vectors: codes, signed codes, padding, and codes that cannot be placed."""
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from schemas.evidence import Evidence, Vocabulary
+from trainer import state
+
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever", "rash", "pain"))
+STATES = st.lists(st.lists(st.sampled_from((-1, 0, 1)), min_size=4, max_size=4).map(tuple), min_size=1, max_size=5).map(
+    lambda rows: np.array(rows, np.float32)
+)
+QUICK = hypothesis.settings(max_examples=40, deadline=None)
+
+
+@pytest.fixture(scope="module")
+def lookup():
+    return state.vocabulary_table(VOCABULARY).lookup
+
+
+def encode(present, absent, lookup):
+    encoded = state.from_codes(tf.constant(present, tf.string), tf.constant(absent, tf.string), lookup, 4)
+    return (
+        encoded.states.numpy().tolist(),
+        [[code.decode() for code in row] for row in encoded.unknown_codes.numpy()],
+        [[code.decode() for code in row] for row in encoded.conflicting_codes.numpy()],
+    )
+
+
+def test_the_table_answers_unknown_for_strings_outside_the_vocabulary(lookup):
+    assert lookup(tf.constant(["cough", "pain", "Cough", "", "gout"])).numpy().tolist() == [0, 3, -1, -1, -1]
+
+
+def test_signed_codes_are_cells_from_one_with_the_sign_of_the_evidence():
+    signed_codes = tf.constant([[4, -1, 0], [0, 0, 0], [0, -3, 0]])
+    expected = [[-1, 0, 0, 1], [0, 0, 0, 0], [0, 0, -1, 0]]
+    assert state.from_signed_codes(signed_codes, 4).numpy().tolist() == expected
+
+
+def test_signed_codes_list_the_lowest_cell_first_and_end_in_padding():
+    assert state.to_signed_codes(tf.constant([[-1.0, 0, 0, 1], [0, 0, 0, 0]]), 3).numpy().tolist() == [
+        [-1, 4, 0],
+        [0, 0, 0],
+    ]
+
+
+@QUICK
+@hypothesis.given(states=STATES, spare=st.integers(0, 3))
+def test_signed_codes_lead_back_to_the_state_they_came_from(states, spare):
+    signed_codes = state.to_signed_codes(tf.constant(states), 4 + spare)
+    assert signed_codes.shape == (len(states), 4 + spare)
+    np.testing.assert_array_equal(state.from_signed_codes(signed_codes, 4), states)
+
+
+@QUICK
+@hypothesis.given(states=STATES, order=st.permutations(range(4)))
+def test_codes_in_any_order_lead_to_the_state_they_describe(states, order):
+    present = [[VOCABULARY.codes[cell] if row[cell] > 0 else "" for cell in order] for row in states]
+    absent = [[VOCABULARY.codes[cell] if row[cell] < 0 else "" for cell in order] for row in states]
+    lookup = state.vocabulary_table(VOCABULARY).lookup
+    encoded, unknown, conflicting = encode(present, absent, lookup)
+    np.testing.assert_array_equal(encoded, states)
+    assert unknown == conflicting == [[]] * len(states)
+
+
+@pytest.mark.parametrize(
+    ("present", "absent", "states", "unknown", "conflicting"),
+    [
+        ([["cough", ""]], [["pain", ""]], [[1, 0, 0, -1]], [[]], [[]]),
+        ([["cough", "cough"]], [["", ""]], [[1, 0, 0, 0]], [[]], [[]]),
+        ([["gout", "cough"]], [["lupus"]], [[1, 0, 0, 0]], [["gout", "lupus"]], [[]]),
+        ([["rash", "fever"]], [["fever"]], [[0, 0, 1, 0]], [[]], [["fever"]]),
+        ([["gout"]], [["gout"]], [[0, 0, 0, 0]], [["gout", "gout"]], [[]]),
+        ([[], []], [[], []], [[0] * 4] * 2, [[], []], [[], []]),
+        ([["gout"], ["rash"]], [[""], [""]], [[0] * 4, [0, 0, 1, 0]], [["gout"], [""]], [[], []]),
+    ],
+    ids=["known", "repeated", "unknown", "conflict", "unknown twice", "nothing", "padded reports"],
+)
+def test_codes_without_a_place_leave_their_cell_zero_and_are_listed(
+    present, absent, states, unknown, conflicting, lookup
+):
+    assert encode(present, absent, lookup) == (states, unknown, conflicting)
+
+
+def test_an_empty_batch_has_no_states(lookup):
+    nothing = tf.zeros([0, 3], tf.string)
+    assert state.from_codes(nothing, nothing, lookup, 4).states.shape == (0, 4)

@@ -1,0 +1,101 @@
+"""The output directory of `triage prepare`: built beside its place, and renamed when it is whole."""
+
+import os
+import pathlib
+import shutil
+import tempfile
+from types import TracebackType
+
+from schemas import directories
+from schemas.errors import InputError
+
+_FILES = (directories.VOCABULARY, directories.DATA_SCHEMA, directories.STATS, directories.REJECTS)
+
+
+class OutputDirectory:
+    """A directory in the making. A context manager; what is not published when it ends leaves no trace.
+
+    Args:
+        path: where the result goes.
+        overwrite: whether a data directory that stands there may be replaced.
+
+    Raises:
+        InputError: something stands there that may not be replaced.
+    """
+
+    def __init__(self, path: pathlib.Path, overwrite: bool):
+        self.path = path
+        self._target = path.resolve()
+        self._overwrite = overwrite
+        self._check()
+
+    @property
+    def staging(self) -> pathlib.Path:
+        """Where the data directory is built."""
+        return self._work / "data"
+
+    @property
+    def scratch(self) -> pathlib.Path:
+        """For files that are needed on the way only."""
+        return self._work / "scratch"
+
+    def __enter__(self) -> "OutputDirectory":
+        self._target.parent.mkdir(parents=True, exist_ok=True)
+        # Beside the result, so that they are on one file system and renaming is one step.
+        self._work = pathlib.Path(tempfile.mkdtemp(prefix=f".{self._target.name}.", dir=self._target.parent))
+        self.staging.mkdir()
+        self.scratch.mkdir()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self._work, ignore_errors=True)
+
+    def publish(self) -> None:
+        """Puts the staged directory in its place, with the same check as at the start."""
+        self._check()
+        replaced = self._work / "replaced"
+        if self._target.exists():
+            self._target.rename(replaced)
+        try:
+            self.staging.rename(self._target)
+        except OSError:
+            if replaced.exists():
+                replaced.rename(self._target)
+            raise
+
+    def publish_rejects(self, rejects: pathlib.Path) -> pathlib.Path:
+        """Leaves only the list of rejects; a data directory that stands there already stays as it is.
+
+        Returns:
+            Where the list is: in the directory, or beside it where that holds data.
+        """
+        place = self._target / directories.REJECTS
+        if self._target.exists() and not self._vacant():
+            place = self._target.with_name(f"{self._target.name}.{directories.REJECTS}")
+        place.parent.mkdir(exist_ok=True)
+        rejects.replace(place)
+        return self.path.parent / place.name if place.parent != self._target else self.path / place.name
+
+    def _check(self) -> None:
+        try:
+            if not self._target.exists() or self._vacant():
+                return
+            foreign = [name for name in os.listdir(self._target) if not _is_ours(name)]
+        except OSError as error:
+            raise InputError(f"--out {self.path}: cannot use it: {error.strerror or error}") from error
+        if not self._overwrite:
+            raise InputError(f"--out {self.path}: not empty: choose another directory, or give --overwrite")
+        if foreign:
+            raise InputError(
+                f"--out {self.path}: holds {min(foreign)!r}, which is no part of a data directory: --overwrite would "
+                "delete it; choose another directory"
+            )
+
+    def _vacant(self) -> bool:
+        return set(os.listdir(self._target)) <= {directories.REJECTS}
+
+
+def _is_ours(name: str) -> bool:
+    return name in _FILES or directories.shard_parts(name) is not None

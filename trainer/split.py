@@ -1,0 +1,74 @@
+"""Draws the test split: stratified by majority decision, exact in its counts, in one pass over the vignettes.
+
+The strata's sizes must be known before the draw, so that it is selection sampling (Knuth, The Art of Computer
+Programming, vol. 2, section 3.4.2, Algorithm S): no list of vignettes is ever held.
+"""
+
+import math
+import random
+from collections.abc import Sequence
+from fractions import Fraction
+
+from schemas.triage import TRIAGE_DECISIONS, Action
+
+
+def majority(decision_counts: Sequence[int]) -> Action:
+    """Returns the most frequent of the triage decisions `[4]`; of equally frequent ones, the most urgent."""
+    return max(TRIAGE_DECISIONS, key=lambda decision: (decision_counts[decision], -decision))
+
+
+def apportion(total: int, shares: Sequence[float]) -> list[int]:
+    """Divides `total` into whole numbers in proportion to `shares`, by largest remainder.
+
+    Args:
+        total: what the result sums to.
+        shares: finite, not negative, with a positive sum.
+
+    Returns:
+        One number for each share. Of equal remainders (to nine digits, for shares are often rounded sums) the earlier
+        share goes first.
+    """
+    whole = sum(shares)
+    divided = [divmod(total * share, whole) for share in shares]
+    parts = [int(quotient) for quotient, _ in divided]
+    by_remainder = sorted(range(len(parts)), key=lambda i: -round(divided[i][1] / whole, 9))  # stable: ties in order
+    for i in by_remainder[: total - sum(parts)]:
+        parts[i] += 1
+    return parts
+
+
+def stratum_quotas(stratum_sizes: Sequence[int], test_fraction: Fraction) -> list[int]:
+    """Returns how many vignettes of each stratum go to the test split.
+
+    Their sum is `test_fraction` of all vignettes, rounded half up.
+    """
+    vignettes = sum(stratum_sizes)
+    if not vignettes:
+        return [0] * len(stratum_sizes)
+    return apportion(math.floor(test_fraction * vignettes + Fraction(1, 2)), stratum_sizes)
+
+
+class SelectionSampler:
+    """Says of each member of each stratum, as it comes by, whether it is drawn.
+
+    Every subset of a stratum with the wanted size is equally likely; the draw depends on the seed and on the order of
+    the calls only.
+
+    Args:
+        sizes: members of each stratum; `draw` is called exactly that often.
+        quotas: how many of them to draw, at most the size.
+        seed: 0 or more.
+    """
+
+    def __init__(self, sizes: Sequence[int], quotas: Sequence[int], seed: int):
+        self._left = list(sizes)
+        self._wanted = list(quotas)
+        # Of Python's generators and NumPy's, the one method that promises the same numbers in every version.
+        self._random = random.Random(seed).random  # noqa: S311
+
+    def draw(self, stratum: int) -> bool:
+        """Returns whether the next member of `stratum` is drawn."""
+        drawn = self._random() * self._left[stratum] < self._wanted[stratum]
+        self._left[stratum] -= 1
+        self._wanted[stratum] -= drawn
+        return drawn

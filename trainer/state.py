@@ -1,0 +1,98 @@
+"""Encodes evidence as the state vector s in {-1, 0, 1}^E (paper, section "The state-action space").
+
+The one place that does so: the environment, the replay memory and the exported signatures all call it. A *signed
+code* is the compact form of one piece of evidence: `index + 1` when present, `-(index + 1)` when absent, 0 for
+nothing.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from schemas.evidence import Vocabulary
+
+UNKNOWN = -1
+"""What a vocabulary table answers for a code that it does not hold."""
+
+Lookup = Callable[[tf.Tensor], tf.Tensor]
+
+
+class EncodedEvidence(NamedTuple):
+    """Evidence codes as a state, and the codes that had no part in it."""
+
+    states: tf.Tensor  # float32 [B, E] in {-1, 0, 1}
+    unknown_codes: tf.Tensor  # string [B, U], padded with ""
+    conflicting_codes: tf.Tensor  # string [B, C], padded with ""
+
+
+def vocabulary_table(vocabulary: Vocabulary) -> tf.lookup.StaticHashTable:
+    """Returns a table from code (string) to state cell (int64), `UNKNOWN` for all other strings."""
+    initializer = tf.lookup.KeyValueTensorInitializer(
+        tf.constant(vocabulary.codes), tf.range(len(vocabulary), dtype=tf.int64)
+    )
+    return tf.lookup.StaticHashTable(initializer, default_value=UNKNOWN)
+
+
+def from_signed_codes(signed_codes: tf.Tensor, evidence_count: int) -> tf.Tensor:
+    """Returns the states `[B, E]` float32 of signed codes `[B, W]` int32, each code at most once in a row."""
+    cells = tf.where(signed_codes == 0, evidence_count, tf.abs(signed_codes) - 1)  # [B, W], padding to a spare cell
+    rows = tf.broadcast_to(tf.range(tf.shape(cells)[0])[:, tf.newaxis], tf.shape(cells))
+    spare = tf.scatter_nd(
+        tf.stack([rows, cells], axis=-1),
+        tf.cast(tf.sign(signed_codes), tf.float32),
+        tf.stack([tf.shape(cells)[0], evidence_count + 1]),
+    )  # [B, E + 1]
+    return tf.ensure_shape(spare[:, :evidence_count], [signed_codes.shape[0], evidence_count])
+
+
+def to_signed_codes(states: tf.Tensor, width: int) -> tf.Tensor:
+    """Returns the signed codes `[B, width]` int32 of states `[B, E]`, padded with 0.
+
+    `width` is at least the number of known pieces of evidence in every row; further ones would be lost.
+    """
+    evidence_count = states.shape[-1]
+    known, cells = tf.math.top_k(tf.abs(states), k=min(width, evidence_count))  # ties: lower cell first
+    signs = tf.gather(states, cells, batch_dims=1)
+    signed_codes = tf.where(known > 0, tf.cast(signs, tf.int32) * (cells + 1), 0)
+    return tf.pad(signed_codes, [[0, 0], [0, width - min(width, evidence_count)]])
+
+
+def from_codes(present: tf.Tensor, absent: tf.Tensor, lookup: Lookup, evidence_count: int) -> EncodedEvidence:
+    """Encodes evidence codes.
+
+    Args:
+        present: string `[B, N]`, codes of evidence known to be present, padded with "".
+        absent: string `[B, M]`, codes of evidence known to be absent, padded with "".
+        lookup: from codes to state cells, int64 of the same shape, `UNKNOWN` for other strings.
+        evidence_count: E, the number of state cells.
+
+    Returns:
+        The states; a code that is unknown, or both present and absent, leaves its cell 0 and is listed.
+    """
+    present_cells, absent_cells = lookup(present), lookup(absent)  # [B, N], [B, M]
+    present_mask = _mask(present_cells, evidence_count)  # [B, E]
+    absent_mask = _mask(absent_cells, evidence_count)
+    codes = tf.concat([present, absent], axis=1)
+    cells = tf.concat([present_cells, absent_cells], axis=1)
+    known_cells = tf.maximum(present_cells, 0)
+    conflicts = (present_cells != UNKNOWN) & (tf.gather(absent_mask, known_cells, batch_dims=1) > 0)
+    return EncodedEvidence(
+        states=present_mask - absent_mask,
+        unknown_codes=_select((cells == UNKNOWN) & (codes != ""), codes),
+        conflicting_codes=_select(conflicts, present),
+    )
+
+
+def _mask(cells: tf.Tensor, evidence_count: int) -> tf.Tensor:
+    """Returns float32 `[B, E]`, 1 in each cell that stands in `cells` `[B, N]`, 0 elsewhere."""
+    spare = tf.where(cells == UNKNOWN, tf.cast(evidence_count, cells.dtype), cells)
+    rows = tf.broadcast_to(tf.range(tf.shape(cells, tf.int64)[0])[:, tf.newaxis], tf.shape(cells))
+    empty = tf.zeros(tf.stack([tf.shape(cells)[0], evidence_count + 1]))
+    full = tf.tensor_scatter_nd_max(empty, tf.stack([rows, spare], axis=-1), tf.ones(tf.shape(cells)))
+    return full[:, :evidence_count]
+
+
+def _select(chosen: tf.Tensor, codes: tf.Tensor) -> tf.Tensor:
+    """Returns the chosen codes of each row, moved to the left and padded with ""."""
+    return tf.ragged.boolean_mask(codes, chosen).to_tensor("")

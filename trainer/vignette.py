@@ -1,0 +1,204 @@
+"""A vignette, and how a line of a vignette file becomes one or is rejected with a reason.
+
+The rules are those of schemas/vignette.schema.json, and three that a JSON Schema cannot state: a code stands in the
+vocabulary, no code is both present and absent, no JSON key stands twice in a line.
+"""
+
+import dataclasses
+import difflib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from schemas.directories import SPLITS
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.triage import NUM_DECISIONS, Action, parse_decision
+
+REQUIRED_KEYS = ("vignette_id", "present", "absent", "decisions")
+KEYS = (*REQUIRED_KEYS, "split", "tags")
+MAX_NAME_LENGTH = 256
+"""Characters of a vignette id or a tag."""
+MAX_SAME_DECISIONS = 255
+"""Multiplicity of one triage decision: the trainer holds it in a byte."""
+
+# Control characters would break one-line messages; a surrogate that stands alone is no character, and not UTF-8.
+_NO_TEXT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_SHOWN_CHARACTERS = 60
+
+
+class VignetteError(InputError):
+    """Why a line is no vignette; `vignette_id` where the line has a readable one."""
+
+    def __init__(self, reason: str, vignette_id: str | None = None):
+        super().__init__(reason)
+        self.vignette_id = vignette_id
+
+
+@dataclasses.dataclass(frozen=True)
+class Vignette:
+    """A patient presentation and the triage decisions that clinicians made on it."""
+
+    vignette_id: str
+    present: tuple[str, ...]
+    absent: tuple[str, ...]
+    decisions: tuple[Action, ...]
+    split: str | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def decision_counts(self) -> tuple[int, ...]:
+        """The multiplicity of each triage decision, most urgent first."""
+        counts = Counter(self.decisions)
+        return tuple(counts[Action(decision)] for decision in range(NUM_DECISIONS))
+
+
+def parse_line(line: bytes, vocabulary: Vocabulary) -> Vignette:
+    """Returns the vignette that a line of a vignette file states.
+
+    Args:
+        line: one JSON object in UTF-8, without a byte order mark.
+        vocabulary: the evidence that may stand in it.
+
+    Raises:
+        VignetteError: the line is not such a vignette; the message is the reason, without file and line.
+    """
+    fields = _parse_object(line)
+    vignette_id = fields.get("vignette_id")
+    try:
+        return _from_fields(fields, vocabulary)
+    except InputError as error:
+        raise VignetteError(str(error), vignette_id if isinstance(vignette_id, str) else None) from None
+
+
+def _parse_object(line: bytes) -> dict[str, Any]:
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise VignetteError(f"not UTF-8 at byte {error.start} of the line: save the file as UTF-8") from None
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+    except VignetteError:
+        raise
+    except RecursionError:
+        raise VignetteError("not a vignette: JSON nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise VignetteError(f"not valid JSON at character {error.pos + 1} of the line: {error.msg}") from None
+    except ValueError:  # Python refuses to convert integers of thousands of digits
+        raise VignetteError("not a vignette: a number has too many digits") from None
+    if not isinstance(value, dict):
+        raise VignetteError(f"expected a JSON object, found {_shown(value)}")
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise VignetteError(f"not valid JSON: {name} is not a JSON value")
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise VignetteError(f"the key {_shown(twice)} stands twice")
+    return fields
+
+
+def _from_fields(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
+    _check_keys(fields)
+    present = _codes(fields, "present", vocabulary)
+    absent = _codes(fields, "absent", vocabulary)
+    both = set(present).intersection(absent)
+    if both:
+        raise InputError(f"{_shown(min(both))} is both present and absent")
+    if not present and not absent:
+        raise InputError("no evidence: expected at least one code in present or absent")
+    if "split" in fields and fields["split"] not in SPLITS:
+        raise InputError(f"split: expected {' or '.join(SPLITS)}, found {_shown(fields['split'])}")
+    return Vignette(
+        vignette_id=_name(fields["vignette_id"], "vignette_id"),
+        present=present,
+        absent=absent,
+        decisions=_decisions(fields),
+        split=fields.get("split"),
+        tags=_unique((_name(tag, "tags") for tag in _list(fields, "tags")), "tags") if "tags" in fields else (),
+    )
+
+
+def _check_keys(fields: dict[str, Any]) -> None:
+    # A misspelt "absent" must not pass as a vignette without absent evidence.
+    for key in fields:
+        if key not in KEYS:
+            near = difflib.get_close_matches(key[:_SHOWN_CHARACTERS], KEYS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(KEYS)}"
+            raise InputError(f"unknown key {_shown(key)}: {hint}")
+    for key in REQUIRED_KEYS:
+        if key not in fields:
+            raise InputError(f"the key {key!r} is missing")
+
+
+def _list(fields: dict[str, Any], key: str) -> list[Any]:
+    if not isinstance(fields[key], list):
+        raise InputError(f"{key}: expected a list, found {_shown(fields[key])}")
+    return fields[key]
+
+
+def name_fault(value: Any) -> str | None:
+    """Returns why `value` can be no vignette id and no tag, or None where it can."""
+    if not isinstance(value, str) or not value:
+        return f"expected a string that is not empty, found {_shown(value)}"
+    if len(value) > MAX_NAME_LENGTH:
+        return f"{_shown(value)} is longer than {MAX_NAME_LENGTH} characters"
+    if _NO_TEXT.search(value):
+        return f"{_shown(value)} holds a control character or half a surrogate pair"
+    return None
+
+
+def _name(value: Any, key: str) -> str:
+    fault = name_fault(value)
+    if fault:
+        raise InputError(f"{key}: {fault}")
+    return value
+
+
+def _codes(fields: dict[str, Any], key: str, vocabulary: Vocabulary) -> tuple[str, ...]:
+    codes = _list(fields, key)
+    for code in codes:
+        if not isinstance(code, str):
+            raise InputError(f"{key}: expected evidence codes, found {_shown(code)}")
+        if code not in vocabulary:
+            raise InputError(f"{key}: {vocabulary.unknown_message(code)}")
+    return _unique(codes, key)
+
+
+def _unique(names: Iterable[str], key: str) -> tuple[str, ...]:
+    counts = Counter(names)
+    for name, count in counts.items():
+        if count > 1:
+            raise InputError(f"{key}: {_shown(name)} stands {count} times")
+    return tuple(counts)
+
+
+def _decisions(fields: dict[str, Any]) -> tuple[Action, ...]:
+    labels = _list(fields, "decisions")
+    if not labels:
+        raise InputError("decisions: expected at least one triage decision")
+    for label in labels:
+        if not isinstance(label, str):
+            raise InputError(f"decisions: expected triage decisions, found {_shown(label)}")
+    decisions = tuple(parse_decision(label) for label in labels)
+    for decision, count in Counter(decisions).items():
+        if count > MAX_SAME_DECISIONS:
+            raise InputError(f"decisions: {decision.label} stands {count} times, at most {MAX_SAME_DECISIONS} are read")
+    return decisions
+
+
+def _shown(value: Any) -> str:
+    """Returns the value for a one-line message: escaped, and cut where it is long."""
+    kinds = {dict: "an object", list: "a list", bool: str(value).lower(), type(None): "null"}
+    if type(value) in kinds:
+        return kinds[type(value)]
+    if isinstance(value, str) and len(value) > _SHOWN_CHARACTERS:
+        return f"{value[:_SHOWN_CHARACTERS]!r}..."
+    return repr(value)
