@@ -1,0 +1,74 @@
+"""That the agent learns: on vignettes whose right answer follows from one piece of evidence among distractors."""
+
+import numpy as np
+import pytest
+
+from trainer import metrics
+from trainer.config import TrainConfig
+from trainer.evaluate import order_seeds
+from trainer.loop import TrainingLoop
+from trainer.rollout import Outcomes, Rollout, Slice
+
+EVIDENCE_COUNT = 24
+# Evidence 0 to 3 present means Red, Yellow, Green, Blue, and each vignette has exactly one of them.
+TELLING = 4
+
+
+def _vignettes(count, seed):
+    generator = np.random.default_rng(seed)
+    codes, offsets, counts = [], [0], []
+    for number in range(count):
+        decision = number % TELLING
+        distractors = TELLING + generator.permutation(EVIDENCE_COUNT - TELLING)[: generator.integers(2, 6)]
+        signs = generator.choice([-1, 1], len(distractors))
+        codes += [decision + 1, *((distractors + 1) * signs).tolist()]
+        offsets.append(len(codes))
+        counts.append(np.eye(4, dtype=np.uint8)[decision] * 3)
+    return Slice(np.array(offsets, np.int64), np.array(codes, np.int16), np.stack(counts))
+
+
+def _train_and_play(seed, steps, **target) -> tuple[Outcomes, Slice]:
+    config = TrainConfig.from_dict(
+        {
+            "network": {"hidden_sizes": [64, 64]},
+            "optimiser": {"learning_rate": 1e-3},
+            "target": target,
+            "loop": {"seed": seed, "burn_in_steps": 200},
+        }
+    )
+    loop = TrainingLoop(_vignettes(2000, seed), EVIDENCE_COUNT, config)
+    loop.run(steps)
+    test = _vignettes(80, seed + 1000)
+    return Rollout(test, EVIDENCE_COUNT, 23, loop.agent.policy).run(order_seeds(0, 3)), test
+
+
+def _mean(outcomes, test, name):
+    return float(metrics.agent_metrics(outcomes, test.decision_counts)[name].mean())
+
+
+def test_a_short_run_beats_every_constant_policy_on_unseen_vignettes():
+    outcomes, test = _train_and_play(seed=0, steps=1500)
+    # The best constant policy is right for a quarter of the vignettes.
+    assert _mean(outcomes, test, "appropriateness") > 0.6
+
+
+@pytest.mark.learning
+@pytest.mark.parametrize("seed", range(3))
+def test_the_or_query_learns_to_ask_until_the_telling_piece_is_there(seed):
+    outcomes, test = _train_and_play(seed, 8000)
+    # Constant policies are right in a quarter of the cases. Measured here: .85 to .89 over these seeds; the rest are
+    # decisions that came too early.
+    assert _mean(outcomes, test, "appropriateness") > 0.75
+    assert _mean(outcomes, test, "safety") > 0.9
+    # An agent that never asks sees the telling piece first in fewer than a third of the cases.
+    assert _mean(outcomes, test, "evidence_seen") > 1.5
+
+
+@pytest.mark.learning
+def test_the_and_query_asks_less_than_the_or_query():
+    asked = {query: [] for query in ("or", "and")}
+    for query, found in asked.items():
+        for seed in range(3):
+            outcomes, test = _train_and_play(seed, 8000, ask_query=query)
+            found.append(_mean(outcomes, test, "questions"))
+    assert np.mean(asked["and"]) < np.mean(asked["or"])

@@ -1,0 +1,63 @@
+"""Small vignette sets that tests spell out in full."""
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import triage_cli
+from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import DECISION_LABELS
+from trainer.rollout import Slice
+
+
+def make_vignettes(rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Slice:
+    """Returns vignettes from (signed codes, [Red, Yellow, Green, Blue] counts) rows."""
+    offsets = np.cumsum([0] + [len(codes) for codes, _ in rows]).astype(np.int64)
+    signed_codes = np.concatenate([np.asarray(codes, np.int16) for codes, _ in rows])
+    return Slice(offsets, signed_codes, np.asarray([counts for _, counts in rows], np.uint8))
+
+
+@pytest.fixture(scope="session")
+def vignettes_of():
+    return make_vignettes
+
+
+@pytest.fixture(scope="session")
+def random_vignettes():
+    """200 vignettes over 30 pieces of evidence, 1 to 9 a vignette."""
+    generator = np.random.default_rng(7)
+    rows = []
+    for _ in range(200):
+        count = generator.integers(1, 10)
+        codes = (generator.permutation(30)[:count] + 1) * generator.choice([-1, 1], count)
+        counts = generator.multinomial(3, [0.1, 0.4, 0.4, 0.1])
+        rows.append((codes.tolist(), counts.tolist()))
+    return make_vignettes(rows)
+
+
+@pytest.fixture(scope="session")
+def data_directory(tmp_path_factory):
+    """A data directory of 50 made-up vignettes, 40 to train on and 10 to test on, as `triage prepare` writes it."""
+    folder = tmp_path_factory.mktemp("prepared")
+    codes = [f"e{index}" for index in range(12)]
+    Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes).save(folder / "vocabulary.csv")
+    generator = np.random.default_rng(11)
+    lines = []
+    for number in range(50):
+        chosen = [codes[index] for index in generator.permutation(12)[: generator.integers(2, 8)]]
+        split = int(generator.integers(1, len(chosen) + 1))
+        lines.append(
+            {
+                "vignette_id": f"v{number}",
+                "present": chosen[:split],
+                "absent": chosen[split:],
+                "decisions": [DECISION_LABELS[index] for index in generator.choice(4, 3, p=[0.1, 0.4, 0.4, 0.1])],
+            }
+        )
+    (folder / "vignettes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    arguments = ["--vignettes", folder / "vignettes.jsonl", "--vocabulary", folder / "vocabulary.csv"]
+    code = triage_cli.main(["prepare", *map(str, arguments), "--out", str(folder / "data"), "--test-fraction", "0.2"])
+    assert code == 0
+    return folder / "data"

@@ -1,0 +1,89 @@
+import json
+
+import numpy as np
+import pytest
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from trainer.config import TrainConfig
+from trainer.job import EVALUATIONS, RUN, JobDirectory, load_network
+from trainer.loop import TrainingLoop
+
+CONFIG = TrainConfig.from_dict(
+    {"network": {"hidden_sizes": [8]}, "memory": {"batch_size": 4, "memory_capacity": 32}, "loop": {"burn_in_steps": 5}}
+)
+VOCABULARY = Vocabulary([Evidence(f"c{index}", "symptom", "name", "question?") for index in range(30)])
+
+
+@pytest.fixture
+def trained(tmp_path, random_vignettes):
+    """A job with checkpoints of steps 10 and 20, and the loop that made them."""
+    loop = TrainingLoop(random_vignettes, 30, CONFIG)
+    job = JobDirectory(tmp_path / "job")
+    job.prepare(CONFIG, VOCABULARY, "sha256:data")
+    manager = job.manager(loop.checkpoint(), kept=2)
+    weights = {}
+    for step in (10, 20):
+        loop.run(step)
+        manager.save(checkpoint_number=step)
+        job.append_evaluation({"step": step, "metrics": {"safety": step}})
+        weights[step] = loop.network.get_weights()
+    return job, weights
+
+
+@pytest.mark.parametrize(("step", "expected"), [(None, 20), (10, 10)])
+def test_loads_the_network_of_a_checkpoint(trained, step, expected):
+    job, weights = trained
+    network = load_network(job.path, step)
+    for found, wanted in zip(network.model.get_weights(), weights[expected], strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert network.training["steps"] == expected
+    assert network.metrics == {"step": expected, "metrics": {"safety": expected}}
+    assert network.vocabulary == VOCABULARY
+    assert network.data_fingerprint == "sha256:data"
+    assert network.max_questions == 23
+    assert TrainConfig.from_dict(network.config) == CONFIG
+
+
+def test_a_missing_checkpoint_is_named_with_those_that_there_are(trained):
+    with pytest.raises(InputError, match="no checkpoint of step 15; there are 10, 20"):
+        load_network(trained[0].path, 15)
+
+
+def test_a_folder_without_a_run_or_without_a_checkpoint_is_an_input_error(tmp_path):
+    with pytest.raises(InputError, match="expected a job directory"):
+        load_network(tmp_path)
+    JobDirectory(tmp_path).prepare(CONFIG, VOCABULARY, "sha256:data")
+    with pytest.raises(InputError, match="no checkpoint yet"):
+        load_network(tmp_path)
+
+
+def test_a_changed_vocabulary_is_refused(trained):
+    job, _ = trained
+    Vocabulary([*VOCABULARY][::-1]).save(job.path / "vocabulary.csv")
+    with pytest.raises(InputError, match="not the vocabulary that the run was trained with"):
+        load_network(job.path)
+
+
+def test_the_same_run_may_be_prepared_again_for_more_steps_but_no_other_run(tmp_path):
+    job = JobDirectory(tmp_path)
+    job.prepare(CONFIG, VOCABULARY, "sha256:data")
+    longer = TrainConfig.from_dict({**CONFIG.to_dict(), "loop": {"burn_in_steps": 5, "steps": 99}})
+    job.prepare(longer, VOCABULARY, "sha256:data")
+    assert json.loads((tmp_path / RUN).read_text())["config"]["loop"]["steps"] == 99
+    other = TrainConfig.from_dict({**CONFIG.to_dict(), "memory": {"batch_size": 5, "memory_capacity": 32}})
+    with pytest.raises(InputError, match=r"batch_size 4 there, 5 given"):
+        job.prepare(other, VOCABULARY, "sha256:data")
+    with pytest.raises(InputError, match="data fingerprint"):
+        job.prepare(CONFIG, VOCABULARY, "sha256:other")
+
+
+def test_evaluations_behind_the_checkpoint_are_forgotten_also_when_cut_short(tmp_path):
+    job = JobDirectory(tmp_path)
+    for step in (1, 2, 3):
+        job.append_evaluation({"step": step})
+    with (tmp_path / EVALUATIONS).open("a") as file:
+        file.write('{"step": 4, "met')
+    assert [evaluation["step"] for evaluation in job.evaluations()] == [1, 2, 3]
+    job.forget_evaluations_after(2)
+    assert job.evaluations() == [{"step": 1}, {"step": 2}]

@@ -1,0 +1,109 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.stats
+import tensorflow as tf
+
+from trainer.config import MemoryConfig
+from trainer.replay import BucketMemory
+from trainer.targets import Transition
+
+EVIDENCE_COUNT = 6
+CONFIG = MemoryConfig(memory_capacity=8, bucket_thresholds=(0.1, 0.2, 0.4))
+
+
+def _transition(number):
+    """A transition that tells its number by cell and action."""
+    states = np.zeros([2, EVIDENCE_COUNT], np.float32)
+    states[0, number % EVIDENCE_COUNT] = -1.0
+    states[1, [number % EVIDENCE_COUNT, (number + 1) % EVIDENCE_COUNT]] = [-1.0, 1.0]
+    return Transition(
+        tf.constant(states[:1]), tf.constant([number]), tf.constant([[0.0, 1.0, 0.5, number / 10]]),
+        tf.constant(states[1:]),
+    )  # fmt: skip
+
+
+def _memory(priorities, config=CONFIG):
+    memory = BucketMemory(EVIDENCE_COUNT, 3, 4, config)
+    for number, priority in enumerate(priorities):
+        memory.add(_transition(number), tf.constant([priority]))
+    return memory
+
+
+def _generator(seed=0):
+    return tf.random.Generator.from_seed(seed, alg="philox")
+
+
+def test_returns_what_was_stored():
+    memory = _memory([0.5] * 5)
+    batch = memory.sample(40, _generator())
+    assert set(batch.a_tm1.numpy().tolist()) == set(range(5))
+    for row, number in enumerate(batch.a_tm1.numpy()):
+        stored = _transition(int(number))
+        np.testing.assert_array_equal(batch.s_tm1[row], stored.s_tm1[0])
+        np.testing.assert_array_equal(batch.s_t[row], stored.s_t[0])
+        np.testing.assert_array_equal(batch.r_t[row], stored.r_t[0])
+
+
+def test_bucket_is_decided_by_the_thresholds_each_of_which_belongs_to_the_upper_bucket():
+    memory = _memory([0.0, 0.0999, 0.1, 0.25, 0.4, 1.0])
+    assert memory.buckets().numpy().tolist() == [0, 0, 1, 2, 3, 3]
+
+
+def test_buckets_are_sampled_with_their_probabilities_whatever_their_sizes():
+    # Bucket 0 holds three transitions, the others one each; a plain draw by weight would favour bucket 0.
+    memory = _memory([0.05, 0.05, 0.05, 0.15, 0.3, 0.9], dataclasses.replace(CONFIG, priority_decay=1.0))
+    drawn = np.bincount(memory.sample(20_000, _generator(1)).a_tm1.numpy(), minlength=6)
+    expected = 20_000 * np.array([0.01 / 3, 0.01 / 3, 0.01 / 3, 0.04, 0.15, 0.80])
+    assert scipy.stats.chisquare(drawn, expected).pvalue > 1e-3
+
+
+def test_probabilities_are_renormalised_over_the_buckets_that_hold_anything():
+    memory = _memory([0.15, 0.3], dataclasses.replace(CONFIG, priority_decay=1.0))
+    drawn = np.bincount(memory.sample(20_000, _generator(2)).a_tm1.numpy(), minlength=2)
+    expected = 20_000 * np.array([0.04, 0.15]) / 0.19
+    assert scipy.stats.chisquare(drawn, expected).pvalue > 1e-3
+
+
+def test_a_bucket_of_probability_zero_is_drawn_from_only_when_nothing_else_is_held():
+    config = dataclasses.replace(CONFIG, bucket_probabilities=(0.0, 0.05, 0.15, 0.80))
+    assert set(_memory([0.05, 0.9], config).sample(200, _generator()).a_tm1.numpy()) == {1}
+    assert set(_memory([0.05], config).sample(5, _generator()).a_tm1.numpy()) == {0}
+
+
+def test_priority_decays_once_for_every_time_a_transition_is_drawn():
+    memory = _memory([0.5, 0.9], dataclasses.replace(CONFIG, priority_decay=0.9))
+    drawn = np.bincount(memory.sample(7, _generator(4)).a_tm1.numpy(), minlength=2)
+    assert drawn.sum() == 7
+    np.testing.assert_allclose(memory.priorities.numpy()[:2], [0.5, 0.9] * 0.9**drawn, rtol=1e-6)
+
+
+def test_decay_moves_a_transition_into_a_lower_bucket():
+    memory = _memory([0.41], dataclasses.replace(CONFIG, priority_decay=0.9))
+    assert memory.buckets().numpy().tolist() == [3]
+    memory.sample(1, _generator())  # 0.369
+    assert memory.buckets().numpy().tolist() == [2]
+
+
+def test_the_oldest_transition_goes_when_the_memory_is_full():
+    memory = _memory([0.5] * 11)  # capacity 8: 0, 1 and 2 are gone
+    assert int(memory.size) == 8
+    assert set(memory.sample(300, _generator()).a_tm1.numpy().tolist()) == set(range(3, 11))
+
+
+def test_a_batch_is_stored_row_by_row():
+    memory = BucketMemory(EVIDENCE_COUNT, 3, 4, CONFIG)
+    rows = [_transition(number) for number in (4, 5, 2)]
+    memory.add(Transition(*(tf.concat(column, axis=0) for column in zip(*rows, strict=True))), tf.fill([3], 0.5))
+    assert set(memory.sample(60, _generator()).a_tm1.numpy().tolist()) == {4, 5, 2}
+
+
+@pytest.mark.parametrize("batch_size", [100, 200])
+def test_samples_the_batch_sizes_of_the_paper_from_a_smaller_memory(batch_size):
+    assert _memory([0.5, 0.2]).sample(batch_size, _generator()).s_t.shape == [batch_size, EVIDENCE_COUNT]
+
+
+def test_states_take_a_few_numbers_each_whatever_the_vocabulary():
+    memory = BucketMemory(10_000, 25, 4, CONFIG)
+    assert memory.s_tm1.shape == [8, 25]

@@ -1,0 +1,99 @@
+import keras
+import numpy as np
+import tensorflow as tf
+from tf_agents.policies import tf_policy
+from tf_agents.trajectories import policy_step
+
+from schemas.triage import Action
+from trainer import rollout
+from trainer.environment import action_spec, time_step_spec
+from trainer.network import build_network
+from trainer.rollout import Rollout, greedy_policy
+
+
+def _network(biases, kernel_of_first=None):
+    """Q-values from the output biases alone; `kernel_of_first` adds logits for evidence 0 present."""
+    network = build_network(6, (2,), seed=0)
+    hidden = np.zeros([6, 2], np.float32)
+    hidden[0, 0] = 1.0
+    network.get_layer("hidden_1").set_weights([hidden, np.zeros(2, np.float32)])
+    output = np.zeros([2, 5], np.float32)
+    if kernel_of_first is not None:
+        output[0] = kernel_of_first
+    network.get_layer("q_values").set_weights([output, np.array(biases, np.float32)])
+    return network
+
+
+def test_an_agent_that_triages_at_once_asks_nothing_and_sees_one_piece(vignettes_of):
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([-4], [0, 0, 0, 1])])
+    outcomes = Rollout(vignettes, 6, 23, greedy_policy(_network([0, 0, 1, 0, -9]))).run([1, 2, 3])
+    assert outcomes.decisions.tolist() == [[Action.GREEN, Action.GREEN]] * 3
+    assert outcomes.questions.tolist() == [[0, 0]] * 3
+    assert outcomes.evidence_seen.tolist() == [[1, 1]] * 3
+    assert not outcomes.forced.any()
+
+
+def test_an_agent_that_always_asks_is_forced_at_the_limit_having_seen_everything(vignettes_of):
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([-4], [0, 0, 0, 1])])
+    outcomes = Rollout(vignettes, 6, 23, greedy_policy(_network([0, 0, 1, 0, 9]))).run([1])
+    assert outcomes.decisions.tolist() == [[Action.GREEN, Action.GREEN]]
+    assert outcomes.questions.tolist() == [[23, 23]]
+    assert outcomes.evidence_seen.tolist() == [[3, 1]]
+    assert outcomes.forced.all()
+
+
+def test_an_agent_that_waits_for_one_piece_stops_when_it_is_revealed(vignettes_of):
+    # Asks until evidence 0 is present, then says Red: over many orders it is seen at each of the 3 places equally.
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0])])
+    network = _network([0, 0, 0, 0, 2], kernel_of_first=[9, 0, 0, 0, 0])
+    outcomes = Rollout(vignettes, 6, 23, greedy_policy(network)).run(list(range(300)))
+    assert set(outcomes.decisions.ravel()) == {Action.RED}
+    np.testing.assert_array_equal(outcomes.evidence_seen, outcomes.questions + 1)
+    counts = np.bincount(outcomes.questions.ravel(), minlength=3)
+    assert counts.min() > 70  # 100 each are expected, standard deviation 8
+    assert not outcomes.forced.any()
+
+
+class _ChangesItsMind(tf_policy.TFPolicy):
+    """In the first row Red at once and Blue ever after; in the second row it asks for as long as it can."""
+
+    def __init__(self):
+        self._calls = tf.Variable(0)
+        super().__init__(time_step_spec(6), action_spec())
+
+    def _variables(self):
+        return [self._calls]
+
+    def _action(self, time_step, policy_state, seed=None):
+        first = tf.where(self._calls == 0, int(Action.RED), int(Action.BLUE))
+        second = tf.where(time_step.observation.forced[1], int(Action.GREEN), int(Action.ASK))
+        self._calls.assign_add(1)
+        return policy_step.PolicyStep(tf.stack([first, second]), policy_state, ())
+
+
+def test_the_first_episode_of_a_row_counts_while_others_go_on(vignettes_of):
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([4, 5], [0, 0, 1, 0])])
+    outcomes = Rollout(vignettes, 6, 23, _ChangesItsMind()).run([0])
+    assert outcomes.decisions.tolist() == [[Action.RED, Action.GREEN]]
+    assert outcomes.questions.tolist() == [[0, 23]]
+    assert outcomes.forced.tolist() == [[False, True]]
+
+
+def test_several_batches_give_what_one_gives_for_decisions_that_need_no_order(vignettes_of, monkeypatch):
+    rows = [([1 if index % 3 else 2], [1, 0, 0, 0]) for index in range(10)]
+    network = _network([0, 0, 1, 0, -9], kernel_of_first=[9, 0, 0, 0, 0])
+    whole = Rollout(vignettes_of(rows), 6, 23, greedy_policy(network)).run([0])
+    monkeypatch.setattr(rollout, "ROWS_AT_ONCE", 4)
+    parts = Rollout(vignettes_of(rows), 6, 23, greedy_policy(network)).run([0])
+    expected = [Action.RED if index % 3 else Action.GREEN for index in range(10)]
+    assert whole.decisions[0].tolist() == parts.decisions[0].tolist() == expected
+
+
+def test_the_same_seed_gives_the_same_episodes(random_vignettes):
+    network = build_network(30, (8,), seed=1)
+    assert isinstance(network, keras.Model)
+    play = Rollout(random_vignettes, 30, 23, greedy_policy(network))
+    first, again, other = play.run([5]), play.run([5]), play.run([6])
+    for column, repeated in zip(first, again, strict=True):
+        np.testing.assert_array_equal(column, repeated)
+    assert (first.questions != other.questions).any() or (first.decisions != other.decisions).any()

@@ -1,0 +1,76 @@
+import json
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from schemas.errors import InputError
+from trainer.config import TrainConfig
+from trainer.session import TrainingSession
+from trainer.tfrecord import DataDirectory
+
+SMALL = {
+    "network": {"hidden_sizes": [8]},
+    "memory": {"batch_size": 4, "memory_capacity": 50},
+    "loop": {"burn_in_steps": 20, "steps": 100, "evaluation_interval": 40, "checkpoint_interval": 30,
+             "steps_per_call": 25, "checkpoints_kept": 2},
+}  # fmt: skip
+NEVER = lambda: False  # noqa: E731
+
+
+def _config(**loop):
+    return TrainConfig.from_dict({**SMALL, "loop": {**SMALL["loop"], **loop}})
+
+
+@pytest.fixture(scope="module")
+def data(data_directory):
+    return DataDirectory.open(data_directory)
+
+
+def test_evaluates_and_checkpoints_when_due_and_at_the_end(data, tmp_path):
+    report = TrainingSession(tmp_path, data, _config()).train(NEVER)
+    evaluated = [json.loads(line)["step"] for line in (tmp_path / "evaluations.jsonl").read_text().splitlines()]
+    assert evaluated == [40, 80, 100]
+    kept = sorted(path.stem for path in (tmp_path / "checkpoints").glob("*.index"))
+    assert kept == ["ckpt-100", "ckpt-90"]
+    assert report["steps"] == report["steps_this_session"] == 100
+    assert report["last_evaluation"]["metrics"]["safety"]["vignettes"] == 10
+
+
+def test_a_request_to_stop_ends_with_a_checkpoint_and_more_steps_can_follow(data, tmp_path):
+    asked = iter([False, True])
+    assert TrainingSession(tmp_path, data, _config()).train(lambda: next(asked))["steps"] == 25
+    assert (tmp_path / "checkpoints" / "ckpt-25.index").exists()
+    longer = TrainingSession(tmp_path, data, _config(steps=120)).train(NEVER)
+    assert (longer["steps"], longer["steps_this_session"]) == (120, 95)
+
+
+def test_a_finished_run_is_left_as_it_is(data, tmp_path):
+    TrainingSession(tmp_path, data, _config()).train(NEVER)
+    before = (tmp_path / "evaluations.jsonl").read_text()
+    assert TrainingSession(tmp_path, data, _config()).train(NEVER)["steps_this_session"] == 0
+    assert (tmp_path / "evaluations.jsonl").read_text() == before
+
+
+def test_evaluations_take_no_part_in_the_training_randomness(data, tmp_path):
+    watched = TrainingSession(tmp_path / "watched", data, _config())
+    unwatched = TrainingSession(tmp_path / "unwatched", data, _config(evaluation_interval=0))
+    watched.train(NEVER)
+    report = unwatched.train(NEVER)
+    assert report["last_evaluation"] is None
+    for mine, theirs in zip(watched._loop.network.get_weights(), unwatched._loop.network.get_weights(), strict=True):
+        assert mine.tobytes() == theirs.tobytes()
+
+
+def test_summaries_reach_tensorboard(data, tmp_path):
+    TrainingSession(tmp_path, data, _config()).train(NEVER)
+    events = EventAccumulator(str(tmp_path / "logs"))
+    events.Reload()
+    tags = set(events.Tags()["tensors"])
+    assert {"train/loss", "train/squared_td_error_ask", "train/ask_noise", "test/appropriateness"} <= tags
+    assert [event.step for event in events.Tensors("test/safety")] == [40, 80, 100]
+
+
+def test_another_run_in_the_directory_is_refused_before_any_step(data, tmp_path):
+    TrainingSession(tmp_path, data, _config())
+    with pytest.raises(InputError, match="seed 0 there, 5 given"):
+        TrainingSession(tmp_path, data, _config(seed=5))

@@ -1,0 +1,118 @@
+"""`python -m trainer.task` as its users run it: in processes that finish, are interrupted, are killed, or fail."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from trainer.job import load_network
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SMALL = ["--hidden-sizes", "16", "--batch-size", "8", "--memory-capacity", "200", "--burn-in-steps", "50",
+         "--checkpoint-interval", "250", "--steps-per-call", "50", "--evaluation-interval", "500"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run_directory(data_directory, tmp_path_factory):
+    """An uninterrupted run of 1,500 steps."""
+    job = tmp_path_factory.mktemp("jobs") / "whole"
+    finished = _train(data_directory, job, "--json", "-")
+    assert finished.returncode == 0, finished.stderr
+    return job, finished
+
+
+def _command(data, job, *flags, steps=1500):
+    return [sys.executable, "-m", "trainer.task", "--data", str(data), "--job-dir", str(job), "--steps", str(steps),
+            *SMALL, *flags]  # fmt: skip
+
+
+def _environment():
+    paths = [str(ROOT), str(ROOT / "proto"), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+def _train(data, job, *flags, **options):
+    command = _command(data, job, *flags, **options)
+    return subprocess.run(command, capture_output=True, text=True, env=_environment(), timeout=300)
+
+
+def _start_and_signal(data, job, number, steps):
+    """Starts a run, sends it a signal once its first checkpoint stands, and returns its exit code."""
+    process = subprocess.Popen(_command(data, job, steps=steps), env=_environment(), stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 200
+    while not (job / "checkpoints" / "checkpoint").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(number)
+    return process.wait(timeout=120)
+
+
+def _weights(job):
+    return [weight.tobytes() for weight in load_network(job).model.get_weights()]
+
+
+def test_a_run_reports_its_figures_and_leaves_what_later_commands_read(run_directory):
+    job, finished = run_directory
+    report = json.loads(finished.stdout)
+    assert report["steps"] == 1500
+    assert report["last_evaluation"]["step"] == 1500
+    assert set(report["window"]) == {"appropriateness", "safety", "questions"}
+    assert load_network(job).training["steps"] == 1500
+    assert list((job / "logs").glob("events.out.tfevents*"))
+
+
+def test_a_run_killed_and_resumed_ends_with_the_weights_of_one_that_was_not(run_directory, data_directory, tmp_path):
+    job = tmp_path / "killed"
+    assert _start_and_signal(data_directory, job, signal.SIGKILL, steps=1500) == -signal.SIGKILL
+    assert load_network(job).training["steps"] < 1500, "the run ended before it was killed"
+    resumed = _train(data_directory, job)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "resumed at step" in resumed.stderr
+    assert _weights(job) == _weights(run_directory[0])
+    evaluations = [json.loads(line)["step"] for line in (job / "evaluations.jsonl").read_text().splitlines()]
+    assert evaluations == [500, 1000, 1500]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_stops_with_a_checkpoint(data_directory, tmp_path, number, code):
+    job = tmp_path / "interrupted"
+    assert _start_and_signal(data_directory, job, number, steps=2_000_000) == code
+    assert load_network(job).training["steps"] % 50 == 0  # where the compiled loop next came back
+    assert all(np.isfinite(weight).all() for weight in load_network(job).model.get_weights())
+
+
+def test_a_run_that_diverges_says_where_and_keeps_the_last_good_checkpoint(data_directory, tmp_path):
+    failed = _train(data_directory, tmp_path / "job", "--learning-rate", "1e39")
+    assert failed.returncode == 1
+    assert "not finite" in failed.stderr
+    assert "step " in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--batch-size", "0"], "batch_size must be at least 1"),
+        (["--batch-size", "many"], "invalid int value"),
+        (["--config", "missing.json"], "missing.json: cannot read"),
+        (["--data", "nowhere"], "nowhere"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_code_2(data_directory, tmp_path, flags, message):
+    failed = _train(data_directory, tmp_path / "job", *flags)
+    assert failed.returncode == 2
+    assert message in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_a_job_directory_is_not_continued_with_other_settings(run_directory, data_directory):
+    failed = _train(data_directory, run_directory[0], "--seed", "9")
+    assert failed.returncode == 2
+    assert "seed 0 there, 9 given" in failed.stderr

@@ -1,0 +1,183 @@
+"""A job directory: what a training run leaves, and what resuming, evaluating and exporting read.
+
+run.json           resolved configuration, fingerprints of vocabulary and data
+vocabulary.csv     the evidence that the state's cells mean
+checkpoints/       everything, see `TrainingLoop.checkpoint`
+evaluations.jsonl  one evaluation on the test split a line
+logs/              TensorBoard summaries
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from schemas import directories
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from trainer.config import TrainConfig, read_json
+from trainer.network import build_network
+
+RUN = "run.json"
+EVALUATIONS = "evaluations.jsonl"
+# What may differ when a run is resumed: it decides how long and how closely a run is watched, not what it computes.
+RESUMABLE = {
+    "steps", "steps_per_call", "evaluation_interval", "evaluation_orders", "checkpoint_interval", "checkpoints_kept",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedNetwork:
+    """A trained Q-network and where it comes from."""
+
+    model: keras.Model
+    vocabulary: Vocabulary
+    config: dict[str, Any]
+    max_questions: int
+    data_fingerprint: str
+    metrics: dict[str, Any]  # the evaluation on the test split at this step, empty where there was none
+    training: dict[str, int]  # steps and episodes
+
+
+class JobDirectory:
+    """Reads and writes a job directory."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+
+    @property
+    def logs(self) -> pathlib.Path:
+        """Where the TensorBoard summaries stand."""
+        return self.path / "logs"
+
+    def manager(self, checkpoint: tf.train.Checkpoint, kept: int) -> tf.train.CheckpointManager:
+        """Returns the manager of the newest `kept` checkpoints."""
+        return tf.train.CheckpointManager(checkpoint, str(self.path / "checkpoints"), max_to_keep=kept)
+
+    def prepare(self, config: TrainConfig, vocabulary: Vocabulary, data_fingerprint: str) -> None:
+        """Makes the directory, or checks that the run in it is the same one.
+
+        Raises:
+            InputError: it holds a run with another configuration, vocabulary or data; or it cannot be written.
+        """
+        run = {
+            "config": config.to_dict(),
+            "vocabulary_fingerprint": vocabulary.fingerprint,
+            "data_fingerprint": data_fingerprint,
+        }
+        if (self.path / RUN).exists():
+            _require_same(self.path, self.run(), run)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            vocabulary.save(self.path / directories.VOCABULARY)
+            _replace(self.path / RUN, json.dumps(run, indent=2) + "\n")
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot write the job directory: {error.strerror or error}") from error
+
+    def run(self) -> dict[str, Any]:
+        """Returns the content of run.json.
+
+        Raises:
+            InputError: there is none, or it is not what training wrote.
+        """
+        if not (self.path / RUN).exists():
+            raise InputError(f"{self.path}: no {RUN}: expected a job directory, as triage train --job-dir makes it")
+        run = read_json(self.path / RUN)
+        missing = {"config", "vocabulary_fingerprint", "data_fingerprint"} - set(run)
+        if missing:
+            raise InputError(f"{self.path / RUN}: expected the keys {', '.join(sorted(missing))}")
+        return run
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """Returns the evaluations so far, oldest first; not the one that a kill cut short."""
+        path = self.path / EVALUATIONS
+        if not path.exists():
+            return []
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def append_evaluation(self, evaluation: Mapping[str, Any]) -> None:
+        """Adds one evaluation, which has a `step`."""
+        with (self.path / EVALUATIONS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(evaluation, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def forget_evaluations_after(self, step: int) -> None:
+        """Drops the evaluations behind the checkpoint that a run resumes from; it will make them again."""
+        kept = [evaluation for evaluation in self.evaluations() if evaluation["step"] <= step]
+        if (self.path / EVALUATIONS).exists():
+            _replace(self.path / EVALUATIONS, "".join(json.dumps(evaluation) + "\n" for evaluation in kept))
+
+
+def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwork:
+    """Returns the trained network of a job directory.
+
+    Args:
+        job_dir: as `triage train` made it.
+        step: of the checkpoint; None means the newest one.
+
+    Raises:
+        InputError: no job directory, no checkpoint (of that step), or a vocabulary that is not the run's.
+    """
+    job = JobDirectory(job_dir)
+    run = job.run()
+    config = TrainConfig.from_dict(run["config"], str(job_dir / RUN))
+    vocabulary = Vocabulary.load(job_dir / directories.VOCABULARY)
+    if vocabulary.fingerprint != run["vocabulary_fingerprint"]:
+        raise InputError(f"{job_dir / directories.VOCABULARY}: not the vocabulary that the run was trained with")
+    model = build_network(len(vocabulary), config.network.hidden_sizes, seed=0)
+    counters = {"step": tf.Variable(0, dtype=tf.int64), "episode": tf.Variable(0, dtype=tf.int64)}
+    checkpoint = tf.train.Checkpoint(network=model, **counters)
+    path = _checkpoint_path(job.manager(checkpoint, kept=1).checkpoints, step, job_dir)
+    checkpoint.restore(path).assert_existing_objects_matched().expect_partial()
+    training = {"steps": int(counters["step"]), "episodes": int(counters["episode"])}
+    evaluated = {evaluation["step"]: evaluation for evaluation in job.evaluations()}
+    return TrainedNetwork(
+        model=model,
+        vocabulary=vocabulary,
+        config=run["config"],
+        max_questions=config.environment.max_questions,
+        data_fingerprint=run["data_fingerprint"],
+        metrics=evaluated.get(training["steps"], {}),
+        training=training,
+    )
+
+
+def _checkpoint_path(paths: list[str], step: int | None, job_dir: pathlib.Path) -> str:
+    steps = {int(path.rsplit("-", 1)[1]): path for path in paths}
+    if not steps:
+        raise InputError(f"{job_dir}: no checkpoint yet: train for longer, or lower --checkpoint-interval")
+    if step is not None and step not in steps:
+        raise InputError(f"{job_dir}: no checkpoint of step {step}; there are {', '.join(map(str, sorted(steps)))}")
+    return steps[max(steps) if step is None else step]
+
+
+def _require_same(path: pathlib.Path, there: dict[str, Any], given: dict[str, Any]) -> None:
+    differences = [
+        f"{name} {there['config'].get(section, {}).get(name)!r} there, {value!r} given"
+        for section, values in given["config"].items()
+        for name, value in values.items()
+        if name not in RESUMABLE and there["config"].get(section, {}).get(name) != value
+    ]
+    differences += [key.replace("_", " ") for key in given if key != "config" and there[key] != given[key]]
+    if differences:
+        raise InputError(
+            f"{path}: holds a run that differs ({'; '.join(differences)}): choose another --job-dir, or give "
+            "the same settings and data to resume it"
+        )
+
+
+def _replace(path: pathlib.Path, text: str) -> None:
+    """Writes a file so that a kill leaves either the old content or the new one."""
+    temporary = path.with_name(path.name + ".new")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

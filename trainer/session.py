@@ -1,0 +1,165 @@
+"""One training run with everything around the loop: resuming, checkpoints, evaluations, summaries, progress."""
+
+import pathlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from rich import progress as bars
+from rich.console import Console
+
+from schemas.errors import InputError
+from trainer import metrics
+from trainer.config import TrainConfig
+from trainer.evaluate import order_seeds
+from trainer.job import JobDirectory
+from trainer.loop import Progress, TrainingLoop
+from trainer.policy import noise_scale
+from trainer.rollout import Rollout
+from trainer.tfrecord import DataDirectory
+
+# Orders and bootstrap of the evaluations during training: the same ones each time, apart from every training draw.
+EVALUATION_SEED = 2_020
+
+
+class TrainingSession:
+    """Trains in a job directory, from its newest checkpoint where there is one.
+
+    Raises:
+        InputError: no training vignettes, or the job directory holds another run.
+    """
+
+    def __init__(self, job_dir: pathlib.Path, data: DataDirectory, config: TrainConfig):
+        train, test = data.read("train"), data.read("test")
+        if not len(train.decision_counts):
+            raise InputError(f"{data.path}: the train split has no vignettes")
+        self._config = config
+        self._job = JobDirectory(job_dir)
+        self._job.prepare(config, data.vocabulary, data.data_fingerprint)
+        self._console = Console(stderr=True)
+        evidence_count = len(data.vocabulary)
+        self._loop = TrainingLoop(train, evidence_count, config)
+        self._test_counts = test.decision_counts
+        self._rollout = None
+        if config.loop.evaluation_interval and len(test.decision_counts):
+            limit = config.environment.max_questions
+            self._rollout = Rollout(test, evidence_count, limit, self._loop.agent.policy)
+        self._manager = self._job.manager(self._loop.checkpoint(), config.loop.checkpoints_kept)
+        self._restore()
+        self._writer = tf.summary.create_file_writer(str(self._job.logs))
+
+    def train(self, stopping: Callable[[], bool]) -> dict[str, Any]:
+        """Trains until all steps are done, or `stopping` says so; ends with a checkpoint either way.
+
+        Returns:
+            Figures: steps, episodes, steps per second of this session, the last evaluation.
+
+        Raises:
+            TrainingDivergedError: see `TrainingLoop.run`; no checkpoint is written then.
+        """
+        loop, first_step, began = self._loop, self._loop.step, time.monotonic()
+        with self._progress_bar() as bar:
+            task = bar.add_task("train", total=self._config.loop.steps, completed=first_step, window="", rate="")
+            while loop.step < self._config.loop.steps and not stopping():
+                before, since = loop.step, time.monotonic()
+                done = loop.run(self._next_stop())
+                rate = (loop.step - before) / (time.monotonic() - since)
+                bar.update(task, completed=loop.step, window=_window_text(loop.window.means()), rate=f"{rate:.0f}/s")
+                self._summarise(done, rate)
+                self._after_call()
+        if self._manager.latest_checkpoint is None or self._saved_step() != loop.step:
+            self._save()
+        elapsed = time.monotonic() - began
+        evaluations = self._job.evaluations()
+        return {
+            "job_dir": str(self._job.path),
+            "steps": loop.step,
+            "episodes": loop.episode,
+            "steps_this_session": loop.step - first_step,
+            "steps_per_second": (loop.step - first_step) / elapsed,
+            "window": loop.window.means(),
+            "last_evaluation": evaluations[-1] if evaluations else None,
+        }
+
+    def _restore(self) -> None:
+        latest = self._manager.latest_checkpoint
+        if latest is None:
+            self._job.forget_evaluations_after(0)
+            return
+        self._manager.checkpoint.restore(latest).assert_consumed()
+        self._job.forget_evaluations_after(self._loop.step)
+        self._console.print(f"resumed at step {self._loop.step:,} from {latest}", highlight=False)
+
+    def _saved_step(self) -> int:
+        return int(self._manager.latest_checkpoint.rsplit("-", 1)[1])
+
+    def _save(self) -> None:
+        self._writer.flush()
+        self._manager.save(checkpoint_number=self._loop.step)
+
+    def _next_stop(self) -> int:
+        """Returns the next step at which something is due in Python."""
+        loop, step = self._config.loop, self._loop.step
+        intervals = [loop.steps_per_call, loop.checkpoint_interval, loop.evaluation_interval or loop.steps_per_call]
+        return min(loop.steps, *((step // interval + 1) * interval for interval in intervals))
+
+    def _after_call(self) -> None:
+        """Evaluates and checkpoints where due; an evaluation stands in the file before the checkpoint it is of."""
+        loop, step = self._config.loop, self._loop.step
+        final = step == loop.steps
+        if self._rollout is not None and (final or step % loop.evaluation_interval == 0):
+            self._evaluate(self._rollout)
+        if final or step % loop.checkpoint_interval == 0:
+            self._save()
+
+    def _evaluate(self, rollout: Rollout) -> None:
+        outcomes = rollout.run(order_seeds(EVALUATION_SEED, self._config.loop.evaluation_orders))
+        estimates = metrics.summary(metrics.agent_metrics(outcomes, self._test_counts), EVALUATION_SEED)
+        step, episode = self._loop.step, self._loop.episode
+        found = {name: estimate._asdict() for name, estimate in estimates.items()}
+        self._job.append_evaluation({"step": step, "episode": episode, "split": "test", "metrics": found})
+        with self._writer.as_default(step=step):
+            for name, estimate in estimates.items():
+                tf.summary.scalar(f"test/{name}", estimate.mean)
+        self._console.print(
+            f"step {step:,}: test {_window_text({name: found[name]['mean'] for name in found})}", highlight=False
+        )
+
+    def _summarise(self, done: Progress, rate: float) -> None:
+        exploration = self._config.exploration
+        with self._writer.as_default(step=self._loop.step):
+            for name, value in self._loop.window.means().items():
+                tf.summary.scalar(f"train/{name}", value)
+            if done.loss is not None:
+                tf.summary.scalar("train/loss", done.loss)
+            for label, loss in done.action_losses.items():
+                tf.summary.scalar(f"train/squared_td_error_{label.lower()}", loss)
+            tf.summary.scalar("train/episodes", self._loop.episode)
+            noise = noise_scale(
+                self._loop.agent.episode,
+                exploration.ask_noise_initial,
+                exploration.ask_noise_final,
+                exploration.ask_noise_episodes,
+            )
+            tf.summary.scalar("train/ask_noise", noise)
+            tf.summary.scalar("train/steps_per_second", rate)
+            tf.summary.histogram("train/memory_bucket", self._loop.memory.buckets())
+
+    def _progress_bar(self) -> bars.Progress:
+        return bars.Progress(
+            bars.BarColumn(bar_width=10),
+            bars.TextColumn("{task.completed:,}/{task.total:,}"),
+            bars.TextColumn("{task.fields[rate]}"),
+            bars.TimeRemainingColumn(compact=True),
+            bars.TextColumn("{task.fields[window]}"),
+            console=self._console,
+        )
+
+
+def _window_text(values: dict[str, float]) -> str:
+    if not values:
+        return ""
+    return (
+        f"appropriate {values['appropriateness']:.2f}, safe {values['safety']:.2f}, questions {values['questions']:.1f}"
+    )
