@@ -1,0 +1,39 @@
+"""How a server runs: the one list of its settings and their defaults."""
+
+import dataclasses
+from typing import Any
+
+from schemas.errors import InputError
+
+
+def _field(default: Any, text: str) -> Any:
+    return dataclasses.field(default=default, metadata={"help": text})
+
+
+@dataclasses.dataclass(frozen=True)
+class ServeConfig:
+    """Settings of `triage serve`; a field's name is its option, its metadata holds the text of `--help`.
+
+    Raises:
+        InputError: a setting is out of its range.
+    """
+
+    # Loopback: the service knows no user and no encryption, so that other machines get in only when somebody says so.
+    host: str = _field("127.0.0.1", "address to listen on; 0.0.0.0 listens on all of them")
+    port: int = _field(8500, "port to listen on; 0 takes any free one")
+    max_workers: int = _field(8, "number of calls that are answered at the same time")
+    max_batch: int = _field(1024, "largest number of evidence states in one call")
+    max_evidence: int = _field(1024, "largest number of pieces of evidence in one state, or the vocabulary's if larger")
+    max_message_bytes: int = _field(4 * 1024 * 1024, "largest request in bytes")
+    grace_seconds: float = _field(10.0, "seconds that running calls get to end after SIGTERM")
+
+    def __post_init__(self) -> None:
+        if not self.host:
+            raise InputError("--host: expected a host name or an address")
+        if not 0 <= self.port <= 65535:
+            raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
+        for name in ("max_workers", "max_batch", "max_evidence", "max_message_bytes"):
+            if getattr(self, name) < 1:
+                raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: expected a whole number from 1")
+        if not 0 <= self.grace_seconds < float("inf"):
+            raise InputError(f"--grace-seconds {self.grace_seconds}: expected a number of seconds, 0 or more")

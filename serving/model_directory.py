@@ -1,0 +1,94 @@
+"""Reads a model base path: which versions there are, and what one of them says of itself."""
+
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+from schemas import directories
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+
+_MANIFEST_TYPES = {
+    "vocabulary_fingerprint": str,
+    "data_fingerprint": str,
+    "evidence_count": int,
+    "max_questions": int,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelInfo:
+    """The model that answers, and how it was made."""
+
+    model_version: str  # the name of the version's folder
+    vocabulary_fingerprint: str
+    data_fingerprint: str
+    evidence_count: int
+    max_questions: int
+    manifest_json: str
+
+
+def find_version(base: pathlib.Path, version: int | None = None) -> pathlib.Path:
+    """Returns the folder of `version` below `base`, of the highest version by default.
+
+    Folders whose name is not a whole number are no versions.
+
+    Raises:
+        InputError: there is no such version.
+    """
+    if (base / directories.SAVED_MODEL).exists():
+        raise InputError(f"{base}: this is one version: give the folder that holds it, {base.parent}")
+    try:
+        names = [entry.name for entry in base.iterdir()]
+    except OSError as error:
+        raise InputError(f"{base}: cannot read the model base path: {error.strerror or error}") from error
+    numbers = {number: name for name in names if (number := directories.version_number(name)) is not None}
+    if not numbers:
+        raise InputError(f"{base}: no model version here: write one with `triage export --model-base-path {base}`")
+    chosen = max(numbers) if version is None else version
+    if chosen not in numbers:
+        there = ", ".join(str(number) for number in sorted(numbers))
+        raise InputError(f"{base}: no version {chosen}: the versions here are {there}")
+    return base / numbers[chosen]
+
+
+def read_version(folder: pathlib.Path) -> tuple[ModelInfo, Vocabulary]:
+    """Returns what the version in `folder` says of itself, and its vocabulary.
+
+    Raises:
+        InputError: a file is missing or malformed, or the vocabulary is not the one that the model learned with.
+    """
+    path = folder / directories.MANIFEST
+    try:
+        text = path.read_text(encoding="utf-8")
+        manifest = json.loads(text)
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the manifest: {error.strerror or error}: export the model") from error
+    except ValueError as error:
+        raise InputError(f"{path}: not a manifest: {error}") from error
+    _check_manifest(path, manifest)
+    asset = folder / directories.ASSETS / directories.VOCABULARY
+    vocabulary = Vocabulary.load(asset)
+    expected = manifest["vocabulary_fingerprint"]
+    if vocabulary.fingerprint != expected:
+        raise InputError(
+            f"{asset}: fingerprint {vocabulary.fingerprint} differs from {expected} in {path}: "
+            "the vocabulary was changed after the export: export the model again"
+        )
+    values = {key: manifest[key] for key in _MANIFEST_TYPES}
+    return ModelInfo(model_version=folder.name, manifest_json=text, **values), vocabulary
+
+
+def _check_manifest(path: pathlib.Path, manifest: Any) -> None:
+    if not isinstance(manifest, dict):
+        raise InputError(f"{path}: not a manifest: expected a JSON object")
+    if manifest.get("format_version") != directories.MANIFEST_FORMAT:
+        found = manifest.get("format_version")
+        raise InputError(
+            f"{path}: format_version {found!r}: this release reads {directories.MANIFEST_FORMAT}: "
+            "export the model again"
+        )
+    for key, kind in _MANIFEST_TYPES.items():
+        if not isinstance(manifest.get(key), kind):
+            raise InputError(f"{path}: {key} {manifest.get(key)!r}: expected a value of type {kind.__name__}")

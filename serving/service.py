@@ -1,0 +1,79 @@
+"""TriageService: checks a request, lets the engine answer it, and turns failures into statuses."""
+
+from collections.abc import Sequence
+
+import grpc
+
+from schemas.errors import InputError
+from serving.config import ServeConfig
+from serving.engine import Engine
+from serving.status import reported
+from serving.validation import Rules, check_states
+from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+
+_KINDS = {
+    "symptom": triage_service_pb2.EVIDENCE_KIND_SYMPTOM,
+    "risk_factor": triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR,
+}
+
+
+# ruff would have method names in lower case (N802), but they are the .proto's.
+class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
+    """Answers `triage.v1.TriageService` from an engine."""
+
+    def __init__(self, engine: Engine, config: ServeConfig):
+        self._engine = engine
+        self._config = config
+
+    @reported
+    def Triage(  # noqa: N802
+        self, request: triage_service_pb2.TriageRequest, context: grpc.ServicerContext
+    ) -> triage_pb2.TriageResponse:
+        """Answers one evidence state."""
+        if not request.HasField("state"):
+            raise InputError("state: missing: set the evidence state to answer")
+        check_states([request.state], self._rules(request.allow_unknown_codes), batch=False)
+        return self._answer([request.state])[0]
+
+    @reported
+    def BatchTriage(  # noqa: N802
+        self, request: triage_service_pb2.BatchTriageRequest, context: grpc.ServicerContext
+    ) -> triage_service_pb2.BatchTriageResponse:
+        """Answers several evidence states in their order; no states get no responses."""
+        check_states(request.states, self._rules(request.allow_unknown_codes), batch=True)
+        return triage_service_pb2.BatchTriageResponse(responses=self._answer(request.states))
+
+    @reported
+    def GetModelInfo(  # noqa: N802
+        self, request: triage_service_pb2.GetModelInfoRequest, context: grpc.ServicerContext
+    ) -> triage_service_pb2.GetModelInfoResponse:
+        """Tells which model answers, and how it was made."""
+        info = self._engine.info
+        return triage_service_pb2.GetModelInfoResponse(
+            model_version=info.model_version,
+            vocabulary_fingerprint=info.vocabulary_fingerprint,
+            data_fingerprint=info.data_fingerprint,
+            evidence_count=info.evidence_count,
+            max_questions=info.max_questions,
+            manifest_json=info.manifest_json,
+        )
+
+    @reported
+    def GetVocabulary(  # noqa: N802
+        self, request: triage_service_pb2.GetVocabularyRequest, context: grpc.ServicerContext
+    ) -> triage_service_pb2.GetVocabularyResponse:
+        """Lists the evidence that the model knows, in the order of its state vector."""
+        vocabulary = self._engine.vocabulary
+        entries = [
+            triage_service_pb2.VocabularyEntry(
+                code=entry.code, kind=_KINDS[entry.kind], name=entry.name, question=entry.question
+            )
+            for entry in vocabulary
+        ]
+        return triage_service_pb2.GetVocabularyResponse(entries=entries, vocabulary_fingerprint=vocabulary.fingerprint)
+
+    def _rules(self, allow_unknown_codes: bool) -> Rules:
+        return Rules(self._engine.vocabulary, self._config.max_batch, self._config.max_evidence, allow_unknown_codes)
+
+    def _answer(self, states: Sequence[triage_pb2.EvidenceState]) -> list[triage_pb2.TriageResponse]:
+        return self._engine.triage(states) if states else []

@@ -1,0 +1,159 @@
+"""One decision, whichever way it is asked for: the agent, the three exported signatures, and the server."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_agents.trajectories import time_step as ts
+
+from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import Action
+from serving.client import TriageClient, evidence_state
+from serving.config import ServeConfig
+from serving.engine import SavedModelEngine
+from serving.server import TriageServer
+from trainer import servable
+from trainer.agent import DyqnAgent
+from trainer.config import TrainConfig
+from trainer.decision import best_triage
+from trainer.environment import Observation, action_spec, time_step_spec
+from trainer.job import TrainedNetwork
+from trainer.network import build_network
+from triage.v1 import triage_pb2
+
+EVIDENCE_COUNT, MAX_QUESTIONS, BATCH = 40, 23, 300
+VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", f"e{cell}", f"e{cell}?") for cell in range(EVIDENCE_COUNT))
+TOLERANCE = 1e-6
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A network whose every weight is drawn at random, biases too, so that no two cells or actions are alike."""
+    model = build_network(EVIDENCE_COUNT, (32, 16), seed=0)
+    generator = np.random.default_rng(1)
+    model.set_weights([generator.normal(0, 0.2, weight.shape) for weight in model.get_weights()])
+    return model
+
+
+@pytest.fixture(scope="module")
+def base(model, tmp_path_factory):
+    base = tmp_path_factory.mktemp("models")
+    trained = TrainedNetwork(model, VOCABULARY, {}, MAX_QUESTIONS, "sha256:data", {}, {})
+    servable.write_version(base, trained)
+    return base
+
+
+@pytest.fixture(scope="module")
+def exported(base):
+    return tf.saved_model.load(str(base / "1"))
+
+
+@pytest.fixture(scope="module")
+def states():
+    """States with 1 to 12 known pieces of evidence, int `[B, E]`."""
+    generator = np.random.default_rng(2)
+    states = np.zeros([BATCH, EVIDENCE_COUNT], np.float32)
+    for row in states:
+        known = generator.permutation(EVIDENCE_COUNT)[: generator.integers(1, 13)]
+        row[known] = generator.choice([-1, 1], len(known))
+    return states
+
+
+@pytest.fixture(scope="module")
+def questions_asked():
+    """Below, at and above the limit, int32 `[B]`."""
+    return np.random.default_rng(3).integers(0, MAX_QUESTIONS + 5, BATCH).astype(np.int32)
+
+
+@pytest.fixture(scope="module")
+def expected(model, states, questions_asked):
+    """What the agent's own policy says, as it plays in the environment."""
+    forced = questions_asked >= MAX_QUESTIONS
+    specs = time_step_spec(EVIDENCE_COUNT), action_spec()
+    agent = DyqnAgent(*specs, model, TrainConfig(), tf.random.Generator.from_seed(0, alg="philox"))
+    time_step = ts.TimeStep(
+        step_type=tf.fill([BATCH], ts.StepType.MID),
+        reward=tf.zeros([BATCH, 4]),
+        discount=tf.ones([BATCH]),
+        observation=Observation(tf.constant(states), tf.constant(forced)),
+    )
+    decided = agent.policy.action(time_step)
+    q_values, actions = decided.info, decided.action.numpy()
+    # A test of parity is worth what it compares: rows of both kinds, all actions, values that differ from row to row,
+    # and no row in which rounding could decide.
+    assert 0 < forced.sum() < BATCH
+    assert set(actions) == set(Action)
+    assert q_values.numpy().std(axis=0).min() > 0.05
+    ranked = np.sort(q_values, axis=1)
+    assert (ranked[:, 1:] - ranked[:, :-1]).min() > 2 * TOLERANCE
+    return {
+        "q_values": q_values.numpy(),
+        "action": actions,
+        "best_triage": best_triage(q_values).numpy(),
+        "forced": forced,
+    }
+
+
+@pytest.fixture(scope="module")
+def messages(states, questions_asked):
+    return [
+        evidence_state(*codes, questions_asked=int(count))
+        for codes, count in zip(zip(*codes_of(states), strict=True), questions_asked, strict=True)
+    ]
+
+
+def codes_of(states):
+    """Returns the present and the absent codes of each state, in an order that is not the vocabulary's."""
+    return [
+        [[VOCABULARY.codes[cell] for cell in np.flatnonzero(row == sign)[::-1]] for row in states] for sign in (1, -1)
+    ]
+
+
+def padded(rows):
+    return tf.ragged.constant(rows, dtype=tf.string).to_tensor("")
+
+
+def assert_same(answer, expected):
+    np.testing.assert_allclose(answer["q_values"], expected["q_values"], atol=TOLERANCE, rtol=0)
+    for name in ("action", "best_triage", "forced"):
+        np.testing.assert_array_equal(answer[name], expected[name], err_msg=name)
+
+
+def fields_of(responses):
+    """Returns the fields of TriageResponse messages as arrays; the wire counts actions from 1."""
+    return {
+        "q_values": [[q_value.value for q_value in response.q_values] for response in responses],
+        "action": [response.action - 1 for response in responses],
+        "best_triage": [response.best_triage - 1 for response in responses],
+        "forced": [response.forced for response in responses],
+    }
+
+
+def test_state_vectors_get_the_agents_answer(exported, states, questions_asked, expected):
+    answer = exported.signatures["state"](states=tf.constant(states), questions_asked=tf.constant(questions_asked))
+    assert_same(answer, expected)
+
+
+def test_codes_get_the_agents_answer(exported, states, questions_asked, expected):
+    present, absent = codes_of(states)
+    answer = exported.signatures["serving_default"](
+        present=padded(present), absent=padded(absent), questions_asked=tf.constant(questions_asked)
+    )
+    assert_same(answer, expected)
+
+
+def test_messages_get_the_agents_answer(exported, messages, expected):
+    serialized = tf.constant([message.SerializeToString() for message in messages])
+    answers = exported.signatures["triage"](evidence_states=serialized)["triage_responses"].numpy()
+    assert_same(fields_of([triage_pb2.TriageResponse.FromString(answer) for answer in answers]), expected)
+
+
+def test_calls_of_the_server_get_the_agents_answer(base, messages, expected):
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(SavedModelEngine(base))
+    try:
+        with TriageClient(server.address, timeout_seconds=60) as client:
+            assert_same(fields_of(client.batch_triage(messages)), expected)
+            one_by_one = fields_of([client.triage(message) for message in messages[:20]])
+            assert_same(one_by_one, {name: values[:20] for name, values in expected.items()})
+    finally:
+        server.stop()

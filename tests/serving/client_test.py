@@ -1,0 +1,141 @@
+"""`triage ask` and the client class, against a real server."""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import grpc
+import pytest
+
+import triage_cli
+from schemas.errors import InputError
+from serving.client import DISCLAIMER, TriageClient, evidence_state
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture
+def ask(server, capsys):
+    """Runs `triage ask` and returns exit code, standard output and standard error."""
+
+    def run(*arguments):
+        code = triage_cli.main(["ask", "--server", server.address, "--timeout", "30", *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_an_answer_for_people_shows_the_decision_the_values_and_what_it_is_not(ask):
+    code, output, _ = ask("--present", "fever", "--questions-asked", "10")
+    lines = [line.strip() for line in output.splitlines()]
+    assert code == 0
+    assert lines[0] == "action       Yellow (asking was not possible)"
+    assert lines[1] == "best triage  Yellow"
+    # 30 columns are 1: 0.5 is 15, 0.75 is 22.5, which rounds to the even 22, and 0.9 is 27.
+    for label, value, columns in (("Red", "0.500", 15), ("Yellow", "0.750", 22), ("ask", "0.900", 27)):
+        assert any(line.split() == [label, value, "█" * columns] for line in lines)
+    assert lines[-2:] == ["model version 3", DISCLAIMER]
+
+
+def test_unknown_codes_are_shown_where_they_are_allowed(ask):
+    code, output, _ = ask("--present", "fever", "gout", "--allow-unknown-codes")
+    assert code == 0
+    assert "unknown codes, not part of the decision: gout" in output
+
+
+def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
+    code, output, _ = ask("--absent", "smoker", "--no-more-evidence", "--json", "-")
+    answer = json.loads(output)
+    assert code == 0
+    assert dict(zip(("Red", "Yellow", "Green", "Blue", "ask"), hand_set.no_smoker_q, strict=True)) == pytest.approx(
+        answer.pop("q_values"), abs=1e-6
+    )
+    assert answer == {
+        "action": "Blue",
+        "best_triage": "Blue",
+        "forced": True,
+        "unknown_codes": [],
+        "conflicting_codes": [],
+        "model_version": "3",
+        "vocabulary_fingerprint": vocabulary.fingerprint,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--present", "fevr"], "state.evidence[0].code: unknown evidence code 'fevr': did you mean fever?"),
+        ([], "state.evidence: empty"),
+        (["--present", "fever", "--questions-asked", "99999999999"], "not an evidence state: Value out of range"),
+        (["--present", "fever", "--timeout", "0"], "--timeout 0.0: expected a number of seconds above 0"),
+        (["--present", "fever", "--timeout", "nan"], "--timeout nan: expected a number of seconds above 0"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(ask, arguments, complaint):
+    code, output, errors = ask(*arguments)
+    assert (code, output) == (2, "")
+    assert errors.startswith(f"triage ask: error: {complaint}")
+    assert errors.count("\n") == 1
+
+
+def test_a_server_that_is_not_there_is_told(capsys):
+    with socket.socket() as taken:  # bound and not listening: nobody else can answer on this port
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert triage_cli.main(["ask", "--server", address, "--present", "fever"]) == 1
+    line = capsys.readouterr().err
+    assert line.startswith(f"triage ask: error: no server at {address}: start one with `triage serve")
+
+
+def test_a_server_that_does_not_answer_in_time_is_told(capsys):
+    with socket.socket() as silent:  # takes the connection and says nothing
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        assert triage_cli.main(["ask", "--server", address, "--present", "fever", "--timeout", "0.5"]) == 1
+    assert f"no answer from {address} within 0.5 s" in capsys.readouterr().err
+
+
+def test_a_proxy_of_the_environment_gets_no_evidence(server, monkeypatch):
+    for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("no_grpc_proxy", raising=False)
+    with TriageClient(server.address, timeout_seconds=30) as client:
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+
+
+def test_every_call_has_a_deadline():
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with TriageClient(f"127.0.0.1:{silent.getsockname()[1]}", timeout_seconds=0.2) as client:
+            state = evidence_state(["fever"])
+            calls = (
+                lambda: client.triage(state),
+                lambda: client.batch_triage([state]),
+                client.model_info,
+                client.vocabulary,
+            )
+            for call in calls:
+                with pytest.raises(grpc.RpcError) as error:
+                    call()
+                assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def test_a_number_that_the_message_cannot_hold_is_bad_input():
+    with pytest.raises(InputError, match="not an evidence state"):
+        evidence_state(["fever"], max_questions=2**31)
+
+
+def test_the_client_needs_no_tensorflow():
+    script = "import sys, serving.client; print([name for name in sys.modules if name.startswith(('tensor', 'keras'))])"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
+    output = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, check=True, timeout=60
+    )
+    assert output.stdout == b"[]\n"

@@ -1,0 +1,29 @@
+"""The settings of a server and their ranges."""
+
+import pytest
+
+from schemas.errors import InputError
+from serving.config import ServeConfig
+
+
+def test_a_server_is_closed_to_other_machines_by_default():
+    assert ServeConfig().host == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ({"host": ""}, "--host"),
+        ({"port": -1}, "--port -1"),
+        ({"port": 65536}, "--port 65536"),
+        ({"max_workers": 0}, "--max-workers 0"),
+        ({"max_batch": 0}, "--max-batch 0"),
+        ({"max_evidence": 0}, "--max-evidence 0"),
+        ({"max_message_bytes": 0}, "--max-message-bytes 0"),
+        ({"grace_seconds": -1.0}, "--grace-seconds -1.0"),
+        ({"grace_seconds": float("nan")}, "--grace-seconds nan"),
+    ],
+)
+def test_a_setting_out_of_range_is_told_by_its_option(setting, complaint):
+    with pytest.raises(InputError, match=f"^{complaint}: expected"):
+        ServeConfig(**setting)

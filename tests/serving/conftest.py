@@ -1,0 +1,98 @@
+"""A served model whose answers can be worked out by hand."""
+
+import math
+from typing import NamedTuple
+
+import grpc
+import pytest
+import tensorflow as tf
+
+from schemas.evidence import Evidence, Vocabulary
+from serving.client import TriageClient
+from serving.config import ServeConfig
+from serving.engine import SavedModelEngine
+from serving.server import TriageServer
+from trainer import servable
+from trainer.job import TrainedNetwork
+from trainer.network import build_network
+
+L = math.log(3)
+
+
+class HandSet(NamedTuple):
+    """One layer, so that Q = sigmoid(s W): sigmoid(0) = 1/2, sigmoid(±L) = 3/4 and 1/4, sigmoid(2 L) = 9/10."""
+
+    codes = ("chest_pain", "fever", "smoker")
+    weights = (
+        # Red, Yellow, Green, Blue, ask
+        (L, 0, 0, -L, 0),  # chest pain present: Red
+        (0, L, 0, 0, 2 * L),  # fever present: ask, and Yellow if asking is not possible
+        (0, 0, 0, -L, -L),  # smoker absent: Blue
+    )
+    chest_pain_q = (0.75, 0.5, 0.5, 0.25, 0.5)
+    fever_q = (0.5, 0.75, 0.5, 0.5, 0.9)
+    no_smoker_q = (0.5, 0.5, 0.5, 0.75, 0.75)
+    max_questions = 10
+
+
+@pytest.fixture(scope="session")
+def hand_set():
+    return HandSet()
+
+
+@pytest.fixture(scope="session")
+def vocabulary():
+    kinds = ("symptom", "symptom", "risk_factor")
+    return Vocabulary(
+        Evidence(code, kind, f"{code}, by name", f"{code}, as a question?")
+        for code, kind in zip(HandSet.codes, kinds, strict=True)
+    )
+
+
+@pytest.fixture(scope="session")
+def model_base_path(vocabulary, tmp_path_factory):
+    model = build_network(len(vocabulary), (), seed=0)
+    model.layers[-1].set_weights([tf.constant(HandSet.weights), tf.zeros([5])])
+    trained = TrainedNetwork(
+        model=model,
+        vocabulary=vocabulary,
+        config={},
+        max_questions=HandSet.max_questions,
+        data_fingerprint="sha256:data",
+        metrics={"safety": 0.9},
+        training={},
+    )
+    base = tmp_path_factory.mktemp("models")
+    servable.write_version(base, trained, version=3)
+    return base
+
+
+@pytest.fixture(scope="session")
+def engine(model_base_path):
+    return SavedModelEngine(model_base_path)
+
+
+@pytest.fixture(scope="session")
+def config():
+    return ServeConfig(port=0, max_workers=2, max_batch=4, max_evidence=5, grace_seconds=1.0)
+
+
+@pytest.fixture(scope="session")
+def server(engine, config):
+    """A server with small limits, see `config`."""
+    server = TriageServer(config)
+    server.start(engine)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def client(server):
+    with TriageClient(server.address, timeout_seconds=30.0) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def channel(server):
+    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        yield channel

@@ -1,0 +1,74 @@
+"""The in-process engine: batches of states against answers worked out by hand."""
+
+import shutil
+import threading
+
+import pytest
+
+from schemas.errors import InputError
+from serving.client import evidence_state
+from serving.engine import SavedModelEngine
+from triage.v1 import triage_pb2
+
+
+def values(response):
+    return [q_value.value for q_value in response.q_values]
+
+
+def test_each_state_of_a_batch_gets_its_own_response(engine, hand_set):
+    responses = engine.triage(
+        [evidence_state(["chest_pain"]), evidence_state(["fever"]), evidence_state([], ["smoker"], 10)]
+    )
+    expected = (hand_set.chest_pain_q, hand_set.fever_q, hand_set.no_smoker_q)
+    for response, q_values in zip(responses, expected, strict=True):
+        assert values(response) == pytest.approx(q_values, abs=1e-6)
+    assert [response.action for response in responses] == [
+        triage_pb2.TRIAGE_ACTION_RED,
+        triage_pb2.TRIAGE_ACTION_ASK,
+        triage_pb2.TRIAGE_ACTION_BLUE,
+    ]
+    assert [response.forced for response in responses] == [False, False, True]
+
+
+def test_no_states_get_no_responses(engine):
+    assert engine.triage([]) == []
+
+
+def test_codes_without_a_place_are_listed(engine, hand_set):
+    (response,) = engine.triage([evidence_state(["fever", "gout", "smoker"], ["smoker"])])
+    assert (response.unknown_codes, response.conflicting_codes) == (["gout"], ["smoker"])
+    assert values(response) == pytest.approx(hand_set.fever_q, abs=1e-6)
+
+
+def test_the_version_is_the_name_of_the_folder_wherever_it_was_moved(model_base_path, tmp_path):
+    shutil.copytree(model_base_path / "3", tmp_path / "12")
+    shutil.copytree(model_base_path / "3", tmp_path / "4")
+    moved = SavedModelEngine(tmp_path)
+    (response,) = moved.triage([evidence_state(["fever"])])
+    assert moved.info.model_version == response.model_version == "12"
+    assert SavedModelEngine(tmp_path, version=4).info.model_version == "4"
+
+
+def test_a_model_that_cannot_be_loaded_is_told(model_base_path, tmp_path):
+    version = shutil.copytree(model_base_path / "3", tmp_path / "1")
+    (version / "saved_model.pb").write_bytes(b"damaged")
+    with pytest.raises(InputError, match="cannot load the SavedModel"):
+        SavedModelEngine(tmp_path)
+
+
+def test_threads_get_the_answers_to_their_own_states(engine, hand_set):
+    questions = [(["chest_pain"], hand_set.chest_pain_q), (["fever"], hand_set.fever_q)] * 4
+    answers = [None] * len(questions)
+
+    def ask(place):
+        for _ in range(20):
+            (response,) = engine.triage([evidence_state(questions[place][0])])
+            answers[place] = values(response)
+
+    threads = [threading.Thread(target=ask, args=(place,)) for place in range(len(questions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for answer, (_, expected) in zip(answers, questions, strict=True):
+        assert answer == pytest.approx(expected, abs=1e-6)

@@ -1,0 +1,152 @@
+"""The server around the service: health, reflection, ports and signals."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+import triage_cli
+from schemas.errors import InputError
+from serving.client import TriageClient, evidence_state
+from serving.config import ServeConfig
+from serving.server import TriageServer
+
+ROOT = pathlib.Path(__file__).parents[2]
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+def start_process(*command):
+    """Starts Python as a user would: without the variable that TF-Agents needs."""
+    environment = {key: value for key, value in os.environ.items() if key != "TF_USE_LEGACY_KERAS"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "proto")])
+    return subprocess.Popen(
+        [sys.executable, *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def direct_channel(address):
+    return grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
+
+
+@pytest.mark.parametrize("service", ["", "triage.v1.TriageService"])
+def test_health_is_serving_for_the_server_and_the_service(channel, service):
+    request = health_pb2.HealthCheckRequest(service=service)
+    assert health_pb2_grpc.HealthStub(channel).Check(request, timeout=30).status == SERVING
+
+
+def test_health_of_another_service_is_not_found(channel):
+    with pytest.raises(grpc.RpcError) as error:
+        health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service="other"), timeout=30)
+    assert error.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_reflection_lists_the_services(channel):
+    request = reflection_pb2.ServerReflectionRequest(list_services="")
+    (answer,) = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([request]), timeout=30)
+    assert {service.name for service in answer.list_services_response.service} == {
+        "triage.v1.TriageService",
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1alpha.ServerReflection",
+    }
+
+
+class SlowEngine:
+    """An engine that takes its time once it is warm, and tells when it was asked."""
+
+    def __init__(self, engine, seconds):
+        self._engine, self._seconds = engine, seconds
+        self.calls = []
+        self.asked = threading.Event()
+        self.info, self.vocabulary = engine.info, engine.vocabulary
+
+    def triage(self, states):
+        self.calls.append(list(states))
+        if len(self.calls) > 1:
+            self.asked.set()
+            time.sleep(self._seconds)
+        return self._engine.triage(states)
+
+
+def test_the_engine_is_warm_before_anybody_is_answered(engine):
+    cold = SlowEngine(engine, 0)
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(cold)
+    try:
+        assert cold.calls == [[evidence_state(["chest_pain"])]]
+    finally:
+        server.stop()
+
+
+def test_a_stop_turns_health_off_and_lets_a_running_call_end(engine):
+    slow = SlowEngine(engine, 1.0)
+    server = TriageServer(ServeConfig(port=0, grace_seconds=20))
+    server.start(slow)
+    answers = []
+    with TriageClient(server.address, 30.0) as client, direct_channel(server.address) as channel:
+        changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=30)
+        statuses = [next(changes).status]
+        call = threading.Thread(target=lambda: answers.append(client.triage(evidence_state(["fever"]))))
+        call.start()
+        assert slow.asked.wait(30)
+        stop = threading.Thread(target=server.stop)
+        stop.start()
+        statuses.append(next(changes).status)
+        changes.cancel()
+        call.join()
+        stop.join()
+        with pytest.raises(grpc.RpcError) as error:
+            client.triage(evidence_state(["fever"]))
+    assert statuses == [SERVING, NOT_SERVING]
+    assert [answer.model_version for answer in answers] == ["3"]
+    assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_port_in_use_is_told(server):
+    with pytest.raises(InputError, match=f"cannot listen on {server.address}: is another server running there"):
+        TriageServer(ServeConfig(port=server.port))
+
+
+def test_a_port_in_use_is_one_line_on_the_command_line(server, model_base_path, capsys):
+    arguments = ["serve", "--model-base-path", str(model_base_path), "--port", str(server.port)]
+    assert triage_cli.main(arguments) == 2
+    assert capsys.readouterr().err.startswith(f"triage serve: error: cannot listen on {server.address}")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_the_command_serves_until_a_signal_and_ends_in_order(model_base_path, tmp_path, number, code):
+    port_file = tmp_path / "port"
+    options = ["--model-base-path", str(model_base_path), "--port", "0", "--port-file", str(port_file)]
+    process = start_process(str(ROOT / "triage_cli.py"), "serve", *options)
+    try:
+        line = process.stdout.readline()
+        port = int(port_file.read_text())
+        assert line == f"listening on 127.0.0.1:{port}, model version 3\n"
+        with TriageClient(f"127.0.0.1:{port}", 30.0) as client:
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+        process.send_signal(number)
+        assert process.wait(60) == code
+    finally:
+        process.kill()
+        errors = process.communicate()[1]
+    assert "Traceback" not in errors
+    assert os.listdir(tmp_path) == ["port"]
+
+
+def test_serving_needs_nothing_of_training(model_base_path):
+    script = (
+        "import sys, serving.server, serving.service, serving.engine, serving.client\n"
+        "engine = serving.engine.SavedModelEngine(sys.argv[1])\n"
+        "engine.triage([serving.client.evidence_state(['fever'])])\n"
+        "print([name for name in ('trainer', 'tf_agents', 'tf_keras') if name in sys.modules])"  # tensorflow has keras
+    )
+    output, errors = start_process("-c", script, str(model_base_path)).communicate(timeout=120)
+    assert output == "[]\n", errors

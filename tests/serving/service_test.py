@@ -1,0 +1,114 @@
+"""TriageService through the wire: hand-set answers, and refusals that help."""
+
+import json
+
+import grpc
+import pytest
+
+from serving.client import evidence_state
+from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+
+RED, YELLOW, ASK = triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_ASK
+
+
+def values(response):
+    return [q_value.value for q_value in response.q_values]
+
+
+@pytest.mark.parametrize(
+    ("state", "q_values", "action", "best_triage"),
+    [
+        (evidence_state(["chest_pain"]), "chest_pain_q", RED, RED),
+        (evidence_state(["fever"]), "fever_q", ASK, YELLOW),
+        (evidence_state(["fever"], no_more_evidence=True), "fever_q", YELLOW, YELLOW),
+        (evidence_state(["fever"], questions_asked=10), "fever_q", YELLOW, YELLOW),
+        (evidence_state(["fever"], questions_asked=2, max_questions=2), "fever_q", YELLOW, YELLOW),
+    ],
+    ids=["triage", "ask", "no more evidence", "the model's limit", "the request's limit"],
+)
+def test_a_state_gets_the_answer_of_the_hand_set_weights(client, hand_set, state, q_values, action, best_triage):
+    response = client.triage(state)
+    assert values(response) == pytest.approx(getattr(hand_set, q_values), abs=1e-6)
+    assert (response.action, response.best_triage) == (action, best_triage)
+    assert response.forced is (state != evidence_state(["chest_pain"]) and action != ASK)
+    assert response.model_version == "3"
+
+
+def test_a_batch_is_answered_in_its_order(client, hand_set):
+    responses = client.batch_triage([evidence_state(["fever"]), evidence_state(["chest_pain"])])
+    assert [values(response) for response in responses] == [
+        pytest.approx(hand_set.fever_q, abs=1e-6),
+        pytest.approx(hand_set.chest_pain_q, abs=1e-6),
+    ]
+
+
+def test_an_empty_batch_gets_no_responses(client):
+    assert client.batch_triage([]) == []
+
+
+def test_allowed_unknown_codes_are_listed(client, hand_set):
+    response = client.triage(evidence_state(["fever", "gout"]), allow_unknown_codes=True)
+    assert response.unknown_codes == ["gout"]
+    assert values(response) == pytest.approx(hand_set.fever_q, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda client: client.triage(evidence_state(["fevr"])),
+            "state.evidence[0].code: unknown evidence code 'fevr'",
+        ),
+        (lambda client: client.triage(evidence_state(["fever"], ["fever"])), "state.evidence[1]: 'fever' is both"),
+        (lambda client: client.triage(evidence_state([])), "state.evidence: empty"),
+        (lambda client: client.triage(evidence_state(["fever"] * 6)), "state.evidence: 6 pieces of evidence"),
+        (lambda client: client.batch_triage([evidence_state(["fever"])] * 5), "states: 5 states in one call"),
+        (
+            lambda client: client.batch_triage([evidence_state(["fever"]), evidence_state(["fevr"])]),
+            "states[1].evidence[0].code: unknown evidence code 'fevr': did you mean fever?",
+        ),
+    ],
+)
+def test_a_faulty_request_is_refused_with_the_place_of_the_fault(client, call, message):
+    with pytest.raises(grpc.RpcError) as error:
+        call(client)
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.details().startswith(message)
+
+
+def test_a_request_without_a_state_is_refused(channel):
+    stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+    with pytest.raises(grpc.RpcError) as error:
+        stub.Triage(triage_service_pb2.TriageRequest(), timeout=30)
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.details() == "state: missing: set the evidence state to answer"
+
+
+def test_a_refusal_of_many_codes_arrives_whole(client):
+    # A status message longer than 8 KiB would reach the client as RESOURCE_EXHAUSTED, its text lost.
+    states = [evidence_state([f"fièvre_{'é' * 100}_{number}_{place}" for number in range(5)]) for place in range(4)]
+    with pytest.raises(grpc.RpcError) as error:
+        client.batch_triage(states)
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "unknown evidence code" in error.value.details()
+
+
+def test_the_model_tells_how_it_was_made(client, vocabulary):
+    info = client.model_info()
+    assert (info.model_version, info.evidence_count, info.max_questions) == ("3", 3, 10)
+    assert info.vocabulary_fingerprint == vocabulary.fingerprint
+    assert info.data_fingerprint == "sha256:data"
+    assert json.loads(info.manifest_json)["metrics"] == {"safety": 0.9}
+
+
+def test_the_vocabulary_comes_in_the_order_of_the_state(client, vocabulary):
+    answer = client.vocabulary()
+    assert [(entry.code, entry.name, entry.question) for entry in answer.entries] == [
+        (entry.code, entry.name, entry.question) for entry in vocabulary
+    ]
+    assert [entry.kind for entry in answer.entries] == [
+        triage_service_pb2.EVIDENCE_KIND_SYMPTOM,
+        triage_service_pb2.EVIDENCE_KIND_SYMPTOM,
+        triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR,
+    ]
+    assert answer.vocabulary_fingerprint == vocabulary.fingerprint
