@@ -1,0 +1,100 @@
+"""The whole way from vignettes to two served triage decisions, each step an ordinary `triage` command."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from schemas.triage import Action
+from serving.client import TriageClient, evidence_state
+from triage.v1 import triage_pb2
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+EXAMPLES, DEMO = pathlib.Path("examples"), pathlib.Path("demo")
+STEPS = 4000
+CONSOLE = Console()
+PATIENTS = {
+    "chest pain": (
+        ["chest_pain", "pain_radiating_to_left_arm", "sweating", "shortness_of_breath"],
+        ["fever"],
+    ),
+    "common cold": (["runny_nose", "sore_throat", "cough"], ["fever", "shortness_of_breath"]),
+}
+
+
+def triage(*arguments: str | pathlib.Path) -> Sequence[str]:
+    """Returns the command line of a `triage` subcommand, after printing it as a user would type it."""
+    words = [str(argument) for argument in arguments]
+    CONSOLE.print(f"\n[bold]$ triage {' '.join(words)}[/bold]", highlight=False, soft_wrap=True)
+    return [sys.executable, "-m", "triage_cli", *words]
+
+
+def main() -> None:
+    """Runs the demo in `demo/`, which it makes anew."""
+    began = time.monotonic()
+    os.chdir(ROOT)
+    shutil.rmtree(DEMO, ignore_errors=True)
+    vignettes, vocabulary = EXAMPLES / "vignettes.jsonl", EXAMPLES / "vocabulary.csv"
+    data, job, models = DEMO / "data", DEMO / "job", DEMO / "models"
+    run = lambda *arguments: subprocess.run(triage(*arguments), check=True)  # noqa: E731, S603
+    run("prepare", "--vignettes", vignettes, "--vocabulary", vocabulary, "--out", data, "--test-fraction", "0.2")
+    run("train", "--data", data, "--job-dir", job, "--steps", str(STEPS), "--burn-in-steps", "500")
+    run("evaluate", "--data", data, "--job-dir", job)
+    run("export", "--job-dir", job, "--model-base-path", models)
+    with server(models) as address, TriageClient(address) as client:
+        answers = {name: client.triage(evidence_state(*evidence)) for name, evidence in PATIENTS.items()}
+    show(answers)
+    CONSOLE.print(f"\nDone in {time.monotonic() - began:.0f} s; everything stands in {DEMO}/.")
+
+
+@contextlib.contextmanager
+def server(models: pathlib.Path) -> Iterator[str]:
+    """Runs `triage serve` on a free port, yields its address, and stops it."""
+    port_file = DEMO / "port"
+    command = triage("serve", "--model-base-path", models, "--port", "0", "--port-file", port_file)
+    process = subprocess.Popen(command)  # noqa: S603
+    try:
+        while not port_file.exists():
+            if process.poll() is not None:
+                sys.exit(f"triage serve ended with exit code {process.returncode}")
+            time.sleep(0.1)
+        yield f"127.0.0.1:{port_file.read_text().strip()}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def show(answers: dict[str, triage_pb2.TriageResponse]) -> None:
+    """Prints the answers side by side."""
+    table = Table(title="Two patients, one server", caption="Research software, not a medical device.")
+    table.add_column("")
+    for name in answers:
+        table.add_column(name)
+    rows = {
+        "present": [", ".join(PATIENTS[name][0]) for name in answers],
+        "absent": [", ".join(PATIENTS[name][1]) for name in answers],
+        "action": [label(answer.action) for answer in answers.values()],
+        "best triage": [label(answer.best_triage) for answer in answers.values()],
+    }
+    for action in Action:
+        rows[f"Q({action.label})"] = [f"{answer.q_values[action].value:.3f}" for answer in answers.values()]
+    for name, cells in rows.items():
+        table.add_row(name, *cells)
+    CONSOLE.print()
+    CONSOLE.print(table)
+
+
+def label(action: int) -> str:
+    """Returns the label of an action on the wire, whose numbers begin behind UNSPECIFIED."""
+    return Action(action - 1).label
+
+
+if __name__ == "__main__":
+    main()
