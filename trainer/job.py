@@ -5,13 +5,16 @@ vocabulary.csv     the evidence that the state's cells mean
 checkpoints/       everything, see `TrainingLoop.checkpoint`
 evaluations.jsonl  one evaluation on the test split a line
 logs/              TensorBoard summaries
+lock               held by the run that works in it
 """
 
+import contextlib
 import dataclasses
+import fcntl
 import json
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
@@ -25,6 +28,7 @@ from trainer.network import build_network
 
 RUN = "run.json"
 EVALUATIONS = "evaluations.jsonl"
+LOCK = "lock"
 # What may differ when a run is resumed: it decides how long and how closely a run is watched, not what it computes.
 RESUMABLE = {
     "steps", "steps_per_call", "evaluation_interval", "evaluation_orders", "checkpoint_interval", "checkpoints_kept",
@@ -59,6 +63,32 @@ class JobDirectory:
         """Returns the manager of the newest `kept` checkpoints."""
         return tf.train.CheckpointManager(checkpoint, str(self.path / "checkpoints"), max_to_keep=kept)
 
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps every other training run out of the directory, which it makes where there is none.
+
+        The lock goes with the process that holds it, however that ends.
+
+        Raises:
+            InputError: another run works in it; or it cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / LOCK).open("w")
+        except OSError as error:
+            raise self._unwritable(error) from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    f"{self.path}: another training run works in it: wait for its end, stop it, or choose another "
+                    "--job-dir"
+                ) from None
+            except OSError:  # a file system without locks
+                pass
+            yield
+
     def prepare(self, config: TrainConfig, vocabulary: Vocabulary, data_fingerprint: str) -> None:
         """Makes the directory, or checks that the run in it is the same one.
 
@@ -77,7 +107,10 @@ class JobDirectory:
             vocabulary.save(self.path / directories.VOCABULARY)
             _replace(self.path / RUN, json.dumps(run, indent=2) + "\n")
         except OSError as error:
-            raise InputError(f"{self.path}: cannot write the job directory: {error.strerror or error}") from error
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> InputError:
+        return InputError(f"{self.path}: cannot write the job directory: {error.strerror or error}")
 
     def run(self) -> dict[str, Any]:
         """Returns the content of run.json.
@@ -115,6 +148,32 @@ class JobDirectory:
             _replace(self.path / EVALUATIONS, "".join(json.dumps(evaluation) + "\n" for evaluation in kept))
 
 
+def existing_checkpoints(manager: tf.train.CheckpointManager) -> list[str]:
+    """Returns the checkpoints, oldest first, whose files are there: the manager goes by its list."""
+    return [path for path in manager.checkpoints if pathlib.Path(f"{path}.index").exists()]
+
+
+def checkpoint_step(path: str) -> int:
+    """Returns the step at which a checkpoint was written."""
+    return int(path.rsplit("-", 1)[1])
+
+
+def restore(checkpoint: tf.train.Checkpoint, path: str) -> Any:
+    """Restores `checkpoint` from `path`; returns the status, on which to assert what must have matched.
+
+    Raises:
+        InputError: the files are damaged or missing.
+    """
+    try:
+        return checkpoint.restore(path)
+    # TensorFlow's readers raise what the damage makes them trip over.
+    except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as error:
+        reason = str(getattr(error, "message", error)).splitlines()[0]
+        raise InputError(
+            f"{path}: a damaged checkpoint ({reason}): put its files back, or delete them to go on from an older one"
+        ) from error
+
+
 def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwork:
     """Returns the trained network of a job directory.
 
@@ -134,8 +193,8 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
     model = build_network(len(vocabulary), config.network.hidden_sizes, seed=0)
     counters = {"step": tf.Variable(0, dtype=tf.int64), "episode": tf.Variable(0, dtype=tf.int64)}
     checkpoint = tf.train.Checkpoint(network=model, **counters)
-    path = _checkpoint_path(job.manager(checkpoint, kept=1).checkpoints, step, job_dir)
-    checkpoint.restore(path).assert_existing_objects_matched().expect_partial()
+    path = _checkpoint_path(existing_checkpoints(job.manager(checkpoint, kept=1)), step, job_dir)
+    restore(checkpoint, path).assert_existing_objects_matched().expect_partial()
     training = {"steps": int(counters["step"]), "episodes": int(counters["episode"])}
     evaluated = {evaluation["step"]: evaluation for evaluation in job.evaluations()}
     return TrainedNetwork(
@@ -150,7 +209,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
 
 
 def _checkpoint_path(paths: list[str], step: int | None, job_dir: pathlib.Path) -> str:
-    steps = {int(path.rsplit("-", 1)[1]): path for path in paths}
+    steps = {checkpoint_step(path): path for path in paths}
     if not steps:
         raise InputError(f"{job_dir}: no checkpoint yet: train for longer, or lower --checkpoint-interval")
     if step is not None and step not in steps:

@@ -13,7 +13,7 @@ from schemas.errors import InputError
 from trainer import metrics
 from trainer.config import TrainConfig
 from trainer.evaluate import order_seeds
-from trainer.job import JobDirectory
+from trainer.job import JobDirectory, checkpoint_step, existing_checkpoints, restore
 from trainer.loop import Progress, TrainingLoop
 from trainer.policy import noise_scale
 from trainer.rollout import Rollout
@@ -68,7 +68,7 @@ class TrainingSession:
                 bar.update(task, completed=loop.step, window=_window_text(loop.window.means()), rate=f"{rate:.0f}/s")
                 self._summarise(done, rate)
                 self._after_call()
-        if self._manager.latest_checkpoint is None or self._saved_step() != loop.step:
+        if loop.step not in self._saved_steps():
             self._save()
         elapsed = time.monotonic() - began
         evaluations = self._job.evaluations()
@@ -83,16 +83,17 @@ class TrainingSession:
         }
 
     def _restore(self) -> None:
-        latest = self._manager.latest_checkpoint
-        if latest is None:
+        there = existing_checkpoints(self._manager)
+        if not there:
             self._job.forget_evaluations_after(0)
             return
-        self._manager.checkpoint.restore(latest).assert_consumed()
+        latest = there[-1]
+        restore(self._manager.checkpoint, latest).assert_consumed()
         self._job.forget_evaluations_after(self._loop.step)
         self._console.print(f"resumed at step {self._loop.step:,} from {latest}", highlight=False)
 
-    def _saved_step(self) -> int:
-        return int(self._manager.latest_checkpoint.rsplit("-", 1)[1])
+    def _saved_steps(self) -> list[int]:
+        return [checkpoint_step(path) for path in existing_checkpoints(self._manager)]
 
     def _save(self) -> None:
         self._writer.flush()

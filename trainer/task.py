@@ -60,12 +60,13 @@ def run(arguments: argparse.Namespace) -> int:
     """
     resolved = config.from_arguments(arguments)
     # Imported here, so that --help and a faulty configuration answer without loading TensorFlow.
+    from trainer.job import JobDirectory
     from trainer.loop import TrainingDivergedError
     from trainer.session import TrainingSession
     from trainer.tfrecord import DataDirectory
 
     data = DataDirectory.open(arguments.data)
-    with StopRequest() as stop:
+    with JobDirectory(arguments.job_dir).locked(), StopRequest() as stop:
         session = TrainingSession(arguments.job_dir, data, resolved)
         try:
             report = session.train(lambda: stop.signal is not None)

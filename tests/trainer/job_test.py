@@ -87,3 +87,26 @@ def test_evaluations_behind_the_checkpoint_are_forgotten_also_when_cut_short(tmp
     assert [evaluation["step"] for evaluation in job.evaluations()] == [1, 2, 3]
     job.forget_evaluations_after(2)
     assert job.evaluations() == [{"step": 1}, {"step": 2}]
+
+
+def test_a_damaged_checkpoint_is_an_input_error_that_names_it(trained):
+    job, _ = trained
+    for index in (job.path / "checkpoints").glob("ckpt-20.index"):
+        index.write_text("garbage")
+    with pytest.raises(InputError, match="ckpt-20: a damaged checkpoint"):
+        load_network(job.path)
+    load_network(job.path, step=10)
+
+
+def test_one_run_at_a_time_works_in_a_job_directory(tmp_path):
+    job = JobDirectory(tmp_path / "job")
+    with job.locked(), pytest.raises(InputError, match="another training run works in it"), job.locked():
+        pass
+    with job.locked():  # free again
+        pass
+
+
+def test_a_job_directory_that_cannot_be_made_is_an_input_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot write the job directory"), JobDirectory(tmp_path / "file").locked():
+        pass

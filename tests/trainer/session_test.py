@@ -74,3 +74,23 @@ def test_another_run_in_the_directory_is_refused_before_any_step(data, tmp_path)
     TrainingSession(tmp_path, data, _config())
     with pytest.raises(InputError, match="seed 0 there, 5 given"):
         TrainingSession(tmp_path, data, _config(seed=5))
+
+
+def _damage(job_dir, step):
+    [content] = (job_dir / "checkpoints").glob(f"ckpt-{step}.data*")
+    content.write_bytes(content.read_bytes()[:100])
+
+
+def test_a_damaged_checkpoint_is_named_and_deleting_it_goes_on_from_the_one_before(data, tmp_path):
+    whole = TrainingSession(tmp_path / "whole", data, _config())
+    whole.train(NEVER)
+    TrainingSession(tmp_path / "job", data, _config()).train(NEVER)
+    _damage(tmp_path / "job", 100)
+    with pytest.raises(InputError, match=r"ckpt-100: a damaged checkpoint .* delete them to go on from an older one"):
+        TrainingSession(tmp_path / "job", data, _config())
+    for file in (tmp_path / "job" / "checkpoints").glob("ckpt-100.*"):
+        file.unlink()
+    resumed = TrainingSession(tmp_path / "job", data, _config())
+    assert resumed.train(NEVER)["steps_this_session"] == 10  # from ckpt-90
+    for mine, theirs in zip(resumed._loop.network.get_weights(), whole._loop.network.get_weights(), strict=True):
+        assert mine.tobytes() == theirs.tobytes()
