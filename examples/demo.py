@@ -17,8 +17,8 @@ from serving.client import TriageClient, evidence_state
 from triage.v1 import triage_pb2
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-EXAMPLES, DEMO = pathlib.Path("examples"), pathlib.Path("demo")
-STEPS = 4000
+DEMO = pathlib.Path("demo")
+STEPS = 6000
 CONSOLE = Console()
 PATIENTS = {
     "chest pain": (
@@ -41,11 +41,11 @@ def main() -> None:
     began = time.monotonic()
     os.chdir(ROOT)
     shutil.rmtree(DEMO, ignore_errors=True)
-    vignettes, vocabulary = EXAMPLES / "vignettes.jsonl", EXAMPLES / "vocabulary.csv"
     data, job, models = DEMO / "data", DEMO / "job", DEMO / "models"
     run = lambda *arguments: subprocess.run(triage(*arguments), check=True)  # noqa: E731, S603
-    run("prepare", "--vignettes", vignettes, "--vocabulary", vocabulary, "--out", data, "--test-fraction", "0.2")
-    run("train", "--data", data, "--job-dir", job, "--steps", str(STEPS), "--burn-in-steps", "500")
+    run("simulate", "--out", data)
+    run("stats", data)
+    run("train", "--data", data, "--job-dir", job, "--steps", str(STEPS))
     run("evaluate", "--data", data, "--job-dir", job)
     run("export", "--job-dir", job, "--model-base-path", models)
     with server(models) as address, TriageClient(address) as client:

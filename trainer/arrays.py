@@ -98,7 +98,7 @@ class ShardReader:
             except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
                 raise InputError(f"{shard}: holds a record that is no vignette's tf.Example") from error
             except tf.errors.OpError as error:
-                raise InputError(f"{shard}: {_damage(shard, compressed, error)}") from error
+                raise InputError(f"{shard}: {damage(shard, compressed, error)}") from error
             _check(shard, batch)
             yield self._part(batch)
 
@@ -180,9 +180,13 @@ def _tuples(values: np.ndarray, lengths: np.ndarray) -> tuple[tuple[str, ...], .
     return tuple(known.setdefault(row, tuple(tag.decode(errors="replace") for tag in row)) for row in rows)
 
 
-def _damage(shard: pathlib.Path, compressed: bool, error: tf.errors.OpError) -> str:
-    with shard.open("rb") as file:
-        looks_compressed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+def damage(shard: pathlib.Path, compressed: bool, error: tf.errors.OpError) -> str:
+    """Returns what is wrong with a shard that TensorFlow could not read, in one line."""
+    try:
+        with shard.open("rb") as file:
+            looks_compressed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+    except OSError as fault:
+        return f"cannot read: {fault.strerror or fault}"
     if looks_compressed and not compressed:
         return "the content is gzip, the name says it is not: expected the ending .gz"
     if compressed and not looks_compressed:

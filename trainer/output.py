@@ -1,13 +1,18 @@
 """The output directory of `triage prepare`: built beside its place, and renamed when it is whole."""
 
+import importlib.resources
+import json
 import os
 import pathlib
 import shutil
 import tempfile
+from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 from schemas import directories
 from schemas.errors import InputError
+from schemas.evidence import Vocabulary
 
 _FILES = (directories.VOCABULARY, directories.DATA_SCHEMA, directories.STATS, directories.REJECTS)
 
@@ -95,6 +100,15 @@ class OutputDirectory:
 
     def _vacant(self) -> bool:
         return set(os.listdir(self._target)) <= {directories.REJECTS}
+
+
+def describe(directory: pathlib.Path, vocabulary: Vocabulary, stats: Mapping[str, Any]) -> None:
+    """Writes what stands beside the shards of a data directory: vocabulary, schema and `stats`."""
+    vocabulary.save(directory / directories.VOCABULARY)
+    schema = importlib.resources.files("schemas").joinpath("vignette.pbtxt").read_bytes()
+    (directory / directories.DATA_SCHEMA).write_bytes(schema)
+    text = json.dumps(stats, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    (directory / directories.STATS).write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _is_ours(name: str) -> bool:

@@ -63,8 +63,11 @@ def decode_example(serialized: bytes) -> Vignette:
 
 def read_records(path: str | os.PathLike[str], compressed: bool = False) -> Iterator[bytes]:
     """Yields the records of a TFRecord file, a batch in memory at a time."""
-    dataset = tf.data.TFRecordDataset(os.fspath(path), _compression(compressed))
-    for batch in dataset.batch(BATCH_SIZE).as_numpy_iterator():
+    options = tf.data.Options()
+    # Nothing here to tune, and its thread holds up the end of each file for up to seconds.
+    options.autotune.enabled = False
+    dataset = tf.data.TFRecordDataset(os.fspath(path), _compression(compressed)).batch(BATCH_SIZE)
+    for batch in dataset.with_options(options).as_numpy_iterator():
         yield from batch
 
 

@@ -65,10 +65,22 @@ def parse_line(line: bytes, vocabulary: Vocabulary) -> Vignette:
     Raises:
         VignetteError: the line is not such a vignette; the message is the reason, without file and line.
     """
-    fields = _parse_object(line)
+    return from_fields(_parse_object(line), vocabulary)
+
+
+def from_fields(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
+    """Returns the vignette that `fields` state, whichever file format they come from.
+
+    Args:
+        fields: the content of `KEYS`, as in a vignette file.
+        vocabulary: the evidence that may stand in it.
+
+    Raises:
+        VignetteError: they state none; the message is the reason, without file and line.
+    """
     vignette_id = fields.get("vignette_id")
     try:
-        return _from_fields(fields, vocabulary)
+        return _checked(fields, vocabulary)
     except InputError as error:
         raise VignetteError(str(error), vignette_id if isinstance(vignette_id, str) else None) from None
 
@@ -89,7 +101,7 @@ def _parse_object(line: bytes) -> dict[str, Any]:
     except ValueError:  # Python refuses to convert integers of thousands of digits
         raise VignetteError("not a vignette: a number has too many digits") from None
     if not isinstance(value, dict):
-        raise VignetteError(f"expected a JSON object, found {_shown(value)}")
+        raise VignetteError(f"expected a JSON object, found {shown(value)}")
     return value
 
 
@@ -101,21 +113,21 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise VignetteError(f"the key {_shown(twice)} stands twice")
+        raise VignetteError(f"the key {shown(twice)} stands twice")
     return fields
 
 
-def _from_fields(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
+def _checked(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
     _check_keys(fields)
     present = _codes(fields, "present", vocabulary)
     absent = _codes(fields, "absent", vocabulary)
     both = set(present).intersection(absent)
     if both:
-        raise InputError(f"{_shown(min(both))} is both present and absent")
+        raise InputError(f"{shown(min(both))} is both present and absent")
     if not present and not absent:
         raise InputError("no evidence: expected at least one code in present or absent")
     if "split" in fields and fields["split"] not in SPLITS:
-        raise InputError(f"split: expected {' or '.join(SPLITS)}, found {_shown(fields['split'])}")
+        raise InputError(f"split: expected {' or '.join(SPLITS)}, found {shown(fields['split'])}")
     return Vignette(
         vignette_id=_name(fields["vignette_id"], "vignette_id"),
         present=present,
@@ -132,7 +144,7 @@ def _check_keys(fields: dict[str, Any]) -> None:
         if key not in KEYS:
             near = difflib.get_close_matches(key[:_SHOWN_CHARACTERS], KEYS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(KEYS)}"
-            raise InputError(f"unknown key {_shown(key)}: {hint}")
+            raise InputError(f"unknown key {shown(key)}: {hint}")
     for key in REQUIRED_KEYS:
         if key not in fields:
             raise InputError(f"the key {key!r} is missing")
@@ -140,18 +152,18 @@ def _check_keys(fields: dict[str, Any]) -> None:
 
 def _list(fields: dict[str, Any], key: str) -> list[Any]:
     if not isinstance(fields[key], list):
-        raise InputError(f"{key}: expected a list, found {_shown(fields[key])}")
+        raise InputError(f"{key}: expected a list, found {shown(fields[key])}")
     return fields[key]
 
 
 def name_fault(value: Any) -> str | None:
     """Returns why `value` can be no vignette id and no tag, or None where it can."""
     if not isinstance(value, str) or not value:
-        return f"expected a string that is not empty, found {_shown(value)}"
+        return f"expected a string that is not empty, found {shown(value)}"
     if len(value) > MAX_NAME_LENGTH:
-        return f"{_shown(value)} is longer than {MAX_NAME_LENGTH} characters"
+        return f"{shown(value)} is longer than {MAX_NAME_LENGTH} characters"
     if _NO_TEXT.search(value):
-        return f"{_shown(value)} holds a control character or half a surrogate pair"
+        return f"{shown(value)} holds a control character or half a surrogate pair"
     return None
 
 
@@ -166,7 +178,7 @@ def _codes(fields: dict[str, Any], key: str, vocabulary: Vocabulary) -> tuple[st
     codes = _list(fields, key)
     for code in codes:
         if not isinstance(code, str):
-            raise InputError(f"{key}: expected evidence codes, found {_shown(code)}")
+            raise InputError(f"{key}: expected evidence codes, found {shown(code)}")
         if code not in vocabulary:
             raise InputError(f"{key}: {vocabulary.unknown_message(code)}")
     return _unique(codes, key)
@@ -176,7 +188,7 @@ def _unique(names: Iterable[str], key: str) -> tuple[str, ...]:
     counts = Counter(names)
     for name, count in counts.items():
         if count > 1:
-            raise InputError(f"{key}: {_shown(name)} stands {count} times")
+            raise InputError(f"{key}: {shown(name)} stands {count} times")
     return tuple(counts)
 
 
@@ -186,7 +198,7 @@ def _decisions(fields: dict[str, Any]) -> tuple[Action, ...]:
         raise InputError("decisions: expected at least one triage decision")
     for label in labels:
         if not isinstance(label, str):
-            raise InputError(f"decisions: expected triage decisions, found {_shown(label)}")
+            raise InputError(f"decisions: expected triage decisions, found {shown(label)}")
     decisions = tuple(parse_decision(label) for label in labels)
     for decision, count in Counter(decisions).items():
         if count > MAX_SAME_DECISIONS:
@@ -194,7 +206,7 @@ def _decisions(fields: dict[str, Any]) -> tuple[Action, ...]:
     return decisions
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """Returns the value for a one-line message: escaped, and cut where it is long."""
     kinds = {dict: "an object", list: "a list", bool: str(value).lower(), type(None): "null"}
     if type(value) in kinds:

@@ -1,0 +1,178 @@
+"""The evidence catalogue: the vocabulary of the knowledge base, with what a simulator must know of each piece.
+
+`schemas/knowledge/evidence.csv` is the file; its first four columns are those of a vocabulary file.
+"""
+
+import csv
+import dataclasses
+import io
+import pathlib
+import re
+from collections.abc import Iterator, Sequence
+
+from schemas import evidence
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+
+COLUMNS = (*evidence.COLUMNS, "system", "parent", "exclusive", "only_if", "background")
+AGE, SEX = "age", "sex"
+EXHAUSTIVE = (AGE, SEX)
+"""Groups of which every patient has exactly one member; of any other group, at most one."""
+
+MIN_BACKGROUND = 1e-4  # nothing is impossible to see in a patient who came for something else
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclasses.dataclass(frozen=True)
+class CatalogueEntry:
+    """A piece of evidence and its place among the others."""
+
+    evidence: Evidence
+    system: str
+    """Body system of a symptom or sign, or the sort of a risk factor (demographic, medicine, habit ...)."""
+    parent: str | None
+    """Present whenever this is: chest pain is the parent of chest pain on exertion."""
+    exclusive: str | None
+    """Name of the group of which a patient has at most one member, such as the age bands."""
+    only_if: tuple[tuple[str, ...], ...]
+    """Who can have it: every term must hold; a term holds where one of its risk factors is present, or, written with
+    `!`, absent."""
+    background: float
+    """In [1e-4, 1). Symptoms: probability in a patient who comes for something else (the leak). Risk factors: share of
+    the people who come."""
+
+    @property
+    def code(self) -> str:
+        """The evidence code."""
+        return self.evidence.code
+
+
+class Catalogue:
+    """All pieces of evidence in the order of the vocabulary. Made by `parse`."""
+
+    def __init__(self, entries: Sequence[CatalogueEntry]):
+        self._entries = tuple(entries)
+        self.vocabulary = Vocabulary(entry.evidence for entry in entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[CatalogueEntry]:
+        return iter(self._entries)
+
+    def __contains__(self, code: object) -> bool:
+        return code in self.vocabulary
+
+    def __getitem__(self, code: str) -> CatalogueEntry:
+        return self._entries[self.vocabulary.index(code)]
+
+    def of_kind(self, kind: str) -> tuple[CatalogueEntry, ...]:
+        """Returns the entries of a kind, "symptom" or "risk_factor", in order."""
+        return tuple(entry for entry in self._entries if entry.evidence.kind == kind)
+
+    def group(self, name: str) -> tuple[CatalogueEntry, ...]:
+        """Returns the members of an exclusive group, in order."""
+        return tuple(entry for entry in self._entries if entry.exclusive == name)
+
+    @classmethod
+    def parse(cls, text: str, source: str) -> "Catalogue":
+        """Reads the text of a catalogue file; `source` is the name that errors give it.
+
+        Raises:
+            InputError: a line is not as expected, or the relations do not fit together; the message has one line for
+                each fault.
+        """
+        reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+        try:
+            rows = list(reader)
+        except csv.Error as error:
+            raise InputError(f"{source}: line {reader.line_num}: not valid CSV: {error}") from error
+        if not rows or tuple(rows[0]) != COLUMNS:
+            raise InputError(f"{source}: line 1: expected the header {','.join(COLUMNS)!r}")
+        entries, faults = [], []
+        for number, row in enumerate(rows[1:], start=2):  # no field has a line break, or the vocabulary refuses it
+            try:
+                entries.append(_entry(row))
+            except InputError as error:
+                faults.append(f"{source}: line {number}: {error}")
+        if not faults:
+            try:
+                # The codes, names and questions of a catalogue are a vocabulary.
+                Vocabulary(entry.evidence for entry in entries)
+            except InputError as error:
+                raise InputError(f"{source}: {error}") from None
+            faults = [f"{source}: {fault}" for fault in _relation_faults(entries)]
+        if faults:
+            raise InputError("\n".join(faults))
+        return cls(entries)
+
+    @classmethod
+    def load(cls, path: pathlib.Path) -> "Catalogue":
+        """Reads a catalogue file.
+
+        Raises:
+            InputError: it cannot be read, or is not a catalogue.
+        """
+        return cls.parse(read_text(path), str(path))
+
+
+def read_text(path: pathlib.Path) -> str:
+    """Returns the text of a file of the knowledge base.
+
+    Raises:
+        InputError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start}: not UTF-8") from error
+
+
+def _entry(row: Sequence[str]) -> CatalogueEntry:
+    if len(row) != len(COLUMNS):
+        raise InputError(f"expected {len(COLUMNS)} columns ({','.join(COLUMNS)}), found {len(row)}")
+    *described, system, parent, exclusive, only_if, background = row
+    entry = Evidence(*described)
+    for value, column in ((entry.code, "code"), (system, "system"), (exclusive or "none", "exclusive")):
+        if not _NAME.fullmatch(value):
+            raise InputError(f"{entry.code!r}: {column} {value!r} is not in snake_case")
+    try:
+        share = float(background)
+    except ValueError:
+        share = -1.0
+    if not MIN_BACKGROUND <= share < 1:
+        raise InputError(f"{entry.code!r}: background {background!r}: expected {MIN_BACKGROUND} or more, less than 1")
+    terms = tuple(tuple(term.split("|")) for term in only_if.split())
+    return CatalogueEntry(entry, system, parent or None, exclusive or None, terms, share)
+
+
+def _relation_faults(entries: Sequence[CatalogueEntry]) -> list[str]:
+    known = {entry.code: entry for entry in entries}
+    faults = []
+    for entry in entries:
+        faults += [f"{entry.code!r}: {fault}" for fault in _entry_relation_faults(entry, known)]
+    for name in EXHAUSTIVE:
+        total = sum(entry.background for entry in entries if entry.exclusive == name)
+        if abs(total - 1) > 1e-6:
+            faults.append(f"group {name!r}: everybody has one of its members, but their background sums to {total:.6g}")
+    return faults
+
+
+def _entry_relation_faults(entry: CatalogueEntry, known: dict[str, CatalogueEntry]) -> list[str]:
+    faults = []
+    if entry.parent is not None:
+        parent = known.get(entry.parent)
+        if parent is None:
+            faults.append(f"unknown parent {entry.parent!r}")
+        elif parent.evidence.kind != entry.evidence.kind:
+            faults.append(f"its parent {entry.parent!r} is of the other kind")
+        elif list(known).index(entry.parent) > list(known).index(entry.code):
+            faults.append(f"its parent {entry.parent!r} must stand above it")
+        elif parent.background < entry.background:
+            faults.append(f"background {entry.background} is above that of its parent {entry.parent!r}")
+    for code in (part.removeprefix("!") for term in entry.only_if for part in term):
+        if code not in known or known[code].evidence.kind != "risk_factor":
+            faults.append(f"only_if: {code!r} is no risk factor")
+    return faults

@@ -1,0 +1,129 @@
+"""The clinical knowledge base: the evidence catalogue, who has which risk factor, and the conditions.
+
+Written for this project from general clinical knowledge, for research and teaching only: no clinician validated it, and
+nothing in it may decide about a patient.
+"""
+
+import dataclasses
+import hashlib
+import importlib.resources
+import itertools
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from schemas.catalogue import AGE, SEX, Catalogue
+from schemas.conditions import MAX_MULTIPLIER, Condition, load_conditions, load_tables
+from schemas.errors import InputError
+
+EVIDENCE = "evidence.csv"
+RISK_FACTORS = "risk_factors.toml"
+CONDITIONS = "conditions"
+
+# Two conditions of which no piece of evidence differs by so much, and no risk factor by such a ratio, are one to anybody
+# who has to tell them apart.
+TELLING_DIFFERENCE = 0.1
+TELLING_RATIO = 3.0
+
+
+@dataclasses.dataclass(frozen=True)
+class KnowledgeBase:
+    """What the simulator and its clinicians know. Made by `load`."""
+
+    catalogue: Catalogue
+    demographics: Mapping[str, Mapping[str, float]]
+    """Of each risk factor: how many times more frequent it is in an age band or sex than in an unlisted one."""
+    conditions: tuple[Condition, ...]
+    fingerprint: str
+    """`sha256:` and 64 hexadecimal digits over the files."""
+
+    def condition(self, code: str) -> Condition:
+        """Returns the condition of that code.
+
+        Raises:
+            InputError: there is none.
+        """
+        for condition in self.conditions:
+            if condition.code == code:
+                return condition
+        raise InputError(f"unknown condition {code!r}: triage knowledge --list names all of them")
+
+    @classmethod
+    def load(cls, directory: pathlib.Path | None = None) -> "KnowledgeBase":
+        """Reads and checks a knowledge base, that of the package where `directory` is None.
+
+        Raises:
+            InputError: it has faults; the message has one line for each.
+        """
+        if directory is None:
+            with importlib.resources.as_file(importlib.resources.files("schemas").joinpath("knowledge")) as packaged:
+                return cls.load(packaged)
+        paths = sorted((directory / CONDITIONS).glob("*.toml"))
+        if not paths:
+            raise InputError(f"{directory / CONDITIONS}: expected the conditions of a knowledge base, found no .toml file")
+        catalogue = Catalogue.load(directory / EVIDENCE)
+        demographics = load_tables(directory / RISK_FACTORS)
+        faults = [f"{directory / RISK_FACTORS}: {fault}" for fault in _demographic_faults(demographics, catalogue)]
+        conditions: list[Condition] = []
+        for path in paths:
+            found, wrong = load_conditions(path, catalogue)
+            conditions += found
+            faults += wrong
+        # Cross checks would blame the rest for what a faulty condition lacks.
+        faults = faults or [f"{directory}: {fault}" for fault in cross_faults(conditions, catalogue)]
+        if faults:
+            raise InputError("\n".join(faults))
+        files = (directory / EVIDENCE, directory / RISK_FACTORS, *paths)
+        digest = hashlib.sha256(b"".join(path.name.encode() + b"\n" + path.read_bytes() for path in files))
+        return cls(catalogue, demographics, tuple(conditions), f"sha256:{digest.hexdigest()}")
+
+
+def cross_faults(conditions: Sequence[Condition], catalogue: Catalogue) -> list[str]:
+    """Returns what is wrong between the conditions, one sentence each."""
+    codes = [condition.code for condition in conditions]
+    faults = [f"condition {code!r} stands in two files" for code in sorted({c for c in codes if codes.count(c) > 1})]
+    used = set(itertools.chain.from_iterable(_codes_of(condition) for condition in conditions))
+    faults += [
+        f"no condition uses the {entry.evidence.kind} {entry.code!r}" for entry in catalogue if entry.code not in used
+    ]
+    faults += [
+        f"nothing distinguishes the conditions {one.code!r} and {other.code!r}: no evidence differs by "
+        f"{TELLING_DIFFERENCE}, no risk factor by a factor of {TELLING_RATIO:g}"
+        for one, other in itertools.combinations(conditions, 2)
+        if not _told_apart(one, other)
+    ]
+    return faults
+
+
+def _codes_of(condition: Condition) -> set[str]:
+    return {*condition.evidence, *condition.risk_factors, *condition.urgent_with, *condition.requires}
+
+
+def _told_apart(one: Condition, other: Condition) -> bool:
+    if set(one.requires) != set(other.requires):
+        return True
+    return any(
+        abs(one.evidence.get(code, 0.0) - other.evidence.get(code, 0.0)) >= TELLING_DIFFERENCE
+        for code in {*one.evidence, *other.evidence}
+    ) or any(
+        _ratio(one.risk_factors.get(code, 1.0), other.risk_factors.get(code, 1.0)) >= TELLING_RATIO
+        for code in {*one.risk_factors, *other.risk_factors}
+    )
+
+
+def _ratio(a: float, b: float) -> float:
+    low, high = sorted((a, b))
+    return high / low if low else (1.0 if not high else float("inf"))
+
+
+def _demographic_faults(tables: Mapping[str, Mapping[str, float]], catalogue: Catalogue) -> list[str]:
+    faults = []
+    bands = {entry.code for group in (AGE, SEX) for entry in catalogue.group(group)}
+    for code, multipliers in tables.items():
+        if code not in catalogue or catalogue[code].evidence.kind != "risk_factor" or code in bands:
+            faults.append(f"{code}: expected a risk factor that is no age band and no sex")
+        for band, value in multipliers.items():
+            if band not in bands:
+                faults.append(f"{code}: {band!r} is no age band and no sex")
+            if not isinstance(value, int | float) or not 0 <= value <= MAX_MULTIPLIER:
+                faults.append(f"{code}: {band}: multiplier {value!r}: expected 0 to {MAX_MULTIPLIER:g}")
+    return faults

@@ -1,0 +1,48 @@
+"""The simulated vignettes have the statistics of the paper's, for the default seed and for others."""
+
+import math
+
+import numpy as np
+import pytest
+
+from schemas.knowledge_base import KnowledgeBase
+from trainer.simulate import PAPER_VIGNETTES
+from trainer.simulation_config import SimulationConfig
+from trainer.simulator import BLOCK, Simulator
+from trainer.vignette_statistics import PAPER, PAPER_DECISIONS, Sums
+
+
+@pytest.fixture(scope="module")
+def knowledge():
+    return KnowledgeBase.load()
+
+
+def _statistics(knowledge, seed):
+    simulator = Simulator(knowledge, SimulationConfig(), seed)
+    blocks = range(math.ceil(PAPER_VIGNETTES / BLOCK))
+    vignettes = [vignette for number in blocks for vignette in simulator.block(number)][:PAPER_VIGNETTES]
+    risk_factors = {entry.code for entry in knowledge.catalogue.of_kind("risk_factor")}
+    evidence = [
+        [sum((code in risk_factors) == risk for code in codes) for risk in (False, True) for codes in (v.present, v.absent)]
+        for v in vignettes
+    ]
+    sums = Sums()
+    sums.add(np.array(evidence), np.array([vignette.decision_counts for vignette in vignettes]))
+    return sums
+
+
+# Tolerances: 5% or .02 for a mean, 15% for a standard deviation; twice that for another seed than the default.
+@pytest.mark.parametrize(("seed", "factor"), [(0, 1), (1, 2), (2, 2), (3, 2), (4, 2), (5, 2)])
+def test_the_statistics_are_the_papers(knowledge, seed, factor):
+    sums = _statistics(knowledge, seed)
+    found = sums.moments()
+    far = {}
+    for name, paper in PAPER.items():
+        if abs(found[name].mean - paper.mean) > factor * max(0.05 * paper.mean, 0.02):
+            far[name] = (found[name].mean, paper.mean)
+        if not math.isnan(paper.sd) and abs(found[name].sd - paper.sd) > factor * 0.15 * paper.sd:
+            far[f"{name} SD"] = (found[name].sd, paper.sd)
+    assert far == {}
+    if seed == 0:
+        assert (sums.fewest_decisions, sums.most_decisions) == PAPER_DECISIONS
+        assert found["inter_expert_safety"].vignettes == pytest.approx(1073, rel=0.05)

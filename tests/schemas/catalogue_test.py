@@ -1,0 +1,88 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.catalogue import COLUMNS, Catalogue
+from schemas.errors import InputError
+
+HEADER = ",".join(COLUMNS) + "\n"
+DEMOGRAPHY = (
+    "child,risk_factor,Child,Child?,demographic,,age,,0.25\n"
+    "adult,risk_factor,Adult,Adult?,demographic,,age,,0.75\n"
+    "woman,risk_factor,Woman,Woman?,demographic,,sex,,0.5\n"
+    "man,risk_factor,Man,Man?,demographic,,sex,,0.5\n"
+)
+PAIN = "pain,symptom,Pain,Pain?,general,,,,0.1\n"
+
+
+def _parse(*lines):
+    return Catalogue.parse(HEADER + DEMOGRAPHY + "".join(lines), "evidence.csv")
+
+
+def test_an_entry_keeps_what_its_line_says():
+    entry = _parse(PAIN, "cramp,symptom,Cramp,Cramp?,general,pain,kinds,woman|child !man,0.05\n")["cramp"]
+    assert (entry.evidence.name, entry.system, entry.parent, entry.exclusive) == ("Cramp", "general", "pain", "kinds")
+    assert entry.only_if == (("woman", "child"), ("!man",))
+    assert entry.background == 0.05
+
+
+def test_kinds_and_groups_are_in_the_order_of_the_file():
+    catalogue = _parse(PAIN)
+    assert [entry.code for entry in catalogue.of_kind("risk_factor")] == ["child", "adult", "woman", "man"]
+    assert [entry.code for entry in catalogue.group("sex")] == ["woman", "man"]
+    assert catalogue.vocabulary.codes == ("child", "adult", "woman", "man", "pain")
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("pain,symptom,Pain,Pain?,general,,,0.1\n", "line 6: expected 9 columns"),
+        ("pain,symptom,Pain,Pain?,general,,,,1.0\n", "line 6: 'pain': background '1.0': expected 0.0001 or more"),
+        ("pain,symptom,Pain,Pain?,general,,,,0\n", "background '0'"),
+        ("pain,symptom,Pain,Pain?,general,,,,nan\n", "background 'nan'"),
+        ("pain,symptom,Pain,Pain?,general,,,,much\n", "background 'much'"),
+        ("Pain,symptom,Pain,Pain?,general,,,,0.1\n", "line 6: 'Pain': code 'Pain' is not in snake_case"),
+        ("pain,symptom,Pain,Pain?,,,,,0.1\n", "system '' is not in snake_case"),
+        ("pain,sign,Pain,Pain?,general,,,,0.1\n", "kind 'sign' is not one of"),
+        ("child,symptom,Pain,Pain?,general,,,,0.1\n", "'child' is duplicate"),
+        ("pain,symptom,Pain,Pain?,general,ache,,,0.1\n", "unknown parent 'ache'"),
+        ("pain,symptom,Pain,Pain?,general,man,,,0.1\n", "its parent 'man' is of the other kind"),
+        ("pain,symptom,Pain,Pain?,general,pain,,,0.1\nache,symptom,A,A?,general,sore,,,0.1\n", "unknown parent 'sore'"),
+        ("cramp,symptom,C,C?,general,pain,,,0.1\n" + PAIN, "its parent 'pain' must stand above it"),
+        (PAIN + "cramp,symptom,C,C?,general,pain,,,0.2\n", "background 0.2 is above that of its parent 'pain'"),
+        (PAIN + "cramp,symptom,C,C?,general,,,pain,0.2\n", "only_if: 'pain' is no risk factor"),
+        ("old,risk_factor,Old,Old?,demographic,,age,,0.2\n", "group 'age': everybody has one .* sums to 1.2"),
+        ('"pain,symptom', "not valid CSV"),
+    ],
+)
+def test_a_faulty_line_is_named_with_what_was_expected(line, fault):
+    with pytest.raises(InputError, match=fault):
+        _parse(line)
+
+
+def test_all_faults_are_reported_at_once():
+    with pytest.raises(InputError) as caught:
+        _parse("pain,symptom,Pain,Pain?,general,,,,2\n", "cramp,symptom\n")
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_another_header_is_refused():
+    with pytest.raises(InputError, match="line 1: expected the header 'code,kind,name,question,system"):
+        Catalogue.parse("code,kind,name,question\n", "evidence.csv")
+
+
+def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path):
+    (tmp_path / "latin.csv").write_bytes(b"\xe9")
+    with pytest.raises(InputError, match="byte 0: not UTF-8"):
+        Catalogue.load(tmp_path / "latin.csv")
+    with pytest.raises(InputError, match="cannot read"):
+        Catalogue.load(tmp_path / "none.csv")
+
+
+@given(st.text(st.characters(codec="utf-8")) | st.lists(st.text(st.sampled_from('ab,"\n0.!|')), max_size=5).map("\n".join))
+def test_any_text_is_a_catalogue_or_an_input_error(text):
+    for content in (text, HEADER + DEMOGRAPHY + text):
+        try:
+            Catalogue.parse(content, "evidence.csv")
+        except InputError:
+            pass

@@ -1,0 +1,82 @@
+import copy
+
+import pytest
+
+from schemas.conditions import condition_faults, load_conditions, load_tables
+from schemas.errors import InputError
+
+
+@pytest.fixture
+def tables(toy_knowledge_directory):
+    return load_tables(toy_knowledge_directory / "conditions" / "toy.toml")
+
+
+def test_a_condition_keeps_what_its_table_says(toy_knowledge):
+    heart_attack = toy_knowledge.condition("heart_attack")
+    assert (heart_attack.name, heart_attack.icd10, heart_attack.system) == ("Heart attack", "I21.9", "toy")
+    assert heart_attack.prevalence == 15
+    assert heart_attack.urgency == (0.8, 0.2, 0.0, 0.0)  # Red first
+    assert heart_attack.evidence["crushing_chest_pain"] == 0.6
+    assert heart_attack.risk_factors == {"child": 0, "man": 2, "woman": 1, "smoker": 3}
+    assert (heart_attack.red_flags, heart_attack.urgent_with, heart_attack.requires) == (("sweating",), ("smoker",), ())
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "fault"),
+    [
+        (("prevalance",), 3, "unknown key 'prevalance'"),
+        (("name",), "", "name '': expected text"),
+        (("icd10",), "121", "icd10 '121': expected a code such as 'I21.9'"),
+        (("prevalence",), 0, "prevalence 0: expected more than 0"),
+        (("prevalence",), "3", "prevalence '3'"),
+        (("urgency",), {"Red": 1.0}, "urgency: expected a probability for each of Red, Yellow, Green, Blue"),
+        (("urgency", "Red"), 0.5, "urgency: the probabilities sum to 0.7, not to 1"),
+        (("urgency", "Red"), 1.8, "urgency: expected probabilities from 0 to 1"),
+        (("evidence", "chest_pian"), 0.5, "evidence: unknown evidence code 'chest_pian': did you mean chest_pain"),
+        (("evidence", "smoker"), 0.5, "evidence: smoker is a risk_factor, expected a symptom"),
+        (("evidence", "nausea"), 0, "evidence: nausea: probability 0: expected more than 0 and less than 1"),
+        (("evidence", "nausea"), True, "evidence: nausea: probability True"),
+        (("evidence", "crushing_chest_pain"), 0.95, "needs its parent chest_pain at 0.95 or more"),
+        (("evidence", "mild_pain"), 0.41, "the exclusive group 'pain_severity' sum to 1.01, above 1"),
+        (("risk_factors", "smoker"), -1, "risk_factors: smoker: multiplier -1: expected 0 to 100"),
+        (("risk_factors", "cough"), 2, "risk_factors: cough is a symptom, expected a risk_factor"),
+        (("red_flags",), ["headache"], "red_flags: headache is not among its evidence"),
+        (("red_flags",), ["sweating", "sweating"], "red_flags: sweating stands twice"),
+        (("red_flags",), "sweating", "red_flags: expected a list of codes"),
+        (("urgent_with",), ["fever"], "urgent_with: fever is a symptom, expected a risk_factor"),
+        (("requires",), ["pregnent"], "requires: unknown evidence code 'pregnent'"),
+        (("evidence",), {"cough": 0.5}, "evidence: expected 8 to 25 pieces, found 1"),
+        (("evidence",), [], "evidence: expected a table"),
+        (("risk_factors",), [], "risk_factors: expected a table"),
+    ],
+)
+def test_each_fault_of_a_table_is_told(tables, toy_knowledge, path, value, fault):
+    table = copy.deepcopy(tables["heart_attack"])
+    assert condition_faults(table, toy_knowledge.catalogue) == []
+    place = table
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    found = condition_faults(table, toy_knowledge.catalogue)
+    assert any(fault in text for text in found), found
+
+
+@pytest.mark.parametrize("key", ["name", "icd10", "prevalence", "urgency", "evidence"])
+def test_a_missing_key_is_told(tables, toy_knowledge, key):
+    del tables["heart_attack"][key]
+    assert condition_faults(tables["heart_attack"], toy_knowledge.catalogue) == [f"the key {key!r} is missing"]
+
+
+def test_sound_conditions_of_a_faulty_file_are_returned_beside_the_faults(toy_knowledge_directory, toy_knowledge):
+    path = toy_knowledge_directory / "conditions" / "toy.toml"
+    path.write_text(path.read_text().replace('icd10 = "J00"', 'icd10 = "cold"'))
+    conditions, faults = load_conditions(path, toy_knowledge.catalogue)
+    assert [condition.code for condition in conditions] == ["heart_attack", "threatened_miscarriage"]
+    assert faults == [f"{path}: common_cold: icd10 'cold': expected a code such as 'I21.9'"]
+
+
+@pytest.mark.parametrize(("text", "fault"), [("a = ", "not TOML"), ("a = 1", "a: expected a table, such as"), ("[a]\n[a]", "not TOML")])
+def test_a_file_that_is_no_table_of_tables_is_an_input_error(tmp_path, text, fault):
+    (tmp_path / "x.toml").write_text(text)
+    with pytest.raises(InputError, match=fault):
+        load_tables(tmp_path / "x.toml")

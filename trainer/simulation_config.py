@@ -1,0 +1,71 @@
+"""The calibration constants of the vignette simulator, all of them, each with what it moves.
+
+`benchmarks/calibrate.py` fits those that docs/simulator.md marks as fitted to the paper's table "Clinical vignettes
+statistics"; the others are choices.
+"""
+
+import dataclasses
+from typing import Any
+
+# Share of vignettes that 1, 2, ... 11 clinicians judged. The paper gives the mean 3.36 (SD 1.44), the extremes 1 and 11,
+# and 1,073 of 1,374 vignettes (.78) with three or more.
+DECISIONS_PER_VIGNETTE = (0.050, 0.170, 0.437, 0.197, 0.082, 0.030, 0.012, 0.008, 0.005, 0.004, 0.005)
+
+
+@dataclasses.dataclass(frozen=True)
+class CardConfig:
+    """What a doctor writes on the card of a patient."""
+
+    # Mean and SD of how many pieces of each sort the doctor means to write (a negative binomial, or Poisson); the
+    # card has fewer where the patient has fewer. They move the rows "Evidences" of the table.
+    symptoms_present: tuple[float, float] = (3.80, 1.95)
+    symptoms_absent: tuple[float, float] = (2.45, 2.14)
+    risk_factors_present: tuple[float, float] = (0.79, 0.89)
+    risk_factors_absent: tuple[float, float] = (0.34, 0.72)
+    # Weight of how telling a finding is against chance in what is written. Higher: cards are more alike, and easier.
+    salience: float = 2.0
+    # Added to the salience of a red flag of the patient's condition. Higher: more urgent cards, and easier.
+    red_flag_salience: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class PanelConfig:
+    """The simulated clinicians."""
+
+    clinicians: int = 40
+    # Loss of one colour too urgent, at each border (Red-Yellow, Yellow-Green, Green-Blue), where one colour too late
+    # costs 1 times the clinician's risk aversion. Higher: fewer decisions above that border.
+    over_triage_losses: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    # SD of the logarithm of risk aversion between clinicians. Higher: clinicians agree less, always in the same sense.
+    risk_aversion_spread: float = 0.3
+    # SD of the logarithm of one clinician's risk aversion from one card to the next. Higher: they agree less.
+    risk_aversion_noise: float = 0.3
+    # SD of a clinician's log-odds error about each condition's prevalence. Higher: they disagree about what it is.
+    experience_noise: float = 0.3
+    # Power of the likelihood of the card in the posterior; below 1 for findings that are no independent witnesses.
+    # Lower: softer posteriors, fewer unanimous cards.
+    evidence_weight: float = 0.7
+
+
+@dataclasses.dataclass(frozen=True)
+class SimulationConfig:
+    """All constants, as they are saved beside what they made."""
+
+    # Power of prevalence in the draw of a condition: 1 is a waiting room, 0 a textbook, where each has its page. Lower:
+    # more rare and deadly cases, more Red and Yellow, and vignettes that are harder to learn.
+    case_mix_exponent: float = 0.5
+    # Power of prevalence in a clinician's prior.
+    prior_exponent: float = 0.5
+    # Factor on the background probability of symptoms. Higher: more findings that have nothing to do with the condition.
+    leak: float = 1.0
+    # Share of each colour's probability that moves one colour up for each red flag, and for each risk factor that makes
+    # the condition more urgent, on the card. Higher: more urgent, and easier to learn.
+    red_flag_shift: float = 0.5
+    risk_shift: float = 0.3
+    decisions_per_vignette: tuple[float, ...] = DECISIONS_PER_VIGNETTE
+    card: CardConfig = CardConfig()
+    panel: PanelConfig = PanelConfig()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the constants as JSON can hold them."""
+        return dataclasses.asdict(self)

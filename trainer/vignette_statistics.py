@@ -1,0 +1,105 @@
+"""The figures of the paper's table "Clinical vignettes statistics", and the same figures of any vignettes."""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from schemas.triage import DECISION_LABELS, Action
+from trainer.metrics import constant_metrics, human_metrics
+
+MINIMUM_DECISIONS = 3
+"""Clinicians that a vignette needs to count among the inter-expert figures."""
+
+_GREEN = Action.GREEN.label
+
+
+class Moments(NamedTuple):
+    """Mean and sample standard deviation over vignettes; NaN where there are too few."""
+
+    mean: float
+    sd: float
+    vignettes: int
+
+
+# Figures of the table of 1,374 vignettes. The caption says SD 2.5 of the number of symptoms, the table 2.6. The figures
+# of always_green are the performance table's; it gives no SD for them.
+PAPER: Mapping[str, Moments] = {
+    "symptoms": Moments(6.15, 2.6, 1374),
+    "symptoms_present": Moments(3.70, 1.85, 1374),
+    "symptoms_absent": Moments(2.45, 2.14, 1374),
+    "risk_factors": Moments(1.13, 1.14, 1374),
+    "risk_factors_present": Moments(0.79, 0.89, 1374),
+    "risk_factors_absent": Moments(0.34, 0.72, 1374),
+    "decisions_per_vignette": Moments(3.36, 1.44, 1374),
+    "share_Red": Moments(0.09, 0.24, 1374),
+    "share_Yellow": Moments(0.34, 0.36, 1374),
+    "share_Green": Moments(0.48, 0.37, 1374),
+    "share_Blue": Moments(0.09, 0.22, 1374),
+    "inter_expert_appropriateness": Moments(0.84, 0.17, 1073),
+    "inter_expert_safety": Moments(0.93, 0.12, 1073),
+    "always_green_appropriateness": Moments(0.71, math.nan, 126),
+    "always_green_safety": Moments(0.75, math.nan, 126),
+}
+PAPER_DECISIONS = (1, 11)
+"""Fewest and most decisions of a vignette in the paper."""
+
+
+def values(evidence_counts: np.ndarray, decision_counts: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns the values that each figure of `PAPER` is the mean of, float, one for each vignette that counts for it.
+
+    Args:
+        evidence_counts: int `[V, 4]`: symptoms present, symptoms absent, risk factors present, risk factors absent.
+        decision_counts: int `[V, 4]`: decisions for Red, Yellow, Green, Blue; at least one a row.
+    """
+    present, absent, risks_present, risks_absent = evidence_counts.T.astype(np.float64)
+    total = decision_counts.sum(axis=1)
+    shares = decision_counts / total[:, None]
+    human = human_metrics(decision_counts, MINIMUM_DECISIONS)
+    green = constant_metrics(decision_counts)[_GREEN]
+    return {
+        "symptoms": present + absent,
+        "symptoms_present": present,
+        "symptoms_absent": absent,
+        "risk_factors": risks_present + risks_absent,
+        "risk_factors_present": risks_present,
+        "risk_factors_absent": risks_absent,
+        "decisions_per_vignette": total.astype(np.float64),
+        **{f"share_{label}": shares[:, column] for column, label in enumerate(DECISION_LABELS)},
+        "inter_expert_appropriateness": human["appropriateness"],
+        "inter_expert_safety": human["safety"],
+        "always_green_appropriateness": green["appropriateness"],
+        "always_green_safety": green["safety"],
+    }
+
+
+class Sums:
+    """Adds up values batch by batch, so that no vignette need be kept."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, np.ndarray] = {}
+        self.fewest_decisions: int | None = None
+        self.most_decisions: int | None = None
+
+    def add(self, evidence_counts: np.ndarray, decision_counts: np.ndarray) -> None:
+        """Takes a batch of vignettes, as `values` does."""
+        if not len(decision_counts):
+            return
+        for name, batch in values(evidence_counts, decision_counts).items():
+            # The values are small numbers, so that the sum of their squares loses nothing.
+            self._sums[name] = self._sums.get(name, 0.0) + np.array([len(batch), batch.sum(), (batch * batch).sum()])
+        totals = decision_counts.sum(axis=1)
+        fewest, most = int(totals.min()), int(totals.max())
+        self.fewest_decisions = min(fewest, fewest if self.fewest_decisions is None else self.fewest_decisions)
+        self.most_decisions = max(most, most if self.most_decisions is None else self.most_decisions)
+
+    def moments(self) -> dict[str, Moments]:
+        """Returns the figures, by the names of `PAPER`."""
+        return {name: _moments(*self._sums.get(name, np.zeros(3))) for name in PAPER}
+
+
+def _moments(count: float, total: float, squares: float) -> Moments:
+    mean = total / count if count else math.nan
+    variance = (squares - count * mean * mean) / (count - 1) if count > 1 else math.nan
+    return Moments(float(mean), math.sqrt(max(variance, 0.0)) if count > 1 else math.nan, int(count))
