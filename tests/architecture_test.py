@@ -8,9 +8,12 @@ OURS = {"schemas", "trainer", "serving", "triage_cli"}
 # A module may import those above it.
 TRAINER_ORDER = (
     "config", "vignette", "source", "rejects", "split", "state", "arrays", "tfrecord", "spool", "split_stats",
-    "passes", "output", "ddxplus", "ddxplus_patients",
+    "passes", "output", "progress", "ddxplus", "ddxplus_patients",
     "csv_table", "csv_cells", "row_groups", "derived_vocabulary", "csv_wide", "csv_long", "input_formats",
-    "prepare", "rewards", "decision", "network", "environment",
+    "prepare",
+    "simulation_config", "draws", "evidence_tree", "risk_tables", "knowledge_tables", "patients", "card", "panel",
+    "simulator", "simulate", "knowledge",
+    "rewards", "decision", "network", "environment",
     "targets", "policy", "agent", "replay", "window", "loop", "rollout", "metrics", "vignette_statistics",
     "job", "evaluate", "session", "messages", "signatures", "warmup", "servable", "export", "task",
     "vignette_text", "anomalies", "feature_schema", "near_duplicates", "split_comparison", "record_check", "validation",

@@ -98,6 +98,14 @@ def test_a_damaged_shard_is_named(tmp_path, change, compressed):
     assert error_of_reading(shards).startswith(f"{shards[1]}: ")
 
 
+def test_a_shard_that_is_a_directory_cannot_be_read(tmp_path):
+    shards = write_shards(tmp_path, VIGNETTES)
+    shards[0].unlink()
+    shards[0].mkdir()
+
+    assert error_of_reading(shards) == f"{shards[0]}: cannot read: Is a directory"
+
+
 def test_gzip_content_under_a_plain_name_is_told_apart_from_damage(tmp_path):
     shards = write_shards(tmp_path, VIGNETTES)
     damage(shards[0], gzip.compress)
