@@ -23,6 +23,8 @@ REQUIREMENTS = [
     "scipy>=1.15.0,<1.18",
     "rich>=14.0.0,<16",
     "tensorboard>=2.20.0,<2.22",
+    "tensorflow-metadata>=1.17.0,<1.22",
+    "tomli>=2.0.0,<3; python_version < '3.11'",
 ]
 
 DEVELOPMENT = [
@@ -35,7 +37,7 @@ DEVELOPMENT = [
     "pytest-timeout>=2.3.0,<3",
     "pytest-xdist>=3.6.0,<4",
     "ruff>=0.17.5,<0.18",
-    "tensorflow-metadata>=1.17.0,<1.22",
+    "scikit-learn>=1.7.0,<1.10",
 ]
 
 setuptools.setup(
@@ -51,7 +53,7 @@ setuptools.setup(
     package_dir={"triage": "proto/triage"},
     py_modules=["triage_cli"],
     package_data={
-        "schemas": ["*.pbtxt", "*.json"],
+        "schemas": ["*.pbtxt", "*.json", "knowledge/*.csv", "knowledge/*.toml", "knowledge/conditions/*.toml"],
         "triage.v1": ["*.proto", "*.pyi"],
     },
     install_requires=REQUIREMENTS,

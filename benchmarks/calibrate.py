@@ -1,6 +1,6 @@
 """Refits the constants of the vignette simulator to the paper's table of vignette statistics.
 
-    python benchmarks/calibrate.py [--seeds 0 1 2] [--evaluations 400] [--json FILE]
+    python benchmarks/calibrate.py [--seeds 0 1 2 3 4 5] [--evaluations 400] [--json FILE]
 
 Starts from `trainer/simulation_config.py`, moves the constants that `FITTED` names (Nelder and Mead's method, the same
 random numbers in each evaluation), and prints the table before and after and the constants found, to be put into that
@@ -39,13 +39,12 @@ FITTED: tuple[tuple[str, int | None, float, float], ...] = (
     ("panel.risk_aversion_noise", None, 0.0, 2.0),
     ("panel.experience_noise", None, 0.0, 2.0),
     ("panel.evidence_weight", None, 0.2, 1.0),
-    ("case_mix_exponent", None, 0.1, 1.0),
 )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4, 5])
     parser.add_argument("--evaluations", type=int, default=400)
     figures.add_argument(parser)
     arguments = parser.parse_args()

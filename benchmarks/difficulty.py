@@ -4,7 +4,8 @@
 
 The soft-voting ensemble of the paper's appendix, each member calibrated isotonically, sees all evidence of the training
 vignettes, one row a decision, and is judged by the clinicians' decisions of the test split and of the training split.
-The paper's figures are .86 and .94 (test), and about .95 (appropriateness, training). Needs scikit-learn (the extra `dev`).
+The paper's figures are .86 and .94 (test), and about .95 (appropriateness, training). Needs scikit-learn (the extra
+`dev`).
 """
 
 import argparse

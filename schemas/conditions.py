@@ -49,8 +49,8 @@ class Condition:
     requires: tuple[str, ...] = ()
     """Risk factors without which nobody has it."""
     risk_factors: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """How many times more likely the condition is with the risk factor than without; in an exhaustive group, relative to
-    a member that is not listed."""
+    """How many times more likely the condition is with the risk factor than without; in an exhaustive group, relative
+    to a member that is not listed."""
 
 
 def load_tables(path: pathlib.Path) -> dict[str, Any]:

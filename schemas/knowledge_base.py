@@ -19,8 +19,8 @@ EVIDENCE = "evidence.csv"
 RISK_FACTORS = "risk_factors.toml"
 CONDITIONS = "conditions"
 
-# Two conditions of which no piece of evidence differs by so much, and no risk factor by such a ratio, are one to anybody
-# who has to tell them apart.
+# Two conditions of which no piece of evidence differs by so much, and no risk factor by such a ratio, are one to
+# anybody who has to tell them apart.
 TELLING_DIFFERENCE = 0.1
 TELLING_RATIO = 3.0
 
@@ -59,7 +59,9 @@ class KnowledgeBase:
                 return cls.load(packaged)
         paths = sorted((directory / CONDITIONS).glob("*.toml"))
         if not paths:
-            raise InputError(f"{directory / CONDITIONS}: expected the conditions of a knowledge base, found no .toml file")
+            raise InputError(
+                f"{directory / CONDITIONS}: expected the conditions of a knowledge base, found no .toml file"
+            )
         catalogue = Catalogue.load(directory / EVIDENCE)
         demographics = load_tables(directory / RISK_FACTORS)
         faults = [f"{directory / RISK_FACTORS}: {fault}" for fault in _demographic_faults(demographics, catalogue)]

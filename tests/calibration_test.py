@@ -23,7 +23,11 @@ def _statistics(knowledge, seed):
     vignettes = [vignette for number in blocks for vignette in simulator.block(number)][:PAPER_VIGNETTES]
     risk_factors = {entry.code for entry in knowledge.catalogue.of_kind("risk_factor")}
     evidence = [
-        [sum((code in risk_factors) == risk for code in codes) for risk in (False, True) for codes in (v.present, v.absent)]
+        [
+            sum((code in risk_factors) == risk for code in codes)
+            for risk in (False, True)
+            for codes in (v.present, v.absent)
+        ]
         for v in vignettes
     ]
     sums = Sums()

@@ -84,7 +84,7 @@ def _count(mean: float, sd: float, uniform: np.ndarray) -> np.ndarray:
 def read_cards(tables: KnowledgeTables, cards: Cards) -> Evidence:
     """Returns what the cards tell, and nothing that is not on them."""
     conditions = tables.log_prior.size
-    on_card = np.zeros((len(cards.present), len(tables.codes) + 1), bool)  # the last cell takes the padding
+    on_card: np.ndarray = np.zeros((len(cards.present), len(tables.codes) + 1), bool)  # the last cell takes the padding
     np.put_along_axis(on_card, cards.present, True, axis=1)
     log_likelihood = np.zeros((len(cards.present), conditions))
     flags, urgent = np.zeros_like(log_likelihood), np.zeros_like(log_likelihood)
@@ -127,7 +127,7 @@ def _worries(tables: KnowledgeTables, config: CardConfig, positives: Cards) -> n
 
 def _deniable(tables: KnowledgeTables, patients: Patients, found: np.ndarray) -> np.ndarray:
     """Returns what can be written as absent, `[B, E]`: possible, not implied by another absence, no age and no sex."""
-    on_card = np.zeros((len(found), len(tables.codes) + 1), bool)
+    on_card: np.ndarray = np.zeros((len(found), len(tables.codes) + 1), bool)
     np.put_along_axis(on_card, found, True, axis=1)
     has_parent = tables.parents >= 0
     fits = ~has_parent[None, :] | on_card[:, tables.parents]

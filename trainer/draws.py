@@ -55,5 +55,5 @@ def evenly_spread(seed: int, first: int, count: int, column: int) -> np.ndarray:
         column: which of the independent sequences, 0 to 4.
     """
     start = Draws(seed, 2**63 + column).uniform(1)[0]
-    places = np.arange(first, first + count, dtype=np.float64)
+    places: np.ndarray = np.arange(first, first + count, dtype=np.float64)
     return np.clip((start + places * _STEPS[column]) % 1.0, 2.0**-_MANTISSA_BITS, 1.0 - 2.0**-_MANTISSA_BITS)

@@ -18,7 +18,9 @@ NOTICE = "From general clinical knowledge, for research and teaching; not for cl
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage knowledge`."""
-    parser.add_argument("directory", type=pathlib.Path, nargs="?", help="knowledge base to check (default: the package's)")
+    parser.add_argument(
+        "directory", type=pathlib.Path, nargs="?", help="knowledge base to check (default: the package's)"
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="list all conditions")
     what.add_argument("--condition", metavar="CODE", help="print all that is known of a condition")

@@ -106,7 +106,7 @@ class KnowledgeTables:
         self.urgency_shifted = np.zeros_like(self.urgency)  # the same one colour up
         self.urgency_shifted[:, : NUM_DECISIONS - 1] = self.urgency[:, 1:]
         self.urgency_shifted[:, 0] += self.urgency[:, 0]
-        self.red_flags = np.zeros((len(self.codes), len(conditions)), bool)  # [E, C]
+        self.red_flags: np.ndarray = np.zeros((len(self.codes), len(conditions)), bool)  # [E, C]
         self.urgent_with = np.zeros_like(self.red_flags)
         for row, condition in enumerate(conditions):
             self.red_flags[[self.index(code) for code in condition.red_flags], row] = True

@@ -1,6 +1,7 @@
 """The panel of simulated clinicians: each reads the card, weighs what it may be, and picks the colour of least loss."""
 
 import numpy as np
+import scipy.special
 
 from schemas.triage import NUM_DECISIONS
 from trainer.card import Evidence, softmax
@@ -29,7 +30,11 @@ class Panel:
         self._shifts = config.red_flag_shift, config.risk_shift
         draws = Draws(seed, _PANEL_STREAM)
         members = config.panel.clinicians
-        self._risk_aversion = config.panel.risk_aversion_spread * draws.normal(members)  # log, [M]
+        # Every panel spans the same range, so that no seed has a timid one and another a bold one.
+        rank = np.argsort(draws.uniform(members), kind="stable")
+        self._risk_aversion = config.panel.risk_aversion_spread * scipy.special.ndtri(
+            (rank + 0.5) / members
+        )  # log, [M]
         error = config.panel.experience_noise * draws.normal(members, len(tables.log_prior))
         self._log_prior = tables.log_prior + error  # [M, C]
 
@@ -44,11 +49,13 @@ class Panel:
         keys = draws.uniform(len(sizes), self._config.clinicians)
         mood = draws.normal(len(sizes), self._config.clinicians)
         members = np.argsort(keys, axis=1, kind="stable")
-        card = np.repeat(np.arange(len(sizes)), sizes)  # [D], one row a decision
+        card: np.ndarray = np.repeat(np.arange(len(sizes)), sizes)  # [D], one row a decision
         place = np.arange(len(card)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         member = members[card, place]
         decisions = self._choose(evidence, card, member, mood[card, place])
-        return np.bincount(card * NUM_DECISIONS + decisions, minlength=len(sizes) * NUM_DECISIONS).reshape(-1, NUM_DECISIONS)
+        return np.bincount(card * NUM_DECISIONS + decisions, minlength=len(sizes) * NUM_DECISIONS).reshape(
+            -1, NUM_DECISIONS
+        )
 
     def urgency(self, evidence: Evidence, card: np.ndarray, posterior: np.ndarray) -> np.ndarray:
         """Returns how probable it is that a case should be seen as each colour, float `[D, 4]`.

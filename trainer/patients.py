@@ -22,7 +22,7 @@ def draw_patients(tables: KnowledgeTables, draws: Draws, count: int) -> Patients
     conditions = choose(tables.log_case_mix[None, :], draws.uniform(count))
     with np.errstate(divide="ignore"):
         strata = choose(np.log(tables.risks.strata_given_condition)[conditions], draws.uniform(count))
-    present = np.zeros((count, len(tables.codes)), bool)
+    present: np.ndarray = np.zeros((count, len(tables.codes)), bool)
     present[rows[:, None], tables.strata[strata]] = True
     shape = (count, len(tables.drawn_risks))
     present[:, tables.drawn_risks] = tables.risks.draw(conditions, strata, draws.uniform(*shape))
@@ -53,7 +53,7 @@ def _possible(tables: KnowledgeTables, risks: np.ndarray) -> np.ndarray:
     possible = np.ones(risks.shape, bool)
     for cell, terms in tables.only_if:
         for term in terms:
-            holds = np.zeros(len(risks), bool)
+            holds: np.ndarray = np.zeros(len(risks), bool)
             for risk, wanted in term:
                 holds |= risks[:, risk] == wanted
             possible[:, cell] &= holds

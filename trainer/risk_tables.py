@@ -37,7 +37,9 @@ class RiskTables:
         weights = self.stratum_shares * self._stratum_multipliers() * chances  # [C, G]
         for condition, total in zip(knowledge.conditions, weights.sum(axis=1), strict=True):
             if not total > 0:
-                raise InputError(f"condition {condition.code!r}: nobody can have it: its risk factors exclude each other")
+                raise InputError(
+                    f"condition {condition.code!r}: nobody can have it: its risk factors exclude each other"
+                )
         self.strata_given_condition = weights / weights.sum(axis=1, keepdims=True)  # [C, G]
         self._sampler = EvidenceSampler(self._tree, self._given_parent.reshape(-1, len(self.entries)))
 
@@ -79,7 +81,8 @@ class RiskTables:
     def _condition_tables(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns each risk factor's multiplier `[C, K]`, and whether the condition needs it `[C, K]`."""
         shape = (len(self._knowledge.conditions), len(self.entries))
-        multipliers, required = np.ones(shape), np.zeros(shape, bool)
+        multipliers: np.ndarray = np.ones(shape)
+        required: np.ndarray = np.zeros(shape, bool)
         for row, condition in enumerate(self._knowledge.conditions):
             for code, value in condition.risk_factors.items():
                 if code in self._place:
@@ -112,9 +115,10 @@ class RiskTables:
             share = given_anybody[:, members]  # [G, M]
             none = np.maximum(1.0 - share.sum(axis=1), 0.0)  # [G]
             needed = required[:, members]  # [C, M]
-            possible = ~needed.any(axis=1, keepdims=True) | needed  # one that is needed excludes the others
+            free = ~needed.any(axis=1, keepdims=True)  # [C, 1]
+            possible = free | needed  # one that is needed excludes the others
             weight = share * (multipliers[:, members] * possible)[:, None, :] * gains[:, :, members]  # [C, G, M]
-            total = weight.sum(axis=2) + none * ~needed.any(axis=1)[:, None]  # [C, G]
+            total = weight.sum(axis=2) + none * free  # [C, G]
             tilted[:, :, members] = weight / np.maximum(total, np.finfo(np.float64).tiny)[..., None]
             gains[:, :, self._tree.parents[number]] *= total  # NO_PARENT is the last place
         return tilted, gains[:, :, NO_PARENT]

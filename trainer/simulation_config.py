@@ -7,8 +7,8 @@ statistics"; the others are choices.
 import dataclasses
 from typing import Any
 
-# Share of vignettes that 1, 2, ... 11 clinicians judged. The paper gives the mean 3.36 (SD 1.44), the extremes 1 and 11,
-# and 1,073 of 1,374 vignettes (.78) with three or more.
+# Share of vignettes that 1, 2, ... 11 clinicians judged. The paper gives the mean 3.36 (SD 1.44), the extremes 1 and
+# 11, and 1,073 of 1,374 vignettes (.78) with three or more.
 DECISIONS_PER_VIGNETTE = (0.050, 0.170, 0.437, 0.197, 0.082, 0.030, 0.012, 0.008, 0.005, 0.004, 0.005)
 
 
@@ -18,7 +18,7 @@ class CardConfig:
 
     # Mean and SD of how many pieces of each sort the doctor means to write (a negative binomial, or Poisson); the
     # card has fewer where the patient has fewer. They move the rows "Evidences" of the table.
-    symptoms_present: tuple[float, float] = (3.80, 1.95)
+    symptoms_present: tuple[float, float] = (3.70, 1.88)
     symptoms_absent: tuple[float, float] = (2.45, 2.14)
     risk_factors_present: tuple[float, float] = (0.79, 0.89)
     risk_factors_absent: tuple[float, float] = (0.34, 0.72)
@@ -35,16 +35,16 @@ class PanelConfig:
     clinicians: int = 40
     # Loss of one colour too urgent, at each border (Red-Yellow, Yellow-Green, Green-Blue), where one colour too late
     # costs 1 times the clinician's risk aversion. Higher: fewer decisions above that border.
-    over_triage_losses: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    over_triage_losses: tuple[float, float, float] = (0.84, 0.50, 0.91)
     # SD of the logarithm of risk aversion between clinicians. Higher: clinicians agree less, always in the same sense.
-    risk_aversion_spread: float = 0.3
+    risk_aversion_spread: float = 0.45
     # SD of the logarithm of one clinician's risk aversion from one card to the next. Higher: they agree less.
-    risk_aversion_noise: float = 0.3
+    risk_aversion_noise: float = 0.70
     # SD of a clinician's log-odds error about each condition's prevalence. Higher: they disagree about what it is.
-    experience_noise: float = 0.3
+    experience_noise: float = 0.29
     # Power of the likelihood of the card in the posterior; below 1 for findings that are no independent witnesses.
     # Lower: softer posteriors, fewer unanimous cards.
-    evidence_weight: float = 0.7
+    evidence_weight: float = 0.77
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,10 +53,11 @@ class SimulationConfig:
 
     # Power of prevalence in the draw of a condition: 1 is a waiting room, 0 a textbook, where each has its page. Lower:
     # more rare and deadly cases, more Red and Yellow, and vignettes that are harder to learn.
-    case_mix_exponent: float = 0.5
+    case_mix_exponent: float = 0.7
     # Power of prevalence in a clinician's prior.
-    prior_exponent: float = 0.5
-    # Factor on the background probability of symptoms. Higher: more findings that have nothing to do with the condition.
+    prior_exponent: float = 0.4
+    # Factor on the background probability of symptoms. Higher: more findings that have nothing to do with the
+    # condition.
     leak: float = 1.0
     # Share of each colour's probability that moves one colour up for each red flag, and for each risk factor that makes
     # the condition more urgent, on the card. Higher: more urgent, and easier to learn.

@@ -54,8 +54,7 @@ class Simulator:
         clinicians = 1 + (self._decisions[None, :] <= spread[:, _DECISIONS_COLUMN, None]).sum(axis=1)
         counts = self._panel.decide(read_cards(self._tables, cards), clinicians, draws)
         return [
-            self._vignette(first + row, int(patients.conditions[row]), cards, row, counts[row])
-            for row in range(BLOCK)
+            self._vignette(first + row, int(patients.conditions[row]), cards, row, counts[row]) for row in range(BLOCK)
         ]
 
     def _vignette(self, place: int, condition: int, cards: Cards, row: int, counts: np.ndarray) -> Vignette:

@@ -75,7 +75,9 @@ def test_sound_conditions_of_a_faulty_file_are_returned_beside_the_faults(toy_kn
     assert faults == [f"{path}: common_cold: icd10 'cold': expected a code such as 'I21.9'"]
 
 
-@pytest.mark.parametrize(("text", "fault"), [("a = ", "not TOML"), ("a = 1", "a: expected a table, such as"), ("[a]\n[a]", "not TOML")])
+@pytest.mark.parametrize(
+    ("text", "fault"), [("a = ", "not TOML"), ("a = 1", "a: expected a table, such as"), ("[a]\n[a]", "not TOML")]
+)
 def test_a_file_that_is_no_table_of_tables_is_an_input_error(tmp_path, text, fault):
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(InputError, match=fault):

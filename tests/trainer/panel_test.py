@@ -51,7 +51,9 @@ def test_like_minded_clinicians_pick_the_colour_of_least_expected_loss(toy_knowl
     assert counts[0].sum() == counts[0].max() == 10
 
 
-@pytest.mark.parametrize(("losses", "expected"), [((1, 1, 1), Action.YELLOW), ((1, 1.2, 1), Action.GREEN), ((1, 1, 0.1), Action.YELLOW)])
+@pytest.mark.parametrize(
+    ("losses", "expected"), [((1, 1, 1), Action.YELLOW), ((1, 1.2, 1), Action.GREEN), ((1, 1, 0.1), Action.YELLOW)]
+)
 def test_a_dearer_over_triage_keeps_decisions_below_that_border(toy_knowledge, losses, expected):
     # Red .40, Yellow .10 | Green .10, Blue .40: at the Yellow-Green border .5 against .5 times the loss.
     counts = _counts(_panel(toy_knowledge, over_triage_losses=losses), _evidence((0.5, 0.5, 0)))
@@ -120,7 +122,9 @@ def test_the_risk_averse_err_on_the_side_of_urgency(toy_knowledge):
 
 def test_each_card_has_as_many_decisions_as_clinicians(toy_knowledge):
     sizes = np.array([1, 5, 11])
-    counts = _panel(toy_knowledge, risk_aversion_noise=1.0).decide(_evidence((0.5, 0.5, 0), cards=3), sizes, Draws(0, 0))
+    counts = _panel(toy_knowledge, risk_aversion_noise=1.0).decide(
+        _evidence((0.5, 0.5, 0), cards=3), sizes, Draws(0, 0)
+    )
     np.testing.assert_array_equal(counts.sum(axis=1), sizes)
 
 
@@ -130,4 +134,7 @@ def test_the_panel_is_the_same_for_every_block_and_another_for_another_seed(toy_
     first, again, other = (_panel(toy_knowledge, seed, **wide) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first._risk_aversion, again._risk_aversion)
     assert not np.allclose(first._risk_aversion, other._risk_aversion)
+    # The middles of twelve equally likely parts of a normal distribution, whoever has which.
+    np.testing.assert_allclose(np.sort(first._risk_aversion), np.sort(other._risk_aversion))
+    assert first._risk_aversion.max() == pytest.approx(1.7317, abs=1e-4)  # of 1 - 1/24
     assert _counts(first, evidence).sum() == 10
