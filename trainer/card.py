@@ -122,7 +122,7 @@ def _worries(tables: KnowledgeTables, config: CardConfig, positives: Cards) -> n
     posterior = softmax(tables.log_prior + read_cards(tables, positives).log_likelihood)
     worry = posterior * (tables.urgency @ _WORRY)
     expected = worry @ tables.probabilities / worry.sum(axis=1, keepdims=True)
-    return config.salience * np.log(expected + _RARE)
+    return config.relevance * np.log(expected + _RARE)
 
 
 def _deniable(tables: KnowledgeTables, patients: Patients, found: np.ndarray) -> np.ndarray:

@@ -87,7 +87,7 @@ def test_red_flags_of_the_condition_are_written_first(tables, patients):
 
 
 def test_what_is_denied_speaks_against_the_worrying_differential(tables, patients):
-    cards = _write(tables, patients, [2, 1, 0, 0], salience=4.0)
+    cards = _write(tables, patients, [2, 1, 0, 0], salience=1.0, relevance=4.0)
     absent = _on_card(tables, cards.absent)
     colds = patients.conditions == COLD
     # A cold could be a heart attack: its signs are denied before a bleeding is.
