@@ -18,7 +18,7 @@ from triage.v1 import triage_pb2
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DEMO = pathlib.Path("demo")
-STEPS = 6000
+STEPS = 10_000
 CONSOLE = Console()
 PATIENTS = {
     "chest pain": (

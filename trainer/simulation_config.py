@@ -23,10 +23,10 @@ class CardConfig:
     risk_factors_present: tuple[float, float] = (0.79, 0.89)
     risk_factors_absent: tuple[float, float] = (0.34, 0.72)
     # Weight of how telling a finding is against chance in what is written. Higher: rarer, more specific findings.
-    salience: float = 1.0
-    # The same weight for what is written as absent: how much of it the worrying differential would explain. Higher: fewer
-    # negatives that have nothing to do with the case.
-    relevance: float = 2.5
+    salience: float = 2.0
+    # The same weight for what is written as absent: how much of it the worrying differential would explain. Higher:
+    # fewer negatives that have nothing to do with the case.
+    relevance: float = 2.0
     # Added to the salience of a red flag of the patient's condition. Higher: more urgent cards.
     red_flag_salience: float = 1.0
 
@@ -38,16 +38,16 @@ class PanelConfig:
     clinicians: int = 40
     # Loss of one colour too urgent, at each border (Red-Yellow, Yellow-Green, Green-Blue), where one colour too late
     # costs 1 times the clinician's risk aversion. Higher: fewer decisions above that border.
-    over_triage_losses: tuple[float, float, float] = (0.256, 0.513, 2.60)
+    over_triage_losses: tuple[float, float, float] = (0.84, 0.50, 0.91)
     # SD of the logarithm of risk aversion between clinicians. Higher: clinicians agree less, always in the same sense.
-    risk_aversion_spread: float = 0.158
+    risk_aversion_spread: float = 0.45
     # SD of the logarithm of one clinician's risk aversion from one card to the next. Higher: they agree less.
-    risk_aversion_noise: float = 0.186
+    risk_aversion_noise: float = 0.70
     # SD of a clinician's log-odds error about each condition's prevalence. Higher: they disagree about what it is.
-    experience_noise: float = 0.365
+    experience_noise: float = 0.29
     # Power of the likelihood of the card in the posterior; below 1 for findings that are no independent witnesses.
     # Lower: softer posteriors, fewer unanimous cards.
-    evidence_weight: float = 0.30
+    evidence_weight: float = 0.77
 
 
 @dataclasses.dataclass(frozen=True)
