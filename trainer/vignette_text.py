@@ -56,5 +56,5 @@ def _sentence(names: Sequence[str], negated: bool) -> str:
 
 def _inside_sentence(name: str) -> str:
     """Returns the name with a small first letter, where its first word is no abbreviation such as HIV or X-ray."""
-    word = name.split(maxsplit=1)[0].rstrip(",;")
+    word = name.split(maxsplit=1)[0].split("-")[0].rstrip(",;")
     return name[0].lower() + name[1:] if word.isalpha() and word[1:].islower() else name

@@ -16,6 +16,7 @@ VOCABULARY = Vocabulary(
         Evidence("male", "risk_factor", "Male sex", "Is the patient male?"),
         Evidence("old", "risk_factor", "Age over 65", "Older than 65?"),
         Evidence("hiv", "risk_factor", "HIV infection", "Do you have HIV?"),
+        Evidence("kidneys", "risk_factor", "Long-term kidney disease", "Are your kidneys ill?"),
     ]
 )
 RED, YELLOW, GREEN = Action.RED, Action.YELLOW, Action.GREEN
@@ -37,6 +38,7 @@ def test_patient_then_what_is_there_then_what_is_not_then_the_decisions():
         (("cough",), (), ["Patient: no risk factors stated.", "Cough."]),
         ((), ("fever", "cough"), ["Patient: no risk factors stated.", "No fever over 39 °C, no cough."]),
         ((), ("old",), ["Patient: No age over 65."]),
+        ((), ("kidneys",), ["Patient: No long-term kidney disease."]),
         (("cough", "hiv"), (), ["Patient: HIV infection.", "Cough."]),
     ],
 )
