@@ -38,7 +38,6 @@ FITTED: tuple[tuple[str, int | None, float, float], ...] = (
     ("panel.risk_aversion_spread", None, 0.0, 2.0),
     ("panel.risk_aversion_noise", None, 0.0, 2.0),
     ("panel.experience_noise", None, 0.0, 2.0),
-    ("panel.evidence_weight", None, 0.2, 1.0),
 )
 
 

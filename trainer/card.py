@@ -15,8 +15,6 @@ MAX_PIECES = 24
 NOTHING = -1
 _NEVER = -1e9
 _RARE = 1e-4  # keeps the logarithm of an irrelevant negative finite
-# How much a doctor cares to exclude a condition that should be seen as Red, Yellow, Green or Blue.
-_WORRY = np.array([1.0, 0.4, 0.1, 0.03])
 
 
 class Cards(NamedTuple):
@@ -120,7 +118,7 @@ def _risk_salience(tables: KnowledgeTables, config: CardConfig, patients: Patien
 def _worries(tables: KnowledgeTables, config: CardConfig, positives: Cards) -> np.ndarray:
     """Returns the logarithm of how much of the worrying differential each piece would explain, `[B, E]`."""
     posterior = softmax(tables.log_prior + read_cards(tables, positives).log_likelihood)
-    worry = posterior * (tables.urgency @ _WORRY)
+    worry = posterior * tables.worry
     expected = worry @ tables.probabilities / worry.sum(axis=1, keepdims=True)
     return config.relevance * np.log(expected + _RARE)
 

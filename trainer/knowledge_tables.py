@@ -13,6 +13,8 @@ from trainer.simulation_config import SimulationConfig
 
 IMPOSSIBLE = 1e-6
 """Probability that stands for never, so that logarithms stay finite."""
+# How much a doctor worries about a condition that should be seen as Red, Yellow, Green or Blue.
+_WORRY = np.array([1.0, 0.8, 0.1, 0.03])
 
 
 class KnowledgeTables:
@@ -37,20 +39,22 @@ class KnowledgeTables:
         self.in_group = np.array([entry.exclusive is not None for entry in catalogue])
         self.only_if = self._terms(catalogue)
         prevalence = np.array([condition.prevalence for condition in knowledge.conditions])
-        self.log_case_mix = config.case_mix_exponent * np.log(prevalence)  # [C]
-        self.log_prior = config.prior_exponent * np.log(prevalence)  # [C]
+        self._tabulate_urgency()
+        vigilance = config.vigilance * self.worry
+        self.log_case_mix = config.case_mix_exponent * np.log(prevalence) + vigilance  # [C]
+        self.log_prior = config.prior_exponent * np.log(prevalence) + vigilance  # [C]
         self.risks = RiskTables(knowledge)
         self.drawn_risks = self._cells(self.risks.entries)  # [K]
         self.strata = np.array([(self.index(a.code), self.index(s.code)) for a, s in self.risks.strata])  # [G, 2]
         self.findings_given_condition = self._findings(config.leak)
-        self.probabilities = self.findings_given_condition + self._risks_given_condition()  # [C, E]
         tree = EvidenceTree(catalogue.of_kind("symptom"))
-        findings_given_parent = tree.given_parent(self.probabilities[:, self.symptoms])
-        self.findings = EvidenceSampler(tree, findings_given_parent)
+        # A patient's draw knows who can have the finding; whoever reads a card weighs how many with the condition can.
+        self.findings = EvidenceSampler(tree, tree.given_parent(self.findings_given_condition[:, self.symptoms]))
+        risks = self._risks_given_condition()
+        self.probabilities = self.findings_given_condition * self._possible_given_condition() + risks  # [C, E]
         given_parent = self.probabilities.copy()
-        given_parent[:, self.symptoms] = findings_given_parent
+        given_parent[:, self.symptoms] = tree.given_parent(self.probabilities[:, self.symptoms])
         self._tabulate_likelihoods(prevalence / prevalence.sum(), given_parent)
-        self._tabulate_urgency()
 
     def _cells(self, entries: Iterable[CatalogueEntry]) -> np.ndarray:
         return np.array([self.index(entry.code) for entry in entries])
@@ -60,10 +64,36 @@ class KnowledgeTables:
 
     def _risks_given_condition(self) -> np.ndarray:
         """Returns P(risk factor | condition), age and sex among them, `[C, E]`, 0 for symptoms."""
-        table = np.zeros((len(self.log_prior), len(self.codes)))
-        table[:, self.drawn_risks] = self.risks.given_condition()
+        return np.einsum("cg,cge->ce", self.risks.strata_given_condition, self._risks_given_stratum())
+
+    def _possible_given_condition(self) -> np.ndarray:
+        """Returns P(somebody can have the evidence, and what it is part of | condition), `[C, E]`.
+
+        Terms about age and sex are certain within a stratum; other risk factors count as independent of each other.
+        """
+        terms: dict[int, list[list[tuple[int, bool]]]] = dict(self.only_if)
+        given_stratum = self._risks_given_stratum()  # [C, G, E]
+        table = np.ones((len(self.log_prior), len(self.codes)))
+        for cell in range(len(self.codes)):
+            lineage = [cell]
+            while self.parents[lineage[-1]] >= 0:
+                lineage.append(int(self.parents[lineage[-1]]))
+            needed = {tuple(term) for ancestor in lineage for term in terms.get(ancestor, ())}
+            if needed:
+                holds = np.ones(given_stratum.shape[:2])
+                for term in needed:
+                    fails = [given_stratum[:, :, risk] if not wanted else 1.0 - given_stratum[:, :, risk]
+                             for risk, wanted in term]  # fmt: skip
+                    holds *= 1.0 - np.prod(fails, axis=0)
+                table[:, cell] = (self.risks.strata_given_condition * holds).sum(axis=1)
+        return table
+
+    def _risks_given_stratum(self) -> np.ndarray:
+        """Returns P(risk factor | condition, stratum), age and sex among them, `[C, G, E]`, 0 for symptoms."""
+        table = np.zeros((len(self.log_prior), len(self.strata), len(self.codes)))
+        table[:, :, self.drawn_risks] = self.risks.given_stratum()
         for stratum, bands in enumerate(self.strata):
-            table[:, bands] += self.risks.strata_given_condition[:, [stratum]]
+            table[:, stratum, bands] = 1.0
         return table
 
     def _findings(self, leak: float) -> np.ndarray:
@@ -103,6 +133,7 @@ class KnowledgeTables:
     def _tabulate_urgency(self) -> None:
         conditions = self.knowledge.conditions
         self.urgency = np.array([condition.urgency for condition in conditions])  # [C, 4]
+        self.worry = self.urgency @ _WORRY  # [C]
         self.urgency_shifted = np.zeros_like(self.urgency)  # the same one colour up
         self.urgency_shifted[:, : NUM_DECISIONS - 1] = self.urgency[:, 1:]
         self.urgency_shifted[:, 0] += self.urgency[:, 0]

@@ -47,11 +47,10 @@ class RiskTables:
         """Returns the risk factors of people with a condition, bool `[B, K]`; `uniform` is `[B, K]` in (0, 1)."""
         return self._sampler.draw(conditions * len(self.strata) + strata, uniform)
 
-    def given_condition(self) -> np.ndarray:
-        """Returns P(risk factor | condition), float `[C, K]`."""
+    def given_stratum(self) -> np.ndarray:
+        """Returns P(risk factor | condition, stratum), float `[C, G, K]`."""
         rows = self._given_parent.reshape(-1, len(self.entries))
-        marginal = self._tree.marginal(rows).reshape(self._given_parent.shape)
-        return np.einsum("cg,cgk->ck", self.strata_given_condition, marginal)
+        return self._tree.marginal(rows).reshape(self._given_parent.shape)
 
     def _in_anybody(self) -> np.ndarray:
         """Returns P(risk factor | stratum), `[G, K]`; over all strata it is the catalogue's background."""

@@ -13,7 +13,7 @@ COLD, HEART_ATTACK, MISCARRIAGE = range(3)
 
 @pytest.fixture
 def tables(toy_knowledge):
-    return KnowledgeTables(toy_knowledge, SimulationConfig(leak=1.0, prior_exponent=1.0))
+    return KnowledgeTables(toy_knowledge, SimulationConfig(leak=1.0, prior_exponent=1.0, vigilance=0.0))
 
 
 @pytest.fixture

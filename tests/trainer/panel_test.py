@@ -19,7 +19,9 @@ LIKE_MINDED = PanelConfig(
 
 def _panel(knowledge, seed=0, **changes):
     panel = {name: changes.pop(name) for name in list(changes) if name in PanelConfig.__dataclass_fields__}
-    config = SimulationConfig(panel=dataclasses.replace(LIKE_MINDED, **panel), prior_exponent=1.0, **changes)
+    config = SimulationConfig(
+        panel=dataclasses.replace(LIKE_MINDED, **panel), prior_exponent=1.0, vigilance=0.0, **changes
+    )
     return Panel(KnowledgeTables(knowledge, config), config, seed)
 
 

@@ -14,7 +14,7 @@ COLD, HEART_ATTACK, MISCARRIAGE = range(3)
 
 @pytest.fixture
 def tables(toy_knowledge):
-    return KnowledgeTables(toy_knowledge, SimulationConfig(case_mix_exponent=1.0))
+    return KnowledgeTables(toy_knowledge, SimulationConfig(case_mix_exponent=1.0, vigilance=0.0))
 
 
 @pytest.fixture
@@ -46,9 +46,15 @@ def test_nobody_has_what_cannot_be(tables, patients):
     assert present["pregnant"][miscarried].all()
 
 
+def test_who_can_have_a_finding_has_it_as_often_as_the_leak_says(tables, patients):
+    able = (patients.conditions == COLD) & patients.possible[:, tables.index("vaginal_bleeding")]
+    share = patients.present[able, tables.index("vaginal_bleeding")].mean()
+    assert share == pytest.approx(0.01, abs=4 * np.sqrt(0.01 / able.sum()))
+
+
 @pytest.mark.parametrize("exponent", [1.0, 0.5])
 def test_conditions_come_as_often_as_the_case_mix_wants(toy_knowledge, exponent):
-    tables = KnowledgeTables(toy_knowledge, SimulationConfig(case_mix_exponent=exponent))
+    tables = KnowledgeTables(toy_knowledge, SimulationConfig(case_mix_exponent=exponent, vigilance=0.0))
     shares = np.bincount(draw_patients(tables, Draws(0, 0), COUNT).conditions, minlength=3) / COUNT
     wanted = np.array([80.0, 15.0, 5.0]) ** exponent
     np.testing.assert_allclose(shares, wanted / wanted.sum(), atol=0.012)
@@ -74,7 +80,7 @@ def test_findings_are_as_frequent_as_noisy_or_says(tables, patients):
 
 def test_nobody_comes_without_any_finding(tables, patients):
     assert patients.present[:, tables.symptoms].any(axis=1).all()
-    none = KnowledgeTables(tables.knowledge, SimulationConfig(case_mix_exponent=1.0))
+    none = KnowledgeTables(tables.knowledge, SimulationConfig(case_mix_exponent=1.0, vigilance=0.0))
     none.findings = EvidenceSampler(EvidenceTree(none.knowledge.catalogue.of_kind("symptom")), np.zeros((3, 13)))
     silent = draw_patients(none, Draws(0, 0), 200)
     usual = [none.index(code) for code in ("runny_nose", "chest_pain", "vaginal_bleeding")]
