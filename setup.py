@@ -27,7 +27,10 @@ REQUIREMENTS = [
     "tomli>=2.0.0,<3; python_version < '3.11'",
 ]
 
+BEAM = ["apache-beam>=2.77.0,<2.78"]
+
 DEVELOPMENT = [
+    *BEAM,
     "buf-bin>=1.75.0,<1.76",
     "grpcio-tools==1.74.0",
     "hypothesis>=6.150.0,<7",
@@ -57,7 +60,7 @@ setuptools.setup(
         "triage.v1": ["*.proto", "*.pyi"],
     },
     install_requires=REQUIREMENTS,
-    extras_require={"dev": DEVELOPMENT},
+    extras_require={"beam": BEAM, "dev": DEVELOPMENT},
     entry_points={"console_scripts": ["triage=triage_cli:main"]},
     classifiers=[
         "Development Status :: 3 - Alpha",

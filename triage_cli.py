@@ -20,13 +20,17 @@ COMMANDS = {
     "knowledge": ("trainer.knowledge", "check and print the clinical knowledge base"),
     "prepare": ("trainer.prepare", "turn vignettes into a data directory of TFRecords"),
     "stats": ("trainer.stats", "print the statistics of vignettes, show some, or check them for anomalies"),
+    "powerset": (
+        "trainer.powerset_pipeline",
+        "expand a data directory to all parts of its vignettes' evidence (D_pow)",
+    ),
     "train": ("trainer.task", "train a DyQN agent on a data directory"),
     "evaluate": ("trainer.evaluate", "measure a trained agent on the vignettes of a data directory"),
     "export": ("trainer.export", "write a trained agent as a SavedModel version"),
     "serve": ("serving.server", "answer triage.v1.TriageService over gRPC"),
     "ask": ("serving.client", "ask a server about one patient"),
 }
-NEED_TENSORFLOW = ("simulate", "prepare", "stats", "train", "evaluate", "export", "serve")
+NEED_TENSORFLOW = ("simulate", "prepare", "stats", "powerset", "train", "evaluate", "export", "serve")
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 BAD_INPUT = 2
 INTERRUPTED = 128 + signal.SIGINT

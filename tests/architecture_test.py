@@ -12,7 +12,7 @@ TRAINER_ORDER = (
     "csv_table", "csv_cells", "row_groups", "derived_vocabulary", "csv_wide", "csv_long", "input_formats",
     "prepare",
     "simulation_config", "draws", "evidence_tree", "risk_tables", "knowledge_tables", "patients", "card", "panel",
-    "simulator", "simulate", "knowledge",
+    "simulator", "simulate", "knowledge", "sparse_states", "powerset", "powerset_shards", "powerset_pipeline",
     "rewards", "decision", "network", "environment",
     "targets", "policy", "agent", "replay", "window", "loop", "rollout", "metrics", "vignette_statistics",
     "job", "evaluate", "session", "messages", "signatures", "warmup", "servable", "export", "task",

@@ -55,9 +55,11 @@ class ShardReader:
 
     Args:
         vocabulary: of the data directory.
+        partial: whether a vignette may be without evidence, see `trainer.tfrecord.DataDirectory.partial`.
     """
 
-    def __init__(self, vocabulary: Vocabulary):
+    def __init__(self, vocabulary: Vocabulary, partial: bool = False):
+        self._partial = partial
         self._dtype = np.int16 if len(vocabulary) < np.iinfo(np.int16).max else np.int32
         self._codes = vocabulary_table(vocabulary)
         labels = tf.lookup.KeyValueTensorInitializer(tf.constant(DECISION_LABELS), tf.range(NUM_DECISIONS))
@@ -99,7 +101,7 @@ class ShardReader:
                 raise InputError(f"{shard}: holds a record that is no vignette's tf.Example") from error
             except tf.errors.OpError as error:
                 raise InputError(f"{shard}: {damage(shard, compressed, error)}") from error
-            _check(shard, batch)
+            _check(shard, batch, self._partial)
             yield self._part(batch)
 
     def _parse(self, serialized: tf.Tensor) -> _Batch:
@@ -147,7 +149,7 @@ class ShardReader:
         )
 
 
-def _check(shard: pathlib.Path, batch: _Batch) -> None:
+def _check(shard: pathlib.Path, batch: _Batch, partial: bool) -> None:
     """Refuses what `triage prepare` would have: another program may have written the shard."""
     if len(batch.unknown):
         raise InputError(
@@ -159,7 +161,7 @@ def _check(shard: pathlib.Path, batch: _Batch) -> None:
     order = np.lexsort(cells[::-1])
     twice = rows[order[1:]][(np.diff(cells[:, order]) == 0).all(axis=0)]
     faults = {
-        "no evidence": np.flatnonzero(batch.row_lengths == 0),
+        "no evidence": np.flatnonzero((batch.row_lengths == 0) & (not partial)),
         "no decision": np.flatnonzero(batch.decision_counts.sum(axis=1) == 0),
         f"more than {MAX_SAME_DECISIONS} decisions of a kind": np.flatnonzero(
             batch.decision_counts.max(axis=1) > MAX_SAME_DECISIONS

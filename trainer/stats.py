@@ -145,7 +145,7 @@ def _shards(data: "DataDirectory", splits: tuple[str, ...]) -> Iterator["Vignett
     from trainer.arrays import ShardReader
     from trainer.progress import progress_bar
 
-    reader = ShardReader(data.vocabulary)
+    reader = ShardReader(data.vocabulary, data.partial)
     with progress_bar(_console(stderr=True)) as bar:
         for split in splits:
             stated, found = data.stats["splits"][split]["vignettes"], 0

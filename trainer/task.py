@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     from trainer.session import TrainingSession
     from trainer.tfrecord import DataDirectory
 
-    data = DataDirectory.open(arguments.data)
+    data = DataDirectory.open(arguments.data).whole()
     with JobDirectory(arguments.job_dir).locked(), StopRequest() as stop:
         session = TrainingSession(arguments.job_dir, data, resolved)
         try:

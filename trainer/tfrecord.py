@@ -16,6 +16,9 @@ from schemas.triage import parse_decision
 from trainer.arrays import BATCH_SIZE, ShardReader, VignetteArrays
 from trainer.vignette import Vignette
 
+POWERSET_FORMAT = "powerset"
+"""`format` in the stats.json of what `triage powerset` writes."""
+
 _PREPARE = "run triage prepare to make one"
 
 
@@ -146,6 +149,21 @@ class DataDirectory:
         """`sha256:` and 64 hexadecimal digits over the vignettes in order and their splits."""
         return self.stats["data_fingerprint"]
 
+    @property
+    def partial(self) -> bool:
+        """Whether its vignettes are parts of others (`triage powerset`), of which one may be without evidence."""
+        return self.stats.get("format") == POWERSET_FORMAT
+
+    def whole(self) -> "DataDirectory":
+        """Returns this data directory, for uses that need whole vignettes.
+
+        Raises:
+            InputError: its vignettes are parts of others.
+        """
+        if self.partial:
+            raise InputError(f"{self.path}: made by triage powerset, for classifiers: give the data it was made from")
+        return self
+
     def shards(self, split: str) -> list[pathlib.Path]:
         """Returns the shard files of a split in order.
 
@@ -175,7 +193,7 @@ class DataDirectory:
         Raises:
             InputError: a shard is damaged, holds something else than vignettes, or records are missing.
         """
-        arrays = ShardReader(self.vocabulary).read(self.shards(split))
+        arrays = ShardReader(self.vocabulary, self.partial).read(self.shards(split))
         if len(arrays.vignette_ids) != self._vignettes(split):
             raise InputError(
                 f"{self.path}: the {split} split has {len(arrays.vignette_ids)} vignettes, {directories.STATS} says "

@@ -102,6 +102,28 @@ def test_an_empty_split_has_no_shard_and_reads_as_empty_arrays(tmp_path):
     assert arrays.tags == ()
 
 
+@pytest.mark.parametrize("format_name", ["jsonl", "powerset"])
+def test_only_what_triage_powerset_made_may_hold_a_vignette_without_evidence(tmp_path, format_name):
+    path = write_directory(tmp_path / "data", [Vignette("v/0", (), (), (Action.RED,))], [])
+    stats = json.loads((path / "stats.json").read_text())
+    (path / "stats.json").write_text(json.dumps({**stats, "format": format_name}))
+
+    assert DataDirectory.open(path).partial == (format_name == "powerset")
+    if format_name == "powerset":
+        assert DataDirectory.open(path).read("train").offsets.tolist() == [0, 0]
+    else:
+        assert "vignette 'v/0' has no evidence" in error_of_reading(path)
+
+
+def test_parts_of_vignettes_are_refused_where_whole_ones_are_needed(tmp_path):
+    path = write_directory(tmp_path / "data", [Vignette("v/0", ("fever",), (), (Action.RED,))], [])
+    assert DataDirectory.open(path).whole().path == path
+    stats = json.loads((path / "stats.json").read_text())
+    (path / "stats.json").write_text(json.dumps({**stats, "format": "powerset"}))
+    with pytest.raises(InputError, match="made by triage powerset, for classifiers: give the data it was made from"):
+        DataDirectory.open(path).whole()
+
+
 def test_a_path_that_is_no_directory_says_what_to_run(tmp_path):
     with pytest.raises(InputError, match="no such data directory: run triage prepare"):
         DataDirectory.open(tmp_path / "none")
