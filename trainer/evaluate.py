@@ -2,17 +2,24 @@
 
 import argparse
 import pathlib
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from schemas import figures
 from schemas.errors import InputError
-from schemas.triage import MAX_QUESTIONS
+from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     import keras
+    import numpy as np
 
+    from trainer.arrays import VignetteArrays
     from trainer.environment import Vignettes
+    from trainer.job import TrainedNetwork
     from trainer.metrics import Estimate
+    from trainer.prefixes import Triage
+    from trainer.rollout import Outcomes
+    from trainer.tfrecord import DataDirectory
 
 ORDERS = 10
 
@@ -30,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--minimum-decisions", type=int, default=3, help="decisions a vignette needs for the human baseline (default 3)"
     )
+    parser.add_argument(
+        "--slices", action="store_true", help="print the metrics by tag, majority decision and evidence"
+    )
     figures.add_argument(parser)
 
 
@@ -45,17 +55,63 @@ def evaluate_network(
         seed: of the orders and of the bootstrap.
         max_questions: where a decision is forced.
     """
-    from rich.console import Console
-    from rich.progress import track
-
     from trainer import metrics
+
+    outcomes = play(network, vignettes, order_seeds(seed, orders), max_questions)
+    return metrics.summary(metrics.agent_metrics(outcomes, vignettes.decision_counts), seed)
+
+
+def play(
+    network: "keras.Model", vignettes: "Vignettes", seeds: list[int], max_questions: int = MAX_QUESTIONS
+) -> "Outcomes":
+    """Returns the episodes of the greedy agent, an evidence order for each of `seeds`; a terminal sees the progress."""
     from trainer.rollout import Rollout, greedy_policy
 
     rollout = Rollout(vignettes, network.input_shape[-1], max_questions, greedy_policy(network))
-    console = Console(stderr=True)
-    seeds = order_seeds(seed, orders)
-    outcomes = rollout.run(track(seeds, "evidence orders", console=console, disable=not console.is_terminal))
-    return metrics.summary(metrics.agent_metrics(outcomes, vignettes.decision_counts), seed)
+    return rollout.run(_tracked(seeds, "evidence orders"))
+
+
+def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) -> dict[str, Any]:
+    """Returns what can be said about any agent's episodes, ready for JSON; not defined figures are None.
+
+    Args:
+        outcomes: episodes of these vignettes.
+        vignettes: one or more.
+        seed: of the bootstrap.
+
+    Returns:
+        `agent` (`trainer.metrics.agent_metrics`), `agreement` (`trainer.agreement.agent_agreement`, and the `confusion`
+        matrix), `calibration` of the Q-values at the decision (None for an agent without), `slices`, and `unseen`
+        (behaviour on vignettes with that tag, against the others; None where there are not both).
+    """
+    import numpy as np
+
+    from trainer import agreement, metrics, slices
+
+    counts = vignettes.decision_counts
+    values = metrics.agent_metrics(outcomes, counts)
+    groups = slices.groups(vignettes.tags, counts, np.diff(vignettes.offsets))
+    confusion = agreement.confusion_shares(outcomes.decisions, counts).sum(axis=0)
+    return _plain(
+        {
+            "agent": metrics.summary(values, seed),
+            "agreement": agreement.agent_agreement(outcomes.decisions, counts, seed),
+            "confusion": {"rows": "clinicians", "columns": "agent", "labels": DECISION_LABELS, "matrix": confusion},
+            "calibration": None if outcomes.q_values is None else _calibration(outcomes.q_values, counts, seed),
+            "slices": slices.slice_figures(values, groups, seed),
+            "unseen": slices.unseen_contrast(values, vignettes.tags, seed),
+        }
+    )
+
+
+def evidence_figures(
+    triage: "Triage", vignettes: "Vignettes", evidence_count: int, seeds: list[int], seed: int
+) -> list[dict[str, Any]]:
+    """Returns `trainer.prefixes.metrics_by_evidence`, ready for JSON; a terminal sees the progress."""
+    from trainer.prefixes import metrics_by_evidence
+
+    orders = _tracked(seeds, "evidence seen")
+    return _plain(metrics_by_evidence(vignettes, evidence_count, triage, orders, seed))
 
 
 def order_seeds(seed: int, orders: int) -> list[int]:
@@ -67,22 +123,14 @@ def order_seeds(seed: int, orders: int) -> list[int]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from trainer.job import load_network
-    from trainer.tfrecord import DataDirectory
+    from trainer.evaluation_table import print_report
+    from trainer.prefixes import network_triage
 
     if arguments.orders < 1 or arguments.minimum_decisions < 2 or arguments.seed < 0:
         raise InputError("--orders must be at least 1, --minimum-decisions at least 2 and --seed 0 or more")
-    data = DataDirectory.open(arguments.data)
-    trained = load_network(arguments.job_dir, arguments.step)
-    if data.vocabulary.fingerprint != trained.vocabulary.fingerprint:
-        raise InputError(
-            f"{arguments.data}: its vocabulary is not the one that {arguments.job_dir} was trained with: prepare the "
-            f"data with --vocabulary {arguments.job_dir / 'vocabulary.csv'}"
-        )
-    vignettes = data.read(arguments.split)
-    if not len(vignettes.decision_counts):
-        raise InputError(f"{arguments.data}: the {arguments.split} split has no vignettes")
-    agent = evaluate_network(trained.model, vignettes, arguments.orders, arguments.seed, trained.max_questions)
+    data, trained, vignettes = _load(arguments)
+    seeds = order_seeds(arguments.seed, arguments.orders)
+    outcomes = play(trained.model, vignettes, seeds, trained.max_questions)
     report = {
         "job_dir": str(arguments.job_dir),
         "data": str(arguments.data),
@@ -92,63 +140,92 @@ def run(arguments: argparse.Namespace) -> int:
         "orders": arguments.orders,
         "seed": arguments.seed,
         "training": trained.training,
-        **_baselines(vignettes, arguments),
-        "agent": {name: estimate._asdict() for name, estimate in agent.items()},
+        **baseline_figures(vignettes.decision_counts, arguments.minimum_decisions, arguments.seed),
+        **agent_figures(outcomes, vignettes, arguments.seed),
+        "by_evidence": evidence_figures(
+            network_triage(trained.model), vignettes, len(data.vocabulary), seeds, arguments.seed
+        ),
     }
     if arguments.json != "-":
-        _print(report)
+        print_report(report, arguments.slices)
     figures.write(report, arguments.json)
     return 0
 
 
-def _baselines(vignettes: "Vignettes", arguments: argparse.Namespace) -> dict[str, Any]:
-    from trainer import metrics
+def _load(arguments: argparse.Namespace) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:
+    from trainer.job import load_network
+    from trainer.tfrecord import DataDirectory
 
-    counts = vignettes.decision_counts
-    human = metrics.human_metrics(counts, arguments.minimum_decisions)
-    constants = {
-        f"always {label.lower()}": {
-            name: estimate._asdict() for name, estimate in metrics.summary(quality, arguments.seed).items()
+    data = DataDirectory.open(arguments.data).whole()
+    trained = load_network(arguments.job_dir, arguments.step)
+    if data.vocabulary.fingerprint != trained.vocabulary.fingerprint:
+        raise InputError(
+            f"{arguments.data}: its vocabulary is not the one that {arguments.job_dir} was trained with: prepare the "
+            f"data with --vocabulary {arguments.job_dir / 'vocabulary.csv'}"
+        )
+    vignettes = data.read(arguments.split)
+    if not len(vignettes.decision_counts):
+        raise InputError(f"{arguments.data}: the {arguments.split} split has no vignettes")
+    return data, trained, vignettes
+
+
+def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed: int) -> dict[str, Any]:
+    """Returns the figures of the clinicians and of the constant policies on the same vignettes, ready for JSON.
+
+    Args:
+        decision_counts: `[V, 4]`, V at least 1.
+        minimum_decisions: that a vignette needs for the clinicians' figures; at least 2.
+        seed: of the bootstrap.
+
+    Returns:
+        `human` and `human_agreement` (None where no vignette has enough decisions), `human_minimum_decisions`,
+        `constants` by name.
+    """
+    from trainer import agreement, metrics
+
+    human = metrics.human_metrics(decision_counts, minimum_decisions)
+    constants = metrics.constant_metrics(decision_counts)
+    return _plain(
+        {
+            "human": metrics.summary(human, seed) if len(human["appropriateness"]) else None,
+            "human_agreement": agreement.clinician_agreement(decision_counts, minimum_decisions, seed),
+            "human_minimum_decisions": minimum_decisions,
+            "constants": {
+                f"always {label.lower()}": metrics.summary(quality, seed) for label, quality in constants.items()
+            },
         }
-        for label, quality in metrics.constant_metrics(counts).items()
-    }
-    enough = len(human["appropriateness"]) > 0
-    return {
-        "human": {name: metrics.estimate(values, arguments.seed)._asdict() for name, values in human.items()}
-        if enough
-        else None,
-        "human_minimum_decisions": arguments.minimum_decisions,
-        "constants": constants,
-    }
-
-
-def _print(report: dict[str, Any]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    console.print(
-        f"{report['split']} split: {report['vignettes']:,} vignettes, each in {report['orders']} evidence orders; "
-        f"agent after {report['training']['steps']:,} steps.\n"
-        f"Mean [95% bootstrap interval over vignettes]. Clinicians: each judged by the others, on vignettes with "
-        f"{report['human_minimum_decisions']} decisions or more.",
-        highlight=False,
     )
-    table = Table("", "agent", "clinicians", box=box.SIMPLE)
-    for metric, estimate in report["agent"].items():
-        table.add_row(metric.replace("_", " "), _cell(estimate), _cell((report["human"] or {}).get(metric)))
-    console.print(table)
-    shown = ("appropriateness", "safety", "over_triage", "under_triage")
-    constants = Table("constant policy", *(name.replace("_", " ") for name in shown), box=box.SIMPLE)
-    for name, estimates in report["constants"].items():
-        constants.add_row(name, *(f"{estimates[metric]['mean']:.3f}" for metric in shown))
-    console.print(constants)
 
 
-def _cell(estimate: dict[str, Any] | None) -> str:
-    if estimate is None:
-        return "-"
-    if estimate["low"] is None:
-        return f"{estimate['mean']:.3f}"
-    return f"{estimate['mean']:.3f} [{estimate['low']:.3f}, {estimate['high']:.3f}]"
+def _calibration(q_values: "np.ndarray", decision_counts: "np.ndarray", seed: int) -> dict[str, Any]:
+    from trainer import calibration
+
+    def of_each_decision(pairs: "Callable[[np.ndarray, np.ndarray], list[calibration.Pairs]]") -> dict[str, Any]:
+        found = (calibration.calibration(each, seed) for each in pairs(q_values, decision_counts))
+        return dict(zip(DECISION_LABELS, found, strict=True))
+
+    best = calibration.best_decision_pairs(q_values, decision_counts)
+    return {
+        "best_decision": calibration.calibration(best, seed),
+        "decisions": of_each_decision(calibration.appropriateness_pairs),
+        "decisions_against_reward": of_each_decision(calibration.reward_pairs),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Returns `value` with named tuples as dicts and arrays as lists, so that JSON keeps the names."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _tracked(seeds: list[int], description: str) -> Iterable[int]:
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(seeds, description, console=console, disable=not console.is_terminal)

@@ -4,6 +4,7 @@ Every metric is first an average over the random evidence orders of one vignette
 means are taken and confidence intervals bootstrapped. Columns of counts are Red, Yellow, Green, Blue.
 """
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +15,12 @@ from trainer.rollout import Outcomes
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
+_DRAWN_AT_ONCE = 5_000_000
+"""Vignettes drawn in one go, so that a bootstrap stays below about 150 MB."""
 
 
 class Estimate(NamedTuple):
-    """A mean over vignettes with its bootstrap confidence interval."""
+    """A mean, or another figure, of vignettes with its bootstrap confidence interval."""
 
     mean: float
     low: float | None  # None where a single vignette leaves no interval
@@ -125,3 +128,57 @@ def estimate(values: np.ndarray, seed: int) -> Estimate:
 def summary(metrics: dict[str, np.ndarray], seed: int) -> dict[str, Estimate]:
     """Returns the estimate of each metric."""
     return {name: estimate(values, seed) for name, values in metrics.items()}
+
+
+def estimates_of_sums(
+    parts: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], vignettes: Sequence[int], seed: int
+) -> list[Estimate | None]:
+    """Returns figures that are no means over vignettes, but functions of sums over them, such as ratios.
+
+    Vignettes are resampled, and each resample's sums give the figures anew. Resamples in which a figure is not defined
+    say nothing about it.
+
+    Args:
+        parts: `[V, ...]`, what each vignette adds to the sums.
+        statistic: from sums `[R, ...]` to figures float `[R, S]`, NaN where not defined.
+        vignettes: S numbers of vignettes that each figure rests on; fewer than 2 leave no interval.
+        seed: of the bootstrap.
+
+    Returns:
+        S estimates, None where a figure is not defined; percentile intervals of 95%.
+    """
+    found = statistic(parts.sum(axis=0, dtype=np.float64)[np.newaxis])[0]  # [S]
+    resampled = statistic(resampled_sums(parts, seed))  # [R, S]
+    estimates: list[Estimate | None] = []
+    for value, values, count in zip(found, resampled.T, vignettes, strict=True):
+        if np.isnan(value):
+            estimates.append(None)
+            continue
+        low, high = resampled_interval(values[~np.isnan(values)]) if count > 1 else (None, None)
+        estimates.append(Estimate(float(value), low, high, int(count)))
+    return estimates
+
+
+def resampled_sums(parts: np.ndarray, seed: int) -> np.ndarray:
+    """Returns the sums of `parts` `[V, ...]` over bootstrap samples of the V vignettes, float64 `[RESAMPLES, ...]`."""
+    generator = np.random.default_rng(seed)
+    vignettes = len(parts)
+    flat: np.ndarray = parts.reshape(vignettes, -1).astype(np.float64)
+    sums = []
+    for rows in _batches(RESAMPLES, max(1, _DRAWN_AT_ONCE // vignettes)):
+        drawn = generator.integers(0, vignettes, [rows, vignettes]) + vignettes * np.arange(rows)[:, np.newaxis]
+        times = np.bincount(drawn.ravel(), minlength=rows * vignettes).reshape(rows, vignettes)
+        sums.append(times.astype(np.float64) @ flat)
+    return np.concatenate(sums).reshape(RESAMPLES, *parts.shape[1:])
+
+
+def _batches(total: int, size: int) -> list[int]:
+    return [min(size, total - start) for start in range(0, total, size)]
+
+
+def resampled_interval(values: np.ndarray) -> tuple[float | None, float | None]:
+    """Returns the ends of the 95% percentile interval of resampled values `[R]`; None both where there are none."""
+    if not len(values):
+        return None, None
+    low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)

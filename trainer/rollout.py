@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
+from schemas.triage import NUM_ACTIONS
 from trainer.environment import Mode, VignetteEnvironment, Vignettes, action_spec, time_step_spec
 from trainer.policy import QPolicy
 
@@ -22,6 +23,7 @@ class Outcomes(NamedTuple):
     questions: np.ndarray  # int32 [K, V], number of questions asked
     evidence_seen: np.ndarray  # int32 [K, V], pieces of evidence known at the decision, the first one included
     forced: np.ndarray  # bool [K, V], the question limit forced the decision
+    q_values: np.ndarray | None = None  # float32 [K, V, A], at the decision; None where the policy has no Q-values
 
 
 class Slice(NamedTuple):
@@ -33,7 +35,10 @@ class Slice(NamedTuple):
 
 
 class Rollout:
-    """Plays `policy` over vignettes, never forced by exhaustion; forced at `max_questions` (docs/paper.md)."""
+    """Plays `policy` over vignettes, never forced by exhaustion; forced at `max_questions` (docs/paper.md).
+
+    A policy whose info is one float32 tensor of shape `[A]` tells its Q-values that way, as `QPolicy` does.
+    """
 
     def __init__(self, vignettes: Vignettes, evidence_count: int, max_questions: int, policy: tf_policy.TFPolicy):
         self._generator = tf.random.Generator.from_seed(0, alg="philox")
@@ -50,24 +55,27 @@ class Rollout:
         for seed in seeds:
             self._generator.reset_from_seed(seed)
             parts = [play() for play in self._plays]
-            rows.append([np.concatenate(columns) for columns in zip(*parts, strict=True)])
-        return Outcomes(*(np.stack(columns) for columns in zip(*rows, strict=True)))
+            rows.append([np.concatenate(column) for column in zip(*parts, strict=True)])
+        outcomes = Outcomes(*(np.stack(columns) for columns in zip(*rows, strict=True)))
+        return outcomes if np.size(outcomes.q_values) else outcomes._replace(q_values=None)
 
     def _compile(self, environment: VignetteEnvironment, policy: tf_policy.TFPolicy) -> tf.types.experimental.Callable:
         rows = environment.batch_size
+        q_columns = NUM_ACTIONS if _tells_q_values(policy) else 0
 
         def body(_: tf.Tensor, outcome: Outcomes, done: tf.Tensor) -> tuple[tf.Tensor, Outcomes, tf.Tensor]:
             before = environment.current_time_step()
-            action = policy.action(before).action
-            after = environment.step(action)
+            decided = policy.action(before)
+            after = environment.step(decided.action)
             deciding = after.is_last() & ~done  # rows that are done begin anew; what they do then is not looked at
             now = Outcomes(
-                action,
+                decided.action,
                 environment.questions_asked,
                 environment.evidence_seen,
                 before.observation.forced,
+                decided.info if q_columns else outcome.q_values,
             )
-            chosen = tf.nest.map_structure(lambda new, old: tf.where(deciding, new, old), now, outcome)
+            chosen = tf.nest.map_structure(lambda new, old: _where_rows(deciding, new, old), now, outcome)
             done |= deciding
             return ~tf.reduce_all(done), chosen, done
 
@@ -75,7 +83,7 @@ class Rollout:
             environment.reset()
             integers = tf.zeros([rows], tf.int32)
             flags = tf.zeros([rows], tf.bool)
-            empty = Outcomes(integers, integers, integers, flags)
+            empty = Outcomes(integers, integers, integers, flags, tf.zeros([rows, q_columns]))
             _, outcome, _ = tf.while_loop(
                 lambda going, *_: going,
                 body,
@@ -86,6 +94,16 @@ class Rollout:
             return outcome
 
         return tf.function(play, autograph=False)
+
+
+def _tells_q_values(policy: tf_policy.TFPolicy) -> bool:
+    info = policy.info_spec
+    return isinstance(info, tf.TensorSpec) and info.dtype == tf.float32 and info.shape == [NUM_ACTIONS]
+
+
+def _where_rows(chosen: tf.Tensor, new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
+    """Returns the rows of `new` where `chosen`, bool `[B]`, says so, else those of `old`; both `[B]` or `[B, A]`."""
+    return tf.where(chosen if new.shape.rank == 1 else chosen[:, tf.newaxis], new, old)
 
 
 def _slices(vignettes: Vignettes) -> list[Slice]:

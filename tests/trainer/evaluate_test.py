@@ -5,9 +5,11 @@ import pytest
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
+from trainer.arrays import VignetteArrays
 from trainer.config import TrainConfig
-from trainer.evaluate import evaluate_network
+from trainer.evaluate import agent_figures, evaluate_network
 from trainer.network import build_network
+from trainer.rollout import Outcomes
 from trainer.session import TrainingSession
 from trainer.tfrecord import DataDirectory
 
@@ -23,6 +25,31 @@ def job(data_directory, tmp_path_factory):
     path = tmp_path_factory.mktemp("job")
     TrainingSession(path, DataDirectory.open(data_directory), TrainConfig.from_dict(CONFIG)).train(lambda: False)
     return path
+
+
+@pytest.fixture(scope="module")
+def tagged(data_directory, tmp_path_factory):
+    """Test vignettes of the same vocabulary, 12 with the tag `unseen` and 15 without."""
+    folder = tmp_path_factory.mktemp("tagged")
+    lines = [
+        {
+            "vignette_id": f"t{number}",
+            "present": [f"e{number % 12}", f"e{(number + 1 + number // 12) % 12}"],
+            "absent": [],
+            "decisions": ["Red", "Yellow"] if number % 2 else ["Green"],
+            "split": "test" if number else "train",
+            "tags": ["unseen", "system=[red]skin"] if number > 15 else ["system=eye"],
+        }
+        for number in range(28)
+    ]
+    (folder / "v.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    arguments = ["--vignettes", folder / "v.jsonl", "--vocabulary", data_directory / "vocabulary.csv"]
+    assert triage_cli.main(["prepare", *map(str, arguments), "--out", str(folder / "data")]) == 0
+    return folder / "data"
+
+
+def _no_constant(name):
+    raise AssertionError(f"{name} is not JSON")
 
 
 def test_an_agent_that_always_says_the_same_scores_as_that_constant_policy(vignettes_of):
@@ -73,3 +100,72 @@ def test_a_split_without_vignettes_and_a_missing_checkpoint_are_input_errors(job
     assert triage_cli.main([*arguments, "--step", "7"]) == 2
     assert "no checkpoint of step 7; there are 60" in capsys.readouterr().err
     assert triage_cli.main([*arguments, "--orders", "0"]) == 2
+
+
+def test_the_report_holds_every_figure_beyond_the_papers(job, data_directory, tmp_path, capsys):
+    path = tmp_path / "figures.json"
+    arguments = ["evaluate", "--job-dir", str(job), "--data", str(data_directory), "--orders", "3"]
+    assert triage_cli.main([*arguments, "--json", str(path)]) == 0
+    report = json.loads(path.read_text(), parse_constant=_no_constant)
+    assert np.sum(report["confusion"]["matrix"]) == pytest.approx(10)  # 10 vignettes, each weighs 1
+    assert report["confusion"]["labels"] == ["Red", "Yellow", "Green", "Blue"]
+    curve = report["calibration"]["best_decision"]["curve"]
+    assert sum(part["states"] for part in curve) == 3 * 10
+    assert set(report["calibration"]["decisions"]) == {"Red", "Yellow", "Green", "Blue"}
+    assert report["by_evidence"][0]["vignettes"] == 10
+    assert report["by_evidence"][-1]["vignettes"] >= 1
+    assert {found["by"] for found in report["slices"]} == {"majority", "evidence"}
+    assert report["unseen"] is None
+    assert set(report["human_agreement"]) == set(report["agreement"])
+    printed = capsys.readouterr().out
+    for line in ("red sensitivity", "weighted kappa", "Calibration at the decision", "Brier score"):
+        assert line in printed
+    assert "majority" not in printed
+
+
+def test_slices_are_printed_on_demand_and_tags_as_they_are(job, tagged, capsys):
+    assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(tagged), "--slices"]) == 0
+    printed = capsys.readouterr().out
+    for line in ("majority", "tag:system", "[red]skin", "eye", "tag unseen", "difference"):
+        assert line in printed
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_the_tags_of_the_data_reach_the_slices(job, tagged, capsys):
+    assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(tagged), "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out, parse_constant=_no_constant)
+    sizes = {(found["by"], found["value"]): found["vignettes"] for found in report["slices"]}
+    assert sizes["tag", "unseen"] == sizes["tag:system", "[red]skin"] == 12
+    assert sizes["tag:system", "eye"] == 15
+    assert report["unseen"]["questions"]["with_tag"]["vignettes"] == 12
+
+
+def test_a_single_vignette_is_reported_without_intervals(job, data_directory, tmp_path, capsys):
+    line = {"vignette_id": "v", "present": ["e1"], "absent": [], "decisions": ["Green"], "split": "test"}
+    train = {**line, "vignette_id": "w", "present": ["e2"], "split": "train"}
+    (tmp_path / "v.jsonl").write_text(json.dumps(line) + "\n" + json.dumps(train) + "\n")
+    prepared = ["prepare", "--vignettes", tmp_path / "v.jsonl", "--vocabulary", data_directory / "vocabulary.csv"]
+    assert triage_cli.main([*map(str, prepared), "--out", str(tmp_path / "data")]) == 0
+    capsys.readouterr()
+    arguments = ["evaluate", "--job-dir", str(job), "--data", str(tmp_path / "data"), "--orders", "1"]
+    assert triage_cli.main([*arguments, "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out, parse_constant=_no_constant)
+    assert report["agreement"]["red_sensitivity"] is None
+    assert report["human_agreement"] is None
+    assert report["calibration"]["best_decision"]["gap"]["low"] is None
+    assert triage_cli.main([*arguments, "--slices"]) == 0
+
+
+def test_an_agent_without_q_values_has_all_figures_but_calibration():
+    vignettes = VignetteArrays(
+        vignette_ids=np.array(["a", "b"], object),
+        offsets=np.array([0, 1, 3]),
+        signed_codes=np.array([1, 2, -3], np.int16),
+        decision_counts=np.array([[1, 0, 0, 0], [0, 0, 2, 0]], np.uint8),
+        tags=((), ()),
+    )
+    ones = np.ones([1, 2], np.int32)
+    found = agent_figures(Outcomes(np.array([[0, 2]]), ones, ones, ones > 1), vignettes, seed=0)
+    assert found["calibration"] is None
+    assert found["agreement"]["weighted_kappa"]["mean"] == 1.0
+    assert found["agent"]["appropriateness"]["mean"] == 1.0

@@ -102,3 +102,48 @@ def test_interval_width_is_that_of_the_normal_approximation():
 
 def test_a_single_vignette_has_no_interval():
     assert metrics.estimate(np.array([0.25]), seed=0) == metrics.Estimate(0.25, None, None, 1)
+
+
+def _ratio(sums):
+    with np.errstate(invalid="ignore"):
+        return sums[:, :1] / sums[:, 1:]
+
+
+def test_a_mean_taken_as_a_function_of_sums_has_the_interval_of_the_mean():
+    values = np.random.default_rng(4).random(300)
+    mean = metrics.estimate(values, seed=0)
+    [found] = metrics.estimates_of_sums(values[:, np.newaxis], lambda sums: sums / 300, [300], seed=0)
+    assert found.mean == pytest.approx(mean.mean)
+    assert found.low == pytest.approx(mean.low, abs=0.004)  # the standard deviation of the mean is .017
+    assert found.high == pytest.approx(mean.high, abs=0.004)
+    assert found.vignettes == 300
+
+
+def test_numerator_and_denominator_of_a_ratio_are_resampled_together():
+    # Every vignette has ratio 1/2, with denominators that differ: no sample has another ratio.
+    denominators = np.arange(1.0, 41.0)
+    [found] = metrics.estimates_of_sums(np.stack([denominators / 2, denominators], axis=1), _ratio, [40], seed=0)
+    assert found[:3] == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_a_ratio_without_denominator_is_none_and_resamples_without_one_are_left_out():
+    parts = np.zeros([10, 2])
+    assert metrics.estimates_of_sums(parts, _ratio, [10], seed=0) == [None]
+    parts[:2] = [[1, 1], [1, 1]]  # a tenth of the samples have neither
+    assert metrics.estimates_of_sums(parts, _ratio, [2], seed=0) == [(1.0, 1.0, 1.0, 2)]
+
+
+def test_a_figure_that_rests_on_one_vignette_has_no_interval():
+    assert metrics.estimates_of_sums(np.array([[3.0, 4.0]]), _ratio, [1], seed=0) == [(0.75, None, None, 1)]
+
+
+def test_a_bootstrap_sample_has_as_many_vignettes_as_there_are_and_batches_change_nothing(monkeypatch):
+    parts = np.stack([np.ones(50), np.arange(50.0)], axis=1)
+    sums = metrics.resampled_sums(parts, seed=3)
+    assert sums.shape == (metrics.RESAMPLES, 2)
+    assert (sums[:, 0] == 50).all()
+    # The sum of 50 draws from 0 to 49 has mean 1225 and standard deviation sqrt(50 * (50^2 - 1) / 12) = 102.
+    assert sums[:, 1].mean() == pytest.approx(1225, abs=10)
+    assert sums[:, 1].std() == pytest.approx(102, rel=0.08)
+    monkeypatch.setattr(metrics, "_DRAWN_AT_ONCE", 50 * 300)
+    np.testing.assert_array_equal(metrics.resampled_sums(parts, seed=3), sums)

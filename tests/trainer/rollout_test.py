@@ -97,3 +97,29 @@ def test_the_same_seed_gives_the_same_episodes(random_vignettes):
     for column, repeated in zip(first, again, strict=True):
         np.testing.assert_array_equal(column, repeated)
     assert (first.questions != other.questions).any() or (first.decisions != other.decisions).any()
+
+
+def test_q_values_are_those_of_the_state_in_which_the_decision_fell(vignettes_of):
+    # Evidence 0 present lifts Red from 0 to 9 * selu(1) = 9 * 1.0507; the agent asks until then.
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0])])
+    network = _network([0, 0, 0, 0, 2], kernel_of_first=[9, 0, 0, 0, 0])
+    outcomes = Rollout(vignettes, 6, 23, greedy_policy(network)).run(range(20))
+    assert outcomes.questions.max() > 0
+    assert outcomes.q_values.shape == (20, 1, 5)
+    expected = 1 / (1 + np.exp(-np.array([9 * 1.0507, 0, 0, 0, 2])))
+    np.testing.assert_allclose(outcomes.q_values[:, 0], np.tile(expected, [20, 1]), rtol=1e-4)
+
+
+def test_q_values_of_rows_that_ended_early_are_not_overwritten(vignettes_of):
+    # Row 0 has the telling piece alone and ends at once, row 1 never sees it and asks until it is forced.
+    vignettes = vignettes_of([([1], [1, 0, 0, 0]), ([2, 3], [0, 0, 1, 0])])
+    network = _network([0, 0, 0, 0, 2], kernel_of_first=[9, 0, 0, 0, 0])
+    outcomes = Rollout(vignettes, 6, 23, greedy_policy(network)).run([0])
+    assert outcomes.questions.tolist() == [[0, 23]]
+    assert outcomes.q_values[0, 0, 0] > 0.99
+    assert outcomes.q_values[0, 1, 0] == 0.5
+
+
+def test_a_policy_without_q_values_leaves_none(vignettes_of):
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([4, 5], [0, 0, 1, 0])])
+    assert Rollout(vignettes, 6, 23, _ChangesItsMind()).run([0]).q_values is None

@@ -1,0 +1,159 @@
+"""Agreement of triage decisions with the clinicians', beyond the paper's metrics: pure NumPy functions.
+
+Each vignette weighs 1, however many clinicians decided on it and in however many evidence orders it was played: a
+pair of one order and one clinician has an equal share of its vignette. Columns are Red, Yellow, Green, Blue.
+"""
+
+import numpy as np
+
+from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
+from trainer.metrics import Estimate, estimates_of_sums
+
+_DISTANCE = np.subtract.outer(np.arange(NUM_DECISIONS), np.arange(NUM_DECISIONS)).astype(np.float64)
+_DISAGREEMENT = _DISTANCE**2  # [4, 4], quadratic weights of the kappa
+
+
+def majority_decisions(decision_counts: np.ndarray) -> np.ndarray:
+    """Returns the most frequent decision of each vignette, int `[V]`; of equally frequent ones, the most urgent.
+
+    Args:
+        decision_counts: `[V, 4]`, at least one decision a row.
+    """
+    return decision_counts.argmax(axis=1)
+
+
+def confusion_shares(decisions: np.ndarray, decision_counts: np.ndarray) -> np.ndarray:
+    """Returns what each vignette adds to the confusion matrix, float64 `[V, 4, 4]`; each vignette's sum is 1.
+
+    Rows are the clinicians' decisions as shares of the vignette's decisions, columns the agent's as shares of the
+    evidence orders. The sum over vignettes is the confusion matrix; its grand total is V.
+
+    Args:
+        decisions: int `[K, V]`, column of the decision in each of K evidence orders.
+        decision_counts: `[V, 4]`.
+    """
+    clinicians = decision_counts / decision_counts.sum(axis=1, keepdims=True)
+    agent = np.stack([(decisions == decision).mean(axis=0) for decision in TRIAGE_DECISIONS], axis=1)
+    return clinicians[:, :, np.newaxis] * agent[:, np.newaxis, :]
+
+
+def clinician_confusion_shares(decision_counts: np.ndarray, minimum_decisions: int) -> np.ndarray:
+    """Returns the same for a clinician in the agent's place: all pairs of two clinicians of a vignette.
+
+    Args:
+        decision_counts: `[V, 4]`.
+        minimum_decisions: vignettes with fewer decisions are left out; at least 2.
+
+    Returns:
+        float64 `[V', 4, 4]` over the V' vignettes left.
+    """
+    counts = decision_counts[decision_counts.sum(axis=1) >= minimum_decisions].astype(np.float64)
+    total = counts.sum(axis=1)
+    with_itself = counts[:, :, np.newaxis] * np.eye(NUM_DECISIONS)
+    pairs = counts[:, :, np.newaxis] * counts[:, np.newaxis, :] - with_itself
+    return pairs / (total * (total - 1))[:, np.newaxis, np.newaxis]
+
+
+def weighted_kappa(confusion: np.ndarray) -> np.ndarray:
+    """Returns the quadratic weighted kappa of confusion matrices `[..., 4, 4]`, float `[...]` at most 1.
+
+    1 is full agreement, 0 what two raters with these decision frequencies have by chance. A disagreement counts by the
+    squared number of urgency steps. NaN where both sides always give the same single decision.
+
+    Cohen, "Weighted kappa", Psychological Bulletin 70(4), 1968.
+    """
+    total = confusion.sum(axis=(-2, -1))
+    expected = confusion.sum(axis=-1)[..., :, np.newaxis] * confusion.sum(axis=-2)[..., np.newaxis, :]
+    observed_disagreement = (_DISAGREEMENT * confusion).sum(axis=(-2, -1)) * total
+    return 1.0 - _ratio(observed_disagreement, (_DISAGREEMENT * expected).sum(axis=(-2, -1)))
+
+
+def detection_parts(decisions: np.ndarray, decision_counts: np.ndarray, decision: Action) -> np.ndarray:
+    """Returns what each vignette adds to sensitivity and specificity for one decision, float64 `[V, 4]`.
+
+    The reference is the majority decision. Columns: the reference is `decision`; it is, and the agent says so (share
+    of the orders); the reference is another one; it is, and the agent says no `decision`.
+
+    Args:
+        decisions: int `[K, V]`, column of the decision in each of K evidence orders.
+        decision_counts: `[V, 4]`.
+        decision: which one to detect.
+    """
+    said = (decisions == decision).mean(axis=0)
+    return _detection(majority_decisions(decision_counts) == decision, said)
+
+
+def clinician_detection_parts(decision_counts: np.ndarray, decision: Action, minimum_decisions: int) -> np.ndarray:
+    """Returns the same for a clinician in the agent's place, judged by the majority of the *others*, `[V', 4]`.
+
+    Args:
+        decision_counts: `[V, 4]`.
+        decision: which one to detect.
+        minimum_decisions: vignettes with fewer decisions are left out; at least 2.
+    """
+    counts = decision_counts[decision_counts.sum(axis=1) >= minimum_decisions].astype(np.int64)
+    parts = np.zeros([len(counts), 4])
+    for given in TRIAGE_DECISIONS:
+        others = counts - np.eye(NUM_DECISIONS, dtype=np.int64)[given]
+        share = counts[:, given] / counts.sum(axis=1)  # 0 where nobody gave it, whatever stands in `others`
+        said = np.full(len(counts), float(given == decision))
+        parts += share[:, np.newaxis] * _detection(majority_decisions(others) == decision, said)
+    return parts
+
+
+def detection_rates(parts: np.ndarray) -> np.ndarray:
+    """Returns sensitivity and specificity, float `[..., 2]` in [0, 1], of summed parts `[..., 4]`.
+
+    NaN where no vignette's reference is the decision (sensitivity), or every vignette's is (specificity).
+    """
+    return np.stack([_ratio(parts[..., 1], parts[..., 0]), _ratio(parts[..., 3], parts[..., 2])], axis=-1)
+
+
+def agent_agreement(decisions: np.ndarray, decision_counts: np.ndarray, seed: int) -> dict[str, Estimate | None]:
+    """Returns the agent's agreement with the clinicians.
+
+    Args:
+        decisions: int `[K, V]`, column of the decision in each of K evidence orders.
+        decision_counts: `[V, 4]`.
+        seed: of the bootstrap over vignettes.
+
+    Returns:
+        `red_sensitivity` (share of the vignettes whose majority decision is Red on which the agent says Red; a tie with
+        Red counts as Red), `red_specificity` (share of the others on which it says something else), and
+        `weighted_kappa` (quadratic weights, with each single decision of a clinician). None where not defined. The
+        number of vignettes is that of the denominator.
+    """
+    return _agreement(
+        detection_parts(decisions, decision_counts, Action.RED), confusion_shares(decisions, decision_counts), seed
+    )
+
+
+def clinician_agreement(
+    decision_counts: np.ndarray, minimum_decisions: int, seed: int
+) -> dict[str, Estimate | None] | None:
+    """Returns the same figures of the clinicians, each judged by the others; None where no vignette has enough.
+
+    Args:
+        decision_counts: `[V, 4]`.
+        minimum_decisions: vignettes with fewer decisions are left out; at least 2.
+        seed: of the bootstrap over vignettes.
+    """
+    shares = clinician_confusion_shares(decision_counts, minimum_decisions)
+    if not len(shares):
+        return None
+    return _agreement(clinician_detection_parts(decision_counts, Action.RED, minimum_decisions), shares, seed)
+
+
+def _agreement(detection: np.ndarray, confusion: np.ndarray, seed: int) -> dict[str, Estimate | None]:
+    resting_on = np.count_nonzero(detection[:, [0, 2]], axis=0).tolist()
+    sensitivity, specificity = estimates_of_sums(detection, detection_rates, resting_on, seed)
+    [kappa] = estimates_of_sums(confusion, lambda sums: weighted_kappa(sums)[:, np.newaxis], [len(confusion)], seed)
+    return {"red_sensitivity": sensitivity, "red_specificity": specificity, "weighted_kappa": kappa}
+
+
+def _detection(reference: np.ndarray, said: np.ndarray) -> np.ndarray:
+    return np.stack([reference, reference * said, ~reference, ~reference * (1.0 - said)], axis=1).astype(np.float64)
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)

@@ -1,0 +1,186 @@
+"""Q-values of triage decisions, read as probabilities: how often is right what the agent is sure of?
+
+The paper takes Q(s, a) as the probability that `a` is an appropriate triage (section "The OR query"), and stops on the
+strength of it. Training fits something else: the target of Q(s, a) is the reward P(a) / max P, so that a perfect
+Q(s, a) is the expected reward of `a` in s. That lies between two shares: at least that of the clinicians who give `a`,
+at most the probability that `a` is appropriate, because a decision has a reward only where a clinician gave it, and is
+appropriate as well where it stands between two given ones. So Q can be calibrated to the reward, and cannot be to
+appropriateness where clinicians disagree: well-trained Q-values then are too low, and Q-values that are too high are
+overconfident by either measure.
+
+Pure NumPy functions. Each vignette weighs the same; the unit of the bootstrap is the vignette, as its states resemble
+each other.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS
+from trainer.metrics import Estimate, estimates_of_sums, urgency_range
+
+BINS = 10
+_COUNT, _PREDICTED, _OBSERVED = range(3)  # the last axis of the sums
+
+
+class ReliabilityBin(NamedTuple):
+    """States whose predicted value lies in [low, high); in the last bin 1 is included."""
+
+    low: float
+    high: float
+    states: int
+    predicted: float | None  # mean predicted value; None where the bin is empty
+    observed: Estimate | None  # mean outcome
+
+
+class Calibration(NamedTuple):
+    """How predicted values match the outcomes."""
+
+    curve: list[ReliabilityBin]
+    predicted: Estimate  # mean predicted value
+    observed: Estimate  # mean outcome
+    gap: Estimate  # predicted minus observed: above 0 is overconfident
+    expected_calibration_error: Estimate
+    brier_score: Estimate
+
+
+class Pairs(NamedTuple):
+    """Predicted values and what came of them, in K evidence orders of V vignettes."""
+
+    predicted: np.ndarray  # float [K, V] in [0, 1]
+    observed: np.ndarray  # float [K, V] in [0, 1]
+
+
+def best_decision_pairs(q_values: np.ndarray, decision_counts: np.ndarray) -> Pairs:
+    """Returns the highest Q-value of a triage decision in each state, and whether that decision is appropriate.
+
+    Args:
+        q_values: float `[K, V, 4]`, or `[K, V, A]` with the column of `ask`, which is not looked at.
+        decision_counts: `[V, 4]`.
+    """
+    triage = q_values[..., :NUM_DECISIONS]
+    most, least = urgency_range(decision_counts)
+    decisions = triage.argmax(axis=-1)  # [K, V], ties: the most urgent one, as the agent has it
+    appropriate = (most <= decisions) & (decisions <= least)
+    return Pairs(triage.max(axis=-1).astype(np.float64), appropriate.astype(np.float64))
+
+
+def appropriateness_pairs(q_values: np.ndarray, decision_counts: np.ndarray) -> list[Pairs]:
+    """Returns, for each triage decision a, Q(s, a) and whether a is appropriate: the paper's reading of Q.
+
+    Args:
+        q_values: float `[K, V, 4]` or `[K, V, A]`.
+        decision_counts: `[V, 4]`.
+    """
+    most, least = urgency_range(decision_counts)
+    columns = np.arange(NUM_DECISIONS)
+    appropriate = (most[:, np.newaxis] <= columns) & (columns <= least[:, np.newaxis])  # [V, 4]
+    return _pairs(q_values, appropriate.astype(np.float64))
+
+
+def reward_pairs(q_values: np.ndarray, decision_counts: np.ndarray) -> list[Pairs]:
+    """Returns, for each triage decision a, Q(s, a) and its reward P(a) / max P: what Q is trained to be.
+
+    Args:
+        q_values: float `[K, V, 4]` or `[K, V, A]`.
+        decision_counts: `[V, 4]`.
+    """
+    return _pairs(q_values, decision_counts / decision_counts.max(axis=1, keepdims=True))
+
+
+def calibration(pairs: Pairs, seed: int) -> Calibration:
+    """Returns reliability curve and summary figures, with bootstrap intervals over vignettes.
+
+    Args:
+        pairs: at least one vignette.
+        seed: of the bootstrap.
+    """
+    sums = bin_sums(pairs)
+    vignettes = pairs.predicted.shape[1]
+    in_bin = np.count_nonzero(sums[..., _COUNT], axis=0).tolist()
+    errors: np.ndarray = brier_scores(pairs)[:, np.newaxis] * len(pairs.predicted)
+    parts = np.concatenate([sums.reshape(vignettes, -1), errors], axis=1)
+    found = estimates_of_sums(parts, _figures, [*in_bin, *[vignettes] * 5], seed)
+    total = sums.sum(axis=0)  # [bins, 3]
+    curve = [
+        ReliabilityBin(
+            low=number / BINS,
+            high=(number + 1) / BINS,
+            states=int(total[number, _COUNT]),
+            predicted=float(total[number, _PREDICTED] / total[number, _COUNT]) if total[number, _COUNT] else None,
+            observed=found[number],
+        )
+        for number in range(BINS)
+    ]
+    # With at least one state, the summary figures are defined.
+    predicted, observed, gap, error, brier = (estimate for estimate in found[BINS:] if estimate is not None)
+    return Calibration(curve, predicted, observed, gap, _widened(error), brier)
+
+
+def bin_sums(pairs: Pairs) -> np.ndarray:
+    """Returns, for each vignette and equal-width bin of predicted values, sums over the orders, float64 `[V, BINS, 3]`.
+
+    The last axis is the number of states, the sum of their predicted values and the sum of their outcomes.
+    """
+    orders, vignettes = pairs.predicted.shape
+    bins = np.minimum((pairs.predicted * BINS).astype(np.int64), BINS - 1)
+    cells = (np.arange(vignettes) * BINS + bins).ravel()  # [K * V]
+    weights = (np.ones(orders * vignettes), pairs.predicted.ravel(), pairs.observed.ravel())
+    sums = [np.bincount(cells, weight, minlength=vignettes * BINS) for weight in weights]
+    return np.stack(sums, axis=-1).reshape(vignettes, BINS, 3)
+
+
+def expected_calibration_error(sums: np.ndarray) -> np.ndarray:
+    """Returns the mean distance of predicted value and outcome over bins, weighted by states, `[...]` in [0, 1].
+
+    Sampling noise adds to it, the more the fewer vignettes there are: a perfectly calibrated agent has more than 0.
+
+    Args:
+        sums: `[..., BINS, 3]`, see `bin_sums`.
+    """
+    distance = np.abs(sums[..., _PREDICTED] - sums[..., _OBSERVED]).sum(axis=-1)
+    return distance / sums[..., _COUNT].sum(axis=-1)
+
+
+def brier_scores(pairs: Pairs) -> np.ndarray:
+    """Returns each vignette's mean squared difference of predicted value and outcome, float `[V]` in [0, 1]."""
+    return np.square(pairs.predicted - pairs.observed).mean(axis=0)
+
+
+def _widened(error: Estimate) -> Estimate:
+    """Returns the calibration error with an interval that is even on both sides, and within [0, 1].
+
+    Resampling adds the sampling noise to the error a second time. The percentile interval of an agent that is perfectly
+    calibrated never holds the true error, and sometimes not even the measured one.
+    """
+    if error.low is None or error.high is None:
+        return error
+    width = max(error.high - error.mean, error.mean - error.low)
+    return error._replace(low=max(0.0, error.mean - width), high=min(1.0, error.mean + width))
+
+
+def _pairs(q_values: np.ndarray, observed: np.ndarray) -> list[Pairs]:
+    return [
+        Pairs(
+            q_values[..., decision].astype(np.float64),
+            np.broadcast_to(observed[:, decision], q_values.shape[:2]),
+        )
+        for decision in TRIAGE_DECISIONS
+    ]
+
+
+def _figures(parts: np.ndarray) -> np.ndarray:
+    """Returns the mean outcome of each bin and the five summary figures `[R, BINS + 5]` of sums `[R, 3 BINS + 1]`."""
+    sums = parts[:, :-1].reshape(-1, BINS, 3)
+    count = sums[..., _COUNT]
+    observed = np.divide(sums[..., _OBSERVED], count, out=np.full(count.shape, np.nan), where=count > 0)
+    states = count.sum(axis=1)
+    predicted_mean, observed_mean = (sums[..., column].sum(axis=1) / states for column in (_PREDICTED, _OBSERVED))
+    summary = (
+        predicted_mean,
+        observed_mean,
+        predicted_mean - observed_mean,
+        expected_calibration_error(sums),
+        parts[:, -1] / states,
+    )
+    return np.concatenate([observed, np.stack(summary, axis=1)], axis=1)
