@@ -26,7 +26,7 @@ COMMANDS = {
     ),
     "train": ("trainer.task", "train a DyQN agent on a data directory"),
     "evaluate": ("trainer.evaluate", "measure a trained agent on the vignettes of a data directory"),
-    "export": ("trainer.export", "write a trained agent as a SavedModel version"),
+    "export": ("trainer.export", "write a trained agent as a SavedModel version, past a safety gate if wanted"),
     "serve": ("serving.server", "answer triage.v1.TriageService over gRPC"),
     "ask": ("serving.client", "ask a server about one patient"),
 }

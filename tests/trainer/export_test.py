@@ -20,15 +20,66 @@ def model():
     return build_network(2, TrainConfig().network.hidden_sizes, seed=3)
 
 
-@pytest.fixture(scope="module")
-def job_dir(model, tmp_path_factory):
-    """A job directory with the checkpoint of step 40, as a training run leaves it."""
-    job = JobDirectory(tmp_path_factory.mktemp("job"))
-    job.prepare(TrainConfig(), VOCABULARY, "sha256:data")
+def make_job(path, model, config=TrainConfig()):  # noqa: B008  # it is frozen
+    """Makes a job directory with the checkpoint of step 40, as a training run leaves it."""
+    job = JobDirectory(path)
+    job.prepare(config, VOCABULARY, "sha256:data")
     counters = {"step": tf.Variable(40, dtype=tf.int64), "episode": tf.Variable(9, dtype=tf.int64)}
     job.manager(tf.train.Checkpoint(network=model, **counters), kept=1).save(40)
     job.append_evaluation({"step": 40, "appropriateness": 0.8})
     return job.path
+
+
+@pytest.fixture(scope="module")
+def job_dir(model, tmp_path_factory):
+    return make_job(tmp_path_factory.mktemp("job"), model)
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory):
+    """Two agents: one says Red at once; the other says Blue when fever is present.
+
+    Until then that one asks, up to the limit, where a fever that is absent (logit of Blue about -10) makes it say Red.
+    """
+    found = {}
+    for name, biases in (("red", [3, 0, 0, 0, -3]), ("asks", [-3, -3, -3, 0, 2])):
+        network = build_network(2, (1,), seed=0)
+        network.get_layer("hidden_1").set_weights([np.array([[0], [1]], np.float32), np.zeros(1, np.float32)])
+        kernel = np.array([[0, 0, 0, 9 * (name == "asks"), 0]], np.float32)
+        network.get_layer("q_values").set_weights([kernel, np.array(biases, np.float32)])
+        config = TrainConfig.from_dict({"network": {"hidden_sizes": [1]}})
+        found[name] = make_job(tmp_path_factory.mktemp(name), network, config)
+    return found
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """12 vignettes: where fever is present, Blue is not safe."""
+    folder = tmp_path_factory.mktemp("vignettes")
+    lines = [
+        {
+            "vignette_id": f"v{row}",
+            "present": ["cough", "fever"] if row % 2 else ["cough"],
+            "absent": [] if row % 2 else ["fever"],
+            "decisions": ["Blue"] if row % 4 == 0 else ["Red", "Yellow", "Yellow"],
+            "split": "test",
+            "tags": ["system=a|b"] if row else [],
+        }
+        for row in range(12)
+    ]
+    lines.append(lines[0] | {"vignette_id": "train", "split": "train"})  # a data directory needs one
+    VOCABULARY.save(folder / "vocabulary.csv")
+    (folder / "vignettes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    given = ["--vignettes", folder / "vignettes.jsonl", "--vocabulary", folder / "vocabulary.csv"]
+    assert triage_cli.main(["prepare", *map(str, given), "--out", str(folder / "data")]) == 0
+    return folder / "data"
+
+
+def run(capsys, *arguments):
+    """Returns exit code, standard output and standard error of a command."""
+    capsys.readouterr()
+    code = triage_cli.main([*map(str, arguments)])
+    return code, *capsys.readouterr()
 
 
 def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tmp_path, capsys):
@@ -42,6 +93,7 @@ def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tm
     assert manifest["config"] == TrainConfig().to_dict()
     assert manifest["training"] == {"steps": 40, "episodes": 9}
     assert manifest["metrics"] == {"step": 40, "appropriateness": 0.8}
+    assert "not evaluated" in (tmp_path / "1" / "model_card.md").read_text(encoding="utf-8")
 
 
 def test_the_figures_are_all_of_the_output_that_a_program_reads(job_dir, tmp_path, capsys):
@@ -50,9 +102,12 @@ def test_the_figures_are_all_of_the_output_that_a_program_reads(job_dir, tmp_pat
     assert json.loads(capsys.readouterr().out) == {
         "path": str(tmp_path / "12"),
         "model_version": "12",
+        "published": True,
         "vocabulary_fingerprint": VOCABULARY.fingerprint,
         "data_fingerprint": "sha256:data",
         "metrics": {"step": 40, "appropriateness": 0.8},
+        "evaluation": None,
+        "gate": None,
     }
 
 
@@ -66,3 +121,71 @@ def test_bad_input_is_one_line_and_leaves_no_version(job_dir, tmp_path, capsys, 
     assert line.startswith("triage export: error: ")
     assert complaint in line
     assert not base.exists()
+
+
+def test_the_exported_version_has_the_figures_of_triage_evaluate(jobs, data, tmp_path, capsys):
+    chosen = ["--job-dir", jobs["asks"], "--data", data, "--orders", 4, "--seed", 3, "--json", "-"]
+    code, out, _ = run(capsys, "export", "--model-base-path", tmp_path, *chosen)
+    assert code == 0
+    exported = json.loads(out)
+    evaluated = json.loads(run(capsys, "evaluate", *chosen)[1])
+    assert exported["evaluation"]["agent"] == evaluated["agent"]
+    assert exported["evaluation"]["human"] == evaluated["human"]
+    assert exported["evaluation"]["constants"] == evaluated["constants"]
+    assert 0 < evaluated["agent"]["questions"]["mean"] < 23  # the agent does ask, and not always for ever
+    assert exported["metrics"]["metrics"] == evaluated["agent"]
+    safety = evaluated["agent"]["safety"]
+    card = (tmp_path / "1" / "model_card.md").read_text(encoding="utf-8")
+    assert f"{safety['mean']:.3f} [{safety['low']:.3f}, {safety['high']:.3f}]" in card
+    assert r"| a\|b | 11 |" in card
+
+
+def test_a_push_publishes_what_is_safe_and_ends_with_3_on_what_is_not(jobs, data, tmp_path, capsys):
+    base = tmp_path / "models"
+    given = ["--push-to", base, "--data", data, "--orders", 2]
+    code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], *given)
+    assert code == 0
+    assert out == f"wrote version 1 to {base / '1'}\n  there was no version in {base} to compare it with\n"
+    code, out, error = run(capsys, "export", "--job-dir", jobs["asks"], *given, "--json", tmp_path / "figures.json")
+    assert code == 3
+    assert out == ""
+    assert error.startswith("version 2 may be less safe than the serving version 1 by more than the margin of 0.02:\n")
+    assert error.endswith("\nnothing was published; --rejected DIR keeps such a version\n")
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert (figures["published"], figures["path"], figures["gate"]["passed"]) == (False, None, False)
+    assert figures["gate"]["metrics"]["safety"]["new"] == 0.5  # Blue on the 6 that have fever, Red on the others
+    code, _, error = run(capsys, "export", "--job-dir", jobs["asks"], *given, "--rejected", tmp_path / "no")
+    assert code == 3
+    assert error.endswith(f"\nnothing was published; the rejected version is in {tmp_path / 'no' / '2'}\n")
+    assert [path.name for path in base.iterdir()] == ["1"]
+    code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], *given, "--margin", 0)
+    assert code == 0
+    assert out.startswith(f"wrote version 2 to {base / '2'}\nversion 2 is not less safe than the serving version 1 ")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--push-to", "models"], "give the vignettes with --data"),
+        (["--push-to", "models", "--data", "d", "--margin", "nan"], "a share from 0 to 1"),
+        (["--push-to", "models", "--data", "d", "--margin", "-0.1"], "a share from 0 to 1"),
+        (["--model-base-path", "models", "--margin", "0.1"], "belong to --push-to"),
+        (["--model-base-path", "models", "--rejected", "r"], "belong to --push-to"),
+        (["--model-base-path", "models", "--orders", "0"], "--orders must be at least 1"),
+        (["--model-base-path", "models", "--data", "nowhere"], "nowhere: no such data directory"),
+    ],
+)
+def test_options_that_make_no_sense_are_told_before_anything_is_written(
+    job_dir, tmp_path, monkeypatch, capsys, options, complaint
+):
+    monkeypatch.chdir(tmp_path)
+    code, _, error = run(capsys, "export", "--job-dir", job_dir, *options)
+    assert code == 2
+    assert complaint in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pushing_and_plain_exporting_exclude_each_other(job_dir, tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        triage_cli.main(["export", "--job-dir", str(job_dir), "--push-to", "a", "--model-base-path", "b"])
+    assert "not allowed with argument" in capsys.readouterr().err

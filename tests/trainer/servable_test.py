@@ -155,3 +155,35 @@ def test_what_a_killed_export_left_goes_after_a_day(trained, tmp_path):
         os.utime(folder, (time.time() - age_hours * 3600,) * 2)
     servable.write_version(tmp_path, trained)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "exporting-1-recent"]
+
+
+def test_a_staged_version_is_no_version_until_it_is_published(trained, tmp_path):
+    with servable.staged(tmp_path, trained) as stage:
+        stage.describe(metrics={"safety": 1.0})
+        assert servable.newest_version(tmp_path) is None
+        published = stage.publish()
+    assert published == servable.newest_version(tmp_path) == tmp_path / "1"
+    manifest = json.loads((published / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["metrics"] == {"safety": 1.0}
+    assert manifest["model_version"] == "1"
+    with servable.staged(tmp_path, trained):
+        pass
+    assert [entry.name for entry in tmp_path.iterdir()] == ["1"]
+
+
+def test_an_empty_folder_that_took_the_number_meanwhile_is_not_replaced(trained, tmp_path):
+    with servable.staged(tmp_path, trained) as stage:
+        (tmp_path / "1").mkdir()
+        with pytest.raises(InputError, match="exists already"):
+            stage.publish()
+    assert list(tmp_path.rglob("*")) == [tmp_path / "1"]
+
+
+def test_the_newest_version_is_the_one_that_a_server_takes(tmp_path):
+    assert servable.newest_version(tmp_path / "nowhere") is None
+    for name in ("9", "010", "latest", "exporting-11-x"):
+        (tmp_path / name).mkdir()
+    assert servable.newest_version(tmp_path) == tmp_path / "010"
+    (tmp_path / "010" / "saved_model.pb").touch()
+    with pytest.raises(InputError, match="this is one version: give the folder that holds it"):
+        servable.newest_version(tmp_path / "010")
