@@ -10,7 +10,7 @@ CODE := schemas trainer serving tests examples benchmarks proto/generate.py setu
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-demo: $(VENV)/package ## vignettes -> TFRecords -> trained agent -> SavedModel -> gRPC -> two triage decisions
+demo: $(VENV)/package ## vignettes -> TFRecords -> trained agent -> SavedModel -> gRPC -> three triage decisions
 	$(BIN)/python examples/demo.py
 
 test: check ## format, lint, types and all tests but the long learning ones

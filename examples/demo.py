@@ -1,4 +1,4 @@
-"""The whole way from vignettes to two served triage decisions, each step an ordinary `triage` command."""
+"""The whole way from vignettes to three served triage decisions, each step an ordinary `triage` command."""
 
 import contextlib
 import os
@@ -21,6 +21,7 @@ DEMO = pathlib.Path("demo")
 STEPS = 10_000
 CONSOLE = Console()
 PATIENTS = {
+    "stroke": (["facial_droop", "one_sided_weakness", "slurred_speech", "sudden_onset"], ["headache"]),
     "chest pain": (
         ["chest_pain", "pain_radiating_to_left_arm", "sweating", "shortness_of_breath"],
         ["fever"],
@@ -73,7 +74,7 @@ def server(models: pathlib.Path) -> Iterator[str]:
 
 def show(answers: dict[str, triage_pb2.TriageResponse]) -> None:
     """Prints the answers side by side."""
-    table = Table(title="Two patients, one server", caption="Research software, not a medical device.")
+    table = Table(title="Three patients, one server", caption="Research software, not a medical device.")
     table.add_column("")
     for name in answers:
         table.add_column(name)

@@ -31,7 +31,7 @@ def _train_and_play(seed, steps, **target) -> tuple[Outcomes, Slice]:
     config = TrainConfig.from_dict(
         {
             "network": {"hidden_sizes": [64, 64]},
-            "optimiser": {"learning_rate": 1e-3},
+            "optimiser": {"algorithm": "adam", "learning_rate": 1e-3},
             "target": target,
             "loop": {"seed": seed, "burn_in_steps": 200},
         }

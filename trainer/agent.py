@@ -9,7 +9,7 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
 from trainer import targets
-from trainer.config import TrainConfig
+from trainer.config import OptimiserConfig, TrainConfig
 from trainer.policy import QPolicy, noise_scale
 from trainer.targets import Transition
 
@@ -19,6 +19,15 @@ class LossExtra(NamedTuple):
 
     action_losses: tf.Tensor  # float32 [A], mean squared TD error of each action
     finite: tf.Tensor  # bool scalar; when False the step changed nothing
+
+
+def build_optimizer(config: OptimiserConfig) -> keras.optimizers.Optimizer:
+    """Returns a fresh optimiser; its weight decay spares the biases."""
+    kinds = {"adam": keras.optimizers.Adam, "sgd": keras.optimizers.SGD}
+    optimizer = kinds[config.algorithm](config.learning_rate, weight_decay=config.weight_decay or None)
+    if config.weight_decay:
+        optimizer.exclude_from_weight_decay(var_names=["bias"])
+    return optimizer
 
 
 class DyqnAgent(tf_agent.TFAgent):
@@ -46,7 +55,7 @@ class DyqnAgent(tf_agent.TFAgent):
             generator: of the exploration noise.
         """
         self.network = network
-        self.optimizer = keras.optimizers.Adam(config.optimiser.learning_rate)
+        self.optimizer = build_optimizer(config.optimiser)
         self.optimizer.build(network.trainable_variables)
         self.episode = tf.Variable(0, dtype=tf.int64, name="episode")
         self._target_config = config.target

@@ -70,16 +70,18 @@ class MemoryConfig:
         (0.01, 0.04, 0.15, 0.80), "sampling probability of each priority bucket, lowest priorities first"
     )
     bucket_thresholds: tuple[float, ...] = _field(
-        (0.025, 0.05, 0.1), "priorities at which the next bucket begins, rising, one fewer than buckets"
+        (0.001, 0.003, 0.01), "priorities at which the next bucket begins, rising, one fewer than buckets"
     )
     priority_decay: float = _field(0.999, "factor on a transition's priority each time it is sampled")
 
 
 @dataclasses.dataclass(frozen=True)
 class OptimiserConfig:
-    """The optimiser, which the paper leaves open: Adam, see docs/training.md."""
+    """The optimiser, which the paper leaves open; how it was chosen: docs/training.md."""
 
-    learning_rate: float = _field(1e-3, "step size of Adam")
+    algorithm: str = _field("sgd", "how gradients become updates", ("adam", "sgd"))
+    learning_rate: float = _field(0.02, "step size")
+    weight_decay: float = _field(0.0, "decoupled decay of the kernels, times the step size; 0 means none")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,6 +184,7 @@ def _check(config: TrainConfig) -> None:
         (list(memory.bucket_thresholds) == sorted(set(memory.bucket_thresholds)), "bucket_thresholds must rise"),
         (0 < memory.priority_decay <= 1, "priority_decay must lie in (0, 1]"),
         (0 < config.optimiser.learning_rate < math.inf, "learning_rate must be positive"),
+        (0 <= config.optimiser.weight_decay < math.inf, "weight_decay must be 0 or more"),
         (all(0 <= scale < math.inf for scale in (exploration.ask_noise_initial, exploration.ask_noise_final)),
          "ask noise must be 0 or more"),
         (min(loop.burn_in_steps, loop.evaluation_interval, loop.seed) >= 0,

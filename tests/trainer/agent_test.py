@@ -1,10 +1,11 @@
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from schemas.triage import Action
-from trainer.agent import DyqnAgent
-from trainer.config import TrainConfig
+from trainer.agent import DyqnAgent, build_optimizer
+from trainer.config import OptimiserConfig, TrainConfig
 from trainer.environment import action_spec, time_step_spec
 from trainer.network import build_network
 from trainer.targets import Transition
@@ -61,7 +62,11 @@ def test_weights_scale_the_loss_of_each_transition():
 
 
 def test_training_lowers_the_loss_and_counts_its_steps():
-    agent = _agent(TrainConfig.from_dict({"network": {"hidden_sizes": [4]}, "optimiser": {"learning_rate": 0.01}}))
+    agent = _agent(
+        TrainConfig.from_dict(
+            {"network": {"hidden_sizes": [4]}, "optimiser": {"algorithm": "adam", "learning_rate": 0.01}}
+        )
+    )
     first = float(agent.train(_experience()).loss)
     for _ in range(30):
         last = float(agent.train(_experience()).loss)
@@ -95,3 +100,22 @@ def test_specs_describe_what_the_agent_trains_on():
     spec = _agent().training_data_spec
     assert [list(part.shape) for part in spec] == [[2], [], [4], [2]]
     assert _agent().collect_data_spec.policy_info.shape == [5]
+
+
+@pytest.mark.parametrize(
+    ("config", "kernel", "bias"),
+    [
+        # Gradient .5 at 2. Stochastic gradient descent: 2 - .1 * .5; with decay .3, the kernel is 2 * (1 - .03) before.
+        (OptimiserConfig("sgd", 0.1, 0.0), 1.95, 1.95),
+        (OptimiserConfig("sgd", 0.1, 0.3), 1.89, 1.95),
+        # Adam's first step is the step size, whatever the gradient.
+        (OptimiserConfig("adam", 0.1, 0.0), 1.9, 1.9),
+        (OptimiserConfig("adam", 0.1, 0.3), 1.84, 1.9),
+    ],
+)
+def test_the_first_step_of_each_optimiser_decays_kernels_only(config, kernel, bias):
+    variables = [keras.Variable([2.0], name=name) for name in ("kernel", "bias")]
+    optimizer = build_optimizer(config)
+    optimizer.build(variables)
+    optimizer.apply([tf.constant([0.5]), tf.constant([0.5])], variables)
+    np.testing.assert_allclose([float(variable.numpy()[0]) for variable in variables], [kernel, bias], atol=1e-5)

@@ -78,6 +78,8 @@ def test_round_trip_through_the_saved_form():
         ({"memory": {"bucket_thresholds": [0.3]}}, "one fewer than buckets"),
         ({"memory": {"priority_decay": 1.5}}, "priority_decay"),
         ({"optimiser": {"learning_rate": 0}}, "learning_rate must be positive"),
+        ({"optimiser": {"weight_decay": -0.1}}, "weight_decay must be 0 or more"),
+        ({"optimiser": {"algorithm": "rmsprop"}}, "optimiser.algorithm: expected one of adam, sgd"),
         ({"loop": {"burn_in_steps": 0}}, "burn_in_steps must be at least 1"),
     ],
 )
