@@ -77,7 +77,7 @@ def show(answers: dict[str, triage_pb2.TriageResponse]) -> None:
     table = Table(title="Three patients, one server", caption="Research software, not a medical device.")
     table.add_column("")
     for name in answers:
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     rows = {
         "present": [", ".join(PATIENTS[name][0]) for name in answers],
         "absent": [", ".join(PATIENTS[name][1]) for name in answers],
