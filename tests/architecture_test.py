@@ -14,9 +14,10 @@ TRAINER_ORDER = (
     "simulation_config", "draws", "evidence_tree", "risk_tables", "knowledge_tables", "patients", "card", "panel",
     "simulator", "simulate", "knowledge", "sparse_states", "powerset", "powerset_shards", "powerset_pipeline",
     "rewards", "decision", "network", "environment",
-    "targets", "policy", "agent", "replay", "window", "loop", "rollout", "metrics", "agreement", "calibration", "prefixes", "slices",
-    "evaluation_table", "vignette_statistics", "job", "evaluate", "session", "messages", "signatures", "warmup", "servable",
-    "servable_policy", "gate", "model_card", "card_markdown", "publish", "export", "task",
+    "targets", "policy", "agent", "replay", "window", "loop", "rollout", "metrics",
+    "agreement", "calibration", "prefixes", "slices", "evaluation_table", "vignette_statistics",
+    "job", "evaluate", "session", "messages", "signatures", "warmup", "servable", "servable_policy",
+    "gate", "model_card", "card_markdown", "publish", "export", "task",
     "vignette_text", "anomalies", "feature_schema", "near_duplicates", "split_comparison", "record_check", "validation",
     "stats_table", "stats",
 )  # fmt: skip

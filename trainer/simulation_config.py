@@ -61,9 +61,9 @@ class SimulationConfig:
     case_mix_exponent: float = 1.4
     # Power of prevalence in a clinician's prior. Lower: they think of rare conditions sooner.
     prior_exponent: float = 0.7
-    # What must not be missed comes up more often than it comes in: doctors choose it for their vignettes, and clinicians
-    # think of it. Added to the logarithm of both weights, times the worry about the condition: 1 for Red, .8 for Yellow,
-    # .1 for Green. Higher: more emergencies, which are told from the rest more easily.
+    # What must not be missed comes up more often than it comes in: doctors choose it for their vignettes, and
+    # clinicians think of it. Added to the logarithm of both weights, times the worry about the condition: 1 for Red,
+    # .8 for Yellow, .1 for Green. Higher: more emergencies, which are told from the rest more easily.
     vigilance: float = 2.5
     # Factor on the background probability of symptoms. Higher: more findings that have nothing to do with the
     # condition.

@@ -73,7 +73,8 @@ def test_a_child_needs_what_its_parent_needs_and_risk_factors_count_by_their_sha
     conditions = toy_knowledge_directory / "conditions" / "toy.toml"
     conditions.write_text(conditions.read_text() + "clots = 0.5\n")
     tables = KnowledgeTables(KnowledgeBase.load(toy_knowledge_directory), SimulationConfig(leak=1.0))
-    # Cold: grown women, .375 of all, smoke with .2 / .75 and are pregnant with .1 / .375. Miscarriage: all are pregnant.
+    # Cold: grown women, .375 of all, smoke with .2 / .75 and are pregnant with .1 / .375. Miscarriage: all are
+    # pregnant.
     smoker_or_pregnant = 1 - (1 - 0.2 / 0.75) * (1 - 0.1 / 0.375)
     expected = [0.004 * 0.375 * smoker_or_pregnant, 1 - 0.5 * 0.996]
     np.testing.assert_allclose(tables.probabilities[[COLD, MISCARRIAGE], tables.index("clots")], expected)
