@@ -22,6 +22,8 @@ REQUIREMENTS = [
     "numpy>=1.26.0,<3",
     "scipy>=1.15.0,<1.18",
     "rich>=14.0.0,<16",
+    "scikit-learn>=1.7.0,<1.10",
+    "skops>=0.16.0,<0.17",
     "tensorboard>=2.20.0,<2.22",
     "tensorflow-metadata>=1.17.0,<1.22",
     "tomli>=2.0.0,<3; python_version < '3.11'",
@@ -40,7 +42,6 @@ DEVELOPMENT = [
     "pytest-timeout>=2.3.0,<3",
     "pytest-xdist>=3.6.0,<4",
     "ruff>=0.17.5,<0.18",
-    "scikit-learn>=1.7.0,<1.10",
 ]
 
 setuptools.setup(

@@ -20,6 +20,7 @@ TRAINER_ORDER = (
     "gate", "model_card", "card_markdown", "publish", "export", "task",
     "vignette_text", "anomalies", "feature_schema", "near_duplicates", "split_comparison", "record_check", "validation",
     "stats_table", "stats",
+    "folds", "ensemble", "classifier_file", "state_values", "baselines", "stopping", "partially_observed",
 )  # fmt: skip
 
 
