@@ -24,6 +24,8 @@ REQUIREMENTS = [
     "rich>=14.0.0,<16",
     "scikit-learn>=1.7.0,<1.10",
     "skops>=0.16.0,<0.17",
+    "matplotlib>=3.10.0,<3.12",
+    "jinja2>=3.1.0,<4",
     "tensorboard>=2.20.0,<2.22",
     "tensorflow-metadata>=1.17.0,<1.22",
     "tomli>=2.0.0,<3; python_version < '3.11'",
@@ -58,6 +60,7 @@ setuptools.setup(
     py_modules=["triage_cli"],
     package_data={
         "schemas": ["*.pbtxt", "*.json", "knowledge/*.csv", "knowledge/*.toml", "knowledge/conditions/*.toml"],
+        "trainer": ["report.html.jinja", "report.css"],
         "triage.v1": ["*.proto", "*.pyi"],
     },
     install_requires=REQUIREMENTS,

@@ -26,11 +26,12 @@ COMMANDS = {
     ),
     "train": ("trainer.task", "train a DyQN agent on a data directory"),
     "evaluate": ("trainer.evaluate", "measure a trained agent on the vignettes of a data directory"),
+    "reproduce": ("trainer.reproduce", "repeat the paper's study on a data directory, with a report"),
     "export": ("trainer.export", "write a trained agent as a SavedModel version, past a safety gate if wanted"),
     "serve": ("serving.server", "answer triage.v1.TriageService over gRPC"),
     "ask": ("serving.client", "ask a server about one patient"),
 }
-NEED_TENSORFLOW = ("simulate", "prepare", "stats", "powerset", "train", "evaluate", "export", "serve")
+NEED_TENSORFLOW = ("simulate", "prepare", "stats", "powerset", "train", "evaluate", "reproduce", "export", "serve")
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 BAD_INPUT = 2
 INTERRUPTED = 128 + signal.SIGINT

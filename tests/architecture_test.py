@@ -21,6 +21,10 @@ TRAINER_ORDER = (
     "vignette_text", "anomalies", "feature_schema", "near_duplicates", "split_comparison", "record_check", "validation",
     "stats_table", "stats",
     "folds", "ensemble", "classifier_file", "state_values", "baselines", "stopping", "partially_observed",
+    "report_numbers", "drawing", "interval_figures", "learning_figures", "quality_figures", "report_sentences",
+    "report_tables", "report",
+    "study", "study_directory", "study_worker", "study_fixed", "study_learning", "study_supervised", "study_detail",
+    "study_tasks", "study_run", "study_claims", "study_results", "study_table", "reproduce",
 )  # fmt: skip
 
 
