@@ -26,6 +26,7 @@ from trainer import metrics
 from trainer.arrays import VignetteArrays
 from trainer.config import TrainConfig
 from trainer.evaluate import order_seeds
+from trainer.folds import chosen
 from trainer.loop import TrainingLoop
 from trainer.rollout import Rollout, greedy_policy
 from trainer.sparse_states import sparse_states
@@ -60,7 +61,7 @@ def main() -> None:
                 done = {run["steps"] for run in read(arguments.results) if key.items() <= run.items()}
                 if not set(arguments.steps) <= done:
                     config = configured(trial, seed)
-                    parts = select(vignettes, folds != fold), select(vignettes, folds == fold)
+                    parts = (chosen(vignettes, np.flatnonzero(part)) for part in (folds != fold, folds == fold))
                     for found in measure(*parts, len(data.vocabulary), config, arguments.steps):
                         write(arguments.results, {**key, **found})
     show(read(arguments.results), data.data_fingerprint)
@@ -75,19 +76,6 @@ def assign_folds(decision_counts: np.ndarray, folds: int) -> np.ndarray:
         members = generator.permutation(np.flatnonzero(strata == stratum))
         assigned[members] = np.arange(len(members)) % folds
     return assigned
-
-
-def select(vignettes: VignetteArrays, chosen: np.ndarray) -> VignetteArrays:
-    """Returns the chosen vignettes; `chosen` is bool `[V]`."""
-    rows = np.flatnonzero(chosen)
-    lengths = np.diff(vignettes.offsets)
-    return VignetteArrays(
-        vignettes.vignette_ids[rows],
-        np.concatenate([[0], np.cumsum(lengths[rows])]),
-        vignettes.signed_codes[np.repeat(chosen, lengths)],
-        vignettes.decision_counts[rows],
-        tuple(vignettes.tags[row] for row in rows),
-    )
 
 
 def configured(trial: list[str], seed: int) -> TrainConfig:
@@ -152,10 +140,10 @@ def show(runs: list[dict[str, Any]], data: str) -> None:
     table = Table("hyper-parameters", "steps", "runs", *(name.replace("_", " ") for name in METRICS), "training")
     runs = [run for run in runs if run["data"] == data]
     for trial, steps in sorted({(run["trial"], run["steps"]) for run in runs}):
-        chosen = [run for run in runs if (run["trial"], run["steps"]) == (trial, steps)]
-        cells = [_spread([run["held_out"][name] for run in chosen]) for name in METRICS]
-        training = _spread([run["train"]["appropriateness"] for run in chosen])
-        table.add_row(trial, f"{steps:,}", str(len(chosen)), *cells, training)
+        found = [run for run in runs if (run["trial"], run["steps"]) == (trial, steps)]
+        cells = [_spread([run["held_out"][name] for run in found]) for name in METRICS]
+        training = _spread([run["train"]["appropriateness"] for run in found])
+        table.add_row(trial, f"{steps:,}", str(len(found)), *cells, training)
     Console().print(table)
 
 

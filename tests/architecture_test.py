@@ -16,7 +16,7 @@ TRAINER_ORDER = (
     "rewards", "decision", "network", "environment",
     "targets", "policy", "agent", "replay", "window", "loop", "rollout", "metrics",
     "agreement", "calibration", "prefixes", "slices", "evaluation_table", "vignette_statistics",
-    "job", "evaluate", "session", "messages", "signatures", "warmup", "servable", "servable_policy",
+    "directory_lock", "job", "evaluate", "session", "messages", "signatures", "warmup", "servable", "servable_policy",
     "gate", "model_card", "card_markdown", "publish", "export", "task",
     "vignette_text", "anomalies", "feature_schema", "near_duplicates", "split_comparison", "record_check", "validation",
     "stats_table", "stats",

@@ -5,7 +5,7 @@ Each function returns figures of one agent on the same V vignettes, float `[V]` 
 `forced` or `evidence_seen`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,9 @@ from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer import metrics
 from trainer.arrays import VignetteArrays
 from trainer.environment import Vignettes, action_spec, time_step_spec
-from trainer.metrics import Estimate
 from trainer.rollout import Outcomes, Rollout
 from trainer.sparse_states import sparse_states
 from trainer.state_values import TriageValues
-
-FULL = ("questions",)
-"""Figures that `summary` lists as None where an agent has all evidence: the paper's table says "full"."""
 
 
 class RandomPolicy(tf_policy.TFPolicy):
@@ -94,20 +90,3 @@ def fully_observed_metrics(
     """
     decisions = triage_values(sparse_states(vignettes, evidence_count)).argmax(axis=1)
     return metrics.triage_quality(decisions[np.newaxis], vignettes.decision_counts)
-
-
-def summary(agents: Mapping[str, Mapping[str, np.ndarray]], seed: int) -> dict[str, dict[str, Estimate | None]]:
-    """Returns the table of agents: an estimate of each figure, over vignettes.
-
-    Args:
-        agents: figures by agent, such as `metrics.human_metrics` for the clinicians.
-        seed: of the bootstrap.
-
-    Returns:
-        By agent and figure. `questions` are None for an agent that has all evidence.
-    """
-    table: dict[str, dict[str, Estimate | None]] = {}
-    for name, values in agents.items():
-        none: dict[str, Estimate | None] = dict.fromkeys(FULL)
-        table[name] = {**none, **metrics.summary(dict(values), seed)}
-    return table

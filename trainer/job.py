@@ -10,7 +10,6 @@ lock               held by the run that works in it
 
 import contextlib
 import dataclasses
-import fcntl
 import json
 import os
 import pathlib
@@ -24,6 +23,7 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer.config import TrainConfig, read_json
+from trainer.directory_lock import lock
 from trainer.network import build_network
 
 RUN = "run.json"
@@ -78,15 +78,11 @@ class JobDirectory:
         except OSError as error:
             raise self._unwritable(error) from error
         with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(
-                    f"{self.path}: another training run works in it: wait for its end, stop it, or choose another "
-                    "--job-dir"
-                ) from None
-            except OSError:  # a file system without locks
-                pass
+            lock(
+                file,
+                f"{self.path}: another training run works in it: wait for its end, stop it, or choose another "
+                "--job-dir",
+            )
             yield
 
     def prepare(self, config: TrainConfig, vocabulary: Vocabulary, data_fingerprint: str) -> None:

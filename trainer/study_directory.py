@@ -8,7 +8,6 @@ lock           held by the command that works in it
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import pathlib
@@ -17,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from schemas.errors import InputError
+from trainer.directory_lock import lock
 from trainer.study import Task
 
 STUDY, TASKS, RESULTS, LOCK = "study.json", "tasks", "results.json", "lock"
@@ -46,14 +46,9 @@ class StudyDirectory:
         except OSError as error:
             raise self._unwritable(error) from error
         with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(
-                    f"--out {self.path}: another study runs in it: wait for its end, stop it, or choose another --out"
-                ) from None
-            except OSError:  # a file system without locks
-                pass
+            lock(
+                file, f"--out {self.path}: another study runs in it: wait for its end, stop it, or choose another --out"
+            )
             try:
                 write_json(self.path / STUDY, {"data_fingerprint": data_fingerprint})
                 self._clear()

@@ -73,18 +73,13 @@ def test_the_fully_observed_agent_sees_all_evidence_of_each_vignette(vignettes_o
     assert "questions" not in found
 
 
-def test_the_table_has_the_questions_of_all_and_none_for_those_who_know_everything(vignettes_of):
+def test_constant_agents_ask_nothing_and_clinicians_have_no_questions(vignettes_of):
     vignettes = vignettes_of([([1, 2], [0, 1, 2, 0]), ([3], [0, 0, 0, 4])])
-    table = baselines.summary(
-        {
-            "always green": baselines.always_metrics(Action.GREEN, vignettes),
-            "human": metrics.human_metrics(vignettes.decision_counts),
-        },
-        seed=0,
-    )
-    assert table["always green"]["questions"].mean == 0.0
-    assert table["always green"]["appropriateness"].mean == 0.5
-    assert table["human"]["questions"] is None
+    always_green = baselines.always_metrics(Action.GREEN, vignettes)
+    human = metrics.human_metrics(vignettes.decision_counts)
+    assert always_green["questions"].mean() == 0.0
+    assert always_green["appropriateness"].mean() == 0.5
+    assert "questions" not in human
     # Yellow against {Green, Green} is safe only, each Green against {Yellow, Green} is both: (2/3 + 1) / 2 with Blue.
-    assert table["human"]["appropriateness"].mean == pytest.approx(5 / 6)
-    assert table["human"]["safety"].mean == 1.0
+    assert human["appropriateness"].mean() == pytest.approx(5 / 6)
+    assert human["safety"].mean() == 1.0
