@@ -76,7 +76,7 @@ class JobDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             file = (self.path / LOCK).open("w")
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self.unwritable(error) from error
         with file:
             lock(
                 file,
@@ -103,10 +103,15 @@ class JobDirectory:
             vocabulary.save(self.path / directories.VOCABULARY)
             _replace(self.path / RUN, json.dumps(run, indent=2) + "\n")
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self.unwritable(error) from error
 
-    def _unwritable(self, error: OSError) -> InputError:
-        return InputError(f"{self.path}: cannot write the job directory: {error.strerror or error}")
+    def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
+        """Returns what to raise where writing failed."""
+        reason = str((error.strerror if isinstance(error, OSError) else error.message) or error).splitlines()[0]
+        return InputError(
+            f"{self.path}: cannot write the job directory: {reason}: make room or give the right to write there; the "
+            "checkpoints in it are whole, and the same command goes on from the newest"
+        )
 
     def run(self) -> dict[str, Any]:
         """Returns the content of run.json.
@@ -131,11 +136,18 @@ class JobDirectory:
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def append_evaluation(self, evaluation: Mapping[str, Any]) -> None:
-        """Adds one evaluation, which has a `step`."""
-        with (self.path / EVALUATIONS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(evaluation, allow_nan=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        """Adds one evaluation, which has a `step`.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        try:
+            with (self.path / EVALUATIONS).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(evaluation, allow_nan=False) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise self.unwritable(error) from error
 
     def forget_evaluations_after(self, step: int) -> None:
         """Drops the evaluations behind the checkpoint that a run resumes from; it will make them again."""
@@ -166,7 +178,7 @@ def restore(checkpoint: tf.train.Checkpoint, path: str) -> Any:
     except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as error:
         reason = str(getattr(error, "message", error)).splitlines()[0]
         raise InputError(
-            f"{path}: a damaged checkpoint ({reason}): put its files back, or delete them to go on from an older one"
+            f"{path}: a damaged checkpoint ({reason}): put its files back, or delete them to use an older one"
         ) from error
 
 

@@ -13,7 +13,7 @@ from schemas.errors import InputError
 from trainer import metrics
 from trainer.config import TrainConfig
 from trainer.evaluate import order_seeds
-from trainer.job import JobDirectory, checkpoint_step, existing_checkpoints, restore
+from trainer.job import JobDirectory, existing_checkpoints, restore
 from trainer.loop import Progress, TrainingLoop
 from trainer.policy import noise_scale
 from trainer.rollout import Rollout
@@ -27,7 +27,7 @@ class TrainingSession:
     """Trains in a job directory, from its newest checkpoint where there is one.
 
     Raises:
-        InputError: no training vignettes, or the job directory holds another run.
+        InputError: no training vignettes, or the job directory holds another run, or checkpoints that are all damaged.
     """
 
     def __init__(self, job_dir: pathlib.Path, data: DataDirectory, config: TrainConfig):
@@ -46,6 +46,7 @@ class TrainingSession:
             limit = config.environment.max_questions
             self._rollout = Rollout(test, evidence_count, limit, self._loop.agent.policy)
         self._manager = self._job.manager(self._loop.checkpoint(), config.loop.checkpoints_kept)
+        self._saved_step: int | None = None  # of the checkpoint that holds the loop as it is
         self._restore()
         self._writer = tf.summary.create_file_writer(str(self._job.logs))
 
@@ -57,6 +58,7 @@ class TrainingSession:
 
         Raises:
             TrainingDivergedError: see `TrainingLoop.run`; no checkpoint is written then.
+            InputError: the job directory cannot be written, such as on a full disk; what stands there stays whole.
         """
         loop, first_step, began = self._loop, self._loop.step, time.monotonic()
         with self._progress_bar() as bar:
@@ -68,7 +70,7 @@ class TrainingSession:
                 bar.update(task, completed=loop.step, window=_window_text(loop.window.means()), rate=f"{rate:.0f}/s")
                 self._summarise(done, rate)
                 self._after_call()
-        if loop.step not in self._saved_steps():
+        if loop.step != self._saved_step:
             self._save()
         elapsed = time.monotonic() - began
         evaluations = self._job.evaluations()
@@ -83,21 +85,28 @@ class TrainingSession:
         }
 
     def _restore(self) -> None:
+        """Goes on from the newest whole checkpoint, with a warning for each damaged one that is passed over."""
         there = existing_checkpoints(self._manager)
-        if not there:
-            self._job.forget_evaluations_after(0)
-            return
-        latest = there[-1]
-        restore(self._manager.checkpoint, latest).assert_consumed()
+        for path in reversed(there):
+            try:
+                restore(self._manager.checkpoint, path).assert_consumed()
+            except InputError as error:
+                if path == there[0]:
+                    raise
+                self._console.print(f"warning: {error}", highlight=False, soft_wrap=True)
+            else:
+                self._saved_step = self._loop.step
+                self._console.print(f"resumed at step {self._loop.step:,} from {path}", highlight=False)
+                break
         self._job.forget_evaluations_after(self._loop.step)
-        self._console.print(f"resumed at step {self._loop.step:,} from {latest}", highlight=False)
-
-    def _saved_steps(self) -> list[int]:
-        return [checkpoint_step(path) for path in existing_checkpoints(self._manager)]
 
     def _save(self) -> None:
-        self._writer.flush()
-        self._manager.save(checkpoint_number=self._loop.step)
+        try:
+            self._writer.flush()
+            self._manager.save(checkpoint_number=self._loop.step)
+        except (tf.errors.OpError, OSError) as error:
+            raise self._job.unwritable(error) from error
+        self._saved_step = self._loop.step
 
     def _next_stop(self) -> int:
         """Returns the next step at which something is due in Python."""

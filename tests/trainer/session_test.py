@@ -81,16 +81,28 @@ def _damage(job_dir, step):
     content.write_bytes(content.read_bytes()[:100])
 
 
-def test_a_damaged_checkpoint_is_named_and_deleting_it_goes_on_from_the_one_before(data, tmp_path):
+def test_a_damaged_checkpoint_is_passed_over_with_a_warning_for_the_one_before(data, tmp_path, capsys):
     whole = TrainingSession(tmp_path / "whole", data, _config())
     whole.train(NEVER)
     TrainingSession(tmp_path / "job", data, _config()).train(NEVER)
     _damage(tmp_path / "job", 100)
-    with pytest.raises(InputError, match=r"ckpt-100: a damaged checkpoint .* delete them to go on from an older one"):
-        TrainingSession(tmp_path / "job", data, _config())
-    for file in (tmp_path / "job" / "checkpoints").glob("ckpt-100.*"):
-        file.unlink()
     resumed = TrainingSession(tmp_path / "job", data, _config())
-    assert resumed.train(NEVER)["steps_this_session"] == 10  # from ckpt-90
+    warned = capsys.readouterr().err
+    assert "warning: " in warned
+    assert "ckpt-100: a damaged checkpoint" in warned
+    assert "resumed at step 90" in warned
+    assert resumed.train(NEVER)["steps_this_session"] == 10
     for mine, theirs in zip(resumed._loop.network.get_weights(), whole._loop.network.get_weights(), strict=True):
         assert mine.tobytes() == theirs.tobytes()
+    again = TrainingSession(tmp_path / "job", data, _config())  # the damaged one was written anew
+    assert "warning" not in capsys.readouterr().err
+    assert again.train(NEVER)["steps_this_session"] == 0
+
+
+def test_where_every_checkpoint_is_damaged_nothing_is_trained_over_them(data, tmp_path):
+    TrainingSession(tmp_path, data, _config()).train(NEVER)
+    for step in (90, 100):
+        _damage(tmp_path, step)
+    with pytest.raises(InputError, match=r"ckpt-90: a damaged checkpoint .* delete them"):
+        TrainingSession(tmp_path, data, _config())
+    assert sorted(path.stem for path in (tmp_path / "checkpoints").glob("*.index")) == ["ckpt-100", "ckpt-90"]

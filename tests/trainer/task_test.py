@@ -1,8 +1,10 @@
 """`python -m trainer.task` as its users run it: in processes that finish, are interrupted, are killed, or fail."""
 
+import contextlib
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -78,6 +80,44 @@ def test_a_run_killed_and_resumed_ends_with_the_weights_of_one_that_was_not(run_
     assert _weights(job) == _weights(run_directory[0])
     evaluations = [json.loads(line)["step"] for line in (job / "evaluations.jsonl").read_text().splitlines()]
     assert evaluations == [500, 1000, 1500]
+
+
+@pytest.mark.learning
+def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(run_directory, data_directory, tmp_path):
+    job, kills, moments = tmp_path / "killed", 0, np.random.default_rng(0)
+    for _ in range(20):
+        process = subprocess.Popen(_command(data_directory, job), env=_environment(), stderr=subprocess.DEVNULL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=moments.uniform(0.5, 12))  # while it loads, trains, evaluates, saves, or after the end
+        process.kill()
+        kills += process.wait() == -signal.SIGKILL
+    assert kills >= 10, "most runs ended before they were killed"
+    finished = _train(data_directory, job)
+    assert finished.returncode == 0, finished.stderr
+    assert _weights(job) == _weights(run_directory[0])
+
+
+def test_a_full_disk_is_one_clear_line_and_the_last_good_checkpoint_stays(data_directory, tmp_path):
+    job = tmp_path / "job"
+    assert _train(data_directory, job, steps=250).returncode == 0
+    [content] = (job / "checkpoints").glob("ckpt-250.data*")
+    before = _weights(job)
+
+    def no_room() -> None:  # no file may grow to a checkpoint's size, which fails like a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (content.stat().st_size // 2,) * 2)
+
+    failed = subprocess.run(
+        _command(data_directory, job), capture_output=True, text=True, env=_environment(), timeout=300,
+        preexec_fn=no_room,
+    )  # fmt: skip
+    assert failed.returncode == 2
+    assert failed.stderr.strip().splitlines()[-1].startswith(f"python -m trainer.task: error: {job}: cannot write")
+    assert "Traceback" not in failed.stderr
+    assert load_network(job).training["steps"] == 250
+    assert _weights(job) == before
+    resumed = _train(data_directory, job)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "resumed at step 250" in resumed.stderr
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
