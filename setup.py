@@ -60,7 +60,7 @@ setuptools.setup(
     py_modules=["triage_cli"],
     package_data={
         "schemas": ["*.pbtxt", "*.json", "knowledge/*.csv", "knowledge/*.toml", "knowledge/conditions/*.toml"],
-        "trainer": ["report.html.jinja", "report.css"],
+        "trainer": ["report.html.jinja", "report.css", "results.md.jinja"],
         "triage.v1": ["*.proto", "*.pyi"],
     },
     install_requires=REQUIREMENTS,

@@ -22,7 +22,7 @@ TRAINER_ORDER = (
     "stats_table", "stats",
     "folds", "ensemble", "classifier_file", "state_values", "baselines", "stopping", "partially_observed",
     "report_numbers", "drawing", "interval_figures", "learning_figures", "quality_figures", "report_sentences",
-    "report_tables", "report",
+    "report_tables", "report_markdown", "report",
     "study", "study_directory", "study_worker", "study_fixed", "study_learning", "study_supervised", "study_detail",
     "study_tasks", "study_run", "study_claims", "study_results", "study_table", "reproduce",
 )  # fmt: skip

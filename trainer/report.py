@@ -1,4 +1,4 @@
-"""The report of a study: one page that a clinician reads, with its figures as PNG files beside it.
+"""The report of a study: one page that a clinician reads, with its figures as PNG files and its tables as Markdown.
 
 The page stands alone: it loads nothing, runs no script, and shows all data as text.
 """
@@ -20,6 +20,7 @@ from trainer.drawing import DASHES, PALETTE, Drawing, save_png, svgs
 from trainer.interval_figures import agents_figure, slices_figure
 from trainer.learning_figures import k_fold_figure, learning_figure, questions_figure
 from trainer.quality_figures import confusion_figure, evidence_figure, reliability_figure
+from trainer.report_markdown import RESULTS, results_markdown
 
 REPORT = "report.html"
 FIGURES = "figures"
@@ -49,7 +50,7 @@ class Numbered(NamedTuple):
 
 
 def write_report(results: dict[str, Any], out: pathlib.Path) -> None:
-    """Writes `out`/report.html and `out`/figures/*.png; makes `out` where it is missing.
+    """Writes `out`/report.html, `out`/results.md and `out`/figures/*.png; makes `out` where it is missing.
 
     Sections that the study did not run say so. The page is written last: where it stands, its figures are whole.
 
@@ -76,6 +77,7 @@ def write_report(results: dict[str, Any], out: pathlib.Path) -> None:
             path.unlink(missing_ok=True)
             if drawing:
                 save_png(drawing, path)
+        (out / RESULTS).write_text(results_markdown(cleaned), encoding="utf-8")
         (out / REPORT).write_text(page, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--out {out}: cannot write the report: {error.strerror or error}") from error
