@@ -31,10 +31,13 @@ REQUIREMENTS = [
     "tomli>=2.0.0,<3; python_version < '3.11'",
 ]
 
+MOBILE = ["ai-edge-litert>=2.3.0,<2.4"]
+
 BEAM = ["apache-beam>=2.77.0,<2.78"]
 
 DEVELOPMENT = [
     *BEAM,
+    *MOBILE,
     "buf-bin>=1.75.0,<1.76",
     "grpcio-tools==1.74.0",
     "hypothesis>=6.150.0,<7",
@@ -64,7 +67,7 @@ setuptools.setup(
         "triage.v1": ["*.proto", "*.pyi"],
     },
     install_requires=REQUIREMENTS,
-    extras_require={"beam": BEAM, "dev": DEVELOPMENT},
+    extras_require={"beam": BEAM, "mobile": MOBILE, "dev": DEVELOPMENT},
     entry_points={"console_scripts": ["triage=triage_cli:main"]},
     classifiers=[
         "Development Status :: 3 - Alpha",

@@ -28,10 +28,22 @@ COMMANDS = {
     "evaluate": ("trainer.evaluate", "measure a trained agent on the vignettes of a data directory"),
     "reproduce": ("trainer.reproduce", "repeat the paper's study on a data directory, with a report"),
     "export": ("trainer.export", "write a trained agent as a SavedModel version, past a safety gate if wanted"),
+    "tflite": ("trainer.tflite", "convert an exported version into a TFLite file for phones"),
     "serve": ("serving.server", "answer triage.v1.TriageService over gRPC"),
     "ask": ("serving.client", "ask a server about one patient"),
 }
-NEED_TENSORFLOW = ("simulate", "prepare", "stats", "powerset", "train", "evaluate", "reproduce", "export", "serve")
+NEED_TENSORFLOW = (
+    "simulate",
+    "prepare",
+    "stats",
+    "powerset",
+    "train",
+    "evaluate",
+    "reproduce",
+    "export",
+    "tflite",
+    "serve",
+)
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 BAD_INPUT = 2
 INTERRUPTED = 128 + signal.SIGINT

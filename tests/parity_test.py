@@ -1,4 +1,4 @@
-"""One decision, whichever way it is asked for: the agent, the three exported signatures, and the server."""
+"""One decision, whichever way it is asked for: the agent, the exported signatures, the server, and a TFLite file."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,10 @@ from trainer.config import TrainConfig
 from trainer.decision import best_triage
 from trainer.environment import Observation, action_spec, time_step_spec
 from trainer.job import TrainedNetwork
+from trainer.litert import LiteRtModel
 from trainer.network import build_network
+from trainer.servable_policy import load_version
+from trainer.tflite_conversion import convert
 from triage.v1 import triage_pb2
 
 EVIDENCE_COUNT, MAX_QUESTIONS, BATCH = 40, 23, 300
@@ -131,6 +134,11 @@ def fields_of(responses):
 def test_state_vectors_get_the_agents_answer(exported, states, questions_asked, expected):
     answer = exported.signatures["state"](states=tf.constant(states), questions_asked=tf.constant(questions_asked))
     assert_same(answer, expected)
+
+
+def test_a_phone_gets_the_agents_answer(base, states, questions_asked, expected):
+    model = LiteRtModel(convert(load_version(base / "1"), "none"))
+    assert_same(model.answer(states, questions_asked), expected)
 
 
 def test_codes_get_the_agents_answer(exported, states, questions_asked, expected):

@@ -9,7 +9,11 @@ import pytest
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import DECISION_LABELS
+from trainer import servable
+from trainer.job import TrainedNetwork
+from trainer.network import build_network
 from trainer.rollout import Slice
+from trainer.servable_policy import load_version
 
 
 def make_vignettes(rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Slice:
@@ -61,3 +65,20 @@ def data_directory(tmp_path_factory):
     code = triage_cli.main(["prepare", *map(str, arguments), "--out", str(folder / "data"), "--test-fraction", "0.2"])
     assert code == 0
     return folder / "data"
+
+
+@pytest.fixture(scope="session")
+def version_base(data_directory, tmp_path_factory):
+    """A model base path with version 1: a random network, biases too, over the vocabulary of `data_directory`."""
+    base = tmp_path_factory.mktemp("models")
+    vocabulary = Vocabulary.load(data_directory / "vocabulary.csv")
+    network = build_network(len(vocabulary), (32, 16), seed=0)
+    generator = np.random.default_rng(1)
+    network.set_weights([generator.normal(0, 0.25, weight.shape) for weight in network.get_weights()])
+    servable.write_version(base, TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {}))
+    return base
+
+
+@pytest.fixture(scope="session")
+def version(version_base):
+    return load_version(version_base / "1")
