@@ -11,7 +11,7 @@ from trainer.litert import LiteRtModel
 from trainer.servable_policy import LoadedVersion
 from trainer.tflite_conversion import DYNAMIC, FLOAT16, INT8, NONE
 
-BOUNDS = {NONE: 1e-4, FLOAT16: 0.01, DYNAMIC: 0.1, INT8: 0.2}
+BOUNDS = {NONE: 1e-4, FLOAT16: 0.01, DYNAMIC: 0.1, INT8: 0.1}
 """By quantisation: a file with a Q-value further than this from the SavedModel's is taken for broken.
 
 A file whose weights got lost is off by far more. What comes near a bound is no proof of quality: see the shares.

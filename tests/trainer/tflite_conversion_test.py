@@ -67,6 +67,20 @@ def test_quantised_files_are_smaller_as_their_weights_are(tmp_path, calibration)
         assert weights < sizes[name] < 1.2 * weights
 
 
+def test_int8_keeps_the_negative_side_of_selu(tmp_path):
+    # SELU(-1) is -1.11 and SELU(9) is 9.5; exp(9) is 8,103, of which one of 256 steps is 32. Were the exponential in
+    # int8, SELU(-1) would be off by up to 28; the Q-value of Red, sigmoid(SELU(-1)) = 0.25, would be about 0 or 1.
+    network = build_network(2, (1,), seed=0)
+    network.get_layer("hidden_1").set_weights([np.array([[-1], [9]], np.float32), np.zeros(1, np.float32)])
+    network.get_layer("q_values").set_weights([np.array([[1, 0, 0, 0, 0]], np.float32), np.zeros(5, np.float32)])
+    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "ab")
+    trained = TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
+    version = load_version(servable.write_version(tmp_path, trained))
+    states = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
+    answer = LiteRtModel(convert(version, "int8", states)).run(states[:1], 0)
+    assert answer["q_values"][0, 0] == pytest.approx(0.25, abs=0.05)
+
+
 def test_the_same_version_makes_the_same_bytes(version, calibration):
     for quantization in ("none", "int8"):
         assert convert(version, quantization, calibration) == convert(version, quantization, calibration)
