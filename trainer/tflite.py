@@ -3,15 +3,9 @@
 import argparse
 import pathlib
 import sys
-from typing import TYPE_CHECKING, Any
 
 from schemas import directories, figures
 from schemas.errors import InputError
-
-if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `triage tflite --help` needs none
-    import numpy as np
-
-    from trainer.servable_policy import LoadedVersion
 
 STATES = 10_000
 _QUANTIZATIONS = ("none", "float16", "dynamic", "int8")  # trainer.tflite_conversion, which loads TensorFlow
@@ -59,7 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
     litert.require_litert()
     tflite_file.check_writable(arguments.out)
     version = load_version(version_folder(arguments.model))
-    states, calibration = _calibration(arguments, version)
+    states, calibration = None, None
+    if arguments.data is not None:
+        states, calibration = tflite_conversion.calibration_states(arguments.data, version, arguments.seed)
     content = tflite_conversion.convert(version, arguments.quantize, states)
     model = litert.LiteRtModel(content)
     bound = tflite_parity.BOUNDS[arguments.quantize]
@@ -110,15 +106,3 @@ def version_folder(path: pathlib.Path) -> pathlib.Path:
     if newest is None:
         raise InputError(f"--model {path}: no model version here: write one with `triage export --model-base-path`")
     return newest
-
-
-def _calibration(
-    arguments: argparse.Namespace, version: "LoadedVersion"
-) -> tuple["np.ndarray | None", dict[str, Any] | None]:
-    """Returns the states to calibrate with, and what the description says of them."""
-    if arguments.data is None:
-        return None, None
-    from trainer.tflite_conversion import CALIBRATION_SPLIT, calibration_states
-
-    states, fingerprint = calibration_states(arguments.data, version, arguments.seed)
-    return states, {"data_fingerprint": fingerprint, "split": CALIBRATION_SPLIT, "states": len(states)}

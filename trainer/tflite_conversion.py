@@ -4,6 +4,7 @@ import pathlib
 import tempfile
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -55,7 +56,7 @@ def convert(version: LoadedVersion, quantization: str, calibration: np.ndarray |
             raise InputError(f"{version.folder}: cannot convert it to TFLite: {reason}") from error
 
 
-def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) -> tuple[np.ndarray, str]:
+def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) -> tuple[np.ndarray, dict[str, Any]]:
     """Returns states of interviews about the training vignettes of a data directory, to calibrate int8 with.
 
     Args:
@@ -64,7 +65,7 @@ def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) ->
         seed: draws the vignettes, how much of each is known, and which part.
 
     Returns:
-        float32 `[CALIBRATION_STATES, E]`, and the fingerprint of the data.
+        float32 `[CALIBRATION_STATES, E]`, and what the description of a file says of them.
 
     Raises:
         InputError: it is no data directory, has another vocabulary, or no training vignettes.
@@ -86,7 +87,8 @@ def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) ->
         codes = generator.permutation(vignettes.signed_codes[slice(*vignettes.offsets[vignette : vignette + 2])])
         known_codes = codes[: generator.integers(1, len(codes) + 1)]
         row[: len(known_codes)] = known_codes
-    return state.from_signed_codes(tf.constant(signed_codes), len(data.vocabulary)).numpy(), data.data_fingerprint
+    origin = {"data_fingerprint": data.data_fingerprint, "split": CALIBRATION_SPLIT, "states": CALIBRATION_STATES}
+    return state.from_signed_codes(tf.constant(signed_codes), len(data.vocabulary)).numpy(), origin
 
 
 def _function(version: LoadedVersion) -> tf.types.experimental.Callable:

@@ -87,9 +87,9 @@ def test_the_same_version_makes_the_same_bytes(version, calibration):
 
 
 def test_calibration_shows_parts_of_training_vignettes(data_directory, version):
-    states, fingerprint = calibration_states(data_directory, version, seed=1)
+    states, origin = calibration_states(data_directory, version, seed=1)
     stats = json.loads((data_directory / "stats.json").read_text())
-    assert fingerprint == stats["data_fingerprint"]
+    assert origin == {"data_fingerprint": stats["data_fingerprint"], "split": "train", "states": 1000}
     assert states.shape == (1000, 12)  # parts of 40 training vignettes, of 2 to 7 pieces
     vignettes = [json.loads(line) for line in (data_directory.parent / "vignettes.jsonl").read_text().splitlines()]
     known = [{(f"e{cell}", row[cell]) for cell in np.flatnonzero(row)} for row in states]
