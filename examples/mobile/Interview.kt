@@ -1,0 +1,116 @@
+// An interview on Android: Kotlin with the LiteRT interpreter, as examples/mobile/interview.py has it.
+//
+// Gradle: implementation("com.google.ai.edge.litert:litert:<version>"), and androidResources { noCompress += "tflite" }.
+// Copy the file from the assets to a File first, as the ZIP reader needs one. No medical device.
+
+import java.io.File
+import java.security.MessageDigest
+import java.util.zip.ZipFile
+import org.json.JSONObject
+import org.tensorflow.lite.Interpreter
+
+const val DESCRIPTION = "triage.json"
+const val FORMAT = 1
+
+const val SIGNATURE = "state"
+const val STATES = "states" // input float32 [1, E]
+const val QUESTIONS_ASKED = "questions_asked" // input int32 [1]
+const val Q_VALUES = "q_values" // output float32 [1, 5]
+const val ACTION = "action" // output int32 [1]
+const val BEST_TRIAGE = "best_triage" // output int32 [1]
+const val FORCED = "forced" // output bool [1]
+
+/** What was given must not reach the model; the message says why. */
+class Refused(message: String) : Exception(message)
+
+/** What the model answers; [action] is a triage decision or "ask", [bestTriage] what it would decide if it had to. */
+data class Decision(
+    val action: String,
+    val bestTriage: String,
+    val forced: Boolean,
+    val qValues: FloatArray
+)
+
+/** A file that `triage tflite` wrote; it throws [Refused] where its vocabulary is not the one the app was built for. */
+class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseable {
+    /** The question of each code, in the order of the cells. */
+    val questions = LinkedHashMap<String, String>()
+    val maxQuestions: Int
+    private val cells = HashMap<String, Int>()
+    private val actions: List<String>
+    private val interpreter: Interpreter
+
+    init {
+        val text = ZipFile(file).use { archive ->
+            val entry = archive.getEntry(DESCRIPTION) ?: throw Refused("$file: not a file that `triage tflite` wrote")
+            archive.getInputStream(entry).readBytes().toString(Charsets.UTF_8)
+        }
+        val description = JSONObject(text)
+        if (description.getInt("format_version") != FORMAT) throw Refused("$file: made for a newer app")
+        val vocabulary = description.getJSONArray("vocabulary")
+        for (cell in 0 until vocabulary.length()) {
+            val entry = vocabulary.getJSONObject(cell)
+            questions[entry.getString("code")] = entry.getString("question")
+            cells[entry.getString("code")] = cell
+        }
+        val fingerprint = fingerprintOf(questions.keys)
+        if (fingerprint != description.getString("vocabulary_fingerprint")) {
+            throw Refused("$file: its vocabulary is damaged")
+        }
+        if (expectedFingerprint != null && expectedFingerprint != fingerprint) {
+            throw Refused("$file: made for the vocabulary $fingerprint, this app for $expectedFingerprint")
+        }
+        maxQuestions = description.getInt("max_questions")
+        val labels = description.getJSONArray("actions")
+        actions = (0 until labels.length()).map { labels.getString(it) }
+        interpreter = Interpreter(file)
+    }
+
+    /** Returns the decision on what is known: whether each code is present, at least one. */
+    fun decide(evidence: Map<String, Boolean>, questionsAsked: Int): Decision {
+        if (evidence.isEmpty()) throw Refused("there is no evidence yet")
+        val states = arrayOf(FloatArray(cells.size))
+        for ((code, present) in evidence) states[0][cells.getValue(code)] = if (present) 1f else -1f
+        val qValues = arrayOf(FloatArray(actions.size))
+        val action = IntArray(1)
+        val bestTriage = IntArray(1)
+        val forced = BooleanArray(1)
+        val inputs = mapOf<String, Any>(STATES to states, QUESTIONS_ASKED to intArrayOf(questionsAsked))
+        val outputs = mapOf<String, Any>(
+            Q_VALUES to qValues, ACTION to action, BEST_TRIAGE to bestTriage, FORCED to forced
+        )
+        interpreter.runSignature(inputs, outputs, SIGNATURE)
+        return Decision(actions[action[0]], actions[bestTriage[0]], forced[0], qValues[0])
+    }
+
+    override fun close() = interpreter.close()
+
+    private fun fingerprintOf(codes: Collection<String>): String {
+        val bytes = codes.joinToString("") { "$it\n" }.toByteArray(Charsets.UTF_8)
+        val digest = MessageDigest.getInstance("SHA-256").digest(bytes)
+        return "sha256:" + digest.joinToString("") { "%02x".format(it) }
+    }
+}
+
+/** What is known of one patient, and how many questions it took. */
+class Interview(private val model: TriageModel) {
+    private val evidence = HashMap<String, Boolean>()
+    private var questionsAsked = 0
+
+    /** Adds a code; refuses one that is unknown, or was told the other way before, and then adds nothing. */
+    fun tell(code: String, present: Boolean) {
+        if (code !in model.questions) throw Refused("$code is not in the vocabulary of this model")
+        if (evidence.getOrDefault(code, present) != present) throw Refused("$code was told the other way before")
+        evidence[code] = present
+    }
+
+    /** Returns what the model answers now; "ask" counts as a question. */
+    fun decide(): Decision {
+        val decision = model.decide(evidence, questionsAsked)
+        if (decision.action == "ask") questionsAsked += 1
+        return decision
+    }
+
+    /** Returns a triage decision, as there is nothing more to tell. */
+    fun decideNow(): Decision = model.decide(evidence, model.maxQuestions)
+}

@@ -1,0 +1,143 @@
+// An interview on iOS: Swift with TensorFlow Lite's interpreter, as examples/mobile/interview.py has it.
+//
+// The app's bundle holds triage.tflite and its sidecar triage.tflite.json, which names the file that it belongs to;
+// Foundation opens no ZIP archives, so the description inside the file stays unread. No medical device.
+
+import CryptoKit
+import Foundation
+import TensorFlowLite
+
+let formatVersion = 1
+
+let signatureName = "state"
+let statesName = "states"  // input float32 [1, E]
+let questionsAskedName = "questions_asked"  // input int32 [1]
+let qValuesName = "q_values"  // output float32 [1, 5]
+let actionName = "action"  // output int32 [1]
+let bestTriageName = "best_triage"  // output int32 [1]
+let forcedName = "forced"  // output bool [1]
+
+/// What was given must not reach the model, and why.
+struct Refused: Error {
+  let reason: String
+}
+
+/// What an app needs of the sidecar.
+struct Description: Decodable {
+  struct File: Decodable {
+    let sha256: String
+  }
+
+  struct Entry: Decodable {
+    let code: String
+    let question: String
+  }
+
+  let file: File
+  let formatVersion: Int
+  let notice: String
+  let actions: [String]
+  let maxQuestions: Int
+  let vocabulary: [Entry]
+  let vocabularyFingerprint: String
+}
+
+/// What the model answers; `action` is a triage decision or "ask", `bestTriage` what it would decide if it had to.
+struct Decision {
+  let action: String
+  let bestTriage: String
+  let forced: Bool
+  let qValues: [Float32]
+}
+
+/// A file that `triage tflite` wrote; it throws where its vocabulary is not the one that the app was built for.
+final class TriageModel {
+  let description: Description
+  private let cells: [String: Int]
+  private let runner: SignatureRunner
+
+  init(file: URL, expectedFingerprint: String? = nil) throws {
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    let sidecar = file.appendingPathExtension("json")
+    description = try decoder.decode(Description.self, from: Data(contentsOf: sidecar))
+    guard description.formatVersion == formatVersion else { throw Refused(reason: "made for a newer app") }
+    guard description.file.sha256 == sha256(try Data(contentsOf: file)) else {
+      throw Refused(reason: "the sidecar belongs to another file")
+    }
+    let codes = description.vocabulary.map { $0.code }
+    let fingerprint = "sha256:" + sha256(Data(codes.map { $0 + "\n" }.joined().utf8))
+    guard fingerprint == description.vocabularyFingerprint else {
+      throw Refused(reason: "its vocabulary is damaged")
+    }
+    guard expectedFingerprint == nil || expectedFingerprint == fingerprint else {
+      throw Refused(reason: "made for another vocabulary than this app")
+    }
+    cells = Dictionary(uniqueKeysWithValues: codes.enumerated().map { ($0.element, $0.offset) })
+    runner = try Interpreter(modelPath: file.path).signatureRunner(with: signatureName)
+  }
+
+  func knows(_ code: String) -> Bool {
+    return cells[code] != nil
+  }
+
+  /// Returns the decision on what is known: whether each code is present, at least one.
+  func decide(evidence: [String: Bool], questionsAsked: Int) throws -> Decision {
+    guard !evidence.isEmpty else { throw Refused(reason: "there is no evidence yet") }
+    var states = [Float32](repeating: 0, count: cells.count)
+    for (code, present) in evidence {
+      states[cells[code]!] = present ? 1 : -1
+    }
+    try runner.invoke(with: [
+      statesName: states.withUnsafeBufferPointer { Data(buffer: $0) },
+      questionsAskedName: withUnsafeBytes(of: Int32(questionsAsked)) { Data($0) },
+    ])
+    return Decision(
+      action: try label(actionName),
+      bestTriage: try label(bestTriageName),
+      forced: try runner.output(named: forcedName).data.first != 0,
+      qValues: try runner.output(named: qValuesName).data.withUnsafeBytes { Array($0.bindMemory(to: Float32.self)) }
+    )
+  }
+
+  private func label(_ name: String) throws -> String {
+    let index = try runner.output(named: name).data.withUnsafeBytes { $0.load(as: Int32.self) }
+    return description.actions[Int(index)]
+  }
+}
+
+/// What is known of one patient, and how many questions it took.
+final class Interview {
+  private let model: TriageModel
+  private var evidence: [String: Bool] = [:]
+  private var questionsAsked = 0
+
+  init(model: TriageModel) {
+    self.model = model
+  }
+
+  /// Adds a code; refuses one that is unknown, or was told the other way before, and then adds nothing.
+  func tell(_ code: String, present: Bool) throws {
+    guard model.knows(code) else { throw Refused(reason: "\(code) is not in the vocabulary of this model") }
+    guard evidence[code, default: present] == present else {
+      throw Refused(reason: "\(code) was told the other way before")
+    }
+    evidence[code] = present
+  }
+
+  /// Returns what the model answers now; "ask" counts as a question.
+  func decide() throws -> Decision {
+    let decision = try model.decide(evidence: evidence, questionsAsked: questionsAsked)
+    if decision.action == "ask" { questionsAsked += 1 }
+    return decision
+  }
+
+  /// Returns a triage decision, as there is nothing more to tell.
+  func decideNow() throws -> Decision {
+    return try model.decide(evidence: evidence, questionsAsked: model.description.maxQuestions)
+  }
+}
+
+private func sha256(_ data: Data) -> String {
+  return SHA256.hash(data: data).map { String(format: "%02x", $0) }.joined()
+}

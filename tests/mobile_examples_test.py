@@ -1,0 +1,149 @@
+"""The examples for phones fit the file that `triage tflite` writes, and the Python one needs LiteRT alone."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+import triage_cli
+from schemas.evidence import Evidence, Vocabulary
+from trainer import servable, tflite_file
+from trainer.job import TrainedNetwork
+from trainer.network import build_network
+
+MOBILE = pathlib.Path(__file__).resolve().parents[1] / "examples" / "mobile"
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever", "rash"))
+
+# Ends with 99 where something that a phone does not have was loaded.
+WITHOUT_TENSORFLOW = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+finally:
+    if {name.split(".")[0] for name in sys.modules} & {"tensorflow", "keras", "trainer", "schemas", "serving"}:
+        sys.exit(99)
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """A model that asks until fever is known: present means Red, absent Blue; else it would say Green. Limit 4."""
+    network = build_network(3, (2,), seed=0)
+    hidden = np.array([[0, 0], [1, -1], [0, 0]], np.float32)  # fever present, fever absent
+    network.get_layer("hidden_1").set_weights([hidden, np.zeros(2, np.float32)])
+    kernel = np.array([[9, 0, 0, 0, 0], [0, 0, 0, 9, 0]], np.float32)
+    network.get_layer("q_values").set_weights([kernel, np.array([-2, -2, -1, -2, 1], np.float32)])
+    folder = tmp_path_factory.mktemp("mobile")
+    servable.write_version(folder / "models", TrainedNetwork(network, VOCABULARY, {}, 4, "sha256:data", {}, {}))
+    out = folder / "triage.tflite"
+    options = ["--model", str(folder / "models"), "--out", str(out), "--states", "50"]
+    assert triage_cli.main(["tflite", *options]) == 0
+    return out
+
+
+def interview(file, *lines, options=()):
+    """Runs the Python example on `lines` as a user types them, in a process that must not load TensorFlow."""
+    command = [sys.executable, "-c", WITHOUT_TENSORFLOW, str(MOBILE / "interview.py"), str(file), *options]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    typed = "".join(f"{line}\n" for line in lines)
+    return subprocess.run(command, input=typed, capture_output=True, text=True, env=environment, timeout=120)
+
+
+def decision(finished):
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout.splitlines()[-2].removeprefix("What is the matter? ").replace("What else? ", "")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["fever"], "Red"),
+        (["-fever"], "Blue"),
+        (["cough", "rash", "fever"], "Red"),
+        (["cough", ""], "Green (forced)"),  # nothing more to tell
+        (["cough"], "Green (forced)"),  # the end of the input
+        (["cough", "cough", "cough", "cough", "cough", "fever"], "Green (forced)"),  # forced at 4 questions
+        (["cough", "nonsense", "-cough", "fever"], "Red"),  # neither of the two is a question, or counts
+    ],
+)
+def test_an_interview_runs_on_litert_alone(file, lines, expected):
+    assert decision(interview(file, *lines)) == expected
+
+
+def test_what_must_not_reach_the_model_is_named(file):
+    finished = interview(file, "nonsense", "cough", "-cough", "fever")
+    assert "'nonsense' is not in the vocabulary of this model" in finished.stdout
+    assert "'cough' was told to be present before: which is right?" in finished.stdout
+    assert decision(finished) == "Red"
+
+
+def test_a_user_reads_what_the_model_is_not_for_and_its_parity(file):
+    first, second, *_ = interview(file, "fever").stdout.splitlines()
+    assert first == "Research software for decision support, not validated for care. It is no medical device."
+    assert second == tflite_file.read_description(file)["parity"]["statement"]
+
+
+def test_an_app_for_another_vocabulary_refuses_the_file(file, tmp_path):
+    assert interview(file, "fever", options=["--vocabulary", VOCABULARY.fingerprint]).returncode == 0
+    finished = interview(file, "fever", options=["--vocabulary", "sha256:other"])
+    assert finished.returncode == 2
+    assert f"made for the vocabulary {VOCABULARY.fingerprint}, this app for sha256:other" in finished.stderr
+    swapped = tflite_file.read_description(file)
+    swapped["vocabulary"].reverse()
+    damaged = tmp_path / "damaged.tflite"
+    with zipfile.ZipFile(file) as archive:
+        content = file.read_bytes()[: archive.infolist()[0].header_offset]
+    damaged.write_bytes(tflite_file.embed(content, swapped))
+    finished = interview(damaged, "fever")
+    assert finished.returncode == 2
+    assert "its vocabulary is damaged" in finished.stderr
+
+
+def test_what_is_no_file_of_ours_is_refused(file, tmp_path):
+    for path in (tmp_path / "none.tflite", file.with_name("triage.tflite.json")):
+        finished = interview(path)
+        assert finished.returncode == 2
+        assert "not a file that `triage tflite` wrote" in finished.stderr
+
+
+def test_the_guard_would_notice_tensorflow(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import sys, types; sys.modules['tensorflow'] = types.ModuleType('tensorflow')\n")
+    assert subprocess.run([sys.executable, "-c", WITHOUT_TENSORFLOW, str(script)], check=False).returncode == 99
+
+
+@pytest.mark.parametrize("example", ["Interview.kt", "Interview.swift"])
+def test_names_and_shapes_in_the_app_examples_are_those_of_the_file(file, example):
+    description = tflite_file.read_description(file)
+    text = (MOBILE / example).read_text(encoding="utf-8")
+    said = re.findall(r'"(\w+)"\s+// (input|output) (\w+) \[([\w, ]+)\]$', text, re.MULTILINE)
+    shapes = {(side, name): (dtype, shape.replace("E", str(len(VOCABULARY)))) for name, side, dtype, shape in said}
+    assert shapes == {
+        (side, name): (tensor["dtype"], ", ".join(map(str, tensor["shape"])))
+        for side in ("input", "output")
+        for name, tensor in description["signature"][f"{side}s"].items()
+    }
+    assert re.search(rf'[sS]ignature\w* = "{description["signature"]["name"]}"$', text, re.MULTILINE | re.IGNORECASE)
+    assert re.search(r"format_?version = 1$|FORMAT = 1$", text, re.MULTILINE | re.IGNORECASE)
+
+
+def test_the_keys_that_the_app_examples_read_are_in_the_description(file):
+    description = tflite_file.read_description(file)
+    kotlin = (MOBILE / "Interview.kt").read_text(encoding="utf-8")
+    keys = set(re.findall(r'description\.get\w+\("(\w+)"\)', kotlin))
+    assert {"format_version", "vocabulary", "vocabulary_fingerprint", "max_questions", "actions"} == keys
+    assert keys <= set(description)
+    assert set(re.findall(r'entry\.get\w+\("(\w+)"\)', kotlin)) <= set(description["vocabulary"][0])
+    swift = (MOBILE / "Interview.swift").read_text(encoding="utf-8")
+    fields = re.search(r"struct Description: Decodable \{(.*?)\n\}", swift, re.DOTALL)[1]
+    snake = {
+        re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name) for name in re.findall(r"let (\w+):", fields)
+    }
+    entry, sidecar = description["vocabulary"][0], {"file", "sha256"}
+    assert snake <= set(description) | set(entry) | sidecar
