@@ -3,6 +3,8 @@
 import argparse
 import pathlib
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 from schemas import directories, figures
 from schemas.errors import InputError
@@ -27,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--quantize",
         choices=_QUANTIZATIONS,
         default="none",
-        help="none: float32; float16: half the size; dynamic: int8 weights; int8: int8 activations too (default none)",
+        help="none: float32; float16: half the size; dynamic: int8 weights; int8: int8 products too (default none)",
     )
     parser.add_argument(
         "--data", type=pathlib.Path, metavar="DIR", help="data directory whose training split int8 is calibrated with"
@@ -62,25 +64,27 @@ def run(arguments: argparse.Namespace) -> int:
     parity = tflite_parity.compare(version, model, bound, arguments.states, arguments.seed)
     description = tflite_file.describe(version, model, arguments.quantize, parity, calibration)
     tflite_file.write(arguments.out, content, description)
-    size = arguments.out.stat().st_size
-    if arguments.json != "-":
-        sys.stdout.write(
-            f"wrote version {description['model_version']} ({arguments.quantize}, {size:,} bytes) to {arguments.out} "
-            f"and {tflite_file.sidecar_path(arguments.out)}\n"
-            f"Q-values differ by up to {parity.largest_q_difference:.2g} (bound {bound:g}) from the SavedModel's.\n"
-            f"{tflite_parity.statement(parity)}\n"
-        )
+    told = ("model_version", "quantization", "calibration", "vocabulary_fingerprint", "parity")
     report = {
         "path": str(arguments.out),
-        "bytes": size,
-        "model_version": description["model_version"],
-        "quantization": arguments.quantize,
-        "calibration": calibration,
-        "vocabulary_fingerprint": version.vocabulary.fingerprint,
-        "parity": description["parity"],
+        "sidecar": str(tflite_file.sidecar_path(arguments.out)),
+        "bytes": arguments.out.stat().st_size,
+        **{key: description[key] for key in told},
     }
+    if arguments.json != "-":
+        _say(report)
     figures.write(report, arguments.json)
     return 0
+
+
+def _say(report: Mapping[str, Any]) -> None:
+    parity = report["parity"]
+    sys.stdout.write(
+        f"wrote version {report['model_version']} ({report['quantization']}, {report['bytes']:,} bytes) to "
+        f"{report['path']} and {report['sidecar']}\n"
+        f"Q-values differ by up to {parity['largest_q_difference']:.2g} (bound {parity['bound']:g}) from the "
+        f"SavedModel's.\n{parity['statement']}\n"
+    )
 
 
 def _check(arguments: argparse.Namespace) -> None:
