@@ -2,10 +2,10 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3.10 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-CODE := schemas trainer serving tests examples benchmarks proto/generate.py setup.py triage_cli.py
+CODE := schemas trainer serving tests examples benchmarks bazel proto/generate.py setup.py triage_cli.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format proto clean
+.PHONY: help demo test test-all check format proto build-files clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,9 @@ format: $(VENV)/development ## format the code in place
 
 proto: $(VENV)/development ## generate the Python code of the .proto files
 	$(BIN)/python proto/generate.py
+
+build-files: | $(BIN)/python ## write the BUILD files of Bazel from the imports of the code
+	$(BIN)/python bazel/build_files.py
 
 clean: ## remove what the other targets made, the virtual environment too
 	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,287 @@
+"""Writes the BUILD files from the imports of the code: `python bazel/build_files.py [OUT]`, in place by default.
+
+Each module is a library whose dependencies are what it imports, also inside functions; each test file is a test, each
+script a binary. A test compares what this writes with what is committed, so that no module, test or .proto file can be
+missing from BUILD.
+"""
+
+import ast
+import dataclasses
+import pathlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PACKAGES = ("schemas", "trainer", "serving", "proto/triage", "proto/triage/v1")
+TESTS = ("tests", "tests/bazel", "tests/schemas", "tests/serving", "tests/trainer")
+SCRIPTS = ("bazel", "benchmarks", "examples", "examples/mobile", "proto")
+HEADER = '"""Written by bazel/build_files.py (`make build-files`): change that, not this."""\n'
+VISIBILITY = 'package(default_visibility = ["//visibility:public"])\n'
+PYTHON = "@rules_python//python:defs.bzl"
+PROTOBUF = "@com_google_protobuf//bazel:{}.bzl"
+PYTEST = "//bazel:pytest_test.bzl"
+
+# Distributions that are not called what one imports.
+DISTRIBUTIONS = {
+    "google": "protobuf", "grpc": "grpcio", "grpc_health": "grpcio_health_checking",
+    "grpc_reflection": "grpcio_reflection", "grpc_tools": "grpcio_tools", "markdown_it": "markdown_it_py",
+    "sklearn": "scikit_learn", "tensorflow_serving": "tensorflow_serving_api",
+}  # fmt: skip
+# Modules that a file loads by a name that it holds as text.
+BY_NAME = {
+    "trainer.reproduce": ("trainer.study_tasks",),  # the default of study_worker, which study_tasks imports
+    "trainer.network": ("tensorflow",),  # Keras's backend
+    "examples.demo": ("triage_cli",),
+    "tests.proto_test": ("grpc_tools",),
+    "bazel.run_pytest": ("pytest_timeout",),
+}
+DATA = (".css", ".csv", ".jinja", ".json", ".pbtxt", ".toml")
+"""Endings of the files that a package reads."""
+RUNNER = "run_pytest.py"
+"""What every test runs."""
+COMMANDS = "triage_cli"
+"""Every module of ours that this one names in a text is one that it loads."""
+
+
+@dataclasses.dataclass(frozen=True)
+class File:
+    """A Python file of the project."""
+
+    path: pathlib.PurePosixPath  # below the root
+
+    @property
+    def folder(self) -> str:
+        """Its Bazel package, "" for the root."""
+        return self.path.parent.as_posix().strip(".")
+
+    @property
+    def module(self) -> str:
+        """Its name, as it is imported: what lies in proto/ is imported from there."""
+        parts = self.path.with_suffix("").parts
+        return ".".join(part for part in parts[parts[0] == "proto" :] if part != "__init__")
+
+    @property
+    def target(self) -> str:
+        """The name of its target; that of a package's __init__ is the package's."""
+        return self.path.parent.name if self.path.stem == "__init__" else self.path.stem
+
+
+def files(root: pathlib.Path, folder: str) -> list[File]:
+    """Returns the Python files of a folder, by name."""
+    found = (path.relative_to(root).as_posix() for path in (root / folder).glob("*.py"))
+    return [File(pathlib.PurePosixPath(path)) for path in sorted(found)]
+
+
+def imported(text: str) -> Iterator[str]:
+    """Yields the dotted names that a source text imports when it runs, `a.b` too for `from a import b`."""
+
+    def visit(node: ast.AST) -> Iterator[str]:
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            return
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child)
+
+    yield from visit(ast.parse(text))
+
+
+class Project:
+    """The modules below a root, and what they need of one another."""
+
+    def __init__(self, root: pathlib.Path):
+        self.root = root
+        importable = [file for folder in PACKAGES for file in files(root, folder)] + [File(_path("triage_cli.py"))]
+        self._modules: Mapping[str, File] = {file.module: file for file in importable}
+        self._ours = {module.split(".")[0] for module in self._modules}
+
+    def dependencies(self, file: File) -> list[str]:
+        """Returns the labels of what a file needs, in buildifier's order.
+
+        Raises:
+            LookupError: it imports a module of ours that is not there.
+        """
+        text = (self.root / file.path).read_text(encoding="utf-8")
+        names = {*imported(text), *BY_NAME.get(file.module, ())}
+        if file.module == COMMANDS:
+            constants = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+            names |= {value for value in constants if value in self._modules}
+        if file.module in self._modules:
+            names.add(file.module)  # for its package's __init__
+        labels = {label for name in names for label in self._labels(name, file)}
+        return sorted(labels, key=_order)
+
+    def _labels(self, name: str, file: File) -> Iterator[str]:
+        parts = name.split(".")
+        if parts[0] not in self._ours:
+            if parts[0] not in sys.stdlib_module_names:
+                yield f"@pip//{DISTRIBUTIONS.get(parts[0], parts[0])}"
+            return
+        # A package's __init__ runs before any module in it. What stands behind a module's name is in the module.
+        prefixes = [".".join(parts[:count]) for count in range(1, len(parts) + 1)]
+        found = [self._modules[prefix] for prefix in prefixes if prefix in self._modules]
+        if not found:
+            raise LookupError(f"{file.path}: imports {name}, which is no module here")
+        yield from (_label(module, file.folder) for module in found if module != file)
+
+
+def _path(text: str) -> pathlib.PurePosixPath:
+    return pathlib.PurePosixPath(text)
+
+
+def _order(label: str) -> tuple[bool, bool, str]:
+    return (not label.startswith(":"), label.startswith("@"), label.replace(":", "!"))
+
+
+def _label(file: File, package: str) -> str:
+    if file.folder == package:
+        return f":{file.target}"
+    if file.path.parent.name == file.target:
+        return f"//{file.folder}"
+    return f"//{file.folder}:{file.target}"
+
+
+def quoted(*texts: str) -> str:
+    """Returns a list of strings as buildifier writes it."""
+    if len(texts) == 1:
+        return f'["{texts[0]}"]'
+    return "\n".join(["[", *(f'        "{text}",' for text in texts), "    ]"])
+
+
+def rule(kind: str, name: str, **attributes: str | Sequence[str] | None) -> str:
+    """Returns a target as buildifier writes it; a text is an expression, a sequence a list of strings."""
+    lines = [f"{kind}(", f'    name = "{name}",']
+    for key, value in attributes.items():
+        if value:
+            lines.append(f"    {key} = {value if isinstance(value, str) else quoted(*value)},")
+    return "\n".join([*lines, ")"]) + "\n"
+
+
+FILES = rule("filegroup", "files", srcs='glob(["**"])')
+
+
+def load(source: str, *names: str) -> str:
+    """Returns a load statement."""
+    listed = ", ".join(f'"{text}"' for text in (source, *names))
+    return f"load({listed})\n"
+
+
+def package_build(project: Project, folder: str) -> str:
+    """Returns the BUILD of a package: a library for each module; the .proto files too where there are any."""
+    protos = sorted((project.root / folder).glob("*.proto"))
+    loads = [load(PYTHON, "py_library")]
+    if protos:
+        loads = [load(PROTOBUF.format(name), name) for name in ("proto_library", "py_proto_library")] + loads
+    up = "/".join([".."] * (len(_path(folder).parts) - 1))
+    data = sorted(
+        path.relative_to(project.root / folder).as_posix()
+        for path in (project.root / folder).rglob("*")
+        if path.suffix in DATA
+    )
+    targets = [
+        rule(
+            "py_library",
+            file.target,
+            srcs=[file.path.name],
+            data='[":data"]' if file.path.stem == "__init__" and data else None,
+            imports=[up] if folder.startswith("proto/") else None,
+            deps=project.dependencies(file),
+        )
+        for file in files(project.root, folder)
+    ]
+    targets += [rule("filegroup", "data", srcs=data)] if data else []
+    targets += [target for proto in protos for target in _proto(proto)]
+    return "\n".join([HEADER, "".join(loads), VISIBILITY, *targets, FILES])
+
+
+def _proto(path: pathlib.Path) -> list[str]:
+    prefix = "triage/v1/"
+    needed = [
+        line.split('"')[1] for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("import ")
+    ]
+    deps = [f":{name.removeprefix(prefix).removesuffix('.proto')}_proto" for name in needed]
+    return [
+        rule("proto_library", f"{path.stem}_proto", srcs=[path.name], strip_import_prefix='"/proto"', deps=deps),
+        rule("py_proto_library", f"{path.stem}_py_proto", deps=[f":{path.stem}_proto"]),
+    ]
+
+
+def tests_build(project: Project, folder: str) -> str:
+    """Returns the BUILD of a folder of tests: a test for each file, and a library of the fixtures that they share."""
+    targets = []
+    shared = {
+        _label(File(_path(f"{parent}/conftest.py")), folder)
+        for parent in ("tests", folder)
+        if (project.root / parent / "conftest.py").exists()
+    }
+    for file in files(project.root, folder):
+        deps = project.dependencies(file)
+        if file.target == "conftest":
+            targets.append(rule("py_library", "conftest", testonly="True", srcs=["conftest.py"], deps=deps))
+        elif file.target.endswith("_test"):
+            needed = sorted({*deps, *shared}, key=_order)
+            whole = ["//:files"] if folder in ("tests", "tests/bazel") else None
+            targets.append(rule("pytest_test", file.target, src=f'"{file.path.name}"', data=whole, deps=needed))
+    loads = [load(PYTHON, "py_library")] if "conftest" in "".join(targets[:1]) else []
+    return "\n".join([HEADER, "".join([*loads, load(PYTEST, "pytest_test")]), VISIBILITY, *targets, FILES])
+
+
+def scripts_build(project: Project, folder: str) -> str:
+    """Returns the BUILD of a folder of programs."""
+    targets = [
+        rule(
+            "py_library" if file.path.name == RUNNER else "py_binary",
+            file.target,
+            srcs=[file.path.name],
+            deps=project.dependencies(file),
+        )
+        for file in files(project.root, folder)
+    ]
+    exports = [f'exports_files(["{RUNNER}"])\n'] if (project.root / folder / RUNNER).exists() else []
+    kinds = ["py_binary", "py_library"] if exports else ["py_binary"]
+    return "\n".join([HEADER, load(PYTHON, *kinds), VISIBILITY, *exports, *targets, FILES])
+
+
+def root_build(project: Project) -> str:
+    """Returns the BUILD of the root: the console script, and all files, for the tests that read the project itself."""
+    cli = File(_path("triage_cli.py"))
+    packages = sorted({f"//{folder}:files" for folder in (*PACKAGES, *SCRIPTS, *TESTS)}, key=_order)
+    own = sorted(
+        path.name
+        for path in project.root.iterdir()
+        if path.suffix in (".md", ".py", ".toml") or path.name == "Makefile"
+    )
+    return "\n".join([
+        HEADER,
+        load(PYTHON, "py_binary", "py_library"),
+        VISIBILITY,
+        'exports_files(["pyproject.toml"])\n',
+        rule("py_library", cli.target, srcs=[cli.path.name], deps=project.dependencies(cli)),
+        rule("py_binary", "triage", srcs=[cli.path.name], main=f'"{cli.path.name}"', deps=[f":{cli.target}"]),
+        rule("filegroup", "files", srcs=[*own, *packages]),
+    ])  # fmt: skip
+
+
+def builds(root: pathlib.Path) -> dict[str, str]:
+    """Returns the text of each BUILD file, by its path below the root."""
+    project = Project(root)
+    return {
+        "BUILD": root_build(project),
+        **{f"{folder}/BUILD": package_build(project, folder) for folder in PACKAGES},
+        **{f"{folder}/BUILD": tests_build(project, folder) for folder in TESTS},
+        **{f"{folder}/BUILD": scripts_build(project, folder) for folder in SCRIPTS},
+    }
+
+
+def main() -> None:
+    out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
+    for path, text in builds(ROOT).items():
+        (out / path).parent.mkdir(parents=True, exist_ok=True)
+        (out / path).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

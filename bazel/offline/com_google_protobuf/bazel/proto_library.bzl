@@ -1,0 +1,3 @@
+"""Bazel's own proto_library."""
+
+proto_library = native.proto_library

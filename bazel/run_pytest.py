@@ -1,0 +1,24 @@
+"""What a `pytest_test` runs: pytest on one file, without the long learning tests, as `make test` does."""
+
+import os
+import sys
+
+import pytest
+
+
+def main() -> int:
+    """Returns pytest's exit code; 0 too where a file holds nothing but long learning tests."""
+    root = os.path.join(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"])
+    # The home directory cannot be written in Bazel's sandbox, and Matplotlib says so on standard error.
+    os.environ.setdefault("MPLCONFIGDIR", os.environ["TEST_TMPDIR"])
+    # Processes that a test starts import from the same places as the test.
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    code = pytest.main(
+        [f"--rootdir={root}", f"--config-file={root}/pyproject.toml", "-p", "no:cacheprovider", "-m", "not learning",
+         *sys.argv[1:]]
+    )  # fmt: skip
+    return 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else int(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
