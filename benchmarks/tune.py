@@ -6,7 +6,7 @@
 Each `--trial` is a set of hyper-parameters that differ from the defaults, by the names of `triage train --help`. Each
 is trained on all folds but one of the training split and judged on that one, after each number of steps; the test split
 is never read. Every run is a line of the results file; runs that stand there already are not repeated, so that an
-interrupted search goes on where it was.
+interrupted search goes on where it was. `--peers` measures who sees all evidence on the same folds.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from schemas.triage import NUM_DECISIONS
 from trainer import metrics
 from trainer.arrays import VignetteArrays
 from trainer.config import TrainConfig
+from trainer.ensemble import EnsembleConfig, train_ensemble
 from trainer.evaluate import order_seeds
 from trainer.folds import chosen
 from trainer.loop import TrainingLoop
@@ -48,11 +49,19 @@ def main() -> None:
     parser.add_argument("--only", type=int, nargs="+", metavar="FOLD", help="of the folds, from 0; all by default")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of training; the folds are always the same")
     parser.add_argument("--steps", type=int, nargs="+", default=[5000, 10_000])
+    parser.add_argument("--peers", action="store_true", help="only measure ensemble and clinicians on the same folds")
     parser.add_argument("--results", type=pathlib.Path, required=True, help="JSON Lines; what stands there is kept")
     arguments = parser.parse_args()
     data = DataDirectory.open(arguments.data)
     vignettes = data.read("train")
     folds = assign_folds(vignettes.decision_counts, arguments.folds)
+    if arguments.peers:
+        for fold in arguments.only or range(arguments.folds):
+            parts = (chosen(vignettes, np.flatnonzero(part)) for part in (folds != fold, folds == fold))
+            key = {"data": data.data_fingerprint, "folds": arguments.folds, "fold": fold, "seed": 0, "steps": 0}
+            for name, found in peers(*parts, len(data.vocabulary)).items():
+                write(arguments.results, {**key, "trial": name, **found})
+        arguments.seeds = []
     for seed in arguments.seeds:
         for fold in arguments.only or range(arguments.folds):
             for trial in arguments.trial or [[]]:
@@ -116,6 +125,24 @@ def measure(
             run[name] |= with_all_evidence(loop.network, part, codes)
         Console(stderr=True).print(run)
         found.append(run)
+    return found
+
+
+def peers(train: VignetteArrays, held_out: VignetteArrays, codes: int) -> dict[str, dict[str, Any]]:
+    """Returns the metrics of those who see all evidence: the ensemble of the paper's appendix, and the clinicians."""
+    groups = np.arange(len(train.decision_counts))
+    ensemble = train_ensemble(sparse_states(train, codes), train.decision_counts, groups, EnsembleConfig())
+    found: dict[str, dict[str, Any]] = {"the ensemble": {}, "the clinicians": {}}
+    for name, part in {"held_out": held_out, "train": train}.items():
+        triage = ensemble.triage_values(sparse_states(part, codes)).argmax(axis=-1)
+        seen = {"questions": 0.0, "evidence_seen": float(np.diff(part.offsets).mean()), "forced": 0.0}
+        for who, quality in zip(
+            found,
+            (metrics.triage_quality(triage[None], part.decision_counts), metrics.human_metrics(part.decision_counts)),
+            strict=True,
+        ):
+            shares = {metric: float(quality[metric].mean()) for metric in ("appropriateness", "safety")}
+            found[who][name] = {**shares, **seen}
     return found
 
 

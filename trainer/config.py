@@ -86,9 +86,9 @@ class OptimiserConfig:
 
 @dataclasses.dataclass(frozen=True)
 class LoopConfig:
-    """The training cycle (paper, algo:dyqn)."""
+    """The training cycle (paper, algo:dyqn); how the number of steps was chosen: docs/training.md."""
 
-    steps: int = _field(50_000, "steps (actions of the agent) to train for")
+    steps: int = _field(6000, "steps (actions of the agent) to train for")
     burn_in_steps: int = _field(1000, "steps before the first optimisation")
     seed: int = _field(0, "seed of every random draw")
     window_episodes: int = _field(20, "episodes in the sliding window of the training metrics")

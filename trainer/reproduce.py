@@ -23,15 +23,17 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
 
 FAILED = 1
 _DISTRIBUTIONS = {"dyqn_triage": "dyqn-triage", "tensorflow": "tensorflow", "scikit_learn": "scikit-learn"}
+_FULL = {"loop": {"evaluation_interval": 150}}
+"""What the study has instead of the defaults of `trainer.config`: enough evaluations to average the last ten."""
 _QUICK = {"loop": {"steps": 3000, "evaluation_interval": 250}}
-"""What --quick has instead of the defaults of `trainer.config`."""
+"""What --quick has instead."""
 _SIZES = {
     # name: (full, quick, help)
     "seeds": (3, 2, "seeds of each DyQN agent and of each ablation"),
     "partially_observed_seeds": (3, 1, "seeds of each partially-observed agent; 0 leaves them out"),
     "folds": (10, 0, "folds of the cross-validation; 0 leaves it out"),
     "fold_seeds": (3, 1, "times that the cross-validation is done"),
-    "powerset_rows": (20_000, 2000, "rows of the expanded data set that an ensemble is trained on, at most"),
+    "powerset_rows": (10_000, 2000, "rows of the expanded data set that an ensemble is trained on, at most"),
 }
 
 
@@ -121,15 +123,14 @@ def settings_of(arguments: argparse.Namespace) -> "StudySettings":
 
 
 def _train_config(arguments: argparse.Namespace) -> config.TrainConfig:
-    """Returns the configuration of file and flags, over what --quick has instead of the defaults."""
+    """Returns the configuration of file and flags, over what the study has instead of the defaults."""
     given = argparse.Namespace(**vars(arguments))
-    if arguments.quick:
-        from_file = {} if arguments.config is None else config.read_json(arguments.config)
-        for section, values in _QUICK.items():
-            there = from_file.get(section, {})
-            for name, value in values.items():
-                if not hasattr(given, name) and not (isinstance(there, Mapping) and name in there):
-                    setattr(given, name, value)
+    from_file = {} if arguments.config is None else config.read_json(arguments.config)
+    for section, values in (_QUICK if arguments.quick else _FULL).items():
+        there = from_file.get(section, {})
+        for name, value in values.items():
+            if not hasattr(given, name) and not (isinstance(there, Mapping) and name in there):
+                setattr(given, name, value)
     return config.from_arguments(given)
 
 

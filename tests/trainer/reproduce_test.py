@@ -32,7 +32,8 @@ def test_the_full_study_has_the_papers_folds_and_all_parts():
     assert (settings.mode, settings.folds, settings.fold_seeds) == ("full", 10, 3)
     assert settings.ablations
     assert settings.support_vectors
-    assert settings.config.loop.steps == 50_000
+    assert (settings.config.loop.steps, settings.config.loop.evaluation_interval) == (6000, 150)
+    assert settings.converged == 10  # 6000 / 150 = 40 evaluations, of which the paper averages the last ten
 
 
 def test_quick_makes_the_study_small():
