@@ -21,6 +21,7 @@ class ServeConfig:
     # Loopback: the service knows no user and no encryption, so that other machines get in only when somebody says so.
     host: str = _field("127.0.0.1", "address to listen on; 0.0.0.0 listens on all of them")
     port: int = _field(8500, "port to listen on; 0 takes any free one")
+    model_name: str = _field("triage", "name of the model for clients of TensorFlow Serving")
     max_workers: int = _field(8, "number of calls that are answered at the same time")
     max_batch: int = _field(1024, "largest number of evidence states in one call")
     max_evidence: int = _field(1024, "largest number of pieces of evidence in one state, or the vocabulary's if larger")
@@ -30,6 +31,8 @@ class ServeConfig:
     def __post_init__(self) -> None:
         if not self.host:
             raise InputError("--host: expected a host name or an address")
+        if not self.model_name:
+            raise InputError("--model-name: expected a name")
         if not 0 <= self.port <= 65535:
             raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
         for name in ("max_workers", "max_batch", "max_evidence", "max_message_bytes"):

@@ -2,15 +2,17 @@
 
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
-from schemas import features
+from schemas import directories, features
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from serving.model_directory import ModelInfo, find_version, read_version
+from serving.model_directory import ModelInfo, read_version
 from triage.v1 import triage_pb2
 
 
@@ -33,24 +35,22 @@ class SavedModelEngine:
     """Answers in this process, from one version of an exported model.
 
     Args:
-        base_path: the model base path, which holds a folder for each version.
-        version: number of the version, the highest by default.
+        folder: the version, `<model base path>/<number>`.
 
     Raises:
-        InputError: there is no such version, or it is damaged.
+        InputError: the version is damaged.
     """
 
-    def __init__(self, base_path: str | os.PathLike[str], version: int | None = None):
-        folder = find_version(pathlib.Path(base_path), version)
+    def __init__(self, folder: pathlib.Path):
         self._info, self._vocabulary = read_version(folder)
         try:
             # Kept whole: its signatures do not keep the variables alive that they read.
             self._model = tf.saved_model.load(os.fspath(folder))
-        except (OSError, tf.errors.OpError) as error:
+            self._signatures = _signature_definitions(folder)
+        except Exception as error:  # of a half-written model TensorFlow complains with ValueError, KeyError and others
             raise InputError(f"{folder}: cannot load the SavedModel: export the model again: {error}") from error
         if features.TRIAGE not in self._model.signatures:
             raise InputError(f"{folder}: no signature {features.TRIAGE!r}: expected a model that `triage export` wrote")
-        self._triage = self._model.signatures[features.TRIAGE]
 
     @property
     def info(self) -> ModelInfo:
@@ -62,6 +62,21 @@ class SavedModelEngine:
         """The evidence that the model knows."""
         return self._vocabulary
 
+    @property
+    def signatures(self) -> Mapping[str, meta_graph_pb2.SignatureDef]:
+        """The signatures as the SavedModel states them, by name; TensorFlow's own `__saved_model_init_op` is one."""
+        return self._signatures
+
+    def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Runs one signature, whose inputs have been checked against `signatures`.
+
+        Raises:
+            KeyError: the signature cannot be called.
+            tf.errors.OpError: the graph failed.
+        """
+        outputs = self._model.signatures[signature](**{alias: tf.constant(value) for alias, value in inputs.items()})
+        return {alias: tensor.numpy() for alias, tensor in outputs.items()}
+
     def triage(self, states: Sequence[triage_pb2.EvidenceState]) -> list[triage_pb2.TriageResponse]:
         """Returns one response for each state, in their order, from one run of the graph.
 
@@ -71,10 +86,14 @@ class SavedModelEngine:
         Raises:
             tf.errors.OpError: the graph failed.
         """
-        serialized = tf.constant([state.SerializeToString() for state in states], tf.string, shape=[len(states)])
-        outputs = self._triage(**{features.EVIDENCE_STATES: serialized})
-        answers = outputs[features.TRIAGE_RESPONSES].numpy()
+        serialized = np.array([state.SerializeToString() for state in states], object)
+        answers = self.predict(features.TRIAGE, {features.EVIDENCE_STATES: serialized})[features.TRIAGE_RESPONSES]
         responses = [triage_pb2.TriageResponse.FromString(answer) for answer in answers]
         for response in responses:
             response.model_version = self._info.model_version  # its folder may have been renamed since the export
         return responses
+
+
+def _signature_definitions(folder: pathlib.Path) -> dict[str, meta_graph_pb2.SignatureDef]:
+    saved = saved_model_pb2.SavedModel.FromString((folder / directories.SAVED_MODEL).read_bytes())
+    return {name: saved.meta_graphs[0].signature_def[name] for name in saved.meta_graphs[0].signature_def}

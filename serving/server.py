@@ -1,4 +1,4 @@
-"""`triage serve`: offers TriageService over gRPC, with health checking and reflection."""
+"""`triage serve`: offers TriageService and TensorFlow Serving's services over gRPC, with health and reflection."""
 
 import argparse
 import concurrent.futures
@@ -17,14 +17,14 @@ from grpc_reflection.v1alpha import reflection
 
 from schemas.errors import InputError
 from serving.config import ServeConfig
+from serving.model_directory import find_version
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 if TYPE_CHECKING:
-    from serving.engine import Engine
+    from serving.engine import Engine, SavedModelEngine
+    from serving.versions import Versions
 
 SERVICE = triage_service_pb2.DESCRIPTOR.services_by_name["TriageService"].full_name
-HEALTH_SERVICES = ("", SERVICE)
-"""Names under which the health service answers; the empty one speaks for the whole server."""
 
 
 class TriageServer:
@@ -53,16 +53,13 @@ class TriageServer:
             ) from error
         self.address = f"{host}:{self.port}"
 
-    def start(self, engine: "Engine") -> None:
-        """Starts to answer from `engine`: health is SERVING from here on, as a first call has warmed the engine."""
-        from serving.service import TriageService  # brings in TensorFlow
-
-        _warm_up(engine)
-        triage_service_pb2_grpc.add_TriageServiceServicer_to_server(TriageService(engine, self._config), self._server)
+    def start(self, versions: "Versions[SavedModelEngine]") -> None:
+        """Starts to answer from `versions`, whose default one is loaded and warm: health is SERVING from here on."""
+        services = (SERVICE, *_add_services(self._server, versions, self._config))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+        reflection.enable_server_reflection((*services, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
         self._server.start()
-        for service in HEALTH_SERVICES:
+        for service in ("", *services):  # the empty name speaks for the whole server
             self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
 
     def stop(self) -> None:
@@ -71,7 +68,22 @@ class TriageServer:
         self._server.stop(self._config.grace_seconds).wait()
 
 
-def _warm_up(engine: "Engine") -> None:
+def _add_services(server: grpc.Server, versions: "Versions[SavedModelEngine]", config: ServeConfig) -> tuple[str, str]:
+    """Offers TriageService and TensorFlow Serving's services, and returns the names of the latter."""
+    from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # bring in TensorFlow
+
+    from serving import model_service, prediction_service
+    from serving.service import TriageService
+
+    triage_service_pb2_grpc.add_TriageServiceServicer_to_server(TriageService(versions, config), server)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
+        prediction_service.PredictionService(versions, config), server
+    )
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(model_service.ModelService(versions), server)
+    return prediction_service.SERVICE, model_service.SERVICE
+
+
+def warm_up(engine: "Engine") -> None:
     """Runs one state through the engine, so that no client waits for TensorFlow's lazy initialisation."""
     evidence = triage_pb2.Evidence(code=engine.vocabulary.codes[0], status=triage_pb2.EVIDENCE_STATUS_PRESENT)
     engine.triage([triage_pb2.EvidenceState(evidence=[evidence])])
@@ -107,10 +119,14 @@ def run(arguments: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     server = TriageServer(config)  # before the model, so that a taken port is told at once
     from serving.engine import SavedModelEngine  # brings in TensorFlow
+    from serving.versions import Versions
 
-    engine = SavedModelEngine(arguments.model_base_path, arguments.version)
+    engine = SavedModelEngine(find_version(arguments.model_base_path, arguments.version))
+    warm_up(engine)
+    versions: Versions[SavedModelEngine] = Versions(config.model_name)
+    versions.publish(engine)
     signals = _EndSignals()
-    server.start(engine)
+    server.start(versions)
     if arguments.port_file is not None:
         _write_whole(arguments.port_file, f"{server.port}\n")
     sys.stdout.write(f"listening on {server.address}, model version {engine.info.model_version}\n")

@@ -10,6 +10,7 @@ import grpc
 import tensorflow as tf
 
 from schemas.errors import InputError
+from serving.errors import NotFoundError, PreconditionError, UnavailableError, UnsupportedError
 
 _LOGGER = logging.getLogger(__name__)
 _Response = TypeVar("_Response")
@@ -17,6 +18,11 @@ _Response = TypeVar("_Response")
 # Without a message of its own, an exception speaks for itself.
 _STATUSES: tuple[tuple[type[Exception], grpc.StatusCode, str | None], ...] = (
     (InputError, grpc.StatusCode.INVALID_ARGUMENT, None),
+    (NotFoundError, grpc.StatusCode.NOT_FOUND, None),
+    (PreconditionError, grpc.StatusCode.FAILED_PRECONDITION, None),
+    (UnsupportedError, grpc.StatusCode.UNIMPLEMENTED, None),
+    (UnavailableError, grpc.StatusCode.UNAVAILABLE, None),
+    (tf.errors.DataLossError, grpc.StatusCode.DATA_LOSS, "a serialized message in a tensor cannot be parsed"),
     (
         tf.errors.ResourceExhaustedError,
         grpc.StatusCode.RESOURCE_EXHAUSTED,

@@ -11,6 +11,7 @@ from serving.client import TriageClient, evidence_state
 from serving.config import ServeConfig
 from serving.engine import SavedModelEngine
 from serving.server import TriageServer
+from serving.versions import Versions
 from trainer import servable
 from trainer.agent import DyqnAgent
 from trainer.config import TrainConfig
@@ -157,7 +158,9 @@ def test_messages_get_the_agents_answer(exported, messages, expected):
 
 def test_calls_of_the_server_get_the_agents_answer(base, messages, expected):
     server = TriageServer(ServeConfig(port=0, grace_seconds=0))
-    server.start(SavedModelEngine(base))
+    versions = Versions("triage")
+    versions.publish(SavedModelEngine(base / "1"))
+    server.start(versions)
     try:
         with TriageClient(server.address, timeout_seconds=60) as client:
             assert_same(fields_of(client.batch_triage(messages)), expected)

@@ -14,6 +14,7 @@ def test_a_server_is_closed_to_other_machines_by_default():
     ("setting", "complaint"),
     [
         ({"host": ""}, "--host"),
+        ({"model_name": ""}, "--model-name"),
         ({"port": -1}, "--port -1"),
         ({"port": 65536}, "--port 65536"),
         ({"max_workers": 0}, "--max-workers 0"),

@@ -12,6 +12,7 @@ from serving.client import TriageClient
 from serving.config import ServeConfig
 from serving.engine import SavedModelEngine
 from serving.server import TriageServer
+from serving.versions import Versions
 from trainer import servable
 from trainer.job import TrainedNetwork
 from trainer.network import build_network
@@ -69,7 +70,16 @@ def model_base_path(vocabulary, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def engine(model_base_path):
-    return SavedModelEngine(model_base_path)
+    return SavedModelEngine(model_base_path / "3")
+
+
+@pytest.fixture(scope="session")
+def versions(engine):
+    """Version 3, which also has the label "stable"."""
+    versions = Versions("triage")
+    versions.publish(engine)
+    versions.set_labels({"stable": 3})
+    return versions
 
 
 @pytest.fixture(scope="session")
@@ -78,10 +88,10 @@ def config():
 
 
 @pytest.fixture(scope="session")
-def server(engine, config):
+def server(versions, config):
     """A server with small limits, see `config`."""
     server = TriageServer(config)
-    server.start(engine)
+    server.start(versions)
     yield server
     server.stop()
 

@@ -1,0 +1,20 @@
+"""What can go wrong with a call apart from its input; `serving.status` says which gRPC status each becomes.
+
+The messages are for the caller and hold no evidence. Bad input is `schemas.errors.InputError`.
+"""
+
+
+class NotFoundError(Exception):
+    """The model, or the version of it, is not served here."""
+
+
+class PreconditionError(Exception):
+    """The request is well formed, and the server is not in the state that it needs."""
+
+
+class UnsupportedError(Exception):
+    """The server does not offer the call; the message says what to use."""
+
+
+class UnavailableError(Exception):
+    """The server cannot answer now; a later call may succeed."""

@@ -1,0 +1,31 @@
+"""Failures of the server are no bad input: each has its own place in the table of statuses."""
+
+import inspect
+
+import grpc
+import pytest
+
+from schemas.errors import InputError
+from serving import errors
+from serving.status import status_of
+
+KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__]
+
+
+def test_each_kind_has_a_status_of_its_own_and_speaks_for_itself():
+    statuses = [status_of(kind("what to do")) for kind in [*KINDS, InputError]]
+    assert {message for _, message in statuses} == {"what to do"}
+    assert len({code for code, _ in statuses}) == len(statuses)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (errors.NotFoundError, grpc.StatusCode.NOT_FOUND),
+        (errors.PreconditionError, grpc.StatusCode.FAILED_PRECONDITION),
+        (errors.UnsupportedError, grpc.StatusCode.UNIMPLEMENTED),
+        (errors.UnavailableError, grpc.StatusCode.UNAVAILABLE),
+    ],
+)
+def test_the_status_is_the_one_that_clients_act_on(kind, code):
+    assert status_of(kind("what to do"))[0] is code
