@@ -26,6 +26,9 @@ class ServeConfig:
     max_batch: int = _field(1024, "largest number of evidence states in one call")
     max_evidence: int = _field(1024, "largest number of pieces of evidence in one state, or the vocabulary's if larger")
     max_message_bytes: int = _field(4 * 1024 * 1024, "largest request in bytes")
+    poll_seconds: float = _field(
+        2.0, "seconds between two looks for new and deleted versions; 0 looks once, at the start"
+    )
     grace_seconds: float = _field(10.0, "seconds that running calls get to end after SIGTERM")
 
     def __post_init__(self) -> None:
@@ -38,5 +41,7 @@ class ServeConfig:
         for name in ("max_workers", "max_batch", "max_evidence", "max_message_bytes"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: expected a whole number from 1")
-        if not 0 <= self.grace_seconds < float("inf"):
-            raise InputError(f"--grace-seconds {self.grace_seconds}: expected a number of seconds, 0 or more")
+        for name in ("poll_seconds", "grace_seconds"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                option = f"--{name.replace('_', '-')}"
+                raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds, 0 or more")

@@ -1,7 +1,9 @@
 """Reads a model base path: which versions there are, and what one of them says of itself."""
 
+import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 from typing import Any
 
@@ -29,13 +31,11 @@ class ModelInfo:
     manifest_json: str
 
 
-def find_version(base: pathlib.Path, version: int | None = None) -> pathlib.Path:
-    """Returns the folder of `version` below `base`, of the highest version by default.
-
-    Folders whose name is not a whole number are no versions.
+def list_versions(base: pathlib.Path) -> dict[int, pathlib.Path]:
+    """Returns the folder of each version below `base`; folders whose name is not a whole number are no versions.
 
     Raises:
-        InputError: there is no such version.
+        InputError: the base path cannot be read, or is itself a version.
     """
     if (base / directories.SAVED_MODEL).exists():
         raise InputError(f"{base}: this is one version: give the folder that holds it, {base.parent}")
@@ -43,14 +43,35 @@ def find_version(base: pathlib.Path, version: int | None = None) -> pathlib.Path
         names = [entry.name for entry in base.iterdir()]
     except OSError as error:
         raise InputError(f"{base}: cannot read the model base path: {error.strerror or error}") from error
-    numbers = {number: name for name in names if (number := directories.version_number(name)) is not None}
-    if not numbers:
+    return {number: base / name for name in names if (number := directories.version_number(name)) is not None}
+
+
+def find_version(base: pathlib.Path, version: int | None = None) -> pathlib.Path:
+    """Returns the folder of `version` below `base`, of the highest version by default.
+
+    Raises:
+        InputError: there is no such version.
+    """
+    folders = list_versions(base)
+    if not folders:
         raise InputError(f"{base}: no model version here: write one with `triage export --model-base-path {base}`")
-    chosen = max(numbers) if version is None else version
-    if chosen not in numbers:
-        there = ", ".join(str(number) for number in sorted(numbers))
+    chosen = max(folders) if version is None else version
+    if chosen not in folders:
+        there = ", ".join(str(number) for number in sorted(folders))
         raise InputError(f"{base}: no version {chosen}: the versions here are {there}")
-    return base / numbers[chosen]
+    return folders[chosen]
+
+
+def file_states(folder: pathlib.Path) -> frozenset[tuple[str, int, int]]:
+    """Returns path, size and time of each file below `folder`: another value means that somebody wrote there."""
+    states = set()
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(directory, name)
+            with contextlib.suppress(OSError):  # removed meanwhile
+                found = os.stat(path)
+                states.add((path, found.st_size, found.st_mtime_ns))
+    return frozenset(states)
 
 
 def read_version(folder: pathlib.Path) -> tuple[ModelInfo, Vocabulary]:

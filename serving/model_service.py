@@ -1,10 +1,11 @@
-"""`tensorflow.serving.ModelService`: which versions are there, and how they are."""
+"""`tensorflow.serving.ModelService`: which versions are there, how they are, and which there should be."""
 
 from typing import Any
 
 import grpc
 from tensorflow_serving.apis import (
     get_model_status_pb2,
+    model_management_pb2,
     model_service_pb2,
     model_service_pb2_grpc,
 )
@@ -12,18 +13,21 @@ from tensorflow_serving.apis import (
 from schemas.errors import InputError
 from serving.errors import NotFoundError
 from serving.prediction_service import chosen_version
+from serving.reload_config import read_config
 from serving.status import reported
-from serving.versions import Versions, VersionStatus
+from serving.versions import VersionStatus
+from serving.watcher import Watcher
 
 SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
 
 
 # ruff would have method names in lower case (N802), but they are the .proto's.
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    """Tells the state of the versions of a model."""
+    """Tells the state of the versions of a model, and changes what is served."""
 
-    def __init__(self, versions: Versions[Any]):
-        self._versions = versions
+    def __init__(self, watcher: Watcher[Any]):
+        self._watcher = watcher
+        self._versions = watcher.versions
 
     @reported
     def GetModelStatus(  # noqa: N802
@@ -43,6 +47,16 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         if not wanted:
             raise NotFoundError(f"Could not find any versions of model {spec.name}")
         return get_model_status_pb2.GetModelStatusResponse(model_version_status=[_entry(status) for status in wanted])
+
+    @reported
+    def HandleReloadConfigRequest(  # noqa: N802
+        self, request: model_management_pb2.ReloadConfigRequest, context: grpc.ServicerContext
+    ) -> model_management_pb2.ReloadConfigResponse:
+        """Serves what the new configuration says, and answers when it does."""
+        self._watcher.reload(read_config(request.config, self._versions))
+        response = model_management_pb2.ReloadConfigResponse()
+        response.status.SetInParent()
+        return response
 
 
 def _entry(status: VersionStatus) -> get_model_status_pb2.ModelVersionStatus:

@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import os
 import pathlib
+import queue
 import signal
 import sys
 import threading
@@ -17,12 +18,12 @@ from grpc_reflection.v1alpha import reflection
 
 from schemas.errors import InputError
 from serving.config import ServeConfig
-from serving.model_directory import find_version
-from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+from serving.version_policy import VersionPolicy, Wanted, parse_labels
+from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 if TYPE_CHECKING:
-    from serving.engine import Engine, SavedModelEngine
-    from serving.versions import Versions
+    from serving.engine import SavedModelEngine
+    from serving.watcher import Watcher
 
 SERVICE = triage_service_pb2.DESCRIPTOR.services_by_name["TriageService"].full_name
 
@@ -53,14 +54,22 @@ class TriageServer:
             ) from error
         self.address = f"{host}:{self.port}"
 
-    def start(self, versions: "Versions[SavedModelEngine]") -> None:
-        """Starts to answer from `versions`, whose default one is loaded and warm: health is SERVING from here on."""
-        services = (SERVICE, *_add_services(self._server, versions, self._config))
+    def start(self, watcher: "Watcher[SavedModelEngine]") -> None:
+        """Starts to answer from the versions of `watcher`; calls before one is loaded end with UNAVAILABLE."""
+        self._versions = watcher.versions
+        self._services = ("", SERVICE, *_add_services(self._server, watcher, self._config))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        reflection.enable_server_reflection((*services, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+        names = (*self._services[1:], health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self._server)
+        self.update_health()
         self._server.start()
-        for service in ("", *services):  # the empty name speaks for the whole server
-            self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+
+    def update_health(self) -> None:
+        """Says SERVING for the server ("") and each service if a version is loaded and warm, NOT_SERVING before."""
+        ready = self._versions.default is not None
+        status = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
+        for service in self._services:
+            self._health.set(service, status)
 
     def stop(self) -> None:
         """Turns health to NOT_SERVING, refuses new calls, and gives running ones the grace period to end."""
@@ -68,25 +77,19 @@ class TriageServer:
         self._server.stop(self._config.grace_seconds).wait()
 
 
-def _add_services(server: grpc.Server, versions: "Versions[SavedModelEngine]", config: ServeConfig) -> tuple[str, str]:
+def _add_services(server: grpc.Server, watcher: "Watcher[SavedModelEngine]", config: ServeConfig) -> tuple[str, str]:
     """Offers TriageService and TensorFlow Serving's services, and returns the names of the latter."""
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # bring in TensorFlow
 
     from serving import model_service, prediction_service
     from serving.service import TriageService
 
-    triage_service_pb2_grpc.add_TriageServiceServicer_to_server(TriageService(versions, config), server)
+    triage_service_pb2_grpc.add_TriageServiceServicer_to_server(TriageService(watcher.versions, config), server)
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        prediction_service.PredictionService(versions, config), server
+        prediction_service.PredictionService(watcher.versions, config), server
     )
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(model_service.ModelService(versions), server)
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(model_service.ModelService(watcher), server)
     return prediction_service.SERVICE, model_service.SERVICE
-
-
-def warm_up(engine: "Engine") -> None:
-    """Runs one state through the engine, so that no client waits for TensorFlow's lazy initialisation."""
-    evidence = triage_pb2.Evidence(code=engine.vocabulary.codes[0], status=triage_pb2.EVIDENCE_STATUS_PRESENT)
-    engine.triage([triage_pb2.EvidenceState(evidence=[evidence])])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +97,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model-base-path", type=pathlib.Path, required=True, help="directory that holds a folder for each version"
     )
-    parser.add_argument("--version", type=int, help="number of the version to serve; default: the highest")
+    parser.add_argument("--version", type=int, help="number of the version to serve; default: always the highest")
+    parser.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        metavar="NAME=VERSION",
+        help="give a version a name that requests can ask for, and load it besides; may be repeated",
+    )
     parser.add_argument(
         "--port-file",
         type=pathlib.Path,
@@ -117,44 +127,65 @@ def run(arguments: argparse.Namespace) -> int:
     """
     config = ServeConfig(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(ServeConfig)})
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    wanted = Wanted(arguments.model_base_path, _policy(arguments.version), parse_labels(arguments.label))
     server = TriageServer(config)  # before the model, so that a taken port is told at once
-    from serving.engine import SavedModelEngine  # brings in TensorFlow
+    from serving.local_models import LocalModels  # brings in TensorFlow
     from serving.versions import Versions
+    from serving.watcher import Watcher
 
-    engine = SavedModelEngine(find_version(arguments.model_base_path, arguments.version))
-    warm_up(engine)
-    versions: Versions[SavedModelEngine] = Versions(config.model_name)
-    versions.publish(engine)
-    signals = _EndSignals()
-    server.start(versions)
-    if arguments.port_file is not None:
-        _write_whole(arguments.port_file, f"{server.port}\n")
-    sys.stdout.write(f"listening on {server.address}, model version {engine.info.model_version}\n")
-    sys.stdout.flush()
-    number = signals.wait()
-    server.stop()
+    watcher: Watcher[SavedModelEngine] = Watcher(Versions(config.model_name), LocalModels(), wanted)
+    server.start(watcher)
+    try:
+        watcher.look()
+        watcher.check()
+        signals = _EndSignals()
+        server.update_health()
+        if arguments.port_file is not None:
+            _write_whole(arguments.port_file, f"{server.port}\n")
+        sys.stdout.write(f"listening on {server.address}, model version {watcher.versions.default}\n")
+        sys.stdout.flush()
+        number = _watch_until(signals, watcher, server, config.poll_seconds)
+    finally:
+        server.stop()
     return 0 if number == signal.SIGTERM else 128 + number
+
+
+def _policy(version: int | None) -> VersionPolicy:
+    return VersionPolicy() if version is None else VersionPolicy(numbers=frozenset([version]))
+
+
+def _watch_until(
+    signals: "_EndSignals", watcher: "Watcher[SavedModelEngine]", server: TriageServer, seconds: float
+) -> int:
+    """Looks for new versions every so many seconds, never if 0, until a signal comes, and returns its number."""
+    stop = threading.Event()
+    poll = threading.Thread(
+        target=watcher.run, args=(seconds, stop, server.update_health), name="versions", daemon=True
+    )
+    if seconds:
+        poll.start()
+    number = signals.wait()
+    stop.set()
+    return number
 
 
 class _EndSignals:
     """Waits for SIGTERM or SIGINT. A second one ends the process at once, as if nobody had caught it."""
 
     def __init__(self) -> None:
-        self._came = threading.Event()
-        self._number = 0
+        # An Event would be no good: a handler that interrupts its wait() in the wrong place blocks for ever in set().
+        self._came: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._catch)
 
     def _catch(self, number: int, frame: object) -> None:
         for caught in (signal.SIGTERM, signal.SIGINT):
             signal.signal(caught, signal.SIG_DFL)
-        self._number = number
-        self._came.set()
+        self._came.put(number)
 
     def wait(self) -> int:
         """Returns the number of the signal that came."""
-        self._came.wait()
-        return self._number
+        return self._came.get()
 
 
 def _write_whole(path: pathlib.Path, text: str) -> None:

@@ -1,6 +1,7 @@
 """The versions of a model that are loaded, and what became of the others.
 
-A call borrows the engine of one version until it ends.
+A call borrows the engine of one version until it ends. A version that is retired gets no new calls, and its engine is
+let go when the last call that borrowed it has ended.
 """
 
 import contextlib
@@ -20,7 +21,10 @@ _Engine = TypeVar("_Engine", bound=Engine)
 class State(enum.IntEnum):
     """Where a version stands, with the numbers of tensorflow.serving.ModelVersionStatus.State."""
 
+    LOADING = 20
     AVAILABLE = 30
+    UNLOADING = 40
+    END = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +40,7 @@ class VersionStatus:
 class _Loaded(Generic[_Engine]):
     engine: _Engine
     borrowed: int = 0
+    retired: bool = False
 
 
 class Versions(Generic[_Engine]):
@@ -52,6 +57,19 @@ class Versions(Generic[_Engine]):
         self._statuses: dict[int, VersionStatus] = {}
         self._labels: dict[str, int] = {}
         self._default: int | None = None
+        self._ended = False
+
+    @property
+    def default(self) -> int | None:
+        """The version that answers who names none; None before the first is loaded."""
+        with self._lock:
+            return self._default
+
+    @property
+    def loaded(self) -> frozenset[int]:
+        """The versions that can be borrowed."""
+        with self._lock:
+            return frozenset(self._loaded)
 
     @contextlib.contextmanager
     def borrow(self, version: int | None = None) -> Iterator[_Engine]:
@@ -96,13 +114,45 @@ class Versions(Generic[_Engine]):
         with self._lock:
             return [self._statuses[version] for version in sorted(self._statuses)]
 
+    def note(self, number: int, state: State, error: str = "") -> None:
+        """Records what becomes of a version that is not loaded."""
+        with self._lock:
+            if number not in self._loaded:
+                self._statuses[number] = VersionStatus(number, state, error)
+
     def publish(self, engine: _Engine) -> None:
-        """Makes a warm engine available, and its version the default one."""
+        """Makes a warm engine available, in place of one of the same version."""
         number = int(engine.info.model_version)
         with self._lock:
+            before = self._loaded.get(number)
             self._loaded[number] = _Loaded(engine)
             self._statuses[number] = VersionStatus(number, State.AVAILABLE)
+            if before is not None:
+                before.retired = True
+                self._end_if_idle(before)
+
+    def set_default(self, number: int) -> None:
+        """Makes a loaded version the one that answers who names none."""
+        with self._lock:
+            if number not in self._loaded:
+                raise KeyError(number)
             self._default = number
+
+    def retire(self, number: int) -> None:
+        """Lends a loaded version to no further call; it must not be the default one."""
+        with self._lock:
+            if number == self._default:
+                raise ValueError(f"version {number} is the default")
+            loaded = self._loaded.pop(number)
+            loaded.retired = True
+            self._statuses[number] = VersionStatus(number, State.UNLOADING)
+            self._end_if_idle(loaded)
+
+    def take_ended(self) -> bool:
+        """Returns whether a retired engine has been let go since the last call."""
+        with self._lock:
+            ended, self._ended = self._ended, False
+            return ended
 
     def set_labels(self, labels: Mapping[str, int]) -> None:
         """Replaces all labels, each of which names a version."""
@@ -124,3 +174,11 @@ class Versions(Generic[_Engine]):
         finally:
             with self._lock:
                 loaded.borrowed -= 1
+                self._end_if_idle(loaded)
+
+    def _end_if_idle(self, loaded: _Loaded[_Engine]) -> None:
+        if loaded.retired and loaded.borrowed == 0:
+            self._ended = True
+            number = int(loaded.engine.info.model_version)
+            if number not in self._loaded:  # it may have been loaded again meanwhile
+                self._statuses[number] = VersionStatus(number, State.END)

@@ -9,9 +9,11 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from serving.client import TriageClient, evidence_state
 from serving.config import ServeConfig
-from serving.engine import SavedModelEngine
+from serving.local_models import LocalModels
 from serving.server import TriageServer
+from serving.version_policy import Wanted
 from serving.versions import Versions
+from serving.watcher import Watcher
 from trainer import servable
 from trainer.agent import DyqnAgent
 from trainer.config import TrainConfig
@@ -158,9 +160,9 @@ def test_messages_get_the_agents_answer(exported, messages, expected):
 
 def test_calls_of_the_server_get_the_agents_answer(base, messages, expected):
     server = TriageServer(ServeConfig(port=0, grace_seconds=0))
-    versions = Versions("triage")
-    versions.publish(SavedModelEngine(base / "1"))
-    server.start(versions)
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
+    watcher.look()
+    server.start(watcher)
     try:
         with TriageClient(server.address, timeout_seconds=60) as client:
             assert_same(fields_of(client.batch_triage(messages)), expected)

@@ -11,8 +11,11 @@ from schemas.evidence import Evidence, Vocabulary
 from serving.client import TriageClient
 from serving.config import ServeConfig
 from serving.engine import SavedModelEngine
+from serving.local_models import LocalModels
 from serving.server import TriageServer
+from serving.version_policy import Wanted
 from serving.versions import Versions
+from serving.watcher import Watcher
 from trainer import servable
 from trainer.job import TrainedNetwork
 from trainer.network import build_network
@@ -74,12 +77,11 @@ def engine(model_base_path):
 
 
 @pytest.fixture(scope="session")
-def versions(engine):
+def watcher(model_base_path):
     """Version 3, which also has the label "stable"."""
-    versions = Versions("triage")
-    versions.publish(engine)
-    versions.set_labels({"stable": 3})
-    return versions
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(model_base_path, labels={"stable": 3}))
+    watcher.look()
+    return watcher
 
 
 @pytest.fixture(scope="session")
@@ -88,10 +90,10 @@ def config():
 
 
 @pytest.fixture(scope="session")
-def server(versions, config):
+def server(watcher, config):
     """A server with small limits, see `config`."""
     server = TriageServer(config)
-    server.start(versions)
+    server.start(watcher)
     yield server
     server.stop()
 

@@ -1,12 +1,13 @@
 """Reading a model base path: the choice of a version, and what is wrong with a damaged one."""
 
 import json
+import os
 import shutil
 
 import pytest
 
 from schemas.errors import InputError
-from serving.model_directory import find_version, read_version
+from serving.model_directory import file_states, find_version, list_versions, read_version
 
 
 @pytest.fixture
@@ -29,6 +30,32 @@ def test_the_highest_or_the_wanted_whole_number_is_the_version(tmp_path, names, 
     for name in names:
         (tmp_path / name).mkdir()
     assert find_version(tmp_path, wanted) == tmp_path / found
+
+
+def test_all_whole_numbers_are_versions(tmp_path):
+    for name in ("2", "010", "latest", "exporting-3-abc"):
+        (tmp_path / name).mkdir()
+    assert list_versions(tmp_path) == {2: tmp_path / "2", 10: tmp_path / "010"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "assets" / "vocabulary.csv").write_text("longer"),
+        lambda folder: (folder / "assets" / "new").touch(),
+        lambda folder: (folder / "manifest.json").unlink(),
+        lambda folder: os.utime(folder / "manifest.json", ns=(1, 1)),
+    ],
+    ids=["written", "added", "removed", "written with the same size"],
+)
+def test_a_change_below_a_folder_is_seen(tmp_path, change):
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "vocabulary.csv").write_text("short")
+    (tmp_path / "manifest.json").write_text("{}")
+    before = file_states(tmp_path)
+    assert file_states(tmp_path) == before
+    change(tmp_path)
+    assert file_states(tmp_path) != before
 
 
 @pytest.mark.parametrize(

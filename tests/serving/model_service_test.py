@@ -1,10 +1,21 @@
 """ModelService through the wire, with the stubs of tensorflow-serving-api."""
 
+import shutil
+
 import grpc
 import pytest
-from tensorflow_serving.apis import get_model_status_pb2, model_pb2, model_service_pb2_grpc
+from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_pb2, model_service_pb2_grpc
+
+from serving.config import ServeConfig
+from serving.local_models import LocalModels
+from serving.model_service import ModelService
+from serving.server import TriageServer
+from serving.version_policy import Wanted
+from serving.versions import Versions
+from serving.watcher import Watcher
 
 AVAILABLE = get_model_status_pb2.ModelVersionStatus.AVAILABLE
+END = get_model_status_pb2.ModelVersionStatus.END
 
 
 @pytest.fixture
@@ -43,3 +54,66 @@ def test_what_is_not_there_is_told_as_tensorflow_serving_does(stub, message, cod
     with pytest.raises(grpc.RpcError) as error:
         stub.GetModelStatus(message, timeout=30)
     assert (error.value.code(), error.value.details()) == (code, details)
+
+
+@pytest.fixture
+def own(model_base_path, tmp_path):
+    """A server of versions 3 and 5 that a test may reconfigure: its address's stub, and its base path."""
+    base = tmp_path / "models"
+    for number in ("3", "5"):
+        shutil.copytree(model_base_path / "3", base / number)
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
+    watcher.look()
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(watcher)
+    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        yield model_service_pb2_grpc.ModelServiceStub(channel), base, watcher.versions
+    server.stop()
+
+
+def reload_request(base, versions, labels):
+    message = model_management_pb2.ReloadConfigRequest()
+    config = message.config.model_config_list.config.add(
+        name="triage", base_path=str(base), model_platform="tensorflow"
+    )
+    config.model_version_policy.specific.versions.extend(versions)
+    config.version_labels.update(labels)
+    return message
+
+
+def test_a_reload_loads_versions_and_labels_them_when_they_are_loaded(own):
+    stub, base, versions = own
+    assert versions.loaded == {5}
+    with pytest.raises(grpc.RpcError) as error:
+        stub.HandleReloadConfigRequest(reload_request(base, [3, 5], {"stable": 3}), timeout=60)
+    assert error.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert error.value.details().startswith("Request to assign label to version 3 of model triage, which is not")
+    stub.HandleReloadConfigRequest(reload_request(base, [3, 5], {}), timeout=60)
+    answer = stub.HandleReloadConfigRequest(reload_request(base, [3, 5], {"stable": 3, "canary": 5}), timeout=60)
+    assert answer.status.error_code == 0
+    (status,) = stub.GetModelStatus(request(label="stable"), timeout=30).model_version_status
+    assert (status.version, status.state) == (3, AVAILABLE)
+    stub.HandleReloadConfigRequest(reload_request(base, [3], {}), timeout=60)
+    assert (versions.default, versions.loaded) == (3, {3})
+
+
+def test_a_reload_that_nothing_comes_of_leaves_all_as_it_was(own, tmp_path):
+    stub, base, versions = own
+    for message in (reload_request(base, [7], {}), reload_request(tmp_path / "nothing", [5], {})):
+        with pytest.raises(grpc.RpcError) as error:
+            stub.HandleReloadConfigRequest(message, timeout=60)
+        assert error.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+        assert error.value.details().startswith("no such version can be served, the old configuration stays: ")
+    assert (versions.default, versions.loaded) == (5, {5})
+
+
+def test_a_broken_version_has_its_error_in_the_status(model_base_path, tmp_path):
+    shutil.copytree(model_base_path / "3", tmp_path / "3")
+    shutil.copytree(model_base_path / "3", tmp_path / "4")
+    (tmp_path / "4" / "manifest.json").write_text("{")
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
+    watcher.look()
+    entries = ModelService(watcher).GetModelStatus(request(), None).model_version_status
+    assert [(entry.version, entry.state) for entry in entries] == [(3, AVAILABLE), (4, END)]
+    assert entries[1].status.error_code == 3  # INVALID_ARGUMENT
+    assert "manifest.json: not a manifest" in entries[1].status.error_message

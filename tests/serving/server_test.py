@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,13 +13,16 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from tensorflow_serving.apis import get_model_status_pb2, model_pb2, model_service_pb2_grpc
 
 import triage_cli
 from schemas.errors import InputError
 from serving.client import TriageClient, evidence_state
 from serving.config import ServeConfig
 from serving.server import TriageServer
+from serving.version_policy import Wanted
 from serving.versions import Versions
+from serving.watcher import Watcher
 
 ROOT = pathlib.Path(__file__).parents[2]
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -77,12 +81,48 @@ class SlowEngine:
         return self._engine.triage(states)
 
 
+class Shelf:
+    """A source of one version, which comes when the test wants it."""
+
+    def __init__(self, engine, there=True):
+        self.engine, self.there = engine, there
+
+    def versions(self, base):
+        return {3: base / "3"} if self.there else {}
+
+    def load(self, folder):
+        return self.engine
+
+
+def test_a_server_without_a_version_is_not_serving_until_one_is_warm(engine):
+    shelf = Shelf(engine, there=False)
+    watcher = Watcher(Versions("triage"), shelf, Wanted(pathlib.Path("models")))
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(watcher)
+    try:
+        with TriageClient(server.address, 30.0) as client, direct_channel(server.address) as channel:
+            requests = [health_pb2.HealthCheckRequest(service=service) for service in ("", *SERVICES)]
+            stub = health_pb2_grpc.HealthStub(channel)
+            assert {stub.Check(request, timeout=30).status for request in requests} == {NOT_SERVING}
+            with pytest.raises(grpc.RpcError) as error:
+                client.triage(evidence_state(["fever"]))
+            assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert error.value.details() == "no model version is ready: try again later"
+            shelf.there = True
+            watcher.look()
+            server.update_health()
+            assert {stub.Check(request, timeout=30).status for request in requests} == {SERVING}
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+    finally:
+        server.stop()
+
+
 def test_a_stop_turns_health_off_and_lets_a_running_call_end(engine):
     slow = SlowEngine(engine, 1.0)
     server = TriageServer(ServeConfig(port=0, grace_seconds=20))
-    versions = Versions("triage")
-    versions.publish(slow)
-    server.start(versions)
+    watcher = Watcher(Versions("triage"), Shelf(slow), Wanted(pathlib.Path("models")))
+    watcher.look()
+    server.start(watcher)
     answers = []
     with TriageClient(server.address, 30.0) as client, direct_channel(server.address) as channel:
         changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=30)
@@ -132,6 +172,47 @@ def test_the_command_serves_until_a_signal_and_ends_in_order(model_base_path, tm
         errors = process.communicate()[1]
     assert "Traceback" not in errors
     assert os.listdir(tmp_path) == ["port"]
+
+
+def test_the_command_swaps_a_new_version_in_without_failing_a_call(model_base_path, tmp_path):
+    base = tmp_path / "models"
+    shutil.copytree(model_base_path / "3", base / "3")
+    options = ["--model-base-path", str(base), "--port", "0", "--poll-seconds", "0.1", "--label", "stable=3"]
+    process = start_process(str(ROOT / "triage_cli.py"), "serve", *options)
+    try:
+        port = process.stdout.readline().split(":")[1].split(",")[0]
+        shutil.copytree(model_base_path / "3", tmp_path / "whole")
+        (tmp_path / "whole").rename(base / "5")
+        seen = []
+        with TriageClient(f"127.0.0.1:{port}", 30.0) as client:
+            end = time.monotonic() + 120
+            while "5" not in seen and time.monotonic() < end:
+                seen.append(client.triage(evidence_state(["fever"])).model_version)
+        assert sorted(set(seen)) == ["3", "5"]
+        assert seen == sorted(seen)
+        with direct_channel(f"127.0.0.1:{port}") as channel:
+            request = get_model_status_pb2.GetModelStatusRequest(model_spec=model_pb2.ModelSpec(name="triage"))
+            states = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(request, timeout=30)
+        assert {entry.version for entry in states.model_version_status if entry.state == 30} == {3, 5}  # 3 has a label
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--version", "7"], "no version 7: the versions here are 3"),
+        (["--label", "stable=7"], "no version 7: the versions here are 3"),
+        (["--label", "stable"], "--label stable: expected NAME=VERSION, such as stable=3"),
+    ],
+)
+def test_a_version_that_is_not_there_ends_the_command_with_one_line(model_base_path, capsys, options, complaint):
+    arguments = ["serve", "--model-base-path", str(model_base_path), "--port", "0", "--grace-seconds", "0", *options]
+    assert triage_cli.main(arguments) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("triage serve: error: ")
+    assert line.endswith(complaint)
 
 
 def test_serving_needs_nothing_of_training(model_base_path):

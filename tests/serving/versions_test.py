@@ -1,5 +1,8 @@
 """The set of loaded versions: who is lent what."""
 
+import gc
+import weakref
+
 import pytest
 
 from schemas.errors import InputError
@@ -32,13 +35,62 @@ def test_nothing_is_lent_before_a_version_is_loaded(versions):
     assert versions.statuses() == []
 
 
-def test_the_last_published_version_is_the_default_and_the_others_can_be_named(versions):
+def test_the_default_version_answers_who_names_none_and_the_others_can_be_named(versions):
     three, five = Engine(3), Engine(5)
     versions.publish(three)
     versions.publish(five)
-    with versions.borrow() as default, versions.borrow(3) as named, versions.borrow_default() as typed:
-        assert (default, named, typed) == (five, three, five)
+    versions.set_default(3)
+    with versions.borrow() as default, versions.borrow(5) as named, versions.borrow_default() as typed:
+        assert (default, named, typed) == (three, five, three)
     assert versions.statuses() == [VersionStatus(3, State.AVAILABLE), VersionStatus(5, State.AVAILABLE)]
+    assert (versions.default, versions.loaded) == (3, {3, 5})
+
+
+def test_a_call_ends_on_the_engine_that_it_began_with_and_the_engine_is_let_go_after_it(versions):
+    three = Engine(3)
+    kept = weakref.ref(three)
+    versions.publish(three)
+    versions.set_default(3)
+    del three
+    with versions.borrow() as engine:
+        versions.publish(Engine(5))
+        versions.set_default(5)
+        versions.retire(3)
+        assert versions.statuses()[0] == VersionStatus(3, State.UNLOADING)
+        assert engine.info.model_version == "3"
+        assert not versions.take_ended()
+        with pytest.raises(NotFoundError):
+            versions.borrow(3).__enter__()
+    assert versions.statuses()[0] == VersionStatus(3, State.END)
+    assert versions.take_ended()
+    assert not versions.take_ended()
+    del engine
+    gc.collect()
+    assert kept() is None
+
+
+def test_a_version_that_comes_again_while_it_drains_stays_available(versions):
+    versions.publish(Engine(3))
+    versions.publish(Engine(5))
+    versions.set_default(5)
+    with versions.borrow(3):
+        versions.retire(3)
+        versions.publish(Engine(3))
+    assert versions.statuses()[0] == VersionStatus(3, State.AVAILABLE)
+
+
+def test_what_became_of_a_version_that_is_not_loaded_is_noted_and_a_loaded_one_stays_available(versions):
+    versions.publish(Engine(3))
+    versions.note(3, State.LOADING)
+    versions.note(4, State.END, "damaged")
+    assert versions.statuses() == [VersionStatus(3, State.AVAILABLE), VersionStatus(4, State.END, "damaged")]
+
+
+def test_the_default_version_cannot_be_retired(versions):
+    versions.publish(Engine(3))
+    versions.set_default(3)
+    with pytest.raises(ValueError, match="version 3 is the default"):
+        versions.retire(3)
 
 
 def test_a_version_that_is_not_loaded_is_told(versions):

@@ -1,0 +1,48 @@
+"""Which versions a server should have loaded."""
+
+import dataclasses
+import pathlib
+from collections.abc import Collection, Mapping
+
+from schemas.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class VersionPolicy:
+    """The highest `count` versions, all of them where it is None, or the `numbers` where given."""
+
+    count: int | None = 1
+    numbers: frozenset[int] | None = None
+
+    def choose(self, there: Collection[int]) -> frozenset[int]:
+        """Returns those of the versions `there` that the policy wants."""
+        if self.numbers is not None:
+            return self.numbers & frozenset(there)
+        ordered = sorted(there, reverse=True)
+        return frozenset(ordered if self.count is None else ordered[: self.count])
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What a server should serve. Versions that a label names are loaded beside those of the policy."""
+
+    base: pathlib.Path
+    policy: VersionPolicy = VersionPolicy()
+    labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+def parse_labels(texts: Collection[str]) -> dict[str, int]:
+    """Returns the version of each label, from texts such as `stable=3`.
+
+    Raises:
+        InputError: a text is malformed, or two give the same label.
+    """
+    labels: dict[str, int] = {}
+    for text in texts:
+        label, _, number = text.rpartition("=")
+        if not label or not (number.isascii() and number.isdecimal()):
+            raise InputError(f"--label {text}: expected NAME=VERSION, such as stable=3")
+        if label in labels:
+            raise InputError(f"--label {text}: the label {label} is given twice")
+        labels[label] = int(number)
+    return labels
