@@ -1,18 +1,21 @@
 """How a server runs: the one list of its settings and their defaults."""
 
 import dataclasses
+import re
 from typing import Any
 
 from schemas.errors import InputError
 
+ENGINES = ("saved-model", "tensorflow-serving")
 
-def _field(default: Any, text: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": text})
+
+def _field(default: Any, text: str, **options: Any) -> Any:
+    return dataclasses.field(default=default, metadata={"help": text, **options})
 
 
 @dataclasses.dataclass(frozen=True)
 class ServeConfig:
-    """Settings of `triage serve`; a field's name is its option, its metadata holds the text of `--help`.
+    """Settings of `triage serve`; a field's name is its option, its metadata are further arguments for the parser.
 
     Raises:
         InputError: a setting is out of its range.
@@ -22,6 +25,11 @@ class ServeConfig:
     host: str = _field("127.0.0.1", "address to listen on; 0.0.0.0 listens on all of them")
     port: int = _field(8500, "port to listen on; 0 takes any free one")
     model_name: str = _field("triage", "name of the model for clients of TensorFlow Serving")
+    engine: str = _field(
+        "saved-model", "what answers: saved-model, in this process, or tensorflow-serving, elsewhere", choices=ENGINES
+    )
+    tf_serving: str = _field("", "HOST:PORT of the TensorFlow Serving, with --engine tensorflow-serving")
+    engine_timeout_seconds: float = _field(10.0, "longest wait for the TensorFlow Serving, in seconds")
     max_workers: int = _field(8, "number of calls that are answered at the same time")
     max_batch: int = _field(1024, "largest number of evidence states in one call")
     max_evidence: int = _field(1024, "largest number of pieces of evidence in one state, or the vocabulary's if larger")
@@ -38,6 +46,7 @@ class ServeConfig:
             raise InputError("--model-name: expected a name")
         if not 0 <= self.port <= 65535:
             raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
+        self._check_engine()
         for name in ("max_workers", "max_batch", "max_evidence", "max_message_bytes"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: expected a whole number from 1")
@@ -45,3 +54,18 @@ class ServeConfig:
             if not 0 <= getattr(self, name) < float("inf"):
                 option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds, 0 or more")
+
+    def _check_engine(self) -> None:
+        if self.engine not in ENGINES:
+            raise InputError(f"--engine {self.engine}: expected one of {', '.join(ENGINES)}")
+        remote = self.engine == "tensorflow-serving"
+        if remote and not re.fullmatch(r".+:\d+", self.tf_serving):
+            raise InputError(f"--tf-serving {self.tf_serving!r}: expected the HOST:PORT of the TensorFlow Serving")
+        if self.tf_serving and not remote:
+            raise InputError("--tf-serving belongs to --engine tensorflow-serving: give that as well")
+        if remote and self.poll_seconds == 0:
+            raise InputError("--poll-seconds 0: with --engine tensorflow-serving expected a number of seconds above 0")
+        if not 0 < self.engine_timeout_seconds < float("inf"):
+            raise InputError(
+                f"--engine-timeout-seconds {self.engine_timeout_seconds}: expected a number of seconds above 0"
+            )

@@ -13,6 +13,7 @@ from schemas import directories, features
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from serving.model_directory import ModelInfo, read_version
+from serving.state_tensors import to_inputs, to_responses
 from triage.v1 import triage_pb2
 
 
@@ -27,8 +28,13 @@ class Engine(Protocol):
     def vocabulary(self) -> Vocabulary:
         """The evidence that the model knows."""
 
-    def triage(self, states: Sequence[triage_pb2.EvidenceState]) -> list[triage_pb2.TriageResponse]:
-        """Returns one response for each state, in their order; codes that the model does not know are listed in it."""
+    def triage(
+        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns one response for each state, in their order; codes that the model does not know are listed in it.
+
+        `timeout_seconds` is what is left of the caller's deadline, None where there is none.
+        """
 
 
 class SavedModelEngine:
@@ -49,8 +55,10 @@ class SavedModelEngine:
             self._signatures = _signature_definitions(folder)
         except Exception as error:  # of a half-written model TensorFlow complains with ValueError, KeyError and others
             raise InputError(f"{folder}: cannot load the SavedModel: export the model again: {error}") from error
-        if features.TRIAGE not in self._model.signatures:
-            raise InputError(f"{folder}: no signature {features.TRIAGE!r}: expected a model that `triage export` wrote")
+        if features.SERVING_DEFAULT not in self._model.signatures:
+            raise InputError(
+                f"{folder}: no signature {features.SERVING_DEFAULT!r}: expected a model that `triage export` wrote"
+            )
 
     @property
     def info(self) -> ModelInfo:
@@ -77,8 +85,10 @@ class SavedModelEngine:
         outputs = self._model.signatures[signature](**{alias: tf.constant(value) for alias, value in inputs.items()})
         return {alias: tensor.numpy() for alias, tensor in outputs.items()}
 
-    def triage(self, states: Sequence[triage_pb2.EvidenceState]) -> list[triage_pb2.TriageResponse]:
-        """Returns one response for each state, in their order, from one run of the graph.
+    def triage(
+        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns one response for each state, in their order, from one run of the graph, which nothing interrupts.
 
         A code that the model does not know, or that is both present and absent, has no part in the decision and is
         listed in the response. A state without evidence gets what the network makes of the empty state.
@@ -86,12 +96,7 @@ class SavedModelEngine:
         Raises:
             tf.errors.OpError: the graph failed.
         """
-        serialized = np.array([state.SerializeToString() for state in states], object)
-        answers = self.predict(features.TRIAGE, {features.EVIDENCE_STATES: serialized})[features.TRIAGE_RESPONSES]
-        responses = [triage_pb2.TriageResponse.FromString(answer) for answer in answers]
-        for response in responses:
-            response.model_version = self._info.model_version  # its folder may have been renamed since the export
-        return responses
+        return to_responses(self.predict(features.SERVING_DEFAULT, to_inputs(states)), self._info)
 
 
 def _signature_definitions(folder: pathlib.Path) -> dict[str, meta_graph_pb2.SignatureDef]:

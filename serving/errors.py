@@ -18,3 +18,19 @@ class UnsupportedError(Exception):
 
 class UnavailableError(Exception):
     """The server cannot answer now; a later call may succeed."""
+
+
+class GoneError(UnavailableError):
+    """The version that was to answer is not served any more where it was; another may be."""
+
+
+class DeadlineError(Exception):
+    """The answer did not come before the caller's deadline."""
+
+
+class ExhaustedError(Exception):
+    """The request is too large, or comes at a time of too many."""
+
+
+class EngineError(Exception):
+    """The engine behind the service failed."""

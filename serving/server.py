@@ -10,7 +10,7 @@ import queue
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -24,6 +24,8 @@ from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 if TYPE_CHECKING:
     from serving.engine import SavedModelEngine
     from serving.watcher import Watcher
+
+_LOGGER = logging.getLogger(__name__)
 
 SERVICE = triage_service_pb2.DESCRIPTOR.services_by_name["TriageService"].full_name
 
@@ -54,21 +56,29 @@ class TriageServer:
             ) from error
         self.address = f"{host}:{self.port}"
 
-    def start(self, watcher: "Watcher[SavedModelEngine]") -> None:
-        """Starts to answer from the versions of `watcher`; calls before one is loaded end with UNAVAILABLE."""
-        self._versions = watcher.versions
-        self._services = ("", SERVICE, *_add_services(self._server, watcher, self._config))
+    def start(self, watcher: "Watcher[Any]") -> None:
+        """Starts to answer from the versions of `watcher`; calls before one is loaded end with UNAVAILABLE.
+
+        TensorFlow Serving's services are offered beside TriageService, unless a TensorFlow Serving is the engine.
+        """
+        from serving.service import TriageService  # brings in TensorFlow
+
+        triage_service_pb2_grpc.add_TriageServiceServicer_to_server(TriageService(watcher, self._config), self._server)
+        services = [SERVICE]
+        if self._config.engine == "saved-model":
+            services += _add_tensorflow_serving(self._server, watcher, self._config)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        names = (*self._services[1:], health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, self._server)
+        reflection.enable_server_reflection((*services, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+        self._health_services = ("", *services)
+        self._watcher = watcher
         self.update_health()
         self._server.start()
 
     def update_health(self) -> None:
-        """Says SERVING for the server ("") and each service if a version is loaded and warm, NOT_SERVING before."""
-        ready = self._versions.default is not None
+        """Says SERVING for the server ("") and each service if a warm version answers, NOT_SERVING otherwise."""
+        ready = self._watcher.ready
         status = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
-        for service in self._services:
+        for service in self._health_services:
             self._health.set(service, status)
 
     def stop(self) -> None:
@@ -77,14 +87,14 @@ class TriageServer:
         self._server.stop(self._config.grace_seconds).wait()
 
 
-def _add_services(server: grpc.Server, watcher: "Watcher[SavedModelEngine]", config: ServeConfig) -> tuple[str, str]:
-    """Offers TriageService and TensorFlow Serving's services, and returns the names of the latter."""
+def _add_tensorflow_serving(
+    server: grpc.Server, watcher: "Watcher[SavedModelEngine]", config: ServeConfig
+) -> tuple[str, str]:
+    """Offers TensorFlow Serving's services, and returns their names."""
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # bring in TensorFlow
 
     from serving import model_service, prediction_service
-    from serving.service import TriageService
 
-    triage_service_pb2_grpc.add_TriageServiceServicer_to_server(TriageService(watcher.versions, config), server)
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
         prediction_service.PredictionService(watcher.versions, config), server
     )
@@ -115,7 +125,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{field.name.replace('_', '-')}",
             type=type(field.default),
             default=field.default,
-            help=f"{field.metadata['help']}; default: {field.default}",
+            choices=field.metadata.get("choices"),
+            help=field.metadata["help"] + (f"; default: {field.default}" if field.default else ""),
         )
 
 
@@ -129,20 +140,18 @@ def run(arguments: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     wanted = Wanted(arguments.model_base_path, _policy(arguments.version), parse_labels(arguments.label))
     server = TriageServer(config)  # before the model, so that a taken port is told at once
-    from serving.local_models import LocalModels  # brings in TensorFlow
-    from serving.versions import Versions
-    from serving.watcher import Watcher
-
-    watcher: Watcher[SavedModelEngine] = Watcher(Versions(config.model_name), LocalModels(), wanted)
+    watcher = _watcher(config, wanted)
     server.start(watcher)
     try:
         watcher.look()
-        watcher.check()
+        _check(watcher, config)
         signals = _EndSignals()
         server.update_health()
         if arguments.port_file is not None:
             _write_whole(arguments.port_file, f"{server.port}\n")
-        sys.stdout.write(f"listening on {server.address}, model version {watcher.versions.default}\n")
+        version = watcher.versions.default
+        state = "no model version yet" if version is None else f"model version {version}"
+        sys.stdout.write(f"listening on {server.address}, {state}\n")
         sys.stdout.flush()
         number = _watch_until(signals, watcher, server, config.poll_seconds)
     finally:
@@ -150,13 +159,40 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if number == signal.SIGTERM else 128 + number
 
 
+def _watcher(config: ServeConfig, wanted: Wanted) -> "Watcher[Any]":
+    """Returns what brings versions into the engine that `config` names."""
+    from serving.versions import Versions  # brings in TensorFlow
+    from serving.watcher import Source, Watcher
+
+    source: Source[Any]
+    if config.engine == "tensorflow-serving":
+        from serving.connection import Connection
+        from serving.remote_models import RemoteModels
+
+        connection = Connection(config.tf_serving, config.engine_timeout_seconds)
+        source = RemoteModels(connection, config.model_name)
+    else:
+        from serving.local_models import LocalModels
+
+        source = LocalModels()
+    return Watcher(Versions(config.model_name), source, wanted)
+
+
+def _check(watcher: "Watcher[Any]", config: ServeConfig) -> None:
+    """Refuses to start without a version, except that a remote engine may be reached later."""
+    from serving.errors import DeadlineError, UnavailableError
+
+    try:
+        watcher.check()
+    except (UnavailableError, DeadlineError) as error:
+        _LOGGER.warning("%s; looking again every %g s", error, config.poll_seconds)
+
+
 def _policy(version: int | None) -> VersionPolicy:
     return VersionPolicy() if version is None else VersionPolicy(numbers=frozenset([version]))
 
 
-def _watch_until(
-    signals: "_EndSignals", watcher: "Watcher[SavedModelEngine]", server: TriageServer, seconds: float
-) -> int:
+def _watch_until(signals: "_EndSignals", watcher: "Watcher[Any]", server: TriageServer, seconds: float) -> int:
     """Looks for new versions every so many seconds, never if 0, until a signal comes, and returns its number."""
     stop = threading.Event()
     poll = threading.Thread(

@@ -1,15 +1,16 @@
 """TriageService: checks a request, lets an engine answer it, and turns failures into statuses."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import grpc
 
 from schemas.errors import InputError
 from serving.config import ServeConfig
-from serving.engine import Engine
+from serving.errors import GoneError
 from serving.status import reported
 from serving.validation import Rules, check_states
-from serving.versions import Versions
+from serving.watcher import Watcher
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 _KINDS = {
@@ -22,8 +23,9 @@ _KINDS = {
 class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     """Answers `triage.v1.TriageService` from the default version of a model."""
 
-    def __init__(self, versions: Versions[Any], config: ServeConfig):
-        self._versions = versions
+    def __init__(self, watcher: Watcher[Any], config: ServeConfig):
+        self._watcher = watcher
+        self._versions = watcher.versions
         self._config = config
 
     @reported
@@ -33,18 +35,14 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         """Answers one evidence state."""
         if not request.HasField("state"):
             raise InputError("state: missing: set the evidence state to answer")
-        with self._versions.borrow_default() as engine:
-            check_states([request.state], self._rules(engine, request.allow_unknown_codes), batch=False)
-            return engine.triage([request.state])[0]
+        return self._answer([request.state], request.allow_unknown_codes, context, batch=False)[0]
 
     @reported
     def BatchTriage(  # noqa: N802
         self, request: triage_service_pb2.BatchTriageRequest, context: grpc.ServicerContext
     ) -> triage_service_pb2.BatchTriageResponse:
         """Answers several evidence states in their order; no states get no responses."""
-        with self._versions.borrow_default() as engine:
-            check_states(request.states, self._rules(engine, request.allow_unknown_codes), batch=True)
-            responses = engine.triage(request.states) if request.states else []
+        responses = self._answer(request.states, request.allow_unknown_codes, context, batch=True)
         return triage_service_pb2.BatchTriageResponse(responses=responses)
 
     @reported
@@ -78,5 +76,28 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         ]
         return triage_service_pb2.GetVocabularyResponse(entries=entries, vocabulary_fingerprint=vocabulary.fingerprint)
 
-    def _rules(self, engine: Engine, allow_unknown_codes: bool) -> Rules:
-        return Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence, allow_unknown_codes)
+    def _answer(
+        self,
+        states: Sequence[triage_pb2.EvidenceState],
+        allow_unknown_codes: bool,
+        context: grpc.ServicerContext,
+        batch: bool,
+    ) -> list[triage_pb2.TriageResponse]:
+        """Checks and answers states by one version: by the next one, if the first is gone from a remote engine."""
+        try:
+            return self._answer_once(states, allow_unknown_codes, context, batch)
+        except GoneError:
+            self._watcher.look()
+            return self._answer_once(states, allow_unknown_codes, context, batch)
+
+    def _answer_once(
+        self,
+        states: Sequence[triage_pb2.EvidenceState],
+        allow_unknown_codes: bool,
+        context: grpc.ServicerContext,
+        batch: bool,
+    ) -> list[triage_pb2.TriageResponse]:
+        with self._versions.borrow_default() as engine:
+            rules = Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence, allow_unknown_codes)
+            check_states(states, rules, batch)
+            return engine.triage(states, context.time_remaining()) if states else []

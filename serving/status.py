@@ -10,7 +10,15 @@ import grpc
 import tensorflow as tf
 
 from schemas.errors import InputError
-from serving.errors import NotFoundError, PreconditionError, UnavailableError, UnsupportedError
+from serving.errors import (
+    DeadlineError,
+    EngineError,
+    ExhaustedError,
+    NotFoundError,
+    PreconditionError,
+    UnavailableError,
+    UnsupportedError,
+)
 
 _LOGGER = logging.getLogger(__name__)
 _Response = TypeVar("_Response")
@@ -22,6 +30,9 @@ _STATUSES: tuple[tuple[type[Exception], grpc.StatusCode, str | None], ...] = (
     (PreconditionError, grpc.StatusCode.FAILED_PRECONDITION, None),
     (UnsupportedError, grpc.StatusCode.UNIMPLEMENTED, None),
     (UnavailableError, grpc.StatusCode.UNAVAILABLE, None),
+    (DeadlineError, grpc.StatusCode.DEADLINE_EXCEEDED, None),
+    (ExhaustedError, grpc.StatusCode.RESOURCE_EXHAUSTED, None),
+    (EngineError, grpc.StatusCode.INTERNAL, None),
     (tf.errors.DataLossError, grpc.StatusCode.DATA_LOSS, "a serialized message in a tensor cannot be parsed"),
     (
         tf.errors.ResourceExhaustedError,

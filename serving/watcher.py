@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from schemas.errors import InputError
 from serving.engine import Engine
-from serving.errors import PreconditionError, UnavailableError
+from serving.errors import DeadlineError, PreconditionError, UnavailableError
 from serving.model_directory import file_states, find_version
 from serving.version_policy import Wanted
 from serving.versions import State, Versions
@@ -23,7 +23,12 @@ class Source(Protocol[_Loader]):
     """Where versions come from."""
 
     def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
-        """Returns the folder of each version; raises InputError or UnavailableError where that cannot be told."""
+        """Returns the folder of each version.
+
+        Raises:
+            InputError: the versions cannot be told from the base path.
+            UnavailableError: a remote engine cannot be reached; DeadlineError where it is too slow.
+        """
 
     def load(self, folder: pathlib.Path) -> _Loader:
         """Returns the engine of a version, warm; raises whatever is wrong with the version."""
@@ -47,11 +52,17 @@ class Watcher(Generic[_Engine]):
         self._source = source
         self._wanted = wanted
         self._lock = threading.Lock()
+        self._reachable = True
         self._folders: dict[int, pathlib.Path] = {}  # of the loaded versions
         self._broken: dict[int, tuple[pathlib.Path, object]] = {}  # folder and its files when it could not be loaded
         self._errors: dict[int, str] = {}  # why a version is not loaded
         self._told: set[str] = set()  # what the last look logged
         self._telling: set[str] = set()
+
+    @property
+    def ready(self) -> bool:
+        """Whether a version answers, and the last look could reach what it runs in."""
+        return self._reachable and self.versions.default is not None
 
     def look(self) -> None:
         """Compares what is loaded with what there is, once, and returns when the difference is made up."""
@@ -63,7 +74,7 @@ class Watcher(Generic[_Engine]):
 
         Raises:
             InputError: why a version is not there, or could not be loaded.
-            UnavailableError: the source cannot be reached.
+            UnavailableError: a remote engine cannot be reached; DeadlineError where it is too slow.
         """
         with self._lock:
             loaded = self.versions.loaded
@@ -103,7 +114,9 @@ class Watcher(Generic[_Engine]):
         self._told, self._telling = self._telling, set()
         try:
             there = self._source.versions(self._wanted.base)
-        except (InputError, UnavailableError) as error:
+            self._reachable = True
+        except (InputError, UnavailableError, DeadlineError) as error:
+            self._reachable = isinstance(error, InputError)
             self._tell(str(error))
             return False
         for number, (folder, files) in list(self._broken.items()):
@@ -133,7 +146,7 @@ class Watcher(Generic[_Engine]):
             engine = self._source.load(folder)
             if file_states(folder) != files:
                 raise InputError(f"{folder}: its files changed while they were read: it is read again")
-        except UnavailableError as error:
+        except (UnavailableError, DeadlineError) as error:
             self._fail(number, str(error))
             self._tell(str(error))
             return False
@@ -177,7 +190,7 @@ class Watcher(Generic[_Engine]):
         """Returns why a version, the highest if None, is not loaded."""
         try:
             there = self._source.versions(self._wanted.base)
-        except (InputError, UnavailableError) as error:
+        except (InputError, UnavailableError, DeadlineError) as error:
             return error
         if number is None and there:
             number = max(there)

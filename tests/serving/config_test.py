@@ -30,3 +30,22 @@ def test_a_server_is_closed_to_other_machines_by_default():
 def test_a_setting_out_of_range_is_told_by_its_option(setting, complaint):
     with pytest.raises(InputError, match=f"^{complaint}: expected"):
         ServeConfig(**setting)
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ({"engine": "other"}, "--engine other: expected one of saved-model, tensorflow-serving"),
+        ({"engine": "tensorflow-serving"}, "--tf-serving '': expected the HOST:PORT"),
+        ({"engine": "tensorflow-serving", "tf_serving": "host"}, "--tf-serving 'host': expected the HOST:PORT"),
+        ({"tf_serving": "host:8500"}, "--tf-serving belongs to --engine tensorflow-serving"),
+        (
+            {"engine": "tensorflow-serving", "tf_serving": "host:8500", "poll_seconds": 0.0},
+            "--poll-seconds 0: with --engine tensorflow-serving",
+        ),
+        ({"engine_timeout_seconds": 0.0}, "--engine-timeout-seconds 0.0: expected"),
+    ],
+)
+def test_the_settings_of_the_engine_fit_together(setting, complaint):
+    with pytest.raises(InputError, match=f"^{complaint}"):
+        ServeConfig(**setting)

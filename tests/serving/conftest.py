@@ -1,5 +1,6 @@
 """A served model whose answers can be worked out by hand."""
 
+import dataclasses
 import math
 from typing import NamedTuple
 
@@ -10,8 +11,10 @@ import tensorflow as tf
 from schemas.evidence import Evidence, Vocabulary
 from serving.client import TriageClient
 from serving.config import ServeConfig
+from serving.connection import Connection
 from serving.engine import SavedModelEngine
 from serving.local_models import LocalModels
+from serving.remote_models import RemoteModels
 from serving.server import TriageServer
 from serving.version_policy import Wanted
 from serving.versions import Versions
@@ -96,6 +99,21 @@ def server(watcher, config):
     server.start(watcher)
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def remote_server(server, config, model_base_path):
+    """A server with the same limits that answers through `server`, as if that were a TensorFlow Serving."""
+    remote = dataclasses.replace(config, engine="tensorflow-serving", tf_serving=server.address)
+    connection = Connection(server.address, timeout_seconds=30.0)
+    watcher = Watcher(Versions("triage"), RemoteModels(connection, "triage"), Wanted(model_base_path))
+    watcher.look()
+    watcher.check()
+    front = TriageServer(remote)
+    front.start(watcher)
+    yield front
+    front.stop()
+    connection.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,11 @@
 """The server around the service: health, reflection, ports and signals."""
 
+import dataclasses
 import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -75,7 +77,7 @@ class SlowEngine:
         self.asked = threading.Event()
         self.info, self.vocabulary = engine.info, engine.vocabulary
 
-    def triage(self, states):
+    def triage(self, states, timeout_seconds=None):
         self.asked.set()
         time.sleep(self._seconds)
         return self._engine.triage(states)
@@ -197,6 +199,48 @@ def test_the_command_swaps_a_new_version_in_without_failing_a_call(model_base_pa
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_remote_engine_may_come_later_than_the_server(model_base_path, config, watcher):
+    with socket.socket() as taken:  # bound and not listening: nobody else can answer on this port
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        options = ["--model-base-path", str(model_base_path), "--port", "0", "--poll-seconds", "0.1"]
+        remote = ["--engine", "tensorflow-serving", "--tf-serving", f"127.0.0.1:{port}"]
+        process = start_process(str(ROOT / "triage_cli.py"), "serve", *options, *remote)
+        line = process.stdout.readline()
+    address = line.split()[2].rstrip(",")
+    late = TriageServer(dataclasses.replace(config, port=port))
+    try:
+        assert line.endswith("no model version yet\n")
+        with direct_channel(address) as channel, TriageClient(address, 30.0) as client:
+            with pytest.raises(grpc.RpcError) as error:
+                client.triage(evidence_state(["fever"]))
+            assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+            changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
+            assert next(changes).status == NOT_SERVING
+            late.start(watcher)
+            assert next(changes).status == SERVING
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+            late.stop()
+            assert next(changes).status == NOT_SERVING
+            with pytest.raises(grpc.RpcError) as error:
+                client.triage(evidence_state(["fever"]))
+            assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert error.value.details().startswith(f"TensorFlow Serving at 127.0.0.1:{port} cannot be reached")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_with_a_remote_engine_only_the_typed_service_is_offered(remote_server):
+    request = reflection_pb2.ServerReflectionRequest(list_services="")
+    with direct_channel(remote_server.address) as channel:
+        stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+        (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=30)
+    names = {service.name for service in answer.list_services_response.service}
+    assert "triage.v1.TriageService" in names
+    assert not any(name.startswith("tensorflow") for name in names)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,43 @@
-"""TriageService through the wire: hand-set answers, and refusals that help."""
+"""TriageService through the wire, with either engine behind it: hand-set answers, and refusals that help."""
 
+import dataclasses
 import json
+import shutil
 
 import grpc
 import pytest
 
-from serving.client import evidence_state
+from serving.client import TriageClient, evidence_state
+from serving.config import ServeConfig
+from serving.connection import Connection
+from serving.local_models import LocalModels
+from serving.remote_models import RemoteModels
+from serving.server import TriageServer
+from serving.version_policy import VersionPolicy, Wanted
+from serving.versions import Versions
+from serving.watcher import Watcher
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 RED, YELLOW, ASK = triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_ASK
+REMOTE = {"engine": "tensorflow-serving", "tf_serving": "localhost:1"}
+
+
+@pytest.fixture(scope="module", params=["server", "remote_server"])
+def address(request):
+    """The address of a server with the engine in its process, and of one with the engine elsewhere."""
+    return request.getfixturevalue(request.param).address
+
+
+@pytest.fixture(scope="module")
+def client(address):
+    with TriageClient(address, timeout_seconds=30.0) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def channel(address):
+    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        yield channel
 
 
 def values(response):
@@ -112,3 +141,24 @@ def test_the_vocabulary_comes_in_the_order_of_the_state(client, vocabulary):
         triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR,
     ]
     assert answer.vocabulary_fingerprint == vocabulary.fingerprint
+
+
+def test_a_version_that_went_away_elsewhere_is_replaced_within_the_call(model_base_path, tmp_path):
+    for number in ("3", "5"):
+        shutil.copytree(model_base_path / "3", tmp_path / number)
+    config = ServeConfig(port=0, grace_seconds=0)
+    back, front = TriageServer(config), TriageServer(dataclasses.replace(config, **REMOTE))
+    there = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path, VersionPolicy(numbers=frozenset([3]))))
+    there.look()
+    back.start(there)
+    connection = Connection(back.address, timeout_seconds=30.0)
+    here = Watcher(Versions("triage"), RemoteModels(connection, "triage"), Wanted(tmp_path))
+    here.look()
+    front.start(here)
+    with TriageClient(front.address, timeout_seconds=60.0) as client:
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        there.reload(Wanted(tmp_path, VersionPolicy(numbers=frozenset([5]))))
+        assert client.triage(evidence_state(["fever"])).model_version == "5"
+    for server in (front, back):
+        server.stop()
+    connection.close()

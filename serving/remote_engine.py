@@ -1,0 +1,85 @@
+"""Answers evidence states through a TensorFlow Serving that runs elsewhere."""
+
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2
+
+from schemas import features
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from serving.connection import Connection
+from serving.model_directory import ModelInfo, read_version
+from serving.state_tensors import OUTPUTS, to_inputs, to_responses
+from triage.v1 import triage_pb2
+
+
+class RemoteEngine:
+    """One version of a remote model. The manifest and the vocabulary are those of the same version on this machine.
+
+    Args:
+        connection: to the TensorFlow Serving.
+        model_name: the name of the model there.
+        folder: the version on this machine, whose number is the version there.
+
+    Raises:
+        InputError: the version here is damaged, or another model is served under its number there.
+        UnavailableError: and the other errors of `Connection`.
+    """
+
+    def __init__(self, connection: Connection, model_name: str, folder: pathlib.Path):
+        self._connection = connection
+        self._model_name = model_name
+        self._info, self._vocabulary = read_version(folder)
+        self._check_same_model(folder)
+
+    @property
+    def info(self) -> ModelInfo:
+        """The model that answers."""
+        return self._info
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The evidence that the model knows."""
+        return self._vocabulary
+
+    def triage(
+        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns one response for each state, in their order, from one call of Predict.
+
+        Raises:
+            UnavailableError: and the other errors of `Connection`.
+        """
+        outputs = self._predict(features.SERVING_DEFAULT, to_inputs(states), OUTPUTS, timeout_seconds)
+        return to_responses(outputs, self._info)
+
+    def _predict(
+        self,
+        signature: str,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        timeout_seconds: float | None = None,
+    ) -> dict[str, np.ndarray]:
+        request = predict_pb2.PredictRequest(output_filter=outputs)
+        request.model_spec.name = self._model_name
+        request.model_spec.signature_name = signature
+        request.model_spec.version.value = int(self._info.model_version)
+        for alias, value in inputs.items():
+            request.inputs[alias].CopyFrom(tf.make_tensor_proto(value))
+        response = self._connection.predict(request, timeout_seconds)
+        return {alias: tf.make_ndarray(response.outputs[alias]) for alias in outputs}
+
+    def _check_same_model(self, folder: pathlib.Path) -> None:
+        """Compares the vocabulary that the remote model answers with: a number alone does not make it the same."""
+        state = triage_pb2.EvidenceState().SerializeToString()
+        inputs = {features.EVIDENCE_STATES: np.array([state], object)}
+        answer = self._predict(features.TRIAGE, inputs, [features.TRIAGE_RESPONSES])[features.TRIAGE_RESPONSES][0]
+        found = triage_pb2.TriageResponse.FromString(answer).vocabulary_fingerprint
+        if found != self._info.vocabulary_fingerprint:
+            raise InputError(
+                f"{folder}: TensorFlow Serving at {self._connection.address} serves another model as version "
+                f"{self._info.model_version}: its vocabulary is {found}, here it is {self._info.vocabulary_fingerprint}"
+            )
