@@ -1,8 +1,9 @@
 """`triage ask`, and a client of TriageService for Python programs. Needs grpcio, protobuf and rich, no TensorFlow."""
 
 import argparse
+import queue
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import grpc
@@ -59,6 +60,15 @@ class TriageClient:
         request = triage_service_pb2.BatchTriageRequest(states=states, allow_unknown_codes=allow_unknown_codes)
         return list(self._stub.BatchTriage(request, timeout=self._timeout_seconds).responses)
 
+    def interview(
+        self, max_questions: int = 0, allow_unknown_codes: bool = False, timeout_seconds: float = 1800.0
+    ) -> "Interview":
+        """Begins an interview, which may take `timeout_seconds` in all. Use it as a context manager."""
+        settings = triage_service_pb2.InterviewSettings(
+            max_questions=max_questions, allow_unknown_codes=allow_unknown_codes
+        )
+        return Interview(self._stub.Interview, settings, timeout_seconds)
+
     def model_info(self) -> triage_service_pb2.GetModelInfoResponse:
         """Returns which model answers, and how it was made."""
         return self._stub.GetModelInfo(triage_service_pb2.GetModelInfoRequest(), timeout=self._timeout_seconds)
@@ -66,6 +76,55 @@ class TriageClient:
     def vocabulary(self) -> triage_service_pb2.GetVocabularyResponse:
         """Returns the evidence that the model knows, with the question to ask a patient for each."""
         return self._stub.GetVocabulary(triage_service_pb2.GetVocabularyRequest(), timeout=self._timeout_seconds)
+
+
+class Interview:
+    """Says one thing after the other, each of which is answered on all that was said. Made by `TriageClient.interview`.
+
+    Each method returns the server's InterviewResponse. It raises `grpc.RpcError` where the server refuses what was
+    said, which ends the interview, and ValueError after the end.
+    """
+
+    def __init__(
+        self,
+        method: Callable[..., Any],
+        settings: triage_service_pb2.InterviewSettings,
+        timeout_seconds: float,
+    ):
+        self._settings: triage_service_pb2.InterviewSettings | None = settings
+        self._said: queue.SimpleQueue[triage_service_pb2.InterviewRequest | None] = queue.SimpleQueue()
+        self._responses = method(iter(self._said.get, None), timeout=timeout_seconds)
+
+    def __enter__(self) -> "Interview":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._said.put(None)
+        self._responses.cancel()
+
+    def present(self, code: str) -> triage_service_pb2.InterviewResponse:
+        """Says that the patient has `code`."""
+        return self._say(evidence=triage_pb2.Evidence(code=code, status=triage_pb2.EVIDENCE_STATUS_PRESENT))
+
+    def absent(self, code: str) -> triage_service_pb2.InterviewResponse:
+        """Says that the patient has not `code`."""
+        return self._say(evidence=triage_pb2.Evidence(code=code, status=triage_pb2.EVIDENCE_STATUS_ABSENT))
+
+    def not_known(self) -> triage_service_pb2.InterviewResponse:
+        """Says that the question could not be answered."""
+        return self._say(not_known=True)
+
+    def no_more_evidence(self) -> triage_service_pb2.InterviewResponse:
+        """Says that nobody can answer another question: the server must triage."""
+        return self._say(no_more_evidence=True)
+
+    def _say(self, **said: Any) -> triage_service_pb2.InterviewResponse:
+        self._said.put(triage_service_pb2.InterviewRequest(settings=self._settings, **said))
+        self._settings = None  # only the first message holds them
+        try:
+            return next(self._responses)
+        except StopIteration:
+            raise ValueError("the interview has ended: begin another") from None
 
 
 def evidence_state(

@@ -30,7 +30,11 @@ class ServeConfig:
     )
     tf_serving: str = _field("", "HOST:PORT of the TensorFlow Serving, with --engine tensorflow-serving")
     engine_timeout_seconds: float = _field(10.0, "longest wait for the TensorFlow Serving, in seconds")
-    max_workers: int = _field(8, "number of calls that are answered at the same time")
+    max_workers: int = _field(
+        8, "number of calls that are answered at the same time, however many interviews there are"
+    )
+    max_interviews: int = _field(32, "largest number of interviews under way, each of which holds a thread")
+    interview_seconds: float = _field(3600.0, "longest that an interview may take, in seconds")
     max_batch: int = _field(1024, "largest number of evidence states in one call")
     max_evidence: int = _field(1024, "largest number of pieces of evidence in one state, or the vocabulary's if larger")
     max_message_bytes: int = _field(4 * 1024 * 1024, "largest request in bytes")
@@ -47,9 +51,13 @@ class ServeConfig:
         if not 0 <= self.port <= 65535:
             raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
         self._check_engine()
-        for name in ("max_workers", "max_batch", "max_evidence", "max_message_bytes"):
+        for name in ("max_workers", "max_interviews", "max_batch", "max_evidence", "max_message_bytes"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: expected a whole number from 1")
+        for name in ("engine_timeout_seconds", "interview_seconds"):
+            if not 0 < getattr(self, name) < float("inf"):
+                option = f"--{name.replace('_', '-')}"
+                raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds above 0")
         for name in ("poll_seconds", "grace_seconds"):
             if not 0 <= getattr(self, name) < float("inf"):
                 option = f"--{name.replace('_', '-')}"
@@ -65,7 +73,3 @@ class ServeConfig:
             raise InputError("--tf-serving belongs to --engine tensorflow-serving: give that as well")
         if remote and self.poll_seconds == 0:
             raise InputError("--poll-seconds 0: with --engine tensorflow-serving expected a number of seconds above 0")
-        if not 0 < self.engine_timeout_seconds < float("inf"):
-            raise InputError(
-                f"--engine-timeout-seconds {self.engine_timeout_seconds}: expected a number of seconds above 0"
-            )

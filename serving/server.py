@@ -42,7 +42,8 @@ class TriageServer:
             ("grpc.so_reuseport", 0),  # otherwise two servers share a port, and clients reach either
             ("grpc.max_receive_message_length", config.max_message_bytes),
         ]
-        workers = concurrent.futures.ThreadPoolExecutor(config.max_workers, thread_name_prefix="triage")
+        threads = config.max_workers + config.max_interviews
+        workers = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="triage")
         self._config = config
         self._server = grpc.server(workers, options=options)
         self._health = health.HealthServicer()

@@ -1,14 +1,17 @@
 """TriageService: checks a request, lets an engine answer it, and turns failures into statuses."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import grpc
 
 from schemas.errors import InputError
 from serving.config import ServeConfig
-from serving.errors import GoneError
-from serving.status import reported
+from serving.engine import Engine
+from serving.errors import ExhaustedError, GoneError
+from serving.interview import Interview
+from serving.status import reported, reported_stream
 from serving.validation import Rules, check_states
 from serving.watcher import Watcher
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
@@ -27,6 +30,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self._watcher = watcher
         self._versions = watcher.versions
         self._config = config
+        self._places = threading.Semaphore(config.max_interviews)
 
     @reported
     def Triage(  # noqa: N802
@@ -44,6 +48,42 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         """Answers several evidence states in their order; no states get no responses."""
         responses = self._answer(request.states, request.allow_unknown_codes, context, batch=True)
         return triage_service_pb2.BatchTriageResponse(responses=responses)
+
+    @reported_stream
+    def Interview(  # noqa: N802
+        self, requests: Iterator[triage_service_pb2.InterviewRequest], context: grpc.ServicerContext
+    ) -> Iterator[triage_service_pb2.InterviewResponse]:
+        """Conducts an interview with one version of the model; it holds a thread of the server until it ends."""
+        remaining = context.time_remaining()
+        if remaining is None or remaining > self._config.interview_seconds:
+            raise InputError(
+                f"deadline: an interview holds a place on the server: set one of at most "
+                f"{self._config.interview_seconds:g} s"
+            )
+        if not self._places.acquire(blocking=False):
+            raise ExhaustedError(
+                f"{self._config.max_interviews} interviews are under way, more are not taken: try again later, or call "
+                "Triage with all that is known"
+            )
+        try:
+            with self._versions.borrow_default() as engine:
+                yield from self._interview(engine, requests, context)
+        finally:
+            self._places.release()
+
+    def _interview(
+        self,
+        engine: Engine,
+        requests: Iterator[triage_service_pb2.InterviewRequest],
+        context: grpc.ServicerContext,
+    ) -> Iterator[triage_service_pb2.InterviewResponse]:
+        interview = Interview(Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence))
+        for request in requests:
+            (response,) = engine.triage([interview.hear(request)], context.time_remaining())
+            message = interview.answer(response)
+            yield message
+            if message.ended:
+                return
 
     @reported
     def GetModelInfo(  # noqa: N802

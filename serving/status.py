@@ -3,7 +3,7 @@
 import functools
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import grpc
@@ -66,14 +66,35 @@ def reported(method: Callable[..., _Response]) -> Callable[..., _Response]:
         try:
             return method(servicer, request, context)
         except Exception as error:
-            code, message = status_of(error)
-            if (code, message) == _UNEXPECTED:
-                stack = "".join(traceback.format_tb(error.__traceback__))
-                _LOGGER.error("%s: unexpected %s:\n%s", method.__name__, type(error).__qualname__, stack)
-            context.abort(code, message)
-            raise  # abort raises already, which its types do not tell
+            _end(context, error, method.__name__)
+            raise  # _end raises already, which its types do not tell
 
     return wrapper
+
+
+def reported_stream(method: Callable[..., Iterator[_Response]]) -> Callable[..., Iterator[_Response]]:
+    """Wraps a servicer's method `(self, requests, context)` that takes and returns a stream, as `reported`.
+
+    A caller that goes away, or whose deadline passes, ends the call without a word in the log.
+    """
+
+    @functools.wraps(method)
+    def wrapper(servicer: Any, requests: Any, context: grpc.ServicerContext) -> Iterator[_Response]:
+        try:
+            yield from method(servicer, requests, context)
+        except Exception as error:
+            if context.is_active() or not isinstance(error, grpc.RpcError):
+                _end(context, error, method.__name__)
+
+    return wrapper
+
+
+def _end(context: grpc.ServicerContext, error: Exception, method: str) -> None:
+    code, message = status_of(error)
+    if (code, message) == _UNEXPECTED:
+        stack = "".join(traceback.format_tb(error.__traceback__))
+        _LOGGER.error("%s: unexpected %s:\n%s", method, type(error).__qualname__, stack)
+    context.abort(code, message)
 
 
 def _shortened(message: str) -> str:

@@ -118,6 +118,7 @@ def test_every_call_has_a_deadline():
             calls = (
                 lambda: client.triage(state),
                 lambda: client.batch_triage([state]),
+                lambda: client.interview(timeout_seconds=0.2).present("fever"),
                 client.model_info,
                 client.vocabulary,
             )

@@ -89,7 +89,7 @@ def watcher(model_base_path):
 
 @pytest.fixture(scope="session")
 def config():
-    return ServeConfig(port=0, max_workers=2, max_batch=4, max_evidence=5, grace_seconds=1.0)
+    return ServeConfig(port=0, max_workers=2, max_interviews=2, max_batch=4, max_evidence=5, grace_seconds=1.0)
 
 
 @pytest.fixture(scope="session")

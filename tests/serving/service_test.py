@@ -122,6 +122,96 @@ def test_a_refusal_of_many_codes_arrives_whole(client):
     assert "unknown evidence code" in error.value.details()
 
 
+def test_an_interview_is_answered_after_each_piece_and_the_server_counts_the_questions(client, hand_set):
+    with client.interview() as interview:
+        first, second = interview.present("fever"), interview.absent("smoker")
+        third, fourth = interview.not_known(), interview.present("chest_pain")
+    assert [answer.questions_asked for answer in (first, second, third, fourth)] == [0, 1, 2, 3]
+    assert values(first.response) == pytest.approx(hand_set.fever_q, abs=1e-6)
+    assert [answer.response.action for answer in (first, second, third)] == [ASK] * 3
+    assert second.response == third.response
+    # Red: sigmoid(L) = 3/4; ask: fever adds 2 L, the absent smoker L.
+    assert values(fourth.response) == pytest.approx((0.75, 0.75, 0.5, 0.5, 27 / 28), abs=1e-6)
+    assert not any(answer.ended for answer in (first, second, third, fourth))
+
+
+def test_an_interview_ends_with_a_forced_decision_at_its_last_question(client):
+    with client.interview(max_questions=2) as interview:
+        answers = [interview.present("fever"), interview.not_known(), interview.not_known()]
+        with pytest.raises(ValueError, match="the interview has ended"):
+            interview.not_known()
+    assert [answer.ended for answer in answers] == [False, False, True]
+    assert [answer.response.action for answer in answers] == [ASK, ASK, YELLOW]
+    assert answers[-1].response.forced
+
+
+def test_an_interview_ends_when_nobody_can_answer_more(client):
+    with client.interview() as interview:
+        interview.present("fever")
+        answer = interview.no_more_evidence()
+    assert (answer.ended, answer.response.action, answer.questions_asked) == (True, YELLOW, 0)
+
+
+def test_a_contradiction_ends_an_interview_and_says_where_it_was(client):
+    with client.interview() as interview:
+        interview.present("fever")
+        with pytest.raises(grpc.RpcError) as error:
+            interview.absent("fever")
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.details() == "state.evidence[1]: 'fever' is both present and absent (see evidence[0])"
+
+
+def test_an_interview_without_a_deadline_is_refused(channel):
+    stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+    for timeout in (None, 4000):
+        with pytest.raises(grpc.RpcError) as error:
+            next(stub.Interview(iter([triage_service_pb2.InterviewRequest()]), timeout=timeout))
+        assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert error.value.details().endswith("set one of at most 3600 s")
+
+
+def test_an_interview_that_takes_too_long_ends_without_a_word_in_the_log(client, caplog):
+    with client.interview(timeout_seconds=1.0) as interview:
+        interview.present("fever")
+        with pytest.raises(grpc.RpcError) as error:
+            next(interview._responses)
+    assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert "unexpected" not in caplog.text
+
+
+def test_interviews_have_places_of_their_own_and_give_them_back(client):
+    with client.interview() as one, client.interview() as two:
+        one.present("fever")
+        two.present("fever")
+        with client.interview() as three, pytest.raises(grpc.RpcError) as error:
+            three.present("fever")
+        assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert error.value.details().startswith("2 interviews are under way")
+        assert client.triage(evidence_state(["fever"])).action == ASK
+        for interview in (one, two):
+            interview.no_more_evidence()
+            with pytest.raises(ValueError, match="ended"):
+                interview.not_known()
+    with client.interview() as four:
+        assert four.present("fever").response.action == ASK
+
+
+def test_an_interview_stays_with_its_version(model_base_path, tmp_path):
+    shutil.copytree(model_base_path / "3", tmp_path / "3")
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
+    watcher.look()
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(watcher)
+    with TriageClient(server.address, timeout_seconds=60.0) as client, client.interview() as interview:
+        assert interview.present("fever").response.model_version == "3"
+        shutil.copytree(model_base_path / "3", tmp_path / "5")
+        watcher.look()
+        assert client.triage(evidence_state(["fever"])).model_version == "5"
+        assert interview.not_known().response.model_version == "3"
+        assert [status.state.name for status in watcher.versions.statuses()] == ["UNLOADING", "AVAILABLE"]
+    server.stop()
+
+
 def test_the_model_tells_how_it_was_made(client, vocabulary):
     info = client.model_info()
     assert (info.model_version, info.evidence_count, info.max_questions) == ("3", 3, 10)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
-from serving.status import reported, status_of
+from serving.status import reported, reported_stream, status_of
 
 EVIDENCE = "chest_pain of patient 17"
 
@@ -18,6 +18,11 @@ class AbortedError(Exception):
 
 class Context:
     """The part of a gRPC context that ends a call, as grpc does: by raising."""
+
+    active = True
+
+    def is_active(self):
+        return self.active
 
     def abort(self, code, message):
         self.ended = (code, message)
@@ -70,4 +75,32 @@ def test_bad_input_is_not_logged(caplog):
     with caplog.at_level(logging.DEBUG), pytest.raises(AbortedError):
         method(None, None, context)
     assert context.ended == (grpc.StatusCode.INVALID_ARGUMENT, EVIDENCE)
+    assert caplog.text == ""
+
+
+def test_a_stream_that_fails_ends_with_its_status_after_what_it_answered(caplog):
+    @reported_stream
+    def method(servicer, requests, context):
+        yield from requests
+        raise KeyError(EVIDENCE)
+
+    context = Context()
+    answers = method(None, [1, 2], context)
+    assert [next(answers), next(answers)] == [1, 2]
+    with caplog.at_level(logging.DEBUG), pytest.raises(AbortedError):
+        next(answers)
+    assert context.ended == (grpc.StatusCode.INTERNAL, "the server failed to answer; its log tells why")
+    assert "unexpected KeyError" in caplog.text
+    assert EVIDENCE not in caplog.text
+
+
+def test_a_stream_whose_caller_went_away_ends_silently(caplog):
+    @reported_stream
+    def method(servicer, requests, context):
+        yield 1
+        context.active = False
+        raise grpc.RpcError
+
+    with caplog.at_level(logging.DEBUG):
+        assert list(method(None, None, Context())) == [1]
     assert caplog.text == ""

@@ -39,6 +39,36 @@ class BatchTriageResponse(_message.Message):
     responses: _containers.RepeatedCompositeFieldContainer[_triage_pb2.TriageResponse]
     def __init__(self, responses: _Optional[_Iterable[_Union[_triage_pb2.TriageResponse, _Mapping]]] = ...) -> None: ...
 
+class InterviewRequest(_message.Message):
+    __slots__ = ("settings", "evidence", "not_known", "no_more_evidence")
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    NOT_KNOWN_FIELD_NUMBER: _ClassVar[int]
+    NO_MORE_EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    settings: InterviewSettings
+    evidence: _triage_pb2.Evidence
+    not_known: bool
+    no_more_evidence: bool
+    def __init__(self, settings: _Optional[_Union[InterviewSettings, _Mapping]] = ..., evidence: _Optional[_Union[_triage_pb2.Evidence, _Mapping]] = ..., not_known: bool = ..., no_more_evidence: bool = ...) -> None: ...
+
+class InterviewSettings(_message.Message):
+    __slots__ = ("max_questions", "allow_unknown_codes")
+    MAX_QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
+    max_questions: int
+    allow_unknown_codes: bool
+    def __init__(self, max_questions: _Optional[int] = ..., allow_unknown_codes: bool = ...) -> None: ...
+
+class InterviewResponse(_message.Message):
+    __slots__ = ("response", "questions_asked", "ended")
+    RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    QUESTIONS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    response: _triage_pb2.TriageResponse
+    questions_asked: int
+    ended: bool
+    def __init__(self, response: _Optional[_Union[_triage_pb2.TriageResponse, _Mapping]] = ..., questions_asked: _Optional[int] = ..., ended: bool = ...) -> None: ...
+
 class GetModelInfoRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -46,6 +46,11 @@ class TriageServiceStub(object):
                 request_serializer=triage_dot_v1_dot_triage__service__pb2.BatchTriageRequest.SerializeToString,
                 response_deserializer=triage_dot_v1_dot_triage__service__pb2.BatchTriageResponse.FromString,
                 _registered_method=True)
+        self.Interview = channel.stream_stream(
+                '/triage.v1.TriageService/Interview',
+                request_serializer=triage_dot_v1_dot_triage__service__pb2.InterviewRequest.SerializeToString,
+                response_deserializer=triage_dot_v1_dot_triage__service__pb2.InterviewResponse.FromString,
+                _registered_method=True)
         self.GetModelInfo = channel.unary_unary(
                 '/triage.v1.TriageService/GetModelInfo',
                 request_serializer=triage_dot_v1_dot_triage__service__pb2.GetModelInfoRequest.SerializeToString,
@@ -71,6 +76,14 @@ class TriageServiceServicer(object):
 
     def BatchTriage(self, request, context):
         """Answers several evidence states at once, in their order. One faulty state fails the whole call.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Interview(self, request_iterator, context):
+        """Conducts an interview: one response to each message, on all that was said so far. The server counts the questions:
+        what is said right after ASK is the answer to one. A response that was forced is the last one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -102,6 +115,11 @@ def add_TriageServiceServicer_to_server(servicer, server):
                     servicer.BatchTriage,
                     request_deserializer=triage_dot_v1_dot_triage__service__pb2.BatchTriageRequest.FromString,
                     response_serializer=triage_dot_v1_dot_triage__service__pb2.BatchTriageResponse.SerializeToString,
+            ),
+            'Interview': grpc.stream_stream_rpc_method_handler(
+                    servicer.Interview,
+                    request_deserializer=triage_dot_v1_dot_triage__service__pb2.InterviewRequest.FromString,
+                    response_serializer=triage_dot_v1_dot_triage__service__pb2.InterviewResponse.SerializeToString,
             ),
             'GetModelInfo': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModelInfo,
@@ -169,6 +187,33 @@ class TriageService(object):
             '/triage.v1.TriageService/BatchTriage',
             triage_dot_v1_dot_triage__service__pb2.BatchTriageRequest.SerializeToString,
             triage_dot_v1_dot_triage__service__pb2.BatchTriageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Interview(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/triage.v1.TriageService/Interview',
+            triage_dot_v1_dot_triage__service__pb2.InterviewRequest.SerializeToString,
+            triage_dot_v1_dot_triage__service__pb2.InterviewResponse.FromString,
             options,
             channel_credentials,
             insecure,
