@@ -47,6 +47,7 @@ class TriageServer:
         self._config = config
         self._server = grpc.server(workers, options=options)
         self._health = health.HealthServicer()
+        self._healthy: bool | None = None  # what it says, None before it says anything
         host = f"[{config.host}]" if ":" in config.host else config.host
         try:
             self.port = self._server.add_insecure_port(f"{host}:{config.port}")
@@ -78,6 +79,9 @@ class TriageServer:
     def update_health(self) -> None:
         """Says SERVING for the server ("") and each service if a warm version answers, NOT_SERVING otherwise."""
         ready = self._watcher.ready
+        if ready is self._healthy:
+            return  # whoever watches is told of changes only
+        self._healthy = ready
         status = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
         for service in self._health_services:
             self._health.set(service, status)

@@ -12,9 +12,6 @@ from tensorflow_serving.apis import get_model_status_pb2, predict_pb2, predictio
 from serving.connection import CONNECT_SECONDS, Connection
 from serving.errors import DeadlineError, EngineError, ExhaustedError, GoneError, UnavailableError
 
-# The thread in which gRPC watches a channel complains where the channel is closed under it, as only tests do.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-
 EVIDENCE = "chest_pain of patient 17"
 
 
