@@ -41,6 +41,7 @@ class ServeConfig:
     poll_seconds: float = _field(
         2.0, "seconds between two looks for new and deleted versions; 0 looks once, at the start"
     )
+    canary_percent: float = _field(0.0, "percent of the typed service's calls that the version labelled canary answers")
     grace_seconds: float = _field(10.0, "seconds that running calls get to end after SIGTERM")
 
     def __post_init__(self) -> None:
@@ -58,6 +59,8 @@ class ServeConfig:
             if not 0 < getattr(self, name) < float("inf"):
                 option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds above 0")
+        if not 0 <= self.canary_percent <= 100:
+            raise InputError(f"--canary-percent {self.canary_percent}: expected a number from 0 to 100")
         for name in ("poll_seconds", "grace_seconds"):
             if not 0 <= getattr(self, name) < float("inf"):
                 option = f"--{name.replace('_', '-')}"

@@ -121,6 +121,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="give a version a name that requests can ask for, and load it besides; may be repeated",
     )
     parser.add_argument(
+        "--shadow-version",
+        type=int,
+        metavar="N",
+        help="ask this version along, and log where it decides otherwise; short for --label shadow=N",
+    )
+    parser.add_argument(
         "--port-file",
         type=pathlib.Path,
         help="file to write the port to once the server answers, for use with --port 0",
@@ -143,7 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     config = ServeConfig(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(ServeConfig)})
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    wanted = Wanted(arguments.model_base_path, _policy(arguments.version), parse_labels(arguments.label))
+    wanted = Wanted(arguments.model_base_path, _policy(arguments.version), _labels(arguments, config))
     server = TriageServer(config)  # before the model, so that a taken port is told at once
     watcher = _watcher(config, wanted)
     server.start(watcher)
@@ -195,6 +201,14 @@ def _check(watcher: "Watcher[Any]", config: ServeConfig) -> None:
 
 def _policy(version: int | None) -> VersionPolicy:
     return VersionPolicy() if version is None else VersionPolicy(numbers=frozenset([version]))
+
+
+def _labels(arguments: argparse.Namespace, config: ServeConfig) -> dict[str, int]:
+    shadow = [] if arguments.shadow_version is None else [f"shadow={arguments.shadow_version}"]
+    labels = parse_labels([*arguments.label, *shadow])
+    if config.canary_percent and "canary" not in labels:
+        raise InputError("--canary-percent: no version has the label canary: give one with --label canary=VERSION")
+    return labels
 
 
 def _watch_until(signals: "_EndSignals", watcher: "Watcher[Any]", server: TriageServer, seconds: float) -> int:

@@ -11,6 +11,7 @@ from serving.config import ServeConfig
 from serving.engine import Engine
 from serving.errors import ExhaustedError, GoneError
 from serving.interview import Interview
+from serving.routing import Routing
 from serving.status import reported, reported_stream
 from serving.validation import Rules, check_states
 from serving.watcher import Watcher
@@ -24,12 +25,13 @@ _KINDS = {
 
 # ruff would have method names in lower case (N802), but they are the .proto's.
 class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
-    """Answers `triage.v1.TriageService` from the default version of a model."""
+    """Answers `triage.v1.TriageService` from the default version of a model, or its canary."""
 
     def __init__(self, watcher: Watcher[Any], config: ServeConfig):
         self._watcher = watcher
         self._versions = watcher.versions
         self._config = config
+        self._routing = Routing(watcher.versions, config.canary_percent)
         self._places = threading.Semaphore(config.max_interviews)
 
     @reported
@@ -66,7 +68,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                 "Triage with all that is known"
             )
         try:
-            with self._versions.borrow_default() as engine:
+            with self._routing.borrow() as engine:
                 yield from self._interview(engine, requests, context)
         finally:
             self._places.release()
@@ -79,7 +81,9 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     ) -> Iterator[triage_service_pb2.InterviewResponse]:
         interview = Interview(Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence))
         for request in requests:
-            (response,) = engine.triage([interview.hear(request)], context.time_remaining())
+            state = interview.hear(request)
+            (response,) = engine.triage([state], context.time_remaining())
+            self._routing.show([state], [response])
             message = interview.answer(response)
             yield message
             if message.ended:
@@ -137,7 +141,11 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         context: grpc.ServicerContext,
         batch: bool,
     ) -> list[triage_pb2.TriageResponse]:
-        with self._versions.borrow_default() as engine:
+        with self._routing.borrow() as engine:
             rules = Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence, allow_unknown_codes)
             check_states(states, rules, batch)
-            return engine.triage(states, context.time_remaining()) if states else []
+            if not states:
+                return []
+            responses = engine.triage(states, context.time_remaining())
+        self._routing.show(states, responses)
+        return responses

@@ -71,6 +71,12 @@ class Versions(Generic[_Engine]):
         with self._lock:
             return frozenset(self._loaded)
 
+    @property
+    def labels(self) -> dict[str, int]:
+        """The version that each label points at."""
+        with self._lock:
+            return dict(self._labels)
+
     @contextlib.contextmanager
     def borrow(self, version: int | None = None) -> Iterator[_Engine]:
         """Lends the engine of `version`, of the default version if None, for the length of a `with` block.

@@ -23,6 +23,8 @@ def test_a_server_is_closed_to_other_machines_by_default():
         ({"max_batch": 0}, "--max-batch 0"),
         ({"max_evidence": 0}, "--max-evidence 0"),
         ({"max_message_bytes": 0}, "--max-message-bytes 0"),
+        ({"canary_percent": 101.0}, "--canary-percent 101.0"),
+        ({"canary_percent": float("nan")}, "--canary-percent nan"),
         ({"poll_seconds": -1.0}, "--poll-seconds -1.0"),
         ({"poll_seconds": float("inf")}, "--poll-seconds inf"),
         ({"grace_seconds": -1.0}, "--grace-seconds -1.0"),

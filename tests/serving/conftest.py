@@ -56,10 +56,10 @@ def vocabulary():
     )
 
 
-@pytest.fixture(scope="session")
-def model_base_path(vocabulary, tmp_path_factory):
+def write_model(vocabulary, base, version, weights=HandSet.weights):
+    """Exports a model of one layer, with the `hand_set` one's answers where the weights are left out."""
     model = build_network(len(vocabulary), (), seed=0)
-    model.layers[-1].set_weights([tf.constant(HandSet.weights), tf.zeros([5])])
+    model.layers[-1].set_weights([tf.constant(weights), tf.zeros([5])])
     trained = TrainedNetwork(
         model=model,
         vocabulary=vocabulary,
@@ -69,9 +69,23 @@ def model_base_path(vocabulary, tmp_path_factory):
         metrics={"safety": 0.9},
         training={},
     )
+    servable.write_version(base, trained, version=version)
+
+
+@pytest.fixture(scope="session")
+def model_base_path(vocabulary, tmp_path_factory):
     base = tmp_path_factory.mktemp("models")
-    servable.write_version(base, trained, version=3)
+    write_model(vocabulary, base, 3)
     return base
+
+
+@pytest.fixture(scope="session")
+def contrary_version(vocabulary, tmp_path_factory):
+    """A version that decides Blue where the `hand_set` one decides Red."""
+    red, yellow, green, blue, ask = zip(*HandSet.weights, strict=True)
+    base = tmp_path_factory.mktemp("contrary")
+    write_model(vocabulary, base, 6, tuple(zip(blue, yellow, green, red, ask, strict=True)))
+    return base / "6"
 
 
 @pytest.fixture(scope="session")

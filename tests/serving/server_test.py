@@ -248,6 +248,8 @@ def test_with_a_remote_engine_only_the_typed_service_is_offered(remote_server):
     [
         (["--version", "7"], "no version 7: the versions here are 3"),
         (["--label", "stable=7"], "no version 7: the versions here are 3"),
+        (["--shadow-version", "7"], "no version 7: the versions here are 3"),
+        (["--canary-percent", "5"], "no version has the label canary: give one with --label canary=VERSION"),
         (["--label", "stable"], "--label stable: expected NAME=VERSION, such as stable=3"),
     ],
 )

@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import logging
 import shutil
+import threading
 
 import grpc
 import pytest
@@ -210,6 +212,43 @@ def test_an_interview_stays_with_its_version(model_base_path, tmp_path):
         assert interview.not_known().response.model_version == "3"
         assert [status.state.name for status in watcher.versions.statuses()] == ["UNLOADING", "AVAILABLE"]
     server.stop()
+
+
+class Heard(logging.Handler):
+    """Collects what is logged, and tells when the wanted words came."""
+
+    def __init__(self, words):
+        super().__init__()
+        self.words, self.lines, self.came = words, [], threading.Event()
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+        if self.words in self.lines[-1]:
+            self.came.set()
+
+
+def test_the_canary_answers_the_typed_service_and_the_shadow_watches(model_base_path, contrary_version, tmp_path):
+    for number in ("3", "5"):
+        shutil.copytree(model_base_path / "3", tmp_path / number)
+    shutil.copytree(contrary_version, tmp_path / "6")
+    pinned = VersionPolicy(numbers=frozenset([3]))
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path, pinned, {"canary": 5, "shadow": 6}))
+    watcher.look()
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0, canary_percent=100.0))
+    server.start(watcher)
+    heard = Heard("2 of 2 differ so far")
+    logging.getLogger("serving").addHandler(heard)
+    with TriageClient(server.address, timeout_seconds=60.0) as client:
+        assert client.triage(evidence_state(["chest_pain"])).model_version == "5"
+        with client.interview() as interview:
+            assert interview.present("chest_pain").response.model_version == "5"
+        assert heard.came.wait(60)
+    logging.getLogger("serving").removeHandler(heard)
+    server.stop()
+    assert (
+        heard.lines[0] == "shadow version 6 decides Blue where 5 decides Red, 1 times in a call; 1 of 1 differ so far"
+    )
+    assert not any("chest_pain" in line for line in heard.lines)
 
 
 def test_the_model_tells_how_it_was_made(client, vocabulary):

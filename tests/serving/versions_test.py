@@ -103,5 +103,6 @@ def test_new_labels_replace_the_old_ones(versions):
     versions.set_labels({"stable": 3, "canary": 5})
     versions.set_labels({"stable": 5})
     assert versions.version_of("stable") == 5
+    assert versions.labels == {"stable": 5}
     with pytest.raises(InputError, match=r"^Unrecognized servable version label: canary$"):
         versions.version_of("canary")

@@ -1,0 +1,93 @@
+"""Which version answers a call of the typed service, and which one only watches."""
+
+import collections
+import concurrent.futures
+import contextlib
+import logging
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from schemas.errors import InputError
+from schemas.triage import Action
+from serving.engine import Engine
+from serving.errors import NotFoundError
+from serving.versions import Versions
+from triage.v1 import triage_pb2
+
+_LOGGER = logging.getLogger(__name__)
+
+CANARY = "canary"
+"""The label of the version that a share of the calls goes to."""
+SHADOW = "shadow"
+"""The label of the version that is asked along, its answers compared and dropped."""
+
+_MAX_WAITING = 64
+"""Calls that wait for the shadow; further ones are not shown to it, so that it slows nobody down."""
+
+
+class Routing:
+    """Chooses the version for each call; its methods may be called from any thread.
+
+    Args:
+        versions: the loaded versions and their labels.
+        canary_percent: share of the calls that the version labelled "canary" answers, 0 to 100.
+        chance: gives numbers in [0, 1); chance of the process by default.
+    """
+
+    def __init__(self, versions: Versions[Any], canary_percent: float = 0.0, chance: random.Random | None = None):
+        self._versions = versions
+        self._canary_share = canary_percent / 100
+        self._chance = chance or random.SystemRandom()
+        self._shadow = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="shadow")
+        self._places = threading.BoundedSemaphore(_MAX_WAITING)
+        self._compared = 0  # touched by the one thread of the shadow only
+        self._differing = 0
+
+    @contextlib.contextmanager
+    def borrow(self) -> Iterator[Engine]:
+        """Lends the canary's engine in its share of the calls, else, or where there is none, the default version's.
+
+        Raises:
+            UnavailableError: no version is loaded.
+        """
+        with contextlib.ExitStack() as stack:
+            engine: Engine | None = None
+            if self._canary_share and self._chance.random() < self._canary_share:
+                with contextlib.suppress(InputError, NotFoundError):
+                    engine = stack.enter_context(self._versions.borrow(self._versions.version_of(CANARY)))
+            yield engine or stack.enter_context(self._versions.borrow_default())
+
+    def show(self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]) -> None:
+        """Has the version labelled "shadow" answer too, later, and logs where it decides otherwise: never on what."""
+        if SHADOW not in self._versions.labels or not self._places.acquire(blocking=False):
+            return
+        copies = [triage_pb2.EvidenceState.FromString(state.SerializeToString()) for state in states]
+        actions = [response.action for response in responses]
+        self._shadow.submit(self._compare, copies, actions, responses[0].model_version)
+
+    def _compare(self, states: list[triage_pb2.EvidenceState], actions: Sequence[int], version: str) -> None:
+        try:
+            with self._versions.borrow(self._versions.version_of(SHADOW)) as engine:
+                answers = engine.triage(states)
+            others = [answer.action for answer in answers]
+            pairs = collections.Counter(pair for pair in zip(actions, others, strict=True) if pair[0] != pair[1])
+            self._compared += len(actions)
+            self._differing += pairs.total()
+            for (action, other), count in sorted(pairs.items()):
+                _LOGGER.warning(
+                    "shadow version %s decides %s where %s decides %s, %d times in a call; %d of %d differ so far",
+                    engine.info.model_version, _label(other), version, _label(action), count,
+                    self._differing, self._compared,
+                )  # fmt: skip
+        except (InputError, NotFoundError):
+            pass  # the label is gone since
+        except Exception as error:  # its text may hold evidence
+            _LOGGER.error("the shadow version failed: %s", type(error).__qualname__)
+        finally:
+            self._places.release()
+
+
+def _label(action: int) -> str:
+    return Action(action - triage_pb2.TRIAGE_ACTION_RED).label
