@@ -221,6 +221,9 @@ def _watch_until(signals: "_EndSignals", watcher: "Watcher[Any]", server: Triage
         poll.start()
     number = signals.wait()
     stop.set()
+    server.stop()
+    if seconds:
+        poll.join()  # the interpreter must not end under a model that is being loaded
     return number
 
 

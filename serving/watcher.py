@@ -124,7 +124,8 @@ class Watcher(Generic[_Engine]):
                 del self._broken[number]
         failed = set(self._broken)
         while missing := self._missing(there, failed):
-            number = max(missing)
+            chosen, _ = self._wanted_of(there, failed)
+            number = max(missing & chosen or missing)  # labelled ones can wait
             if not self._load(number, there[number]):
                 failed.add(number)
             self._settle(there, failed)
@@ -179,7 +180,7 @@ class Watcher(Generic[_Engine]):
                 self.versions.retire(number)
                 del self._folders[number]
                 _LOGGER.info("version %d is not wanted any more", number)
-        elif loaded:
+        elif self.versions.default is not None:
             self._tell(f"{self._wanted.base}: no version that is wanted: version {self.versions.default} stays")
         self.versions.set_labels({label: n for label, n in self._wanted.labels.items() if n in self.versions.loaded})
         if self.versions.take_ended():
@@ -197,7 +198,7 @@ class Watcher(Generic[_Engine]):
         if number in there and number in self._errors:
             return InputError(self._errors[number])
         try:
-            return InputError(f"{find_version(self._wanted.base, number)}: not loaded")
+            return InputError(f"{find_version(self._wanted.base, number)}: the engine has no such version")
         except InputError as error:
             return error
 

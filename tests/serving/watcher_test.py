@@ -131,6 +131,13 @@ def test_a_pinned_version_stays_when_a_new_one_comes(watch, folders):
     assert served(watcher) == (3, {3})
 
 
+def test_the_version_that_answers_is_loaded_before_a_labelled_one(watch, folders, caplog):
+    folders.put(5)
+    watch(3, policy=VersionPolicy(numbers=frozenset([3])), labels={"canary": 5})
+    assert folders.loads == [3, 5]
+    assert caplog.text == ""
+
+
 def test_a_broken_version_is_told_once_and_tried_again_when_its_files_change(watch, folders, caplog):
     watcher = watch(3)
     folders.put(5, "half")
