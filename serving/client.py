@@ -202,7 +202,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _failure(error: grpc.RpcError, server: str, timeout_seconds: float) -> str:
     """Returns one line on why a call failed, and what to do."""
-    if error.code() is grpc.StatusCode.UNAVAILABLE:
+    # Where a server answers that it cannot serve now, it says why; these words are gRPC's own.
+    if error.code() is grpc.StatusCode.UNAVAILABLE and (error.details() or "").startswith("failed to connect"):
         return f"no server at {server}: start one with `triage serve --model-base-path DIR`, or give its --server"
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
         return f"no answer from {server} within {timeout_seconds:g} s: try again, or raise --timeout"

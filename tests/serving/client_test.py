@@ -13,6 +13,12 @@ import pytest
 import triage_cli
 from schemas.errors import InputError
 from serving.client import DISCLAIMER, TriageClient, evidence_state
+from serving.config import ServeConfig
+from serving.local_models import LocalModels
+from serving.server import TriageServer
+from serving.version_policy import Wanted
+from serving.versions import Versions
+from serving.watcher import Watcher
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -89,6 +95,15 @@ def test_a_server_that_is_not_there_is_told(capsys):
         assert triage_cli.main(["ask", "--server", address, "--present", "fever"]) == 1
     line = capsys.readouterr().err
     assert line.startswith(f"triage ask: error: no server at {address}: start one with `triage serve")
+
+
+def test_a_server_that_cannot_answer_now_tells_why(tmp_path, capsys):
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path)))  # which has not looked yet
+    assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 1
+    server.stop()
+    expected = f"triage ask: error: {server.address}: UNAVAILABLE: no model version is ready: try again later\n"
+    assert capsys.readouterr().err == expected
 
 
 def test_a_server_that_does_not_answer_in_time_is_told(capsys):
