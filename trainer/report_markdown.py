@@ -31,7 +31,7 @@ def results_markdown(results: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cell": _cell, "text": _wrapped}
+    environment.filters |= {"cell": _cell, "text": _wrapped, "item": lambda text: _wrapped(text, "  ")}
     page = environment.get_template("results.md.jinja").render(
         simulated=sentences.simulated(results),
         verdict=sentences.verdict(results),
@@ -56,10 +56,10 @@ def _cell(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", " ".join(str(text).split()))
 
 
-def _wrapped(text: str) -> str:
+def _wrapped(text: str, indent: str = "") -> str:
     """Returns a paragraph, or the text of a list item, in lines of a readable width."""
     lines = textwrap.wrap(_cell(text), _WIDTH - 20, break_long_words=False, break_on_hyphens=False)
-    return "\n  ".join(lines)
+    return f"\n{indent}".join(lines)
 
 
 def _facts(results: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -154,10 +154,13 @@ def _dangerous(results: Mapping[str, Any]) -> str:
         f"In {shown(SAFETY, under)} of cases it judged the case less urgent than every clinician did, which is the "
         "dangerous error"
     )
+    sentence += f"; in {shown(SAFETY, over)} more urgent than every clinician." if over is not None else "."
+    red = value_at(results, "agreement", "red_sensitivity")
+    found, cases = number_at(red, "mean"), value_at(red, "vignettes")
+    if found is None or not cases:
+        return sentence
     return (
-        f"{sentence}; in {shown(SAFETY, over)} more urgent than every clinician."
-        if over is not None
-        else f"{sentence}."
+        f"{sentence} Of the {several(cases, 'case')} that most clinicians call Red it calls {shown(SAFETY, found)} Red."
     )
 
 

@@ -103,3 +103,12 @@ def test_limits_stand_on_every_page(results):
     page = results_markdown(results)
     assert "No figure here comes from use with patients." in page
     assert "## Limits" in page
+
+
+def test_a_paragraph_goes_on_at_the_margin_and_a_list_item_does_not(results):
+    page = results_markdown(results)
+    first, _ = page.split("\n\n", 1)
+    assert len(first.splitlines()) > 1
+    assert all(not line.startswith(" ") for line in first.splitlines())
+    limits = page.split("## Limits\n\n")[1].splitlines()
+    assert all(line.startswith(("- ", "  ")) for line in limits)

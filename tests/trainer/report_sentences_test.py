@@ -91,6 +91,13 @@ def test_adapting_needs_more_questions_on_new_vignettes():
     assert "On new cases" not in answers(study())
 
 
+def test_how_many_red_cases_are_found_stands_with_the_dangerous_errors():
+    red = {"red_sensitivity": {"mean": 0.2, "low": 0.04, "high": 0.4, "vignettes": 11}}
+    told = answers({**study(), "agreement": red})["Dangerous errors"]
+    assert told.endswith("Of the 11 cases that most clinicians call Red it calls 20.0% Red.")
+    assert "Red" not in answers({**study(), "agreement": None})["Dangerous errors"]
+
+
 def test_under_triage_is_named_as_the_dangerous_error():
     assert answers(study())["Dangerous errors"].startswith("In 7.0% of cases it judged the case less urgent than every")
 
