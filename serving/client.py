@@ -15,6 +15,7 @@ import rich.text
 from schemas import figures
 from schemas.errors import InputError
 from schemas.triage import Action
+from serving import channel
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 FAILED = 1
@@ -28,14 +29,14 @@ class TriageClient:
     Args:
         server: `HOST:PORT`.
         timeout_seconds: how long a call may take.
+        credentials: of `serving.tls.channel_credentials`; without them what is said goes in plain text.
 
     Each method raises `grpc.RpcError` where the server refuses the call or cannot be reached in time.
     """
 
-    def __init__(self, server: str, timeout_seconds: float = 5.0):
+    def __init__(self, server: str, timeout_seconds: float = 5.0, credentials: grpc.ChannelCredentials | None = None):
         self._timeout_seconds = timeout_seconds
-        # An HTTP proxy of the environment would read a patient's evidence, and gRPC uses it for loopback addresses too.
-        self._channel = grpc.insecure_channel(server, options=[("grpc.enable_http_proxy", 0)])
+        self._channel = channel.open_channel(server, credentials)
         self._stub = triage_service_pb2_grpc.TriageServiceStub(self._channel)
 
     def __enter__(self) -> "TriageClient":
@@ -165,6 +166,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-unknown-codes", action="store_true", help="leave codes out that the model does not know"
     )
     parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="wait this long; default: 5")
+    channel.add_arguments(parser)
     figures.add_argument(parser)
 
 
@@ -186,8 +188,9 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.no_more_evidence,
         arguments.max_questions,
     )
+    credentials = channel.credentials_of(arguments)
     try:
-        with TriageClient(arguments.server, arguments.timeout) as client:
+        with TriageClient(arguments.server, arguments.timeout, credentials) as client:
             response = client.triage(state, arguments.allow_unknown_codes)
     except grpc.RpcError as error:
         if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
@@ -204,7 +207,7 @@ def _failure(error: grpc.RpcError, server: str, timeout_seconds: float) -> str:
     """Returns one line on why a call failed, and what to do."""
     # Where a server answers that it cannot serve now, it says why; these words are gRPC's own.
     if error.code() is grpc.StatusCode.UNAVAILABLE and (error.details() or "").startswith("failed to connect"):
-        return f"no server at {server}: start one with `triage serve --model-base-path DIR`, or give its --server"
+        return channel.failure(server, error.details())
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
         return f"no answer from {server} within {timeout_seconds:g} s: try again, or raise --timeout"
     if error.code() is grpc.StatusCode.UNIMPLEMENTED:

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from schemas.errors import InputError
+from serving.addresses import is_loopback
 
 ENGINES = ("saved-model", "tensorflow-serving")
 
@@ -21,9 +22,15 @@ class ServeConfig:
         InputError: a setting is out of its range.
     """
 
-    # Loopback: the service knows no user and no encryption, so that other machines get in only when somebody says so.
+    # Loopback: other machines get in only when somebody says so.
     host: str = _field("127.0.0.1", "address to listen on; 0.0.0.0 listens on all of them")
     port: int = _field(8500, "port to listen on; 0 takes any free one")
+    tls_certificate: str = _field("", "file of the server's certificate, in PEM format; answers over TLS only")
+    tls_key: str = _field("", "file of the certificate's private key, in PEM format")
+    tls_client_ca: str = _field(
+        "", "file of the roots, in PEM format, that must have signed the certificate which a client then has to show"
+    )
+    insecure: bool = _field(False, "listen on other addresses than loopback in plain text")
     model_name: str = _field("triage", "name of the model for clients of TensorFlow Serving")
     engine: str = _field(
         "saved-model", "what answers: saved-model, in this process, or tensorflow-serving, elsewhere", choices=ENGINES
@@ -51,6 +58,7 @@ class ServeConfig:
             raise InputError("--model-name: expected a name")
         if not 0 <= self.port <= 65535:
             raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
+        self._check_tls()
         self._check_engine()
         for name in ("max_workers", "max_interviews", "max_batch", "max_evidence", "max_message_bytes"):
             if getattr(self, name) < 1:
@@ -65,6 +73,24 @@ class ServeConfig:
             if not 0 <= getattr(self, name) < float("inf"):
                 option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds, 0 or more")
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether the server answers over TLS."""
+        return bool(self.tls_certificate)
+
+    def _check_tls(self) -> None:
+        if bool(self.tls_certificate) != bool(self.tls_key):
+            raise InputError("--tls-certificate and --tls-key belong together: give both, or neither")
+        if self.tls_client_ca and not self.encrypted:
+            raise InputError("--tls-client-ca belongs to --tls-certificate and --tls-key: give those as well")
+        if self.encrypted and self.insecure:
+            raise InputError("--insecure is for plain text: leave it out, or --tls-certificate and --tls-key")
+        if not (self.encrypted or self.insecure or is_loopback(self.host)):
+            raise InputError(
+                f"--host {self.host}: others on the network could read patients' evidence: give --tls-certificate and "
+                "--tls-key, or --insecure to listen there in plain text"
+            )
 
     def _check_engine(self) -> None:
         if self.engine not in ENGINES:

@@ -17,6 +17,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from schemas.errors import InputError
+from serving import tls
 from serving.config import ServeConfig
 from serving.version_policy import VersionPolicy, Wanted, parse_labels
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
@@ -34,10 +35,13 @@ class TriageServer:
     """A gRPC server that holds its port from the start and answers between `start` and `stop`.
 
     Raises:
-        InputError: the address cannot be listened on.
+        InputError: the address cannot be listened on, or a file of the TLS settings is not what it should be.
     """
 
     def __init__(self, config: ServeConfig):
+        credentials = None
+        if config.encrypted:
+            credentials = tls.server_credentials(config.tls_certificate, config.tls_key, config.tls_client_ca)
         options = [
             ("grpc.so_reuseport", 0),  # otherwise two servers share a port, and clients reach either
             ("grpc.max_receive_message_length", config.max_message_bytes),
@@ -50,7 +54,10 @@ class TriageServer:
         self._healthy: bool | None = None  # what it says, None before it says anything
         host = f"[{config.host}]" if ":" in config.host else config.host
         try:
-            self.port = self._server.add_insecure_port(f"{host}:{config.port}")
+            if credentials is None:
+                self.port = self._server.add_insecure_port(f"{host}:{config.port}")
+            else:
+                self.port = self._server.add_secure_port(f"{host}:{config.port}", credentials)
         except RuntimeError as error:
             raise InputError(
                 f"cannot listen on {host}:{config.port}: is another server running there? Choose another --port, "
@@ -132,8 +139,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="file to write the port to once the server answers, for use with --port 0",
     )
     for field in dataclasses.fields(ServeConfig):
+        option = f"--{field.name.replace('_', '-')}"
+        if isinstance(field.default, bool):
+            parser.add_argument(option, action="store_true", help=field.metadata["help"])
+            continue
         parser.add_argument(
-            f"--{field.name.replace('_', '-')}",
+            option,
             type=type(field.default),
             default=field.default,
             choices=field.metadata.get("choices"),
@@ -150,6 +161,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = ServeConfig(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(ServeConfig)})
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     wanted = Wanted(arguments.model_base_path, _policy(arguments.version), _labels(arguments, config))
+    if config.insecure:
+        _LOGGER.warning("--insecure: whoever is on the way can read and change what is asked and answered")
     server = TriageServer(config)  # before the model, so that a taken port is told at once
     watcher = _watcher(config, wanted)
     server.start(watcher)

@@ -53,3 +53,28 @@ def test_a_setting_out_of_range_is_told_by_its_option(setting, complaint):
 def test_the_settings_of_the_engine_fit_together(setting, complaint):
     with pytest.raises(InputError, match=f"^{complaint}"):
         ServeConfig(**setting)
+
+
+PAIR = {"tls_certificate": "server.pem", "tls_key": "server.key"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ({"tls_certificate": "server.pem"}, "--tls-certificate and --tls-key belong together"),
+        ({"tls_key": "server.key"}, "--tls-certificate and --tls-key belong together"),
+        ({"tls_client_ca": "ca.pem"}, "--tls-client-ca belongs to --tls-certificate and --tls-key"),
+        ({"insecure": True, **PAIR}, "--insecure is for plain text: leave it out"),
+    ],
+)
+def test_the_settings_of_tls_fit_together(setting, complaint):
+    with pytest.raises(InputError, match=f"^{complaint}"):
+        ServeConfig(**setting)
+
+
+@pytest.mark.parametrize("host", ["::", "10.0.0.7", "triage.example.org"])
+def test_other_machines_get_in_over_tls_or_where_somebody_says_that_plain_text_will_do(host):
+    with pytest.raises(InputError, match=f"^--host {host}: .* give --tls-certificate and --tls-key, or --insecure"):
+        ServeConfig(host=host)
+    assert ServeConfig(host=host, **PAIR).encrypted
+    assert not ServeConfig(host=host, insecure=True).encrypted

@@ -1,7 +1,11 @@
 """A served model whose answers can be worked out by hand."""
 
+import contextlib
 import dataclasses
 import math
+import pathlib
+import shutil
+import subprocess
 from typing import NamedTuple
 
 import grpc
@@ -140,3 +144,68 @@ def client(server):
 def channel(server):
     with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         yield channel
+
+
+class Certificates(NamedTuple):
+    """Files of two authorities, and of certificates that they signed; each key stands beside its certificate."""
+
+    ca: str
+    other_ca: str
+    server: str  # for 127.0.0.1 and localhost, signed by `ca`
+    client: str  # signed by `ca`
+    stranger: str  # signed by `other_ca`
+
+    @staticmethod
+    def key(certificate):
+        return str(pathlib.Path(certificate).with_suffix(".key"))
+
+
+@pytest.fixture(scope="session")
+def openssl(tmp_path_factory):
+    """Runs the program in a folder of its own."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the program openssl")
+    folder = tmp_path_factory.mktemp("openssl")
+
+    def run(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True, timeout=60)
+        return folder
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def certificates(openssl):
+    folder = openssl("version")
+    new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+
+    def authority(name):
+        openssl("req", "-x509", *new_key, "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")
+
+    def signed(name, by):
+        openssl("req", *new_key, "-keyout", f"{name}.key", "-out", f"{name}.request", "-subj", f"/CN={name}")
+        (folder / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        signer = ["-CA", f"{by}.pem", "-CAkey", f"{by}.key", "-CAcreateserial"]
+        openssl("x509", "-req", "-in", f"{name}.request", "-out", f"{name}.pem", *signer, "-extfile", "names")
+
+    for name in ("ca", "other_ca"):
+        authority(name)
+    for name, by in (("server", "ca"), ("client", "ca"), ("stranger", "other_ca")):
+        signed(name, by)
+    return Certificates(*(str(folder / f"{name}.pem") for name in Certificates._fields))
+
+
+@pytest.fixture(scope="session")
+def serving(watcher):
+    """Starts a server of version 3 with settings of its own, for the length of a `with` block."""
+
+    @contextlib.contextmanager
+    def start(**settings):
+        server = TriageServer(ServeConfig(port=0, grace_seconds=0.0, **settings))
+        server.start(watcher)
+        try:
+            yield server
+        finally:
+            server.stop()
+
+    return start

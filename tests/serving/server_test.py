@@ -156,6 +156,25 @@ def test_a_port_in_use_is_one_line_on_the_command_line(server, model_base_path, 
     assert capsys.readouterr().err.startswith(f"triage serve: error: cannot listen on {server.address}")
 
 
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--host", "::"], "--host ::: others on the network could read"),
+        (
+            ["--tls-certificate", "missing.pem", "--tls-key", "missing.key"],
+            "--tls-certificate missing.pem: cannot read",
+        ),
+    ],
+)
+def test_a_server_that_would_not_be_safe_does_not_start(server, tmp_path, monkeypatch, capsys, options, complaint):
+    monkeypatch.chdir(tmp_path)
+    taken = ["--port", str(server.port)]  # what is wrong with the settings is told before that
+    assert triage_cli.main(["serve", "--model-base-path", str(tmp_path), *taken, *options]) == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"triage serve: error: {complaint}")
+    assert errors.count("\n") == 1
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_the_command_serves_until_a_signal_and_ends_in_order(model_base_path, tmp_path, number, code):
     port_file = tmp_path / "port"

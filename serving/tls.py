@@ -1,0 +1,94 @@
+"""Certificates and keys from files, for either end of an encrypted connection. Needs no TensorFlow."""
+
+import pathlib
+import ssl
+
+import grpc
+
+from schemas.errors import InputError
+
+
+def server_credentials(certificate: str, key: str, client_ca: str) -> grpc.ServerCredentials:
+    """Returns what a server listens with.
+
+    Args:
+        certificate: PEM file of the server's certificate, then of those between it and the root.
+        key: PEM file of the certificate's private key.
+        client_ca: PEM file of the roots that must have signed a client's certificate; "" asks clients for none.
+
+    Raises:
+        InputError: a file is missing or is not what it should be, or the key is another certificate's.
+    """
+    pair = _pair("--tls-certificate", certificate, "--tls-key", key)
+    if not client_ca:
+        return grpc.ssl_server_credentials([pair])
+    roots = _certificates("--tls-client-ca", client_ca)
+    return grpc.ssl_server_credentials([pair], root_certificates=roots, require_client_auth=True)
+
+
+def channel_credentials(ca: str = "", certificate: str = "", key: str = "") -> grpc.ChannelCredentials:
+    """Returns what a client connects with.
+
+    Args:
+        ca: PEM file of the roots to trust, and no others; "" trusts those of this system.
+        certificate: PEM file of the client's own certificate, "" for none.
+        key: PEM file of that certificate's private key.
+
+    Raises:
+        InputError: a file is missing or is not what it should be, or the key is another certificate's.
+    """
+    roots = _certificates("--tls-ca", ca) if ca else _system_roots()
+    if bool(certificate) != bool(key):
+        raise InputError("--tls-client-certificate and --tls-client-key belong together: give both, or neither")
+    if not certificate:
+        return grpc.ssl_channel_credentials(roots)
+    private_key, chain = _pair("--tls-client-certificate", certificate, "--tls-client-key", key)
+    return grpc.ssl_channel_credentials(roots, private_key, chain)
+
+
+def _pair(certificate_option: str, certificate: str, key_option: str, key: str) -> tuple[bytes, bytes]:
+    """Returns the contents of a key and of its certificate; gRPC itself would say only that no call gets through."""
+    chain = _certificates(certificate_option, certificate)
+    private_key = _read(key_option, key)
+    try:
+        # Without a password OpenSSL would ask for one on the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise InputError(
+                f"{key_option} {key}: not the key of the certificate in {certificate_option} {certificate}"
+            ) from error
+        raise InputError(
+            f"{key_option} {key}: expected the private key of {certificate}, in PEM format and without a password "
+            f"({error.reason or 'not readable'})"
+        ) from error
+    return private_key, chain
+
+
+def _certificates(option: str, path: str) -> bytes:
+    """Returns the contents of a file with at least one certificate."""
+    content = _read(option, path)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
+    except ssl.SSLError as error:
+        raise InputError(
+            f"{option} {path}: expected certificates in PEM format (-----BEGIN CERTIFICATE-----)"
+        ) from error
+    return content
+
+
+def _read(option: str, path: str) -> bytes:
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{option} {path}: cannot read: {error.strerror or error}") from error
+
+
+def _system_roots() -> bytes | None:
+    """Returns the roots that OpenSSL trusts here, or None, which are those that come with gRPC."""
+    paths = ssl.get_default_verify_paths()  # heeds SSL_CERT_FILE and SSL_CERT_DIR
+    if paths.cafile:
+        return _certificates("SSL_CERT_FILE", paths.cafile)
+    if paths.capath:
+        return b"\n".join(path.read_bytes() for path in sorted(pathlib.Path(paths.capath).glob("*.0"))) or None
+    return None

@@ -1,0 +1,62 @@
+"""`triage ask` over TLS, and what it says where no connection comes about."""
+
+import pytest
+
+import triage_cli
+
+
+@pytest.fixture
+def ask(capsys):
+    """Runs `triage ask` and returns its exit code and standard error."""
+
+    def run(server, *options):
+        code = triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30", *options])
+        return code, capsys.readouterr().err
+
+    return run
+
+
+@pytest.fixture
+def tls(certificates):
+    return {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
+
+
+def test_a_server_that_wants_tls_and_a_certificate_is_asked_with_both(serving, tls, certificates, ask):
+    own = ["--tls-client-certificate", certificates.client, "--tls-client-key", certificates.key(certificates.client)]
+    with serving(tls_client_ca=certificates.ca, **tls) as server:
+        assert ask(server, "--tls-ca", certificates.ca, *own) == (0, "")
+        code, error = ask(server, "--tls-ca", certificates.ca)
+    assert code == 1
+    assert error.startswith(f"triage ask: error: {server.address} closed the connection: it may want TLS")
+
+
+def test_with_tls_alone_the_system_says_whom_to_trust(serving, tls, certificates, ask, monkeypatch):
+    with serving(**tls) as server:
+        monkeypatch.setenv("SSL_CERT_FILE", certificates.ca)
+        assert ask(server, "--tls") == (0, "")
+        monkeypatch.setenv("SSL_CERT_FILE", certificates.other_ca)
+        code, error = ask(server, "--tls")
+    assert code == 1
+    assert error == (
+        f"triage ask: error: {server.address}: its certificate is not trusted: give the root that signed it with "
+        "--tls-ca FILE\n"
+    )
+
+
+def test_a_server_under_another_name_than_its_certificate_is_told(serving, tls, certificates, ask):
+    with serving(host="127.0.0.2", **tls) as server:
+        code, error = ask(server, "--tls-ca", certificates.ca)
+    assert code == 1
+    assert error.startswith(f"triage ask: error: {server.address}: its certificate is for another name")
+
+
+def test_a_server_in_plain_text_is_told_from_one_that_is_not_trusted(server, certificates, ask):
+    code, error = ask(server, "--tls-ca", certificates.ca)
+    assert code == 1
+    assert error.startswith(f"triage ask: error: {server.address} does not answer over TLS: leave out --tls")
+
+
+def test_a_certificate_of_the_client_is_no_use_in_plain_text(server, ask):
+    code, error = ask(server, "--tls-client-certificate", "a.pem", "--tls-client-key", "a.key")
+    assert code == 2
+    assert error.startswith("triage ask: error: --tls-client-certificate and --tls-client-key belong to --tls")
