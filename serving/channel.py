@@ -1,11 +1,14 @@
 """How a client reaches a server: the options for it, and the channel."""
 
 import argparse
+import pathlib
 
 import grpc
 
 from schemas.errors import InputError
+from serving.addresses import is_loopback_target
 from serving.tls import channel_credentials
+from serving.tokens import is_token, read_tokens
 
 # An HTTP proxy of the environment would read a patient's evidence, and gRPC uses it for loopback addresses too.
 _OPTIONS = [("grpc.enable_http_proxy", 0)]
@@ -18,14 +21,33 @@ def open_channel(server: str, credentials: grpc.ChannelCredentials | None) -> gr
     return grpc.secure_channel(server, credentials, options=_OPTIONS)
 
 
+def check_token(server: str, token: str, encrypted: bool) -> None:
+    """Refuses to send a token where others could read it.
+
+    Raises:
+        InputError: it would go to another machine in plain text, or is none. The message does not hold it.
+    """
+    if not is_token(token):
+        raise InputError("token: expected letters, digits and -._~+/= without spaces")
+    if not (encrypted or is_loopback_target(server)):
+        raise InputError(
+            f"{server}: others on the network could read the token: connect over TLS (--tls-ca FILE, or --tls), or "
+            "give --insecure to send it in plain text"
+        )
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Gives `parser` the options of an encrypted connection."""
+    """Gives `parser` the options of the connection."""
     parser.add_argument("--tls", action="store_true", help="connect over TLS; the roots of this system are trusted")
     parser.add_argument("--tls-ca", default="", metavar="FILE", help="connect over TLS; these roots alone are trusted")
     parser.add_argument(
         "--tls-client-certificate", default="", metavar="FILE", help="certificate to show to the server, in PEM format"
     )
     parser.add_argument("--tls-client-key", default="", metavar="FILE", help="its private key, in PEM format")
+    parser.add_argument(
+        "--token-file", type=pathlib.Path, metavar="FILE", help="file of the token to show to the server"
+    )
+    parser.add_argument("--insecure", action="store_true", help="send the token to another machine in plain text, too")
 
 
 def credentials_of(arguments: argparse.Namespace) -> grpc.ChannelCredentials | None:
@@ -40,6 +62,20 @@ def credentials_of(arguments: argparse.Namespace) -> grpc.ChannelCredentials | N
     if certificate or key:
         raise InputError("--tls-client-certificate and --tls-client-key belong to --tls or --tls-ca: give one as well")
     return None
+
+
+def token_of(arguments: argparse.Namespace) -> str:
+    """Returns the token to show, "" for none.
+
+    Raises:
+        InputError: its file cannot be read, or does not hold one token.
+    """
+    if arguments.token_file is None:
+        return ""
+    tokens = read_tokens(arguments.token_file)
+    if len(tokens) > 1:
+        raise InputError(f"{arguments.token_file}: expected one token, found {len(tokens)}")
+    return tokens[0]
 
 
 def failure(server: str, details: str) -> str:

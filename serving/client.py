@@ -1,6 +1,7 @@
 """`triage ask`, and a client of TriageService for Python programs. Needs grpcio, protobuf and rich, no TensorFlow."""
 
 import argparse
+import functools
 import queue
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -30,11 +31,26 @@ class TriageClient:
         server: `HOST:PORT`.
         timeout_seconds: how long a call may take.
         credentials: of `serving.tls.channel_credentials`; without them what is said goes in plain text.
+        token: one of the server's tokens, "" for a server without.
+        insecure: whether the token may go to another machine in plain text.
+
+    Raises:
+        InputError: the token cannot be sent safely.
 
     Each method raises `grpc.RpcError` where the server refuses the call or cannot be reached in time.
     """
 
-    def __init__(self, server: str, timeout_seconds: float = 5.0, credentials: grpc.ChannelCredentials | None = None):
+    def __init__(
+        self,
+        server: str,
+        timeout_seconds: float = 5.0,
+        credentials: grpc.ChannelCredentials | None = None,
+        token: str = "",
+        insecure: bool = False,
+    ):
+        if token:
+            channel.check_token(server, token, encrypted=credentials is not None or insecure)
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._timeout_seconds = timeout_seconds
         self._channel = channel.open_channel(server, credentials)
         self._stub = triage_service_pb2_grpc.TriageServiceStub(self._channel)
@@ -52,14 +68,14 @@ class TriageClient:
     def triage(self, state: triage_pb2.EvidenceState, allow_unknown_codes: bool = False) -> triage_pb2.TriageResponse:
         """Returns the answer to one evidence state."""
         request = triage_service_pb2.TriageRequest(state=state, allow_unknown_codes=allow_unknown_codes)
-        return self._stub.Triage(request, timeout=self._timeout_seconds)
+        return self._stub.Triage(request, timeout=self._timeout_seconds, metadata=self._metadata)
 
     def batch_triage(
         self, states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool = False
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answer to each evidence state, in their order."""
         request = triage_service_pb2.BatchTriageRequest(states=states, allow_unknown_codes=allow_unknown_codes)
-        return list(self._stub.BatchTriage(request, timeout=self._timeout_seconds).responses)
+        return list(self._stub.BatchTriage(request, timeout=self._timeout_seconds, metadata=self._metadata).responses)
 
     def interview(
         self, max_questions: int = 0, allow_unknown_codes: bool = False, timeout_seconds: float = 1800.0
@@ -68,15 +84,20 @@ class TriageClient:
         settings = triage_service_pb2.InterviewSettings(
             max_questions=max_questions, allow_unknown_codes=allow_unknown_codes
         )
-        return Interview(self._stub.Interview, settings, timeout_seconds)
+        call = functools.partial(self._stub.Interview, metadata=self._metadata)
+        return Interview(call, settings, timeout_seconds)
 
     def model_info(self) -> triage_service_pb2.GetModelInfoResponse:
         """Returns which model answers, and how it was made."""
-        return self._stub.GetModelInfo(triage_service_pb2.GetModelInfoRequest(), timeout=self._timeout_seconds)
+        return self._stub.GetModelInfo(
+            triage_service_pb2.GetModelInfoRequest(), timeout=self._timeout_seconds, metadata=self._metadata
+        )
 
     def vocabulary(self) -> triage_service_pb2.GetVocabularyResponse:
         """Returns the evidence that the model knows, with the question to ask a patient for each."""
-        return self._stub.GetVocabulary(triage_service_pb2.GetVocabularyRequest(), timeout=self._timeout_seconds)
+        return self._stub.GetVocabulary(
+            triage_service_pb2.GetVocabularyRequest(), timeout=self._timeout_seconds, metadata=self._metadata
+        )
 
 
 class Interview:
@@ -189,8 +210,9 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.max_questions,
     )
     credentials = channel.credentials_of(arguments)
+    token, insecure = channel.token_of(arguments), arguments.insecure
     try:
-        with TriageClient(arguments.server, arguments.timeout, credentials) as client:
+        with TriageClient(arguments.server, arguments.timeout, credentials, token, insecure) as client:
             response = client.triage(state, arguments.allow_unknown_codes)
     except grpc.RpcError as error:
         if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
@@ -210,6 +232,8 @@ def _failure(error: grpc.RpcError, server: str, timeout_seconds: float) -> str:
         return channel.failure(server, error.details())
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
         return f"no answer from {server} within {timeout_seconds:g} s: try again, or raise --timeout"
+    if error.code() is grpc.StatusCode.UNAUTHENTICATED:
+        return f"{server}: {error.details()} (--token-file FILE)"
     if error.code() is grpc.StatusCode.UNIMPLEMENTED:
         return f"{server} is no triage server: it does not offer triage.v1.TriageService"
     return f"{server}: {error.code().name}: {' '.join((error.details() or 'no details').split())}"

@@ -30,6 +30,7 @@ class ServeConfig:
     tls_client_ca: str = _field(
         "", "file of the roots, in PEM format, that must have signed the certificate which a client then has to show"
     )
+    tokens: str = _field("", "file of tokens, one a line, of which each call but for health then has to show one")
     insecure: bool = _field(False, "listen on other addresses than loopback in plain text")
     model_name: str = _field("triage", "name of the model for clients of TensorFlow Serving")
     engine: str = _field(

@@ -18,7 +18,9 @@ from grpc_reflection.v1alpha import reflection
 
 from schemas.errors import InputError
 from serving import tls
+from serving.access import ReloadInterceptor, TokenInterceptor
 from serving.config import ServeConfig
+from serving.tokens import TokenFile
 from serving.version_policy import VersionPolicy, Wanted, parse_labels
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
@@ -35,13 +37,14 @@ class TriageServer:
     """A gRPC server that holds its port from the start and answers between `start` and `stop`.
 
     Raises:
-        InputError: the address cannot be listened on, or a file of the TLS settings is not what it should be.
+        InputError: the address cannot be listened on, or a file of certificates, a key or tokens is faulty.
     """
 
     def __init__(self, config: ServeConfig):
         credentials = None
         if config.encrypted:
             credentials = tls.server_credentials(config.tls_certificate, config.tls_key, config.tls_client_ca)
+        access = TokenInterceptor(TokenFile(pathlib.Path(config.tokens))) if config.tokens else ReloadInterceptor()
         options = [
             ("grpc.so_reuseport", 0),  # otherwise two servers share a port, and clients reach either
             ("grpc.max_receive_message_length", config.max_message_bytes),
@@ -49,7 +52,7 @@ class TriageServer:
         threads = config.max_workers + config.max_interviews
         workers = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="triage")
         self._config = config
-        self._server = grpc.server(workers, options=options)
+        self._server = grpc.server(workers, interceptors=[access], options=options)
         self._health = health.HealthServicer()
         self._healthy: bool | None = None  # what it says, None before it says anything
         host = f"[{config.host}]" if ":" in config.host else config.host

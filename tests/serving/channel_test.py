@@ -3,6 +3,8 @@
 import pytest
 
 import triage_cli
+from schemas.errors import InputError
+from serving.channel import check_token
 
 
 @pytest.fixture
@@ -60,3 +62,36 @@ def test_a_certificate_of_the_client_is_no_use_in_plain_text(server, ask):
     code, error = ask(server, "--tls-client-certificate", "a.pem", "--tls-client-key", "a.key")
     assert code == 2
     assert error.startswith("triage ask: error: --tls-client-certificate and --tls-client-key belong to --tls")
+
+
+def test_a_token_is_shown_from_a_file_and_missed_where_the_server_wants_one(serving, tmp_path, ask):
+    tokens, mine, empty = tmp_path / "tokens", tmp_path / "mine", tmp_path / "empty"
+    tokens.write_text("one\ntwo\n")
+    mine.write_text("two\n")
+    empty.touch()
+    with serving(tokens=str(tokens)) as server:
+        assert ask(server, "--token-file", str(mine)) == (0, "")
+        assert ask(server) == (
+            1,
+            f"triage ask: error: {server.address}: this server wants a token: send one as the metadata "
+            "`authorization: Bearer TOKEN` (--token-file FILE)\n",
+        )
+        assert ask(server, "--token-file", str(tokens)) == (
+            2,
+            f"triage ask: error: {tokens}: expected one token, found 2\n",
+        )
+        assert ask(server, "--token-file", str(empty))[0] == 2
+
+
+def test_a_token_goes_to_another_machine_over_tls_only():
+    check_token("triage.example.org:8500", "secret", encrypted=True)
+    check_token("127.0.0.1:8500", "secret", encrypted=False)
+    with pytest.raises(InputError, match="others on the network could read the token") as error:
+        check_token("triage.example.org:8500", "secret", encrypted=False)
+    assert "secret" not in str(error.value)
+
+
+def test_what_cannot_be_sent_as_a_token_is_refused_without_a_word_of_it():
+    with pytest.raises(InputError, match="token: expected letters") as error:
+        check_token("127.0.0.1:8500", "my secret", encrypted=True)
+    assert "secret" not in str(error.value)

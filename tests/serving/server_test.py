@@ -160,6 +160,8 @@ def test_a_port_in_use_is_one_line_on_the_command_line(server, model_base_path, 
     ("options", "complaint"),
     [
         (["--host", "::"], "--host ::: others on the network could read"),
+        (["--host", "::", "--tokens", "tokens"], "--host ::: others on the network could read"),
+        (["--tokens", "missing"], "missing: cannot read: No such file or directory"),
         (
             ["--tls-certificate", "missing.pem", "--tls-key", "missing.key"],
             "--tls-certificate missing.pem: cannot read",

@@ -1,0 +1,99 @@
+"""The tokens that callers show, from a file that may change while the server runs."""
+
+import hashlib
+import hmac
+import logging
+import os
+import pathlib
+import string
+import threading
+
+from schemas.errors import InputError
+
+_LOGGER = logging.getLogger(__name__)
+
+# RFC 6750's b68token: other characters would not come through an HTTP header as they are.
+_ALLOWED = frozenset(string.ascii_letters + string.digits + "-._~+/=")
+
+
+class TokenFile:
+    """The tokens in a file, one a line; blank lines and lines that begin with # are none. For use from any thread.
+
+    The file is read again when it has changed. While it cannot be read, is faulty or holds no token, the tokens from
+    before stay valid, and the log says so once, without a token.
+
+    Raises:
+        InputError: the file cannot be read, a line is no token, or there is none.
+    """
+
+    def __init__(self, path: pathlib.Path):
+        self._path = path
+        self._lock = threading.Lock()
+        self._state = self._look()
+        self._digests = _digests(read_tokens(path))
+
+    def accepts(self, token: str) -> bool:
+        """Returns whether `token` is one of the file's, in a time that tells only how many there are."""
+        digest = _digest(token)  # of one length, so that the time does not tell a token's length
+        found = False
+        for known in self._current():
+            found |= hmac.compare_digest(known, digest)
+        return found
+
+    def _current(self) -> tuple[bytes, ...]:
+        with self._lock:
+            state = self._look()
+            if state != self._state:
+                self._state = state  # also of a faulty file, which is told once and read again when it changes
+                try:
+                    self._digests = _digests(read_tokens(self._path))
+                    _LOGGER.info("%s: read again: %d tokens", self._path, len(self._digests))
+                except InputError as error:
+                    _LOGGER.error("%s; the tokens from before stay valid", error)
+            return self._digests
+
+    def _look(self) -> tuple[int, ...] | None:
+        """Returns what changes with the file, None while it cannot be looked at."""
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+def read_tokens(path: pathlib.Path) -> list[str]:
+    """Returns the tokens in a file, at least one.
+
+    Raises:
+        InputError: it cannot be read, a line is no token, or there is none. No message holds a token.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: expected text, one token a line") from None  # its cause would hold the tokens
+    tokens = []
+    for number, line in enumerate(lines, start=1):
+        token = line.strip()
+        if not token or token.startswith("#"):
+            continue
+        if not is_token(token):
+            raise InputError(f"{path}:{number}: expected a token of letters, digits and -._~+/= without spaces")
+        tokens.append(token)
+    if not tokens:
+        raise InputError(f"{path}: expected a token a line, found none")
+    return tokens
+
+
+def is_token(text: str) -> bool:
+    """Returns whether `text` can be sent as a token."""
+    return bool(text) and _ALLOWED.issuperset(text)
+
+
+def _digests(tokens: list[str]) -> tuple[bytes, ...]:
+    return tuple(_digest(token) for token in tokens)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
