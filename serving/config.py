@@ -43,6 +43,10 @@ class ServeConfig:
     )
     max_interviews: int = _field(32, "largest number of interviews under way, each of which holds a thread")
     interview_seconds: float = _field(3600.0, "longest that an interview may take, in seconds")
+    max_waiting: int = _field(256, "largest number of calls that wait for a thread; further ones are refused at once")
+    max_streams: int = _field(
+        128, "largest number of calls under way on one connection; further ones wait, or are refused"
+    )
     max_batch: int = _field(1024, "largest number of evidence states in one call")
     max_evidence: int = _field(1024, "largest number of pieces of evidence in one state, or the vocabulary's if larger")
     max_message_bytes: int = _field(4 * 1024 * 1024, "largest request in bytes")
@@ -61,7 +65,9 @@ class ServeConfig:
             raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
         self._check_tls()
         self._check_engine()
-        for name in ("max_workers", "max_interviews", "max_batch", "max_evidence", "max_message_bytes"):
+        if self.max_waiting < 0:
+            raise InputError(f"--max-waiting {self.max_waiting}: expected a whole number, 0 or more")
+        for name in ("max_workers", "max_interviews", "max_streams", "max_batch", "max_evidence", "max_message_bytes"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: expected a whole number from 1")
         for name in ("engine_timeout_seconds", "interview_seconds"):

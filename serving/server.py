@@ -48,11 +48,13 @@ class TriageServer:
         options = [
             ("grpc.so_reuseport", 0),  # otherwise two servers share a port, and clients reach either
             ("grpc.max_receive_message_length", config.max_message_bytes),
+            ("grpc.max_concurrent_streams", config.max_streams),
         ]
         threads = config.max_workers + config.max_interviews
         workers = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="triage")
         self._config = config
-        self._server = grpc.server(workers, interceptors=[access], options=options)
+        limit = threads + config.max_waiting  # counted are the calls that the threads have begun, or are still to begin
+        self._server = grpc.server(workers, interceptors=[access], options=options, maximum_concurrent_rpcs=limit)
         self._health = health.HealthServicer()
         self._healthy: bool | None = None  # what it says, None before it says anything
         host = f"[{config.host}]" if ":" in config.host else config.host

@@ -20,6 +20,8 @@ def test_a_server_is_closed_to_other_machines_by_default():
         ({"max_workers": 0}, "--max-workers 0"),
         ({"max_interviews": 0}, "--max-interviews 0"),
         ({"interview_seconds": 0.0}, "--interview-seconds 0.0"),
+        ({"max_waiting": -1}, "--max-waiting -1"),
+        ({"max_streams": 0}, "--max-streams 0"),
         ({"max_batch": 0}, "--max-batch 0"),
         ({"max_evidence": 0}, "--max-evidence 0"),
         ({"max_message_bytes": 0}, "--max-message-bytes 0"),

@@ -1,8 +1,11 @@
 """The server around the service: health, reflection, ports and signals."""
 
+import contextlib
 import dataclasses
+import logging
 import os
 import pathlib
+import queue
 import shutil
 import signal
 import socket
@@ -25,6 +28,7 @@ from serving.server import TriageServer
 from serving.version_policy import Wanted
 from serving.versions import Versions
 from serving.watcher import Watcher
+from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 ROOT = pathlib.Path(__file__).parents[2]
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -143,6 +147,110 @@ def test_a_stop_turns_health_off_and_lets_a_running_call_end(engine):
     assert statuses == [SERVING, NOT_SERVING]
     assert [answer.model_version for answer in answers] == ["3"]
     assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+class GatedEngine:
+    """An engine that answers nothing until its gate is opened."""
+
+    def __init__(self, engine):
+        self._engine = engine
+        self.gate = threading.Event()
+        self.info, self.vocabulary = engine.info, engine.vocabulary
+
+    def triage(self, states, timeout_seconds=None):
+        assert self.gate.wait(60)
+        return self._engine.triage(states)
+
+
+@contextlib.contextmanager
+def served(engine, **settings):
+    watcher = Watcher(Versions("triage"), Shelf(engine), Wanted(pathlib.Path("models")))
+    watcher.look()
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0, **settings))
+    server.start(watcher)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def ask_at_once(channel, number, ended):
+    """Puts each of `number` calls into the queue `ended` as it ends."""
+    request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
+    stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+    for _ in range(number):
+        stub.Triage.future(request, timeout=60).add_done_callback(ended.put)
+
+
+def test_calls_beyond_the_threads_and_the_queue_are_refused_while_the_others_wait(engine):
+    gated, ended = GatedEngine(engine), queue.SimpleQueue()
+    with (
+        served(gated, max_workers=1, max_interviews=2, max_waiting=4) as server,
+        direct_channel(server.address) as channel,
+    ):
+        ask_at_once(channel, 50, ended)
+        refused = [ended.get(timeout=30) for _ in range(43)]  # 50 less 1 + 2 threads and a queue of 4
+        assert {call.code() for call in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+        gated.gate.set()
+        answered = [ended.get(timeout=30) for _ in range(7)]
+        assert {call.result().model_version for call in answered} == {"3"}
+        ask_at_once(channel, 1, ended)
+        assert ended.get(timeout=30).result().model_version == "3"  # the places are free again
+
+
+def test_one_connection_cannot_fill_the_server(engine):
+    gated, ended, other_ended = GatedEngine(engine), queue.SimpleQueue(), queue.SimpleQueue()
+    # 2 calls of the one connection, 2 whose threads have answered and not yet ended, and the other's are 5 of 2 + 4.
+    settings = {"max_workers": 1, "max_interviews": 1, "max_waiting": 4, "max_streams": 2}
+    apart = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]  # or both would share a connection
+    with (
+        served(gated, **settings) as server,
+        direct_channel(server.address) as channel,
+        grpc.insecure_channel(server.address, options=apart) as other,
+    ):
+        ask_at_once(channel, 50, ended)
+        ask_at_once(other, 1, other_ended)
+        gated.gate.set()
+        codes = {ended.get(timeout=30).code() for _ in range(50)}
+        assert other_ended.get(timeout=30).code() is grpc.StatusCode.OK
+    # gRPC refuses a stream with UNAVAILABLE that comes before the end of another has come through.
+    assert grpc.StatusCode.OK in codes
+    assert codes <= {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}
+
+
+class BrokenEngine:
+    """An engine that fails, and gives away what it was asked."""
+
+    def __init__(self, engine):
+        self.info, self.vocabulary = engine.info, engine.vocabulary
+
+    def triage(self, states, timeout_seconds=None):
+        raise RuntimeError(f"cannot answer {states}")
+
+
+def test_nothing_that_is_written_holds_evidence(engine, caplog, capfd):
+    secret = triage_service_pb2.TriageRequest(state=evidence_state(["chest_pain"])).SerializeToString()
+    with (
+        caplog.at_level(logging.DEBUG),
+        served(BrokenEngine(engine)) as server,
+        TriageClient(server.address, 30.0) as client,
+        direct_channel(server.address) as channel,
+    ):
+        raw = channel.unary_unary("/triage.v1.TriageService/Triage")
+        for call, code in (
+            (lambda: client.triage(evidence_state(["chest_pain"])), "INTERNAL"),
+            (lambda: client.batch_triage([evidence_state(["chest_pain"])]), "INTERNAL"),
+            (lambda: client.interview(timeout_seconds=30).present("chest_pain"), "INTERNAL"),
+            (lambda: client.triage(evidence_state(["chest_pains"])), "INVALID_ARGUMENT"),
+            (lambda: client.interview(timeout_seconds=30).present("chest_pains"), "INVALID_ARGUMENT"),
+            (lambda: raw(secret[:-1], timeout=30), "INTERNAL"),  # cannot be parsed
+        ):
+            with pytest.raises(grpc.RpcError) as error:
+                call()
+            assert error.value.code().name == code
+    written = caplog.text + "".join(capfd.readouterr())
+    assert "Triage: unexpected RuntimeError" in written  # it is the log that was looked at
+    assert "chest_pain" not in written
 
 
 def test_a_port_in_use_is_told(server):
