@@ -8,6 +8,7 @@ from schemas.errors import InputError
 from serving.addresses import is_loopback
 
 ENGINES = ("saved-model", "tensorflow-serving")
+_LARGEST = 2**31 - 1  # that gRPC takes
 
 
 def _field(default: Any, text: str, **options: Any) -> Any:
@@ -70,6 +71,10 @@ class ServeConfig:
         for name in ("max_workers", "max_interviews", "max_streams", "max_batch", "max_evidence", "max_message_bytes"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: expected a whole number from 1")
+        for name in ("max_streams", "max_message_bytes"):
+            if getattr(self, name) > _LARGEST:
+                option = f"--{name.replace('_', '-')}"
+                raise InputError(f"{option} {getattr(self, name)}: expected a whole number from 1 to {_LARGEST}")
         for name in ("engine_timeout_seconds", "interview_seconds"):
             if not 0 < getattr(self, name) < float("inf"):
                 option = f"--{name.replace('_', '-')}"
