@@ -5,13 +5,17 @@ import pytest
 from serving.addresses import is_loopback, is_loopback_target
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "[::1]", "localhost", "LOCALHOST"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.8.9.10", "::1", "[::1]", "::ffff:127.0.0.1", "localhost", "LOCALHOST"]
+)
 def test_loopback_is_this_machine(host):
     assert is_loopback(host)
 
 
 # The last two begin like loopback and are names that anybody may own.
-@pytest.mark.parametrize("host", ["", "::", "10.0.0.7", "triage.example.org", "127.0.0.1.nip.io", "localhost.io"])
+@pytest.mark.parametrize(
+    "host", ["", "::", "10.0.0.7", "::ffff:10.0.0.7", "triage.example.org", "127.0.0.1.nip.io", "localhost.io"]
+)
 def test_all_else_is_not(host):
     assert not is_loopback(host)
 
