@@ -124,6 +124,28 @@ def test_a_proxy_of_the_environment_gets_no_evidence(server, monkeypatch):
         assert client.triage(evidence_state(["fever"])).model_version == "3"
 
 
+def test_a_token_goes_to_another_machine_in_plain_text_only_where_somebody_says_so(tmp_path, capsys):
+    token = "secret"  # noqa: S105
+    with pytest.raises(InputError, match="others on the network could read the token"):
+        TriageClient("triage.invalid:8500", token=token)
+    TriageClient("triage.invalid:8500", token=token, insecure=True).close()  # it connects with the first call
+    (tmp_path / "token").write_text(f"{token}\n")
+    arguments = [
+        "ask",
+        "--server",
+        "triage.invalid:8500",
+        "--token-file",
+        str(tmp_path / "token"),
+        "--present",
+        "fever",
+    ]
+    assert triage_cli.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("triage ask: error: triage.invalid:8500: others on the network could read the token")
+    assert error.endswith("--insecure to send it in plain text\n")
+    assert token not in error
+
+
 def test_every_call_has_a_deadline():
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
