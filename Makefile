@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3.10 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-CODE := schemas trainer serving tests examples benchmarks bazel proto/generate.py setup.py triage_cli.py
+CODE := schemas trainer serving clients tests examples benchmarks bazel proto/generate.py setup.py triage_cli.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check format proto build-files clean
@@ -23,6 +23,7 @@ check: $(VENV)/development ## format, lint and types
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file clients/python/pyproject.toml
 
 format: $(VENV)/development ## format the code in place
 	$(BIN)/ruff format $(CODE)
@@ -30,6 +31,7 @@ format: $(VENV)/development ## format the code in place
 
 proto: $(VENV)/development ## generate the Python code of the .proto files
 	$(BIN)/python proto/generate.py
+	$(BIN)/python clients/python/generate.py
 
 build-files: | $(BIN)/python ## write the BUILD files of Bazel from the imports of the code
 	$(BIN)/python bazel/build_files.py

@@ -39,6 +39,7 @@ DEVELOPMENT = [
     *BEAM,
     *MOBILE,
     "buf-bin>=1.75.0,<1.76",
+    "cryptography>=45.0.0,<51",
     "grpcio-tools==1.74.0",
     "hypothesis>=6.150.0,<7",
     "jsonschema>=4.23.0,<5",

@@ -12,9 +12,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PACKAGES = ("schemas", "trainer", "serving", "proto/triage", "proto/triage/v1")
-TESTS = ("tests", "tests/bazel", "tests/schemas", "tests/serving", "tests/trainer")
-SCRIPTS = ("bazel", "benchmarks", "examples", "examples/mobile", "proto")
+CLIENT = "clients/python/triage_client"
+PACKAGES = ("schemas", "trainer", "serving", "proto/triage", "proto/triage/v1", CLIENT, f"{CLIENT}/v1")
+TESTS = ("tests", "tests/bazel", "tests/clients", "tests/schemas", "tests/serving", "tests/trainer")
+SCRIPTS = ("bazel", "benchmarks", "clients/python", "examples", "examples/mobile", "proto")
+IMPORTED_FROM = ("clients/python", "proto")
+"""Folders whose content is imported as if they were the root."""
 HEADER = '"""Written by bazel/build_files.py (`make build-files`): change that, not this."""\n'
 VISIBILITY = 'package(default_visibility = ["//visibility:public"])\n'
 PYTHON = "@rules_python//python:defs.bzl"
@@ -34,6 +37,7 @@ BY_NAME = {
     "examples.demo": ("triage_cli",),
     "tests.proto_test": ("grpc_tools",),
     "bazel.run_pytest": ("pytest_timeout",),
+    "generate": ("grpc_tools",),  # of the client's, through proto/generate.py
 }
 DATA = (".css", ".csv", ".jinja", ".json", ".pbtxt", ".toml")
 """Endings of the files that a package reads."""
@@ -56,9 +60,9 @@ class File:
 
     @property
     def module(self) -> str:
-        """Its name, as it is imported: what lies in proto/ is imported from there."""
-        parts = self.path.with_suffix("").parts
-        return ".".join(part for part in parts[parts[0] == "proto" :] if part != "__init__")
+        """Its name, as it is imported."""
+        parts = self.path.with_suffix("").parts[_depth(self.path) :]
+        return ".".join(part for part in parts if part != "__init__")
 
     @property
     def target(self) -> str:
@@ -125,7 +129,20 @@ class Project:
         found = [self._modules[prefix] for prefix in prefixes if prefix in self._modules]
         if not found:
             raise LookupError(f"{file.path}: imports {name}, which is no module here")
-        yield from (_label(module, file.folder) for module in found if module != file)
+        needed = (module for module in found if module != file and not self._would_be_a_circle(module, file))
+        yield from (_label(module, file.folder) for module in needed)
+
+    def _would_be_a_circle(self, module: File, file: File) -> bool:
+        """Whether `module` is an __init__ above `file` that imports from its package, and so may need `file` itself."""
+        if module.path.stem != "__init__" or not file.path.is_relative_to(module.path.parent):
+            return False
+        names = imported((self.root / module.path).read_text(encoding="utf-8"))
+        return any(name.startswith(f"{module.module}.") for name in names)
+
+
+def _depth(path: pathlib.PurePosixPath) -> int:
+    """Returns the number of folders between the root and the folder that `path` is imported from."""
+    return max((len(_path(folder).parts) for folder in IMPORTED_FROM if path.is_relative_to(folder)), default=0)
 
 
 def _path(text: str) -> pathlib.PurePosixPath:
@@ -175,7 +192,8 @@ def package_build(project: Project, folder: str) -> str:
     loads = [load(PYTHON, "py_library")]
     if protos:
         loads = [load(PROTOBUF.format(name), name) for name in ("proto_library", "py_proto_library")] + loads
-    up = "/".join([".."] * (len(_path(folder).parts) - 1))
+    depth = _depth(_path(folder))
+    up = "/".join([".."] * (len(_path(folder).parts) - depth))
     data = sorted(
         path.relative_to(project.root / folder).as_posix()
         for path in (project.root / folder).rglob("*")
@@ -187,7 +205,7 @@ def package_build(project: Project, folder: str) -> str:
             file.target,
             srcs=[file.path.name],
             data='[":data"]' if file.path.stem == "__init__" and data else None,
-            imports=[up] if folder.startswith("proto/") else None,
+            imports=[up] if depth else None,
             deps=project.dependencies(file),
         )
         for file in files(project.root, folder)
@@ -223,7 +241,7 @@ def tests_build(project: Project, folder: str) -> str:
             targets.append(rule("py_library", "conftest", testonly="True", srcs=["conftest.py"], deps=deps))
         elif file.target.endswith("_test"):
             needed = sorted({*deps, *shared}, key=_order)
-            whole = ["//:files"] if folder in ("tests", "tests/bazel") else None
+            whole = ["//:files"] if folder in ("tests", "tests/bazel", "tests/clients") else None
             targets.append(rule("pytest_test", file.target, src=f'"{file.path.name}"', data=whole, deps=needed))
     loads = [load(PYTHON, "py_library")] if "conftest" in "".join(targets[:1]) else []
     return "\n".join([HEADER, "".join([*loads, load(PYTEST, "pytest_test")]), VISIBILITY, *targets, FILES])

@@ -28,7 +28,7 @@ def test_the_committed_files_are_those_that_the_imports_give(written):
 def test_every_module_test_script_and_proto_is_in_the_build_file_of_its_folder(written):
     tracked = [
         path.relative_to(ROOT)
-        for top in ("schemas", "trainer", "serving", "proto", "tests", "benchmarks", "examples", "bazel")
+        for top in ("schemas", "trainer", "serving", "proto", "tests", "benchmarks", "clients", "examples", "bazel")
         for path in (ROOT / top).rglob("*")
         if path.suffix in (".py", ".proto") and "offline" not in path.parts
     ]
@@ -64,6 +64,23 @@ def test_imports_become_dependencies_and_nothing_else_does(tmp_path):
     )
     assert 'deps = [\n        ":schemas",\n        "@pip//scikit_learn",\n    ]' in schemas
     assert 'deps = [\n        "//trainer",\n        "//trainer:go",\n    ]' in root
+
+
+def test_a_package_that_imports_its_own_modules_is_no_circle(tmp_path):
+    for path, text in {
+        "triage_cli.py": "import schemas.a\n",
+        "schemas/__init__.py": "from schemas.a import thing\n",
+        "schemas/a.py": "import schemas.b\n",
+        "schemas/b.py": "",
+        "bazel/build_files.py": SCRIPT.read_text(),
+    }.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    subprocess.run([sys.executable, tmp_path / "bazel" / "build_files.py", tmp_path], check=True, timeout=60)
+    build = (tmp_path / "schemas" / "BUILD").read_text()
+    assert 'name = "schemas",\n    srcs = ["__init__.py"],\n    deps = [":a"],' in build
+    assert 'name = "a",\n    srcs = ["a.py"],\n    deps = [":b"],' in build
+    assert 'deps = [\n        "//schemas",\n        "//schemas:a",\n    ]' in (tmp_path / "BUILD").read_text()
 
 
 def test_a_module_that_is_not_there_is_named(tmp_path):

@@ -1,0 +1,181 @@
+"""The client that waits for its answers. `triage_client.asynchronous` has the same for asyncio."""
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, Optional
+
+import grpc
+
+from triage_client import errors, messages
+from triage_client.connection import Connection, checked_seconds
+from triage_client.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+
+INTERVIEW_SECONDS = 1800.0
+ENDED = "the interview has ended: begin another"
+
+
+class TriageClient:
+    """Calls a TriageService. Use it as a context manager, or call `close`; threads may share it.
+
+    Args:
+        server: `HOST:PORT`, or any other target that gRPC knows.
+        timeout_seconds: how long a call may take, its retries included.
+        credentials: of an encrypted connection, such as `tls_credentials(...)` gives; None is plain text.
+        token: sent with each call as `authorization: Bearer TOKEN`.
+        insecure: the token may go to another host in plain text.
+        http_proxy: use the HTTP proxy that the environment names. In plain text it reads what is sent.
+
+    A call that the server did not answer for being UNAVAILABLE is tried again, four times in all, within its deadline.
+    Each method raises a `TriageError`, and ValueError for a `timeout_seconds` that is no deadline or after `close`.
+
+    Raises:
+        ValueError: an argument is out of its range, or the token would travel in plain text to another host.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        timeout_seconds: float = 2.0,
+        credentials: Optional[grpc.ChannelCredentials] = None,
+        token: Optional[str] = None,
+        insecure: bool = False,
+        http_proxy: bool = False,
+    ):
+        self._connection = Connection(server, timeout_seconds, credentials, token, insecure, http_proxy)
+        self._channel = self._connection.channel(grpc)
+        self._stub = triage_service_pb2_grpc.TriageServiceStub(self._channel)
+
+    def __enter__(self) -> "TriageClient":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection, and what is under way on it."""
+        self._channel.close()
+
+    def triage(
+        self,
+        state: triage_pb2.EvidenceState,
+        *,
+        allow_unknown_codes: bool = False,
+        timeout_seconds: Optional[float] = None,
+    ) -> triage_pb2.TriageResponse:
+        """Returns the answer to one evidence state."""
+        return self._call(self._stub.Triage, messages.triage_request(state, allow_unknown_codes), timeout_seconds)
+
+    def batch_triage(
+        self,
+        states: Sequence[triage_pb2.EvidenceState],
+        *,
+        allow_unknown_codes: bool = False,
+        timeout_seconds: Optional[float] = None,
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns the answer to each evidence state, in their order. One faulty state fails them all."""
+        request = messages.batch_request(states, allow_unknown_codes)
+        return list(self._call(self._stub.BatchTriage, request, timeout_seconds).responses)
+
+    def model_info(self, *, timeout_seconds: Optional[float] = None) -> triage_service_pb2.GetModelInfoResponse:
+        """Returns which model answers, and how it was made."""
+        return self._call(self._stub.GetModelInfo, triage_service_pb2.GetModelInfoRequest(), timeout_seconds)
+
+    def vocabulary(self, *, timeout_seconds: Optional[float] = None) -> triage_service_pb2.GetVocabularyResponse:
+        """Returns the evidence that the model knows, with the question to ask a patient for each."""
+        return self._call(self._stub.GetVocabulary, triage_service_pb2.GetVocabularyRequest(), timeout_seconds)
+
+    def interview(
+        self,
+        *,
+        max_questions: int = 0,
+        allow_unknown_codes: bool = False,
+        timeout_seconds: float = INTERVIEW_SECONDS,
+    ) -> "Interview":
+        """Begins an interview, which may take `timeout_seconds` in all. Use it as a context manager."""
+        script = messages.Script(max_questions, allow_unknown_codes)
+        checked_seconds("timeout_seconds", timeout_seconds)
+        return Interview(self._stub.Interview, script, self._connection, timeout_seconds)
+
+    def _call(self, method: Any, request: Any, timeout_seconds: Optional[float]) -> Any:
+        seconds = self._connection.seconds(timeout_seconds)
+        try:
+            return method(request, timeout=seconds, metadata=self._connection.metadata)
+        except grpc.RpcError as error:
+            raise errors.from_rpc(error) from error
+
+
+class Interview:
+    """Says one thing after the other, each of which is answered on all that was said. Made by `TriageClient.interview`.
+
+    Each answer may take the client's `timeout_seconds`. Each method raises a `TriageError`, which ends the interview,
+    and ValueError after the end. One thread at a time may use it.
+    """
+
+    def __init__(self, method: Any, script: messages.Script, connection: Connection, timeout_seconds: float):
+        self._script = script
+        self._answer_seconds = connection.timeout_seconds
+        self._said: queue.SimpleQueue[Optional[triage_service_pb2.InterviewRequest]] = queue.SimpleQueue()
+        requests: Iterator[Any] = iter(self._said.get, None)
+        self._responses = method(requests, timeout=timeout_seconds, metadata=connection.metadata)
+        self._ended = False
+
+    def __enter__(self) -> "Interview":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the interview."""
+        self._ended = True
+        self._said.put(None)
+        self._responses.cancel()
+
+    def present(self, code: str) -> triage_service_pb2.InterviewResponse:
+        """Says that the patient has `code`."""
+        return self._say(self._script.present(code))
+
+    def absent(self, code: str) -> triage_service_pb2.InterviewResponse:
+        """Says that the patient has not `code`."""
+        return self._say(self._script.absent(code))
+
+    def not_known(self) -> triage_service_pb2.InterviewResponse:
+        """Says that the question could not be answered."""
+        return self._say(self._script.not_known())
+
+    def no_more_evidence(self) -> triage_service_pb2.InterviewResponse:
+        """Says that nobody can answer another question: the server must triage."""
+        return self._say(self._script.no_more_evidence())
+
+    def _say(self, request: triage_service_pb2.InterviewRequest) -> triage_service_pb2.InterviewResponse:
+        if self._ended:
+            raise ValueError(ENDED)
+        late = threading.Event()
+        # A stream has one deadline, that of the whole interview; a silent server must not hold its caller so long.
+        timer = threading.Timer(self._answer_seconds, self._give_up, [late])
+        timer.daemon = True
+        timer.start()
+        try:
+            self._said.put(request)
+            response = next(self._responses)
+            self._ended = response.ended
+            return response
+        except StopIteration:
+            self.close()
+            raise ValueError(ENDED) from None
+        except grpc.RpcError as error:
+            self.close()
+            if late.is_set() and error.code() is grpc.StatusCode.CANCELLED:
+                raise errors.late_answer(self._answer_seconds) from error
+            raise errors.from_rpc(error) from error
+        except BaseException:  # Ctrl-C: the answer to come would be taken for the next one's
+            self.close()
+            raise
+        finally:
+            timer.cancel()
+
+    def _give_up(self, late: threading.Event) -> None:
+        late.set()
+        self._responses.cancel()

@@ -1,0 +1,163 @@
+"""How to reach a server: deadline, retries, TLS, token, proxy. The same for the sync and the asyncio client."""
+
+import dataclasses
+import ipaddress
+import json
+import os
+import pathlib
+import re
+from typing import Any, Optional, Union
+
+import grpc
+
+MAX_ATTEMPTS = 4
+MAX_SECONDS = 86400
+_SERVICE = "triage.v1.TriageService"
+_IDEMPOTENT = ("Triage", "BatchTriage", "GetModelInfo", "GetVocabulary")  # all but the stream
+_SERVICE_CONFIG = {
+    "methodConfig": [
+        {
+            "name": [{"service": _SERVICE, "method": method} for method in _IDEMPOTENT],
+            "retryPolicy": {
+                "maxAttempts": MAX_ATTEMPTS,
+                "initialBackoff": "0.05s",
+                "maxBackoff": "0.5s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ],
+    # A server that fails more than it answers gets no second attempts, which would keep it down.
+    "retryThrottling": {"maxTokens": 20, "tokenRatio": 0.1},
+}
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750
+_ADDRESS = re.compile(r"(?:dns:///|dns:|ipv4:|ipv6:)?(?:\[(?P<v6>[0-9A-Fa-f:]+)\]|(?P<host>[^:,/\[\]]+))(?::[0-9]+)?")
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Connection:
+    """Where a server is and how to call it.
+
+    Raises:
+        ValueError: an argument is out of its range, or the token would travel in plain text.
+    """
+
+    server: str
+    timeout_seconds: float
+    credentials: Optional[grpc.ChannelCredentials]
+    token: Optional[str] = dataclasses.field(repr=False)
+    insecure: bool
+    http_proxy: bool
+
+    def __post_init__(self) -> None:
+        if not self.server or self.server.startswith(("http:", "https:")):
+            raise ValueError(f"server: expected HOST:PORT; got {self.server!r}")
+        checked_seconds("timeout_seconds", self.timeout_seconds)
+        if self.token is None:
+            return
+        if not _TOKEN.fullmatch(self.token):  # not shown: it is a secret
+            raise ValueError("token: expected letters, digits and -._~+/ with = at the end (RFC 6750)")
+        if self.credentials is not None or self.insecure:
+            return
+        if not is_loopback(self.server):
+            raise ValueError(
+                f"token: {self.server} is another host and the connection is not encrypted: "
+                "give credentials=tls_credentials(...), or insecure=True to send it in plain text"
+            )
+        if self.http_proxy:
+            raise ValueError("token: an HTTP proxy would read it: give credentials=tls_credentials(...)")
+
+    def channel(self, api: Any) -> Any:
+        """Returns a channel of `api`, which is `grpc` or `grpc.aio`."""
+        options = [
+            ("grpc.enable_http_proxy", int(self.http_proxy)),
+            ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
+            ("grpc.service_config_disable_resolution", 1),  # no DNS record changes the retries
+        ]
+        if self.credentials is None:
+            return api.insecure_channel(self.server, options=options)
+        credentials = self.credentials
+        if self.token is not None:  # gRPC sends call credentials over encrypted connections only
+            call = grpc.access_token_call_credentials(self.token)
+            credentials = grpc.composite_channel_credentials(credentials, call)
+        return api.secure_channel(self.server, credentials, options=options)
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """What each call carries beside its message: the token, where the channel's credentials do not hold it."""
+        if self.token is None or self.credentials is not None:
+            return ()
+        return (("authorization", f"Bearer {self.token}"),)
+
+    def seconds(self, timeout_seconds: Optional[float]) -> float:
+        """Returns the deadline of one call, this connection's where none is given.
+
+        Raises:
+            ValueError: it is not above 0, or more than a day.
+        """
+        return self.timeout_seconds if timeout_seconds is None else checked_seconds("timeout_seconds", timeout_seconds)
+
+
+def checked_seconds(name: str, value: float) -> float:
+    """Returns `value`.
+
+    Raises:
+        ValueError: it is not above 0, or more than a day: every call has a deadline.
+    """
+    if not 0 < value <= MAX_SECONDS:
+        raise ValueError(f"{name}: expected a number of seconds above 0 and at most {MAX_SECONDS}; got {value!r}")
+    return value
+
+
+def is_loopback(server: str) -> bool:
+    """Returns whether what is sent to a gRPC target stays on this machine; what is not understood does not."""
+    if server.startswith(("unix:", "unix-abstract:")):
+        return True
+    match = _ADDRESS.fullmatch(server)
+    if not match:
+        return False
+    host = match["v6"] or match["host"]
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def tls_credentials(
+    root_certificates: Optional[Path] = None,
+    *,
+    certificate: Optional[Path] = None,
+    private_key: Optional[Path] = None,
+) -> grpc.ChannelCredentials:
+    """Returns credentials of an encrypted connection.
+
+    Args:
+        root_certificates: PEM file of the authorities that may vouch for the server; gRPC's own list without it.
+        certificate: PEM file of the client's certificate chain, for a server that wants one.
+        private_key: PEM file of its private key.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: a file holds no PEM text, or only one of `certificate` and `private_key` is given.
+    """
+    if (certificate is None) != (private_key is None):
+        raise ValueError("certificate and private_key: expected both or none")
+    return grpc.ssl_channel_credentials(
+        root_certificates=_pem(root_certificates, "CERTIFICATE"),
+        private_key=_pem(private_key, "PRIVATE KEY"),
+        certificate_chain=_pem(certificate, "CERTIFICATE"),
+    )
+
+
+def _pem(path: Optional[Path], kind: str) -> Optional[bytes]:
+    if path is None:
+        return None
+    content = pathlib.Path(path).read_bytes()
+    # gRPC takes anything, and each call fails later without naming the file.
+    if not re.search(rb"-----BEGIN [A-Z ]*" + kind.encode() + rb"-----", content):
+        raise ValueError(f"{os.fspath(path)}: expected a PEM file with a {kind}")
+    return content

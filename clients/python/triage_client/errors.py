@@ -1,0 +1,94 @@
+"""What a call raises: one class for each gRPC status that a caller may want to tell apart."""
+
+import grpc
+
+
+class TriageError(Exception):
+    """The server refused a call, failed at it, or could not be reached in time. The cause is gRPC's own error.
+
+    Attributes:
+        status: the gRPC status.
+        message: what the server, or gRPC where no server answered, says about it. It may name evidence codes.
+    """
+
+    def __init__(self, status: grpc.StatusCode, message: str):
+        super().__init__(status, message)
+        self.status = status
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.status.name}: {self.message}"
+
+
+class InvalidArgumentError(TriageError):
+    """The request is wrong; the message names the field and what was expected."""
+
+
+class UnauthenticatedError(TriageError):
+    """The server wants a token, or another one."""
+
+
+class PermissionDeniedError(TriageError):
+    """The server knows the caller and does not allow the call."""
+
+
+class NotFoundError(TriageError):
+    """The server does not hold what was asked for."""
+
+
+class FailedPreconditionError(TriageError):
+    """The server is not in the state that the call needs."""
+
+
+class ResourceExhaustedError(TriageError):
+    """The request is too large, or the server has too much to do."""
+
+
+class UnavailableError(TriageError):
+    """No server was reached, or its certificate is not trusted, or it cannot answer now; a later call may succeed."""
+
+
+class DeadlineExceededError(TriageError):
+    """No answer came in time."""
+
+
+class CallCancelledError(TriageError):
+    """The call was ended before its answer, by this client or by the server."""
+
+
+class UnimplementedError(TriageError):
+    """The server does not offer the call: it is no triage server, or an older one."""
+
+
+class InternalError(TriageError):
+    """The server failed, or sent what no triage server sends."""
+
+
+_BY_STATUS: dict[grpc.StatusCode, type[TriageError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
+    grpc.StatusCode.UNAUTHENTICATED: UnauthenticatedError,
+    grpc.StatusCode.PERMISSION_DENIED: PermissionDeniedError,
+    grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.FAILED_PRECONDITION: FailedPreconditionError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhaustedError,
+    grpc.StatusCode.UNAVAILABLE: UnavailableError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
+    grpc.StatusCode.CANCELLED: CallCancelledError,
+    grpc.StatusCode.UNIMPLEMENTED: UnimplementedError,
+    grpc.StatusCode.INTERNAL: InternalError,
+}
+
+
+def from_status(status: grpc.StatusCode, message: str) -> TriageError:
+    """Returns the error of a status; a status without a class of its own gives a plain TriageError."""
+    return _BY_STATUS.get(status, TriageError)(status, message)
+
+
+def from_rpc(error: grpc.RpcError) -> TriageError:
+    """Returns the error of a call that failed, sync or asyncio."""
+    return from_status(error.code(), error.details() or "no details")
+
+
+def late_answer(seconds: float) -> DeadlineExceededError:
+    """Returns the error of an answer within an interview that did not come."""
+    return DeadlineExceededError(grpc.StatusCode.DEADLINE_EXCEEDED, f"no answer within {seconds:g} s")

@@ -1,0 +1,89 @@
+"""Requests, made from Python values."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from triage_client.v1 import triage_pb2, triage_service_pb2
+
+
+def evidence_state(
+    present: Iterable[str] = (),
+    absent: Iterable[str] = (),
+    *,
+    questions_asked: int = 0,
+    no_more_evidence: bool = False,
+    max_questions: int = 0,
+) -> triage_pb2.EvidenceState:
+    """Returns what is known about a patient at one moment.
+
+    Args:
+        present: codes of the vocabulary that the patient has.
+        absent: codes that the patient has not.
+        questions_asked: number of questions so far, 0 or more.
+        no_more_evidence: nobody can answer another question, so that the server must triage.
+        max_questions: limit on the number of questions; 0 means the model's own.
+
+    Raises:
+        TypeError: `present` or `absent` is one text, or holds something else than texts.
+        ValueError: a number does not fit into 32 bits, or a code is not Unicode text.
+    """
+    evidence = [
+        *_evidence("present", present, triage_pb2.EVIDENCE_STATUS_PRESENT),
+        *_evidence("absent", absent, triage_pb2.EVIDENCE_STATUS_ABSENT),
+    ]
+    return triage_pb2.EvidenceState(
+        evidence=evidence,
+        questions_asked=questions_asked,
+        no_more_evidence=no_more_evidence,
+        max_questions=max_questions,
+    )
+
+
+def _evidence(name: str, codes: Iterable[str], status: triage_pb2.EvidenceStatus) -> list[triage_pb2.Evidence]:
+    if isinstance(codes, (str, bytes)):
+        raise TypeError(f"{name}: expected several codes, such as [{codes!r}]; got one text")
+    return [triage_pb2.Evidence(code=code, status=status) for code in codes]
+
+
+def triage_request(state: triage_pb2.EvidenceState, allow_unknown_codes: bool) -> triage_service_pb2.TriageRequest:
+    """Returns the request of `Triage`."""
+    return triage_service_pb2.TriageRequest(state=state, allow_unknown_codes=allow_unknown_codes)
+
+
+def batch_request(
+    states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool
+) -> triage_service_pb2.BatchTriageRequest:
+    """Returns the request of `BatchTriage`."""
+    return triage_service_pb2.BatchTriageRequest(states=states, allow_unknown_codes=allow_unknown_codes)
+
+
+class Script:
+    """The requests of one interview; only the first one holds its settings."""
+
+    def __init__(self, max_questions: int, allow_unknown_codes: bool):
+        self._first: dict[str, Any] = {
+            "settings": triage_service_pb2.InterviewSettings(
+                max_questions=max_questions, allow_unknown_codes=allow_unknown_codes
+            )
+        }
+
+    def present(self, code: str) -> triage_service_pb2.InterviewRequest:
+        """Says that the patient has `code`."""
+        return self._request(evidence=triage_pb2.Evidence(code=code, status=triage_pb2.EVIDENCE_STATUS_PRESENT))
+
+    def absent(self, code: str) -> triage_service_pb2.InterviewRequest:
+        """Says that the patient has not `code`."""
+        return self._request(evidence=triage_pb2.Evidence(code=code, status=triage_pb2.EVIDENCE_STATUS_ABSENT))
+
+    def not_known(self) -> triage_service_pb2.InterviewRequest:
+        """Says that the question could not be answered."""
+        return self._request(not_known=True)
+
+    def no_more_evidence(self) -> triage_service_pb2.InterviewRequest:
+        """Says that nobody can answer another question."""
+        return self._request(no_more_evidence=True)
+
+    def _request(self, **said: Any) -> triage_service_pb2.InterviewRequest:
+        request = triage_service_pb2.InterviewRequest(**self._first, **said)
+        self._first = {}
+        return request

@@ -1,0 +1,94 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class TriageAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TRIAGE_ACTION_UNSPECIFIED: _ClassVar[TriageAction]
+    TRIAGE_ACTION_RED: _ClassVar[TriageAction]
+    TRIAGE_ACTION_YELLOW: _ClassVar[TriageAction]
+    TRIAGE_ACTION_GREEN: _ClassVar[TriageAction]
+    TRIAGE_ACTION_BLUE: _ClassVar[TriageAction]
+    TRIAGE_ACTION_ASK: _ClassVar[TriageAction]
+
+class EvidenceStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    EVIDENCE_STATUS_UNSPECIFIED: _ClassVar[EvidenceStatus]
+    EVIDENCE_STATUS_PRESENT: _ClassVar[EvidenceStatus]
+    EVIDENCE_STATUS_ABSENT: _ClassVar[EvidenceStatus]
+TRIAGE_ACTION_UNSPECIFIED: TriageAction
+TRIAGE_ACTION_RED: TriageAction
+TRIAGE_ACTION_YELLOW: TriageAction
+TRIAGE_ACTION_GREEN: TriageAction
+TRIAGE_ACTION_BLUE: TriageAction
+TRIAGE_ACTION_ASK: TriageAction
+EVIDENCE_STATUS_UNSPECIFIED: EvidenceStatus
+EVIDENCE_STATUS_PRESENT: EvidenceStatus
+EVIDENCE_STATUS_ABSENT: EvidenceStatus
+
+class Evidence(_message.Message):
+    __slots__ = ("code", "status")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    status: EvidenceStatus
+    def __init__(self, code: _Optional[str] = ..., status: _Optional[_Union[EvidenceStatus, str]] = ...) -> None: ...
+
+class EvidenceState(_message.Message):
+    __slots__ = ("evidence", "questions_asked", "no_more_evidence", "max_questions")
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    QUESTIONS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    NO_MORE_EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    MAX_QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    evidence: _containers.RepeatedCompositeFieldContainer[Evidence]
+    questions_asked: int
+    no_more_evidence: bool
+    max_questions: int
+    def __init__(self, evidence: _Optional[_Iterable[_Union[Evidence, _Mapping]]] = ..., questions_asked: _Optional[int] = ..., no_more_evidence: bool = ..., max_questions: _Optional[int] = ...) -> None: ...
+
+class QValue(_message.Message):
+    __slots__ = ("action", "value")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    action: TriageAction
+    value: float
+    def __init__(self, action: _Optional[_Union[TriageAction, str]] = ..., value: _Optional[float] = ...) -> None: ...
+
+class FiredRule(_message.Message):
+    __slots__ = ("rule_id", "reason", "from_action", "to_action")
+    RULE_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    FROM_ACTION_FIELD_NUMBER: _ClassVar[int]
+    TO_ACTION_FIELD_NUMBER: _ClassVar[int]
+    rule_id: str
+    reason: str
+    from_action: TriageAction
+    to_action: TriageAction
+    def __init__(self, rule_id: _Optional[str] = ..., reason: _Optional[str] = ..., from_action: _Optional[_Union[TriageAction, str]] = ..., to_action: _Optional[_Union[TriageAction, str]] = ...) -> None: ...
+
+class TriageResponse(_message.Message):
+    __slots__ = ("action", "best_triage", "q_values", "forced", "unknown_codes", "conflicting_codes", "model_version", "vocabulary_fingerprint", "fired_rules")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    BEST_TRIAGE_FIELD_NUMBER: _ClassVar[int]
+    Q_VALUES_FIELD_NUMBER: _ClassVar[int]
+    FORCED_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
+    CONFLICTING_CODES_FIELD_NUMBER: _ClassVar[int]
+    MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    VOCABULARY_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    FIRED_RULES_FIELD_NUMBER: _ClassVar[int]
+    action: TriageAction
+    best_triage: TriageAction
+    q_values: _containers.RepeatedCompositeFieldContainer[QValue]
+    forced: bool
+    unknown_codes: _containers.RepeatedScalarFieldContainer[str]
+    conflicting_codes: _containers.RepeatedScalarFieldContainer[str]
+    model_version: str
+    vocabulary_fingerprint: str
+    fired_rules: _containers.RepeatedCompositeFieldContainer[FiredRule]
+    def __init__(self, action: _Optional[_Union[TriageAction, str]] = ..., best_triage: _Optional[_Union[TriageAction, str]] = ..., q_values: _Optional[_Iterable[_Union[QValue, _Mapping]]] = ..., forced: bool = ..., unknown_codes: _Optional[_Iterable[str]] = ..., conflicting_codes: _Optional[_Iterable[str]] = ..., model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., fired_rules: _Optional[_Iterable[_Union[FiredRule, _Mapping]]] = ...) -> None: ...

@@ -1,0 +1,114 @@
+from triage_client.v1 import triage_pb2 as _triage_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class EvidenceKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    EVIDENCE_KIND_UNSPECIFIED: _ClassVar[EvidenceKind]
+    EVIDENCE_KIND_SYMPTOM: _ClassVar[EvidenceKind]
+    EVIDENCE_KIND_RISK_FACTOR: _ClassVar[EvidenceKind]
+EVIDENCE_KIND_UNSPECIFIED: EvidenceKind
+EVIDENCE_KIND_SYMPTOM: EvidenceKind
+EVIDENCE_KIND_RISK_FACTOR: EvidenceKind
+
+class TriageRequest(_message.Message):
+    __slots__ = ("state", "allow_unknown_codes")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
+    state: _triage_pb2.EvidenceState
+    allow_unknown_codes: bool
+    def __init__(self, state: _Optional[_Union[_triage_pb2.EvidenceState, _Mapping]] = ..., allow_unknown_codes: bool = ...) -> None: ...
+
+class BatchTriageRequest(_message.Message):
+    __slots__ = ("states", "allow_unknown_codes")
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[_triage_pb2.EvidenceState]
+    allow_unknown_codes: bool
+    def __init__(self, states: _Optional[_Iterable[_Union[_triage_pb2.EvidenceState, _Mapping]]] = ..., allow_unknown_codes: bool = ...) -> None: ...
+
+class BatchTriageResponse(_message.Message):
+    __slots__ = ("responses",)
+    RESPONSES_FIELD_NUMBER: _ClassVar[int]
+    responses: _containers.RepeatedCompositeFieldContainer[_triage_pb2.TriageResponse]
+    def __init__(self, responses: _Optional[_Iterable[_Union[_triage_pb2.TriageResponse, _Mapping]]] = ...) -> None: ...
+
+class InterviewRequest(_message.Message):
+    __slots__ = ("settings", "evidence", "not_known", "no_more_evidence")
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    NOT_KNOWN_FIELD_NUMBER: _ClassVar[int]
+    NO_MORE_EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    settings: InterviewSettings
+    evidence: _triage_pb2.Evidence
+    not_known: bool
+    no_more_evidence: bool
+    def __init__(self, settings: _Optional[_Union[InterviewSettings, _Mapping]] = ..., evidence: _Optional[_Union[_triage_pb2.Evidence, _Mapping]] = ..., not_known: bool = ..., no_more_evidence: bool = ...) -> None: ...
+
+class InterviewSettings(_message.Message):
+    __slots__ = ("max_questions", "allow_unknown_codes")
+    MAX_QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
+    max_questions: int
+    allow_unknown_codes: bool
+    def __init__(self, max_questions: _Optional[int] = ..., allow_unknown_codes: bool = ...) -> None: ...
+
+class InterviewResponse(_message.Message):
+    __slots__ = ("response", "questions_asked", "ended")
+    RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    QUESTIONS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    response: _triage_pb2.TriageResponse
+    questions_asked: int
+    ended: bool
+    def __init__(self, response: _Optional[_Union[_triage_pb2.TriageResponse, _Mapping]] = ..., questions_asked: _Optional[int] = ..., ended: bool = ...) -> None: ...
+
+class GetModelInfoRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetModelInfoResponse(_message.Message):
+    __slots__ = ("model_version", "vocabulary_fingerprint", "data_fingerprint", "evidence_count", "max_questions", "manifest_json")
+    MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    VOCABULARY_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    DATA_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    MAX_QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    MANIFEST_JSON_FIELD_NUMBER: _ClassVar[int]
+    model_version: str
+    vocabulary_fingerprint: str
+    data_fingerprint: str
+    evidence_count: int
+    max_questions: int
+    manifest_json: str
+    def __init__(self, model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., data_fingerprint: _Optional[str] = ..., evidence_count: _Optional[int] = ..., max_questions: _Optional[int] = ..., manifest_json: _Optional[str] = ...) -> None: ...
+
+class GetVocabularyRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetVocabularyResponse(_message.Message):
+    __slots__ = ("entries", "vocabulary_fingerprint")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    VOCABULARY_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[VocabularyEntry]
+    vocabulary_fingerprint: str
+    def __init__(self, entries: _Optional[_Iterable[_Union[VocabularyEntry, _Mapping]]] = ..., vocabulary_fingerprint: _Optional[str] = ...) -> None: ...
+
+class VocabularyEntry(_message.Message):
+    __slots__ = ("code", "kind", "name", "question")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    kind: EvidenceKind
+    name: str
+    question: str
+    def __init__(self, code: _Optional[str] = ..., kind: _Optional[_Union[EvidenceKind, str]] = ..., name: _Optional[str] = ..., question: _Optional[str] = ...) -> None: ...

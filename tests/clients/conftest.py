@@ -1,0 +1,164 @@
+"""Servers for the client package: the real one, and one that is told what to answer."""
+
+import collections
+import concurrent.futures
+import contextlib
+import datetime
+import ipaddress
+
+import grpc
+import pytest
+import tensorflow as tf
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from schemas.evidence import Evidence, Vocabulary
+from serving.config import ServeConfig
+from serving.local_models import LocalModels
+from serving.server import TriageServer
+from serving.version_policy import Wanted
+from serving.versions import Versions
+from serving.watcher import Watcher
+from trainer import servable
+from trainer.job import TrainedNetwork
+from trainer.network import build_network
+from triage_client.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+
+# Q = sigmoid(s W): fever present gives Yellow sigmoid(1) and ask sigmoid(2), all others 1/2; chest pain Red.
+WEIGHTS = ((0, 1, 0, 0, 2), (2, 0, 0, 0, 0))
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """`triage serve` with version 7 of a model of fever and chest_pain that must triage at 3 questions."""
+    base = tmp_path_factory.mktemp("models")
+    vocabulary = Vocabulary(
+        Evidence(code, "symptom", code.capitalize(), f"{code}, do you have it?") for code in ("fever", "chest_pain")
+    )
+    model = build_network(2, (), seed=0)
+    model.layers[-1].set_weights([tf.constant(WEIGHTS, tf.float32), tf.zeros([5])])
+    trained = TrainedNetwork(
+        model=model,
+        vocabulary=vocabulary,
+        config={},
+        max_questions=3,
+        data_fingerprint="sha256:data",
+        metrics={},
+        training={},
+    )
+    servable.write_version(base, trained, version=7)
+    server = TriageServer(ServeConfig(port=0, max_workers=2, max_interviews=2, max_batch=4, grace_seconds=0))
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
+    watcher.look()
+    server.start(watcher)
+    yield server
+    server.stop()
+
+
+class Scripted(triage_service_pb2_grpc.TriageServiceServicer):
+    """Fails with `failures`, one a call, and then answers; records the calls, their tokens and seconds left."""
+
+    def __init__(self):
+        self.failures = []
+        self.calls = collections.Counter()
+        self.tokens = []
+        self.seconds = []
+
+    def _handle(self, method, context):
+        self.calls[method] += 1
+        self.tokens.append(dict(context.invocation_metadata()).get("authorization"))
+        self.seconds.append(context.time_remaining())
+        if self.failures:
+            context.abort(self.failures.pop(0), "as scripted")
+
+    def Triage(self, request, context):
+        self._handle("Triage", context)
+        return triage_pb2.TriageResponse(model_version="scripted")
+
+    def BatchTriage(self, request, context):
+        self._handle("BatchTriage", context)
+        return triage_service_pb2.BatchTriageResponse()
+
+    def GetModelInfo(self, request, context):
+        self._handle("GetModelInfo", context)
+        return triage_service_pb2.GetModelInfoResponse()
+
+    def GetVocabulary(self, request, context):
+        self._handle("GetVocabulary", context)
+        return triage_service_pb2.GetVocabularyResponse()
+
+    def Interview(self, request_iterator, context):
+        self._handle("Interview", context)
+        for request in request_iterator:
+            yield triage_service_pb2.InterviewResponse(ended=request.no_more_evidence)
+
+
+@contextlib.contextmanager
+def serve(service, credentials=None):
+    """Serves on a free port of this machine; yields the address."""
+    executor = concurrent.futures.ThreadPoolExecutor(4)
+    server = grpc.server(executor, options=[("grpc.so_reuseport", 0)])
+    triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, server)
+    if credentials is None:
+        port = server.add_insecure_port("127.0.0.1:0")
+    else:
+        port = server.add_secure_port("127.0.0.1:0", credentials)
+    server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.stop(0).wait()
+        executor.shutdown()
+
+
+@pytest.fixture
+def scripted():
+    """A service and its address, in plain text."""
+    service = Scripted()
+    with serve(service) as address:
+        yield service, address
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    """A folder with ca.pem, and the pairs server and client (.pem, .key) that it vouches for; and other.pem."""
+    folder = tmp_path_factory.mktemp("certificates")
+    issuer = None
+    for name in ("other", "ca", "server", "client"):
+        key = ec.generate_private_key(ec.SECP256R1())
+        authority = name in ("other", "ca")
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(subject if authority else issuer[0])
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(datetime.datetime(2000, 1, 1))
+            .not_valid_after(datetime.datetime(2100, 1, 1))
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+            .add_extension(
+                x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False
+            )
+            .sign(key if authority else issuer[1], hashes.SHA256())
+        )
+        if authority:
+            issuer = (subject, key)
+        (folder / f"{name}.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        (folder / f"{name}.key").write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )
+    return folder
+
+
+@pytest.fixture
+def encrypted(certificates):
+    """A service and its address, over TLS, for clients with a certificate of ca.pem."""
+    pair = [(certificates / f"server.{ending}").read_bytes() for ending in ("key", "pem")]
+    authority = (certificates / "ca.pem").read_bytes()
+    service = Scripted()
+    with serve(service, grpc.ssl_server_credentials([tuple(pair)], authority, require_client_auth=True)) as address:
+        yield service, address

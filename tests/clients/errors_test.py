@@ -1,0 +1,38 @@
+"""Errors keep the status and the message."""
+
+import pickle
+
+import grpc
+import pytest
+
+import triage_client
+from triage_client import errors
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (grpc.StatusCode.INVALID_ARGUMENT, triage_client.InvalidArgumentError),
+        (grpc.StatusCode.UNAUTHENTICATED, triage_client.UnauthenticatedError),
+        (grpc.StatusCode.PERMISSION_DENIED, triage_client.PermissionDeniedError),
+        (grpc.StatusCode.NOT_FOUND, triage_client.NotFoundError),
+        (grpc.StatusCode.FAILED_PRECONDITION, triage_client.FailedPreconditionError),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, triage_client.ResourceExhaustedError),
+        (grpc.StatusCode.UNAVAILABLE, triage_client.UnavailableError),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, triage_client.DeadlineExceededError),
+        (grpc.StatusCode.CANCELLED, triage_client.CallCancelledError),
+        (grpc.StatusCode.UNIMPLEMENTED, triage_client.UnimplementedError),
+        (grpc.StatusCode.INTERNAL, triage_client.InternalError),
+        (grpc.StatusCode.DATA_LOSS, triage_client.TriageError),
+    ],
+)
+def test_each_status_has_its_error(status, kind):
+    error = errors.from_status(status, "why")
+    assert type(error) is kind
+    assert (error.status, error.message, str(error)) == (status, "why", f"{status.name}: why")
+
+
+def test_an_error_goes_through_a_process_pool():
+    error = pickle.loads(pickle.dumps(errors.late_answer(0.5)))  # noqa: S301
+    assert type(error) is triage_client.DeadlineExceededError
+    assert (error.status, error.message) == (grpc.StatusCode.DEADLINE_EXCEEDED, "no answer within 0.5 s")
