@@ -39,6 +39,8 @@ BY_NAME = {
     "bazel.run_pytest": ("pytest_timeout",),
     "generate": ("grpc_tools",),  # of the client's, through proto/generate.py
 }
+STANDARD = sys.stdlib_module_names | {"tomllib"}
+"""The standard library's modules; Python 3.10 lacks one that code for later versions imports."""
 DATA = (".css", ".csv", ".jinja", ".json", ".pbtxt", ".toml")
 """Endings of the files that a package reads."""
 RUNNER = "run_pytest.py"
@@ -121,7 +123,7 @@ class Project:
     def _labels(self, name: str, file: File) -> Iterator[str]:
         parts = name.split(".")
         if parts[0] not in self._ours:
-            if parts[0] not in sys.stdlib_module_names:
+            if parts[0] not in STANDARD:
                 yield f"@pip//{DISTRIBUTIONS.get(parts[0], parts[0])}"
             return
         # A package's __init__ runs before any module in it. What stands behind a module's name is in the module.
