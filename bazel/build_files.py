@@ -103,6 +103,7 @@ class Project:
         importable = [file for folder in PACKAGES for file in files(root, folder)] + [File(_path("triage_cli.py"))]
         self._modules: Mapping[str, File] = {file.module: file for file in importable}
         self._ours = {module.split(".")[0] for module in self._modules}
+        self._importing = {file for file in importable if file.path.stem == "__init__" and self._imports_its_own(file)}
 
     def dependencies(self, file: File) -> list[str]:
         """Returns the labels of what a file needs, in buildifier's order.
@@ -136,10 +137,11 @@ class Project:
 
     def _would_be_a_circle(self, module: File, file: File) -> bool:
         """Whether `module` is an __init__ above `file` that imports from its package, and so may need `file` itself."""
-        if module.path.stem != "__init__" or not file.path.is_relative_to(module.path.parent):
-            return False
-        names = imported((self.root / module.path).read_text(encoding="utf-8"))
-        return any(name.startswith(f"{module.module}.") for name in names)
+        return module in self._importing and file.path.is_relative_to(module.path.parent)
+
+    def _imports_its_own(self, package: File) -> bool:
+        names = imported((self.root / package.path).read_text(encoding="utf-8"))
+        return any(name.startswith(f"{package.module}.") for name in names)
 
 
 def _depth(path: pathlib.PurePosixPath) -> int:
@@ -245,7 +247,7 @@ def tests_build(project: Project, folder: str) -> str:
             needed = sorted({*deps, *shared}, key=_order)
             whole = ["//:files"] if folder in ("tests", "tests/bazel", "tests/clients") else None
             targets.append(rule("pytest_test", file.target, src=f'"{file.path.name}"', data=whole, deps=needed))
-    loads = [load(PYTHON, "py_library")] if "conftest" in "".join(targets[:1]) else []
+    loads = [load(PYTHON, "py_library")] if (project.root / folder / "conftest.py").exists() else []
     return "\n".join([HEADER, "".join([*loads, load(PYTEST, "pytest_test")]), VISIBILITY, *targets, FILES])
 
 

@@ -24,6 +24,7 @@ from rich.table import Table
 from schemas.triage import NUM_DECISIONS
 from trainer import metrics
 from trainer.arrays import VignetteArrays
+from trainer.baselines import fully_observed_metrics
 from trainer.config import TrainConfig
 from trainer.ensemble import EnsembleConfig, train_ensemble
 from trainer.evaluate import order_seeds
@@ -134,11 +135,13 @@ def peers(train: VignetteArrays, held_out: VignetteArrays, codes: int) -> dict[s
     ensemble = train_ensemble(sparse_states(train, codes), train.decision_counts, groups, EnsembleConfig())
     found: dict[str, dict[str, Any]] = {"the ensemble": {}, "the clinicians": {}}
     for name, part in {"held_out": held_out, "train": train}.items():
-        triage = ensemble.triage_values(sparse_states(part, codes)).argmax(axis=-1)
         seen = {"questions": 0.0, "evidence_seen": float(np.diff(part.offsets).mean()), "forced": 0.0}
         for who, quality in zip(
             found,
-            (metrics.triage_quality(triage[None], part.decision_counts), metrics.human_metrics(part.decision_counts)),
+            (
+                fully_observed_metrics(ensemble.triage_values, part, codes),
+                metrics.human_metrics(part.decision_counts),
+            ),
             strict=True,
         ):
             shares = {metric: float(quality[metric].mean()) for metric in ("appropriateness", "safety")}

@@ -15,8 +15,8 @@ import rich.text
 
 from schemas import figures
 from schemas.errors import InputError
-from schemas.triage import Action
 from serving import channel
+from serving.actions import action_label
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 FAILED = 1
@@ -239,16 +239,11 @@ def _failure(error: grpc.RpcError, server: str, timeout_seconds: float) -> str:
     return f"{server}: {error.code().name}: {' '.join((error.details() or 'no details').split())}"
 
 
-def _label(action: int) -> str:
-    """Returns the name of a TriageAction, as schemas.triage spells it; the wire's numbers begin one later."""
-    return Action(action - triage_pb2.TRIAGE_ACTION_RED).label
-
-
 def _figures(response: triage_pb2.TriageResponse) -> dict[str, Any]:
     return {
-        "action": _label(response.action),
-        "best_triage": _label(response.best_triage),
-        "q_values": {_label(q_value.action): q_value.value for q_value in response.q_values},
+        "action": action_label(response.action),
+        "best_triage": action_label(response.best_triage),
+        "q_values": {action_label(q_value.action): q_value.value for q_value in response.q_values},
         "forced": response.forced,
         "unknown_codes": list(response.unknown_codes),
         "conflicting_codes": list(response.conflicting_codes),
@@ -260,14 +255,14 @@ def _figures(response: triage_pb2.TriageResponse) -> dict[str, Any]:
 def _print(response: triage_pb2.TriageResponse) -> None:
     """Prints an answer for a person to read."""
     console = rich.console.Console(highlight=False, soft_wrap=True)
-    action = _label(response.action)
+    action = action_label(response.action)
     forced = " (asking was not possible)" if response.forced else ""
     console.print(rich.text.Text(f"action       {action}{forced}", style="bold"))
-    console.print(rich.text.Text(f"best triage  {_label(response.best_triage)}"))
+    console.print(rich.text.Text(f"best triage  {action_label(response.best_triage)}"))
     table = rich.table.Table("action", rich.table.Column("Q-value", justify="right"), "", box=rich.box.SIMPLE)
     for q_value in response.q_values:
         bar = ("#" if console.options.ascii_only else "█") * round(q_value.value * _BAR_WIDTH)
-        table.add_row(_label(q_value.action), f"{q_value.value:.3f}", bar)
+        table.add_row(action_label(q_value.action), f"{q_value.value:.3f}", bar)
     console.print(table)
     for title, codes in (("unknown", response.unknown_codes), ("conflicting", response.conflicting_codes)):
         if codes:

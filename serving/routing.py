@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from schemas.errors import InputError
-from schemas.triage import Action
+from serving.actions import action_label
 from serving.engine import Engine
 from serving.errors import NotFoundError
 from serving.versions import Versions
@@ -78,7 +78,7 @@ class Routing:
             for (action, other), count in sorted(pairs.items()):
                 _LOGGER.warning(
                     "shadow version %s decides %s where %s decides %s, %d times in a call; %d of %d differ so far",
-                    engine.info.model_version, _label(other), version, _label(action), count,
+                    engine.info.model_version, action_label(other), version, action_label(action), count,
                     self._differing, self._compared,
                 )  # fmt: skip
         except (InputError, NotFoundError):
@@ -87,7 +87,3 @@ class Routing:
             _LOGGER.error("the shadow version failed: %s", type(error).__qualname__)
         finally:
             self._places.release()
-
-
-def _label(action: int) -> str:
-    return Action(action - triage_pb2.TRIAGE_ACTION_RED).label

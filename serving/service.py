@@ -1,5 +1,6 @@
 """TriageService: checks a request, lets an engine answer it, and turns failures into statuses."""
 
+import functools
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -128,11 +129,12 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         batch: bool,
     ) -> list[triage_pb2.TriageResponse]:
         """Checks and answers states by one version: by the next one, if the first is gone from a remote engine."""
+        answer = functools.partial(self._answer_once, states, allow_unknown_codes, context, batch)
         try:
-            return self._answer_once(states, allow_unknown_codes, context, batch)
+            return answer()
         except GoneError:
             self._watcher.look()
-            return self._answer_once(states, allow_unknown_codes, context, batch)
+            return answer()
 
     def _answer_once(
         self,

@@ -6,7 +6,7 @@ import pathlib
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
-from schemas import directories
+from schemas import directories, features
 from schemas.errors import InputError
 from serving.engine import Engine, SavedModelEngine
 from triage.v1 import triage_pb2
@@ -39,7 +39,7 @@ def run_requests(engine: SavedModelEngine, folder: pathlib.Path) -> int:
             if log.HasField("predict_log"):
                 request = log.predict_log.request
                 inputs = {alias: tf.make_ndarray(tensor) for alias, tensor in request.inputs.items()}
-                engine.predict(request.model_spec.signature_name or "serving_default", inputs)
+                engine.predict(request.model_spec.signature_name or features.SERVING_DEFAULT, inputs)
                 done += 1
     except Exception as error:  # of a damaged record or a request that does not fit, each in its own way
         raise InputError(f"{path}: request {done + 1} failed: {type(error).__name__}: {error}") from error

@@ -10,7 +10,8 @@ import jinja2
 from trainer import report_numbers as numbers
 from trainer import report_sentences as sentences
 from trainer import report_tables as tables
-from trainer.report_numbers import APPROPRIATENESS, QUESTIONS, SAFETY, Table
+from trainer.learning_figures import k_fold_figure
+from trainer.report_numbers import APPROPRIATENESS, SAFETY, Table
 
 RESULTS = "results.md"
 _WIDTH = 120
@@ -98,29 +99,14 @@ def _agents(results: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _k_fold(results: Mapping[str, Any]) -> Table | None:
-    """Returns the mean over all folds beside the common split; the spread is over folds and over seeds' means."""
-    runs = numbers.value_at(results, "k_fold", "runs") or []
-    if not runs:
+    """Returns the numbers of the figure: mean and range over all folds, beside the common split."""
+    drawing = k_fold_figure(results)
+    if drawing is None or drawing.numbers is None:
         return None
-    rows = []
-    for measure in (APPROPRIATENESS, SAFETY, QUESTIONS):
-        values = [run[measure.key] for run in runs]
-        mean = sum(values) / len(values)
-        rows.append((
-            measure.label,
-            numbers.shown(measure, mean),
-            f"{numbers.shown(measure, min(values))} to {numbers.shown(measure, max(values))}",
-            numbers.shown(measure, numbers.number_at(results, "agents", "dyqn_or", "metrics", measure.key, "mean")),
-            numbers.shown(measure, numbers.number_at(results, "k_fold", "paper", measure.key)),
-        ))  # fmt: skip
-    columns = (
-        "DyQN, OR query",
-        f"Mean of {len(runs)} folds",
-        "Lowest and highest fold",
-        "Common split",
-        "Paper, folds",
-    )
-    return Table("Cross-validation", columns, tuple(rows))
+    rows = tuple((name, mean, f"{low} to {high}", *rest) for name, low, mean, high, *rest in drawing.numbers.rows)
+    mean_of = f"Mean of {len(results['k_fold']['runs'])} folds"
+    columns = ("DyQN, OR query", mean_of, "Lowest and highest fold", "Common split", "Paper, folds")
+    return Table(drawing.numbers.caption, columns, rows)
 
 
 def _evidence(results: Mapping[str, Any]) -> Table | None:

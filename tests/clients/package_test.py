@@ -73,7 +73,7 @@ def test_importing_the_wheel_loads_neither_tensorflow_nor_numpy_nor_the_server(w
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_the_code_is_python_3_9(path):
-    ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
+    assert ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))  # or a SyntaxError
 
 
 def test_every_module_has_a_test_of_its_name():
