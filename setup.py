@@ -50,6 +50,8 @@ DEVELOPMENT = [
     "ruff>=0.17.5,<0.18",
 ]
 
+PACKAGES_OF_TRAINER = ["trainer", *(f"trainer.{name}" for name in setuptools.find_packages(str(HERE / "trainer")))]
+
 setuptools.setup(
     name="dyqn-triage",
     version="0.1.0",
@@ -59,12 +61,12 @@ setuptools.setup(
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.12",
-    packages=["schemas", "trainer", "serving", "triage", "triage.v1"],
+    packages=["schemas", *PACKAGES_OF_TRAINER, "serving", "triage", "triage.v1"],
     package_dir={"triage": "proto/triage"},
     py_modules=["triage_cli"],
     package_data={
         "schemas": ["*.pbtxt", "*.json", "knowledge/*.csv", "knowledge/*.toml", "knowledge/conditions/*.toml"],
-        "trainer": ["report.html.jinja", "report.css", "results.md.jinja"],
+        "trainer.reporting": ["report.html.jinja", "report.css", "results.md.jinja"],
         "triage.v1": ["*.proto", "*.pyi"],
     },
     install_requires=REQUIREMENTS,

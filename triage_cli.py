@@ -16,19 +16,22 @@ from collections.abc import Iterator, Sequence
 from schemas.errors import InputError
 
 COMMANDS = {
-    "simulate": ("trainer.simulate", "make a data directory of simulated vignettes"),
-    "knowledge": ("trainer.knowledge", "check and print the clinical knowledge base"),
-    "prepare": ("trainer.prepare", "turn vignettes into a data directory of TFRecords"),
-    "stats": ("trainer.stats", "print the statistics of vignettes, show some, or check them for anomalies"),
+    "simulate": ("trainer.simulation.simulate", "make a data directory of simulated vignettes"),
+    "knowledge": ("trainer.simulation.knowledge", "check and print the clinical knowledge base"),
+    "prepare": ("trainer.vignettes.prepare", "turn vignettes into a data directory of TFRecords"),
+    "stats": ("trainer.checks.stats", "print the statistics of vignettes, show some, or check them for anomalies"),
     "powerset": (
-        "trainer.powerset_pipeline",
+        "trainer.supervised.powerset_pipeline",
         "expand a data directory to all parts of its vignettes' evidence (D_pow)",
     ),
     "train": ("trainer.task", "train a DyQN agent on a data directory"),
     "evaluate": ("trainer.evaluate", "measure a trained agent on the vignettes of a data directory"),
-    "reproduce": ("trainer.reproduce", "repeat the paper's study on a data directory, with a report"),
-    "export": ("trainer.export", "write a trained agent as a SavedModel version, past a safety gate if wanted"),
-    "tflite": ("trainer.tflite", "convert an exported version into a TFLite file for phones"),
+    "reproduce": ("trainer.studies.reproduce", "repeat the paper's study on a data directory, with a report"),
+    "export": (
+        "trainer.exporting.export",
+        "write a trained agent as a SavedModel version, past a safety gate if wanted",
+    ),
+    "tflite": ("trainer.exporting.tflite", "convert an exported version into a TFLite file for phones"),
     "serve": ("serving.server", "answer triage.v1.TriageService over gRPC"),
     "ask": ("serving.client", "ask a server about one patient"),
 }

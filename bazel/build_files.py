@@ -13,8 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CLIENT = "clients/python/triage_client"
-PACKAGES = ("schemas", "trainer", "serving", "proto/triage", "proto/triage/v1", CLIENT, f"{CLIENT}/v1")
-TESTS = ("tests", "tests/bazel", "tests/clients", "tests/schemas", "tests/serving", "tests/trainer")
+CONCEPTS = tuple(sorted(path.parent.name for path in (ROOT / "trainer").glob("*/__init__.py")))
+"""The packages inside `trainer`; its tests lie in folders of the same names."""
+PACKAGES = (
+    "schemas", "trainer", *(f"trainer/{name}" for name in CONCEPTS), "serving", "proto/triage", "proto/triage/v1",
+    CLIENT, f"{CLIENT}/v1",
+)  # fmt: skip
+TESTS = (
+    "tests", "tests/bazel", "tests/clients", "tests/schemas", "tests/serving", "tests/trainer",
+    *(f"tests/trainer/{name}" for name in CONCEPTS),
+)  # fmt: skip
 SCRIPTS = ("bazel", "benchmarks", "clients/python", "examples", "examples/mobile", "proto")
 IMPORTED_FROM = ("clients/python", "proto")
 """Folders whose content is imported as if they were the root."""
@@ -32,7 +40,8 @@ DISTRIBUTIONS = {
 }  # fmt: skip
 # Modules that a file loads by a name that it holds as text.
 BY_NAME = {
-    "trainer.reproduce": ("trainer.study_tasks",),  # the default of study_worker, which study_tasks imports
+    # The default of study_worker, which study_tasks imports.
+    "trainer.studies.reproduce": ("trainer.studies.study_tasks",),
     "trainer.network": ("tensorflow",),  # Keras's backend
     "examples.demo": ("triage_cli",),
     "tests.proto_test": ("grpc_tools",),
@@ -201,7 +210,7 @@ def package_build(project: Project, folder: str) -> str:
     data = sorted(
         path.relative_to(project.root / folder).as_posix()
         for path in (project.root / folder).rglob("*")
-        if path.suffix in DATA
+        if path.suffix in DATA and not _in_package_below(path, project.root / folder)
     )
     targets = [
         rule(
@@ -219,6 +228,11 @@ def package_build(project: Project, folder: str) -> str:
     return "\n".join([HEADER, "".join(loads), VISIBILITY, *targets, FILES])
 
 
+def _in_package_below(path: pathlib.Path, folder: pathlib.Path) -> bool:
+    between = path.relative_to(folder).parents[:-1]
+    return any((folder / parent / "__init__.py").exists() for parent in between)
+
+
 def _proto(path: pathlib.Path) -> list[str]:
     prefix = "triage/v1/"
     needed = [
@@ -234,9 +248,10 @@ def _proto(path: pathlib.Path) -> list[str]:
 def tests_build(project: Project, folder: str) -> str:
     """Returns the BUILD of a folder of tests: a test for each file, and a library of the fixtures that they share."""
     targets = []
+    above = [folder, *(parent.as_posix() for parent in _path(folder).parents)]
     shared = {
         _label(File(_path(f"{parent}/conftest.py")), folder)
-        for parent in ("tests", folder)
+        for parent in above
         if (project.root / parent / "conftest.py").exists()
     }
     for file in files(project.root, folder):

@@ -18,10 +18,10 @@ from rich.console import Console
 from rich.table import Table
 
 from schemas import figures
-from trainer.ensemble import MEMBERS, EnsembleConfig, train_ensemble
 from trainer.metrics import triage_quality
-from trainer.sparse_states import sparse_states
-from trainer.tfrecord import DataDirectory
+from trainer.supervised.ensemble import MEMBERS, EnsembleConfig, train_ensemble
+from trainer.supervised.sparse_states import sparse_states
+from trainer.vignettes.tfrecord import DataDirectory
 
 
 def main() -> None:

@@ -18,13 +18,13 @@ import numpy as np
 from rich.console import Console
 
 from schemas import figures
-from trainer import tflite_conversion, tflite_file, tflite_parity
 from trainer.evaluate import ORDERS
-from trainer.litert import LiteRtModel, as_version, litert_version
-from trainer.publish import Examination
+from trainer.exporting import tflite_conversion, tflite_file, tflite_parity
+from trainer.exporting.litert import LiteRtModel, as_version, litert_version
+from trainer.exporting.publish import Examination
+from trainer.exporting.servable_policy import LoadedVersion, load_version
+from trainer.exporting.tflite import STATES, version_folder
 from trainer.rollout import Outcomes
-from trainer.servable_policy import LoadedVersion, load_version
-from trainer.tflite import STATES, version_folder
 
 METRICS = ("appropriateness", "safety", "questions", "evidence_seen")
 TURNS, CALLS = 50, 100

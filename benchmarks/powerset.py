@@ -16,9 +16,9 @@ from typing import Any
 from rich.console import Console
 
 from schemas import figures
-from trainer import powerset_pipeline
-from trainer.powerset import expand
-from trainer.tfrecord import DataDirectory, decode_example, encode_example, read_records
+from trainer.supervised import powerset_pipeline
+from trainer.supervised.powerset import expand
+from trainer.vignettes.tfrecord import DataDirectory, decode_example, encode_example, read_records
 
 
 def main() -> None:

@@ -23,17 +23,17 @@ from rich.table import Table
 
 from schemas.triage import NUM_DECISIONS
 from trainer import metrics
-from trainer.arrays import VignetteArrays
-from trainer.baselines import fully_observed_metrics
 from trainer.config import TrainConfig
-from trainer.ensemble import EnsembleConfig, train_ensemble
 from trainer.evaluate import order_seeds
-from trainer.folds import chosen
 from trainer.loop import TrainingLoop
 from trainer.rollout import Rollout, greedy_policy
-from trainer.sparse_states import sparse_states
-from trainer.split import majority
-from trainer.tfrecord import DataDirectory
+from trainer.supervised.baselines import fully_observed_metrics
+from trainer.supervised.ensemble import EnsembleConfig, train_ensemble
+from trainer.supervised.folds import chosen
+from trainer.supervised.sparse_states import sparse_states
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.split import majority
+from trainer.vignettes.tfrecord import DataDirectory
 
 if TYPE_CHECKING:  # trainer must be imported before TensorFlow
     import keras

@@ -7,25 +7,30 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 OURS = {"schemas", "trainer", "serving", "triage_cli"}
 # A module may import those above it.
 TRAINER_ORDER = (
-    "config", "vignette", "source", "rejects", "split", "state", "arrays", "tfrecord", "spool", "split_stats",
-    "passes", "output", "progress", "ddxplus", "ddxplus_patients",
-    "csv_table", "csv_cells", "row_groups", "derived_vocabulary", "csv_wide", "csv_long", "input_formats",
-    "prepare",
-    "simulation_config", "draws", "evidence_tree", "risk_tables", "knowledge_tables", "patients", "card", "panel",
-    "simulator", "simulate", "knowledge", "sparse_states", "powerset", "powerset_shards", "powerset_pipeline",
-    "rewards", "decision", "network", "environment",
-    "targets", "policy", "agent", "replay", "window", "loop", "rollout", "metrics",
-    "agreement", "calibration", "prefixes", "slices", "evaluation_table", "vignette_statistics",
-    "directory_lock", "job", "evaluate", "session", "messages", "signatures", "warmup", "servable", "servable_policy",
-    "gate", "model_card", "card_markdown", "publish", "export",
-    "litert", "tflite_conversion", "tflite_parity", "tflite_file", "tflite", "task",
-    "vignette_text", "anomalies", "feature_schema", "near_duplicates", "split_comparison", "record_check", "validation",
-    "stats_table", "stats",
-    "folds", "ensemble", "classifier_file", "state_values", "baselines", "stopping", "partially_observed",
-    "report_numbers", "drawing", "interval_figures", "learning_figures", "quality_figures", "report_sentences",
-    "report_tables", "report_markdown", "report",
-    "study", "study_directory", "study_worker", "study_fixed", "study_learning", "study_supervised", "study_detail",
-    "study_tasks", "study_run", "study_claims", "study_results", "study_table", "reproduce",
+    "config", "vignettes.vignette", "vignettes.source", "vignettes.rejects", "vignettes.split", "state",
+    "vignettes.arrays", "vignettes.tfrecord", "vignettes.spool", "vignettes.split_stats", "vignettes.passes",
+    "output", "progress", "vignettes.ddxplus", "vignettes.ddxplus_patients", "vignettes.csv_table",
+    "vignettes.csv_cells", "vignettes.row_groups", "vignettes.derived_vocabulary", "vignettes.csv_wide",
+    "vignettes.csv_long", "vignettes.input_formats", "vignettes.prepare", "simulation.simulation_config",
+    "simulation.draws", "simulation.evidence_tree", "simulation.risk_tables", "simulation.knowledge_tables",
+    "simulation.patients", "simulation.card", "simulation.panel", "simulation.simulator", "simulation.simulate",
+    "simulation.knowledge", "supervised.sparse_states", "supervised.powerset", "supervised.powerset_shards",
+    "supervised.powerset_pipeline", "rewards", "decision", "network", "environment", "targets", "policy", "agent",
+    "replay", "window", "loop", "rollout", "metrics", "evaluation.agreement", "evaluation.calibration",
+    "evaluation.prefixes", "evaluation.slices", "evaluation.evaluation_table", "checks.vignette_statistics",
+    "directory_lock", "job", "evaluate", "session", "exporting.messages", "exporting.signatures", "exporting.warmup",
+    "exporting.servable", "exporting.servable_policy", "exporting.gate", "exporting.model_card",
+    "exporting.card_markdown", "exporting.publish", "exporting.export", "exporting.litert",
+    "exporting.tflite_conversion", "exporting.tflite_parity", "exporting.tflite_file", "exporting.tflite", "task",
+    "checks.vignette_text", "checks.anomalies", "checks.feature_schema", "checks.near_duplicates",
+    "checks.split_comparison", "checks.record_check", "checks.validation", "checks.stats_table", "checks.stats",
+    "supervised.folds", "supervised.ensemble", "supervised.classifier_file", "supervised.state_values",
+    "supervised.baselines", "supervised.stopping", "supervised.partially_observed", "reporting.report_numbers",
+    "reporting.drawing", "reporting.interval_figures", "reporting.learning_figures", "reporting.quality_figures",
+    "reporting.report_sentences", "reporting.report_tables", "reporting.report_markdown", "reporting.report",
+    "studies.study", "studies.study_directory", "studies.study_worker", "studies.study_fixed",
+    "studies.study_learning", "studies.study_supervised", "studies.study_detail", "studies.study_tasks",
+    "studies.study_run", "studies.study_claims", "studies.study_results", "studies.study_table", "studies.reproduce",
 )  # fmt: skip
 
 
@@ -39,7 +44,11 @@ def _imports(path):
 
 
 def _modules(package):
-    return sorted((ROOT / package).glob("*.py"))
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def _dotted(path):
+    return ".".join(path.relative_to(ROOT / "trainer").with_suffix("").parts)
 
 
 def _roots(path):
@@ -64,21 +73,29 @@ def test_serving_needs_neither_keras_nor_tf_agents():
 
 def test_trainer_imports_run_one_way():
     places = {name: place for place, name in enumerate(TRAINER_ORDER)}
-    found = {path.stem for path in _modules("trainer")} - {"__init__"}
+    found = {_dotted(path) for path in _modules("trainer") if path.stem != "__init__"}
     assert found == set(TRAINER_ORDER), "give each new module its place in TRAINER_ORDER"
     for name in TRAINER_ORDER:
-        for imported in _imports(ROOT / "trainer" / f"{name}.py"):
-            parts = imported.split(".")
-            if parts[0] == "trainer" and len(parts) > 1 and parts[1] in places:
-                assert places[parts[1]] < places[name], f"trainer/{name}.py imports {parts[1]}, which stands below it"
+        for imported in _imports(ROOT / "trainer" / f"{name.replace('.', '/')}.py"):
+            _, _, module = imported.partition("trainer.")
+            if imported.startswith("trainer.") and module in places:
+                assert places[module] < places[name], f"trainer.{name} imports {module}, which stands below it"
+
+
+def test_packages_inside_the_trainer_hold_what_stands_together():
+    for path in _modules("trainer"):
+        assert len(path.relative_to(ROOT).parts) <= 3, f"{path} lies too deep"
+        if path.stem == "__init__" and path.parent.name != "trainer":
+            assert not list(_imports(path)), f"{path}: modules are imported by their own names"
 
 
 def test_every_module_has_a_test_of_its_name():
     missing = [
-        f"{package}/{path.name}"
+        str(path.relative_to(ROOT))
         for package in ("schemas", "trainer", "serving")
         for path in _modules(package)
-        if path.stem != "__init__" and not (ROOT / "tests" / package / f"{path.stem}_test.py").exists()
+        if path.stem != "__init__"
+        and not (ROOT / "tests" / path.relative_to(ROOT)).with_name(f"{path.stem}_test.py").exists()
     ]
     assert missing == []
 

@@ -7,14 +7,14 @@ import pytest
 
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import Action
-from trainer.card import Cards, read_cards
-from trainer.draws import Draws
-from trainer.knowledge_tables import KnowledgeTables
-from trainer.panel import Panel
-from trainer.simulate import PAPER_VIGNETTES
-from trainer.simulation_config import SimulationConfig
-from trainer.simulator import BLOCK, Simulator
-from trainer.vignette_statistics import PAPER, PAPER_DECISIONS, Sums
+from trainer.checks.vignette_statistics import PAPER, PAPER_DECISIONS, Sums
+from trainer.simulation.card import Cards, read_cards
+from trainer.simulation.draws import Draws
+from trainer.simulation.knowledge_tables import KnowledgeTables
+from trainer.simulation.panel import Panel
+from trainer.simulation.simulate import PAPER_VIGNETTES
+from trainer.simulation.simulation_config import SimulationConfig
+from trainer.simulation.simulator import BLOCK, Simulator
 
 
 @pytest.fixture(scope="module")

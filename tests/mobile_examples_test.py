@@ -12,7 +12,7 @@ import pytest
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
-from trainer import servable, tflite_file
+from trainer.exporting import servable, tflite_file
 from trainer.job import TrainedNetwork
 from trainer.network import build_network
 

@@ -14,16 +14,16 @@ from serving.server import TriageServer
 from serving.version_policy import Wanted
 from serving.versions import Versions
 from serving.watcher import Watcher
-from trainer import servable
 from trainer.agent import DyqnAgent
 from trainer.config import TrainConfig
 from trainer.decision import best_triage
 from trainer.environment import Observation, action_spec, time_step_spec
+from trainer.exporting import servable
+from trainer.exporting.litert import LiteRtModel
+from trainer.exporting.servable_policy import load_version
+from trainer.exporting.tflite_conversion import convert
 from trainer.job import TrainedNetwork
-from trainer.litert import LiteRtModel
 from trainer.network import build_network
-from trainer.servable_policy import load_version
-from trainer.tflite_conversion import convert
 from triage.v1 import triage_pb2
 
 EVIDENCE_COUNT, MAX_QUESTIONS, BATCH = 40, 23, 300

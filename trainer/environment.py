@@ -23,7 +23,7 @@ from trainer.rewards import counterfactual_reward
 
 
 class Vignettes(Protocol):
-    """The vignettes of a split, as `trainer.tfrecord` reads them; V of them, `[V]` rows in CSR form."""
+    """The vignettes of a split, as `trainer.vignettes.tfrecord` reads them; V of them, `[V]` rows in CSR form."""
 
     @property
     def offsets(self) -> np.ndarray:

@@ -13,13 +13,13 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     import keras
     import numpy as np
 
-    from trainer.arrays import VignetteArrays
     from trainer.environment import Vignettes
+    from trainer.evaluation.prefixes import Triage
     from trainer.job import TrainedNetwork
     from trainer.metrics import Estimate
-    from trainer.prefixes import Triage
     from trainer.rollout import Outcomes
-    from trainer.tfrecord import DataDirectory
+    from trainer.vignettes.arrays import VignetteArrays
+    from trainer.vignettes.tfrecord import DataDirectory
 
 ORDERS = 10
 
@@ -80,13 +80,14 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
         seed: of the bootstrap.
 
     Returns:
-        `agent` (`trainer.metrics.agent_metrics`), `agreement` (`trainer.agreement.agent_agreement`, and the `confusion`
-        matrix), `calibration` of the Q-values at the decision (None for an agent without), `slices`, and `unseen`
-        (behaviour on vignettes with that tag, against the others; None where there are not both).
+        `agent` (`trainer.metrics.agent_metrics`), `agreement` (`trainer.evaluation.agreement.agent_agreement`, and the
+        `confusion` matrix), `calibration` of the Q-values at the decision (None for an agent without), `slices`, and
+        `unseen` (behaviour on vignettes with that tag, against the others; None where there are not both).
     """
     import numpy as np
 
-    from trainer import agreement, metrics, slices
+    from trainer import metrics
+    from trainer.evaluation import agreement, slices
 
     counts = vignettes.decision_counts
     values = metrics.agent_metrics(outcomes, counts)
@@ -107,8 +108,8 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
 def evidence_figures(
     triage: "Triage", vignettes: "Vignettes", evidence_count: int, seeds: list[int], seed: int
 ) -> list[dict[str, Any]]:
-    """Returns `trainer.prefixes.metrics_by_evidence`, ready for JSON; a terminal sees the progress."""
-    from trainer.prefixes import metrics_by_evidence
+    """Returns `trainer.evaluation.prefixes.metrics_by_evidence`, ready for JSON; a terminal sees the progress."""
+    from trainer.evaluation.prefixes import metrics_by_evidence
 
     orders = _tracked(seeds, "evidence seen")
     return _plain(metrics_by_evidence(vignettes, evidence_count, triage, orders, seed))
@@ -123,8 +124,8 @@ def order_seeds(seed: int, orders: int) -> list[int]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from trainer.evaluation_table import print_report
-    from trainer.prefixes import network_triage
+    from trainer.evaluation.evaluation_table import print_report
+    from trainer.evaluation.prefixes import network_triage
 
     if arguments.orders < 1 or arguments.minimum_decisions < 2 or arguments.seed < 0:
         raise InputError("--orders must be at least 1, --minimum-decisions at least 2 and --seed 0 or more")
@@ -154,7 +155,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _load(arguments: argparse.Namespace) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:
     from trainer.job import load_network
-    from trainer.tfrecord import DataDirectory
+    from trainer.vignettes.tfrecord import DataDirectory
 
     data = DataDirectory.open(arguments.data).whole()
     trained = load_network(arguments.job_dir, arguments.step)
@@ -181,7 +182,8 @@ def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed
         `human` and `human_agreement` (None where no vignette has enough decisions), `human_minimum_decisions`,
         `constants` by name.
     """
-    from trainer import agreement, metrics
+    from trainer import metrics
+    from trainer.evaluation import agreement
 
     human = metrics.human_metrics(decision_counts, minimum_decisions)
     constants = metrics.constant_metrics(decision_counts)
@@ -198,7 +200,7 @@ def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed
 
 
 def _calibration(q_values: "np.ndarray", decision_counts: "np.ndarray", seed: int) -> dict[str, Any]:
-    from trainer import calibration
+    from trainer.evaluation import calibration
 
     def of_each_decision(pairs: "Callable[[np.ndarray, np.ndarray], list[calibration.Pairs]]") -> dict[str, Any]:
         found = (calibration.calibration(each, seed) for each in pairs(q_values, decision_counts))

@@ -17,7 +17,7 @@ from trainer.job import JobDirectory, existing_checkpoints, restore
 from trainer.loop import Progress, TrainingLoop
 from trainer.policy import noise_scale
 from trainer.rollout import Rollout
-from trainer.tfrecord import DataDirectory
+from trainer.vignettes.tfrecord import DataDirectory
 
 # Orders and bootstrap of the evaluations during training: the same ones each time, apart from every training draw.
 EVALUATION_SEED = 2_020

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     from trainer.job import JobDirectory
     from trainer.loop import TrainingDivergedError
     from trainer.session import TrainingSession
-    from trainer.tfrecord import DataDirectory
+    from trainer.vignettes.tfrecord import DataDirectory
 
     data = DataDirectory.open(arguments.data).whole()
     with JobDirectory(arguments.job_dir).locked(), StopRequest() as stop:

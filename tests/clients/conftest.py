@@ -20,7 +20,7 @@ from serving.server import TriageServer
 from serving.version_policy import Wanted
 from serving.versions import Versions
 from serving.watcher import Watcher
-from trainer import servable
+from trainer.exporting import servable
 from trainer.job import TrainedNetwork
 from trainer.network import build_network
 from triage_client.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc

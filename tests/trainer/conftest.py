@@ -9,11 +9,11 @@ import pytest
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import DECISION_LABELS
-from trainer import servable
+from trainer.exporting import servable
+from trainer.exporting.servable_policy import load_version
 from trainer.job import TrainedNetwork
 from trainer.network import build_network
 from trainer.rollout import Slice
-from trainer.servable_policy import load_version
 
 
 def make_vignettes(rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Slice:

@@ -5,13 +5,13 @@ import pytest
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
-from trainer.arrays import VignetteArrays
 from trainer.config import TrainConfig
 from trainer.evaluate import agent_figures, evaluate_network
 from trainer.network import build_network
 from trainer.rollout import Outcomes
 from trainer.session import TrainingSession
-from trainer.tfrecord import DataDirectory
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.tfrecord import DataDirectory
 
 CONFIG = {
     "network": {"hidden_sizes": [8]},

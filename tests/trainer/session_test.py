@@ -6,7 +6,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from schemas.errors import InputError
 from trainer.config import TrainConfig
 from trainer.session import TrainingSession
-from trainer.tfrecord import DataDirectory
+from trainer.vignettes.tfrecord import DataDirectory
 
 SMALL = {
     "network": {"hidden_sizes": [8]},

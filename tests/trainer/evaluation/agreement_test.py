@@ -1,0 +1,121 @@
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from schemas.triage import Action
+from trainer.evaluation import agreement
+from trainer.vignettes.split import majority
+
+RED, YELLOW, GREEN, BLUE = Action.RED, Action.YELLOW, Action.GREEN, Action.BLUE
+
+
+@pytest.fixture(scope="module")
+def random_decisions():
+    """Decisions in 3 orders on 40 vignettes, and 1 to 6 clinicians' decisions on each."""
+    generator = np.random.default_rng(3)
+    counts = np.stack([generator.multinomial(generator.integers(1, 7), [0.1, 0.4, 0.4, 0.1]) for _ in range(40)])
+    return generator.integers(0, 4, [3, 40]), counts
+
+
+def test_majority_is_that_of_the_split_ties_included():
+    counts = np.random.default_rng(0).integers(0, 3, [200, 4])
+    counts = counts[counts.sum(axis=1) > 0]
+    assert agreement.majority_decisions(counts).tolist() == [majority(row) for row in counts.tolist()]
+    assert agreement.majority_decisions(np.array([[0, 2, 2, 1]])).tolist() == [YELLOW]
+
+
+def test_confusion_shares_worked_out_by_hand():
+    # Vignette 0: clinicians Red, Red, Green; the agent says Red in one order and Yellow in the other.
+    # Vignette 1: one clinician says Blue, and so does the agent both times.
+    decisions = np.array([[RED, BLUE], [YELLOW, BLUE]])
+    shares = agreement.confusion_shares(decisions, np.array([[2, 0, 1, 0], [0, 0, 0, 1]]))
+    first = np.zeros([4, 4])
+    first[RED, [RED, YELLOW]] = 2 / 3 * 1 / 2
+    first[GREEN, [RED, YELLOW]] = 1 / 3 * 1 / 2
+    np.testing.assert_allclose(shares[0], first)
+    assert shares[1, BLUE, BLUE] == 1.0
+    np.testing.assert_allclose(shares.sum(axis=(1, 2)), 1.0)
+
+
+def test_kappa_is_that_of_scikit_learn_where_every_vignette_weighs_one(random_decisions):
+    decisions, counts = random_decisions
+    agent, clinician, weights = [], [], []
+    for vignette, row in enumerate(counts):
+        for order in decisions[:, vignette]:
+            for column in np.repeat(np.arange(4), row):
+                agent.append(order)
+                clinician.append(column)
+                weights.append(1 / (3 * row.sum()))
+    expected = cohen_kappa_score(clinician, agent, weights="quadratic", sample_weight=weights)
+    found = agreement.weighted_kappa(agreement.confusion_shares(decisions, counts).sum(axis=0))
+    assert found == pytest.approx(expected)
+    assert agreement.agent_agreement(decisions, counts, 0)["weighted_kappa"].mean == pytest.approx(expected)
+
+
+def test_kappa_of_the_clinicians_is_that_of_all_pairs_of_two(random_decisions):
+    _, counts = random_decisions
+    one, other, weights = [], [], []
+    for row in counts[counts.sum(axis=1) >= 3]:
+        given = np.repeat(np.arange(4), row)
+        pairs = [(a, b) for a in range(len(given)) for b in range(len(given)) if a != b]
+        for a, b in pairs:
+            one.append(given[a])
+            other.append(given[b])
+            weights.append(1 / len(pairs))
+    expected = cohen_kappa_score(one, other, weights="quadratic", sample_weight=weights)
+    found = agreement.clinician_agreement(counts, minimum_decisions=3, seed=0)["weighted_kappa"]
+    assert found.mean == pytest.approx(expected)
+    assert found.vignettes == np.count_nonzero(counts.sum(axis=1) >= 3)
+
+
+def test_kappa_counts_a_disagreement_by_the_square_of_the_steps():
+    # Two vignettes, Red and Blue; the agent is right once and k steps off once. Observed disagreement k^2 of 2.
+    # k = 1: agent Yellow, Blue: expected (1 + 9 + 4 + 0) / 2 = 7, kappa = 1 - 1/7. Of Red, Red: expected 9, observed 9.
+    red_and_blue = np.array([[1, 0, 0, 0], [0, 0, 0, 1]])
+    one_step = agreement.confusion_shares(np.array([[YELLOW, BLUE]]), red_and_blue).sum(axis=0)
+    three_steps = agreement.confusion_shares(np.array([[RED, RED]]), red_and_blue).sum(axis=0)
+    assert agreement.weighted_kappa(one_step) == pytest.approx(1 - 1 / 7)
+    assert agreement.weighted_kappa(three_steps) == pytest.approx(0.0)
+
+
+def test_figures_that_are_not_defined_are_none():
+    always_green = np.full([2, 5], GREEN)
+    found = agreement.agent_agreement(always_green, np.tile([0, 0, 2, 0], [5, 1]), 0)
+    assert found["weighted_kappa"] is None
+    assert found["red_sensitivity"] is None
+    assert found["red_specificity"].mean == 1.0
+    assert agreement.agent_agreement(always_green, np.tile([2, 0, 0, 0], [5, 1]), 0)["red_specificity"] is None
+
+
+def test_red_sensitivity_and_specificity_worked_out_by_hand():
+    counts = np.array([[2, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 2]])
+    decisions = np.array([[RED, GREEN, RED, BLUE], [YELLOW, GREEN, YELLOW, BLUE]])
+    # Majority Red: vignette 0 (Red in half of the orders) and 1 (a tie; never): .5 / 2. Others: vignette 2 (half) and 3
+    # (always another one, though one clinician said Red): 1.5 / 2.
+    found = agreement.agent_agreement(decisions, counts, seed=0)
+    assert (found["red_sensitivity"].mean, found["red_sensitivity"].vignettes) == (0.25, 2)
+    assert (found["red_specificity"].mean, found["red_specificity"].vignettes) == (0.75, 2)
+
+
+def test_a_clinician_is_judged_by_the_majority_of_the_others():
+    # {Red, Red, Yellow}: a Red against {Red, Yellow}, a tie that is Red: found. Yellow against {Red, Red}: missed.
+    # {Red, Yellow, Yellow}: Red against {Yellow, Yellow}: false alarm. A Yellow against {Red, Yellow}: missed.
+    # {Red, Blue}: two decisions only, left out.
+    counts = np.array([[2, 1, 0, 0], [1, 2, 0, 0], [1, 0, 0, 1]])
+    found = agreement.clinician_agreement(counts, minimum_decisions=3, seed=0)
+    # Reference Red: 3/3 of vignette 0, of which 2/3 found; 2/3 of vignette 1, none found.
+    assert found["red_sensitivity"].mean == pytest.approx((2 / 3) / (1 + 2 / 3))
+    # Reference another one: 1/3 of vignette 1, a false alarm.
+    assert found["red_specificity"].mean == 0.0
+    assert agreement.clinician_agreement(counts, minimum_decisions=4, seed=0) is None
+
+
+def test_one_vignette_of_a_majority_leaves_no_interval_and_few_leave_an_honest_one():
+    others = np.tile([0, 0, 1, 0], [20, 1])
+    decisions = np.full([1, 22], GREEN)
+    decisions[0, 0] = RED
+    one = agreement.agent_agreement(decisions[:, :21], np.vstack([[[1, 0, 0, 0]], others]), 0)["red_sensitivity"]
+    assert (one.mean, one.low, one.high) == (1.0, None, None)
+    # Of two Red vignettes one is found: samples of them have 0, 1/2 or all of it; those without Red say nothing.
+    two = agreement.agent_agreement(decisions, np.vstack([[[1, 0, 0, 0]] * 2, others]), 0)["red_sensitivity"]
+    assert (two.mean, two.low, two.high) == (0.5, 0.0, 1.0)

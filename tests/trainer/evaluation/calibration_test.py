@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss
+
+from schemas.triage import Action
+from trainer.evaluation import calibration
+from trainer.evaluation.calibration import Pairs
+
+
+def _draw(vignettes, shift, seed, orders=4):
+    """Predictions around .75, and outcomes that come true with the predicted probability minus `shift`."""
+    generator = np.random.default_rng(seed)
+    predicted = np.clip(generator.beta(6, 2, vignettes) + generator.normal(0, 0.05, [orders, vignettes]), 0, 1)
+    return Pairs(predicted, (generator.random([orders, vignettes]) < predicted - shift).astype(float))
+
+
+def test_curve_and_brier_score_are_those_of_scikit_learn():
+    pairs = _draw(300, 0.1, seed=0)
+    found = calibration.calibration(pairs, seed=0)
+    observed, predicted = calibration_curve(
+        pairs.observed.ravel(), pairs.predicted.ravel(), n_bins=calibration.BINS, strategy="uniform"
+    )
+    filled = [part for part in found.curve if part.states]
+    np.testing.assert_allclose([part.predicted for part in filled], predicted)
+    np.testing.assert_allclose([part.observed.mean for part in filled], observed)
+    assert found.brier_score.mean == pytest.approx(brier_score_loss(pairs.observed.ravel(), pairs.predicted.ravel()))
+
+
+def test_calibration_error_worked_out_by_hand():
+    # .95 twice with outcomes 1 and 0: |1.9 - 1| = .9. .15 once with outcome 0: .15. (.9 + .15) / 3 = .35.
+    pairs = Pairs(np.array([[0.95, 0.95, 0.15]]), np.array([[1.0, 0.0, 0.0]]))
+    found = calibration.calibration(pairs, seed=0)
+    assert found.expected_calibration_error.mean == pytest.approx(0.35)
+    # Mean of .05^2, .95^2 and .15^2.
+    assert found.brier_score.mean == pytest.approx((0.0025 + 0.9025 + 0.0225) / 3)
+    assert found.gap.mean == pytest.approx((0.95 + 0.95 + 0.15 - 1) / 3)
+
+
+def test_bins_hold_their_lower_end_and_the_last_one_holds_1():
+    pairs = Pairs(np.array([[0.0, 0.5, 0.59, 1.0]]), np.array([[0.0, 1.0, 0.0, 1.0]]))
+    curve = calibration.calibration(pairs, seed=0).curve
+    assert [part.states for part in curve] == [1, 0, 0, 0, 0, 2, 0, 0, 0, 1]
+    assert (curve[5].low, curve[5].high, curve[5].predicted) == (0.5, 0.6, pytest.approx(0.545))
+    assert curve[5].observed.mean == 0.5
+    assert (curve[1].predicted, curve[1].observed) == (None, None)
+
+
+def test_best_decision_never_is_ask_and_a_tie_goes_to_the_more_urgent_one():
+    q_values = np.array([[[0.1, 0.2, 0.6, 0.3, 0.9], [0.1, 0.5, 0.5, 0.2, 0.0]]], np.float32)
+    # Green against {Red, Blue}: between them, appropriate. Yellow (the tie) against {Green}: over-triage.
+    pairs = calibration.best_decision_pairs(q_values, np.array([[1, 0, 0, 1], [0, 0, 2, 0]]))
+    np.testing.assert_allclose(pairs.predicted, [[0.6, 0.5]], rtol=1e-6)
+    assert pairs.observed.tolist() == [[1.0, 0.0]]
+
+
+def test_outcome_of_each_decision_is_its_appropriateness_or_its_reward():
+    q_values = np.array([[[0.1, 0.2, 0.6, 0.3, 0.9]]], np.float32)
+    counts = np.array([[1, 0, 2, 0]])
+    appropriate = calibration.appropriateness_pairs(q_values, counts)
+    reward = calibration.reward_pairs(q_values, counts)
+    # Yellow lies between Red and Green; nobody gave it. The reward of Red is half that of Green.
+    assert [float(pairs.observed[0, 0]) for pairs in appropriate] == [1.0, 1.0, 1.0, 0.0]
+    assert [float(pairs.observed[0, 0]) for pairs in reward] == [0.5, 0.0, 1.0, 0.0]
+    assert float(appropriate[Action.BLUE].predicted[0, 0]) == pytest.approx(0.3)
+
+
+def test_a_gap_above_zero_is_overconfidence():
+    assert calibration.calibration(_draw(2000, 0.2, seed=1), seed=0).gap.low > 0.1
+    assert calibration.calibration(_draw(2000, -0.2, seed=1), seed=0).gap.high < 0.0
+
+
+def test_more_orders_of_the_same_vignettes_do_not_narrow_the_intervals():
+    once = _draw(60, 0.1, seed=2, orders=1)
+    tenfold = Pairs(np.tile(once.predicted, [10, 1]), np.tile(once.observed, [10, 1]))
+    first, second = calibration.calibration(once, seed=0), calibration.calibration(tenfold, seed=0)
+    assert second.curve[9].states == 10 * first.curve[9].states
+    for name in ("gap", "brier_score", "expected_calibration_error"):
+        one, ten = getattr(first, name), getattr(second, name)
+        assert (ten.low, ten.high, ten.vignettes) == (pytest.approx(one.low), pytest.approx(one.high), 60)
+
+
+def test_the_interval_of_the_calibration_error_holds_it_and_reaches_down_to_a_calibrated_agents():
+    reached = 0
+    for trial in range(20):
+        error = calibration.calibration(_draw(100, 0.0, seed=trial), seed=trial).expected_calibration_error
+        assert 0.0 <= error.low <= error.mean <= error.high <= 1.0
+        reached += error.low < 0.005
+    # A percentile interval would lie above 0 each time.
+    assert reached >= 12
+
+
+def test_a_single_vignette_has_figures_without_intervals():
+    found = calibration.calibration(Pairs(np.array([[0.8]]), np.array([[1.0]])), seed=0)
+    assert found.brier_score.mean == pytest.approx(0.04)
+    assert (found.expected_calibration_error.low, found.gap.high) == (None, None)

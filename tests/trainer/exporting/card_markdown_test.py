@@ -1,0 +1,147 @@
+"""The page of a model card, read by a Markdown parser."""
+
+import html
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from schemas.evidence import Evidence, Vocabulary
+from trainer.exporting.card_markdown import escape, page
+from trainer.exporting.model_card import model_card, training_facts
+
+PARSER = MarkdownIt("commonmark", {"html": True, "linkify": True}).enable("table")
+EVIL = "a|b `c` *d* _e_ <script>x</script> [f](http://g) ![h](i) www.j.k l@m.n\n# o &amp; \\ \u202e"
+MANIFEST = {
+    "model_version": "3",
+    "created": "2026-01-02",
+    "package_version": "0.1.0",
+    "signatures": ["serving_default", "state"],
+    "max_questions": 23,
+    "config": {"network": {"hidden_sizes": [8, 8]}},
+    "training": {"steps": 1040, "episodes": 9},
+}
+METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions", "evidence_seen", "forced")
+
+
+def estimates(start=0.1):
+    return {
+        name: {"mean": start + index / 100, "low": start, "high": start + 0.2, "vignettes": 20}
+        for index, name in enumerate(METRICS)
+    }
+
+
+def evaluation_with(tag):
+    return {
+        "data_fingerprint": "sha256:data",
+        "simulated": True,
+        "split": "test",
+        "seed": 7,
+        "orders": 6,
+        "vignettes": 1234,
+        "agent": estimates(),
+        "human": {name: estimates(0.5)[name] for name in METRICS[:2]},
+        "human_minimum_decisions": 3,
+        "constants": {f"always {label}": estimates(0.3) for label in ("red", "yellow", "green", "blue")},
+        "slices": [
+            {"by": "tag:system", "value": tag, "vignettes": 20, "metrics": estimates(0.7)},
+            {"by": "majority", "value": "Red", "vignettes": 7, "metrics": estimates(0.8)},
+        ],
+    }
+
+
+GATE = {
+    "passed": True,
+    "margin": 0.02,
+    "new_version": "3",
+    "serving_version": "2",
+    "vignettes": 1234,
+    "lower_bound": -0.0123,
+    "metrics": {"safety": {"new": 0.9, "serving": 0.8, "difference": estimates()["safety"]}},
+}
+
+
+def page_of(evaluation=None, gate=None, stats=None):
+    vocabulary = Vocabulary([Evidence("cough", "symptom", "Cough", "Do you cough?")])
+    facts = training_facts("sha256:data", stats)
+    return page(model_card(MANIFEST, vocabulary, facts, evaluation, gate))
+
+
+def cells(text):
+    """The cells of each row of each table, as a reader sees them."""
+    rows = re.findall(r"<tr>(.*?)</tr>", PARSER.render(text), re.DOTALL)
+    return [[html.unescape(cell) for cell in re.findall(r"<t[hd]>(.*?)</t[hd]>", row, re.DOTALL)] for row in rows]
+
+
+@given(st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp", "Zs")), min_size=1))
+def test_a_reader_sees_the_text_as_it_is(text):
+    shown = PARSER.render(f"| a |\n| --- |\n| x{escape(text)}x |\n")
+    expected = re.sub("[\u202a-\u202e\u2066-\u2069]", "\ufffd", text)
+    assert html.unescape(re.search(r"<td>(.*)</td>", shown, re.DOTALL)[1]) == f"x{expected}x"
+
+
+def test_data_can_not_become_markup():
+    shown = PARSER.render(page_of(evaluation_with(EVIL)))
+    for mark in ("<script", "<a ", "<img", "<em>d", "\u202e"):
+        assert mark not in shown
+    (row,) = [row for row in cells(page_of(evaluation_with(EVIL))) if row[0].startswith("a|b")]
+    assert row[0] == EVIL.replace("\n", " ").replace("\u202e", "\ufffd")
+    assert row[1] == "20"
+
+
+def test_bare_links_are_escaped_for_renderers_that_make_links_of_them():
+    assert escape("www.a.b http://c d@e") == r"www\.a.b http\://c d\@e"
+
+
+def test_every_row_has_as_many_cells_as_its_header():
+    text = page_of(evaluation_with("system=x|y"), GATE)
+    tables = re.findall(r"<table>.*?</table>", PARSER.render(text), re.DOTALL)
+    assert len(tables) == 8
+    for table in tables:
+        assert (
+            len({row.count("</td>") + row.count("</th>") for row in re.findall("<tr>.*?</tr>", table, re.DOTALL)}) == 1
+        )
+
+
+def test_the_figures_stand_in_the_tables():
+    rows = {row[0]: row[1:] for row in cells(page_of(evaluation_with("system=skin"), GATE))}
+    assert rows["<strong>this version</strong>"][:2] == ["0.100 [0.100, 0.300]", "0.110 [0.100, 0.300]"]
+    assert rows["clinicians (3 decisions or more)"] == ["0.500 [0.500, 0.700]", "0.510 [0.500, 0.700]", "-", "-"]
+    assert rows["always red"][1] == "0.310 [0.300, 0.500]"
+    assert rows["evidence seen"] == ["0.150 [0.100, 0.300]"]
+    assert rows["system=skin"][:2] == ["20", "0.700 [0.700, 0.900]"]
+    assert rows["Red"][:2] == ["7", "0.800 [0.800, 1.000]"]
+    assert rows["hidden_sizes" if "hidden_sizes" in rows else "network"][-1] == "[8, 8]"
+    assert rows["trained for"] == ["1,040 steps, 9 episodes"]
+
+
+def test_the_comparison_names_both_versions_and_the_bound():
+    text = page_of(evaluation_with("x"), GATE)
+    assert (
+        "passed the gate: the lower bound of the difference in safety to version 2 is -0.0123 (5th percentile" in text
+    )
+    assert "**did not pass**" in page_of(evaluation_with("x"), GATE | {"passed": False})
+    assert "no version to compare with" in page_of(evaluation_with("x"), {"serving_version": None})
+    assert "Comparison with the serving version" not in page_of(evaluation_with("x"))
+
+
+def test_without_an_evaluation_the_page_says_so_and_how_to_get_one():
+    text = page_of()
+    assert "**This version was not evaluated when it was exported.**" in text
+    assert "    triage export --job-dir JOB --model-base-path MODELS --data DATA\n" in text
+    assert "95%" not in text
+
+
+@pytest.mark.parametrize(
+    ("origin", "sentence"),
+    [("simulate", "**The vignettes and the decisions on them are simulated.**"), ("jsonl", "it does not tell")],
+)
+def test_where_the_vignettes_come_from_is_told_as_far_as_it_is_known(origin, sentence):
+    split = {"vignettes": 3, "decisions": {"Red": 1}}
+    stats = {"format": origin, "data_fingerprint": "sha256:data", "splits": {"train": split, "test": split}}
+    text = page_of(stats=stats | {"sources": [{"file": "my_file.jsonl", "sha256": "0"}]})
+    assert sentence in text
+    assert r"Files: my\_file.jsonl." in text
+    assert "| train | 3 | 1 | - | - | - |" in text

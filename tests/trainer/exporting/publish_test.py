@@ -1,0 +1,247 @@
+"""From a trained agent to a published version, or to none: agents that always say the same, vignettes by hand.
+
+Each test vignette has one decision, Red, Green and Blue twice each. Always Red is safe on all 6, always Green on 4,
+always Blue on 2.
+"""
+
+import dataclasses
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import triage_cli
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import Action
+from trainer.exporting import publish
+from trainer.exporting.publish import Examination, Target
+from trainer.exporting.servable_policy import load_version
+from trainer.job import TrainedNetwork
+from trainer.network import build_network
+
+TEST = ("Red", "Red", "Green", "Green", "Blue", "Blue")
+
+
+def vocabulary_of(*codes):
+    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes)
+
+
+def always(decision, codes=("cough", "fever")):
+    """An agent that asks nothing and always says `decision`."""
+    network = build_network(len(codes), (2,), seed=0)
+    biases = np.where(np.arange(5) == decision, 3.0, -3.0).astype(np.float32)
+    network.get_layer("q_values").set_weights([np.zeros([2, 5], np.float32), biases])
+    training = {"steps": 7, "episodes": 5}
+    return TrainedNetwork(network, vocabulary_of(*codes), {}, 23, "sha256:other", {"step": 7}, training)
+
+
+def prepare(folder, decisions=TEST, codes=("cough", "fever")):
+    lines = [
+        {"vignette_id": f"v{row}", "present": ["cough"], "absent": ["fever"], "decisions": [label], "split": "test"}
+        for row, label in enumerate(decisions)
+    ]
+    lines.append(lines[0] | {"vignette_id": "train", "split": "train"})  # a data directory needs one
+    vocabulary_of(*codes).save(folder / "vocabulary.csv")
+    (folder / "vignettes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    given = ["--vignettes", folder / "vignettes.jsonl", "--vocabulary", folder / "vocabulary.csv"]
+    assert triage_cli.main(["prepare", *map(str, given), "--out", str(folder / "data")]) == 0
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return prepare(tmp_path_factory.mktemp("vignettes"))
+
+
+@pytest.fixture(scope="module")
+def exam(data):
+    return Examination(data, orders=2, seed=0)
+
+
+@pytest.fixture(scope="module")
+def red_version(tmp_path_factory):
+    base = tmp_path_factory.mktemp("red")
+    return publish.export(always(Action.RED), base, Target(base, None, "triage"), None).folder
+
+
+@pytest.fixture
+def red_base(red_version, tmp_path):
+    """A base path that serves an agent which is always safe, as version 1."""
+    shutil.copytree(red_version, tmp_path / "models" / "1")
+    return tmp_path / "models"
+
+
+def push(base, trained, exam, margin=0.02, **fields):
+    return publish.export(trained, base / "job", Target(base, None, "triage", margin, **fields), exam)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_first_version_is_published_with_nothing_to_compare_it_with(exam, tmp_path):
+    exported = push(tmp_path, always(Action.BLUE), exam)
+    assert (exported.folder, exported.published) == (tmp_path / "1", True)
+    assert exported.gate == {"passed": True, "margin": 0.02, "new_version": "1", "serving_version": None}
+    assert (tmp_path / "1" / "BLESSED").read_bytes() == b""
+    assert names(tmp_path) == ["1"]
+
+
+def test_a_less_safe_version_is_not_published_and_leaves_nothing(exam, red_base):
+    exported = push(red_base, always(Action.GREEN), exam)
+    assert (exported.folder, exported.published, exported.model_version) == (None, False, "2")
+    safety = exported.gate["metrics"]["safety"]
+    assert (safety["new"], safety["serving"], safety["difference"]["mean"]) == pytest.approx((4 / 6, 1.0, -2 / 6))
+    assert [row["vignette_id"] for row in exported.gate["worst"]] == ["v0", "v1"]
+    assert names(red_base) == ["1"]
+
+
+def test_with_a_margin_that_allows_the_loss_it_is_published(exam, red_base):
+    # The bound is not below -1, whatever the resamples.
+    exported = push(red_base, always(Action.GREEN), exam, margin=1.0)
+    assert exported.folder == red_base / "2"
+    assert names(red_base) == ["1", "2"]
+    manifest = json.loads((exported.folder / "manifest.json").read_text())
+    assert manifest["gate"]["lower_bound"] == exported.gate["lower_bound"]
+    assert "worst" not in manifest["gate"]
+    assert "v0" not in (exported.folder / "model_card.md").read_text()
+    assert load_version(exported.folder).vocabulary == vocabulary_of("cough", "fever")
+
+
+def test_an_equal_version_passes_without_margin(exam, red_base):
+    exported = push(red_base, always(Action.RED), exam, margin=0.0)
+    assert exported.published
+    assert exported.gate["lower_bound"] == 0.0
+    assert (red_base / "2" / "BLESSED").exists()
+
+
+def test_a_safer_version_is_compared_with_the_newest_one_and_passes(exam, red_base):
+    push(red_base, always(Action.BLUE), None, margin=None)  # past the gate
+    exported = push(red_base, always(Action.GREEN), exam, margin=0.0)
+    assert (exported.gate["serving_version"], exported.published) == ("2", True)
+
+
+def test_a_rejected_version_is_kept_where_the_user_wants_it(exam, red_base, tmp_path):
+    rejected = tmp_path / "rejected"
+    publish.check_rejected(rejected, red_base)
+    folders = [push(red_base, always(Action.GREEN), exam, rejected=rejected).folder for _ in range(2)]
+    publish.check_rejected(rejected, red_base)
+    assert folders == [rejected / "2", rejected / "3"]
+    assert names(red_base) == ["1"]
+    assert (rejected / "2" / "NOT_BLESSED").read_bytes() == b""
+    assert "**did not pass**" in (rejected / "2" / "model_card.md").read_text()
+    load_version(rejected / "2")
+
+
+def test_rejected_versions_do_not_go_where_a_server_could_take_them(red_base, tmp_path):
+    for place in (red_base, red_base / "rejected", red_base / ".." / "models"):
+        with pytest.raises(InputError, match="where a server looks for versions"):
+            publish.check_rejected(place, red_base)
+    (tmp_path / "other" / "4").mkdir(parents=True)
+    with pytest.raises(InputError, match="holds version 4, which was not rejected"):
+        publish.check_rejected(tmp_path / "other", red_base)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot use it"):
+        publish.check_rejected(tmp_path / "file", red_base)
+    assert names(red_base) == ["1"]
+
+
+def test_a_damaged_serving_version_stops_the_push(exam, red_base):
+    (red_base / "1" / "saved_model.pb").write_bytes(b"\x0b")
+    with pytest.raises(InputError, match="1: cannot load the SavedModel"):
+        push(red_base, always(Action.RED), exam)
+    assert names(red_base) == ["1"]
+
+
+class _ExaminationDuringWhichAnotherPushEnds(Examination):
+    def play(self, version, name):
+        shutil.copytree(self.other, self.base / "2", dirs_exist_ok=True)
+        return super().play(version, name)
+
+
+def test_of_two_pushes_at_once_the_second_is_refused(data, red_version, red_base):
+    exam = _ExaminationDuringWhichAnotherPushEnds(data, orders=1, seed=0)
+    exam.base, exam.other = red_base, red_version
+    with pytest.raises(InputError, match="another version was published while this one was examined"):
+        push(red_base, always(Action.RED), exam)
+    assert names(red_base) == ["1", "2"]
+    assert not (red_base / "2" / "BLESSED").exists()
+
+
+def test_a_number_that_no_server_would_take_is_refused(exam, red_base):
+    (red_base / "1").rename(red_base / "5")
+    with pytest.raises(InputError, match="no server would take it"):
+        publish.export(always(Action.RED), red_base, Target(red_base, 5, "triage", 0.02), exam)
+    assert names(red_base) == ["5"]
+
+
+def test_versions_with_other_vocabularies_are_compared_on_evidence_that_both_know(exam, red_base):
+    # The order differs, and each knows something that the other does not; the data have cough and fever.
+    exported = push(red_base, always(Action.RED, codes=("rash", "fever", "cough")), exam)
+    assert exported.gate["metrics"]["safety"]["new"] == 1.0
+    assert exported.published
+
+
+def test_evidence_that_one_of_the_versions_does_not_know_stops_the_push(exam, red_base):
+    with pytest.raises(InputError, match=r"does not know, cough \(.*job\): prepare the data with --vocabulary"):
+        push(red_base, always(Action.RED, codes=("fever", "rash")), exam)
+    shutil.rmtree(red_base)
+    push(red_base, always(Action.RED, codes=("cough", "rash")), None, margin=None)
+    with pytest.raises(InputError, match=r"does not know, fever \(.*models/1\): give --data whose evidence both"):
+        push(red_base, always(Action.RED), exam)
+    assert names(red_base) == ["1"]
+
+
+def test_one_vignette_is_too_few_to_compare_but_not_to_evaluate(red_base, tmp_path):
+    exam = Examination(prepare(tmp_path, ["Red"]), orders=1, seed=0)
+    with pytest.raises(InputError, match="single vignette"):
+        push(red_base, always(Action.RED), exam)
+    exported = push(red_base, always(Action.RED), exam, margin=None)
+    assert exported.evaluation["agent"]["safety"]["low"] is None
+    assert "no intervals" in (exported.folder / "model_card.md").read_text()
+
+
+def test_a_split_that_is_empty_is_refused(data, tmp_path):
+    shutil.copytree(data, tmp_path / "data")
+    stats = json.loads((tmp_path / "data" / "stats.json").read_text())
+    stats["splits"]["test"]["vignettes"] = 0
+    (tmp_path / "data" / "stats.json").write_text(json.dumps(stats))
+    next((tmp_path / "data").glob("test-*")).unlink()
+    with pytest.raises(InputError, match="the test split has no vignettes"):
+        Examination(tmp_path / "data", orders=1, seed=0)
+
+
+def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(exam, tmp_path):
+    exported = push(tmp_path, always(Action.GREEN), exam, margin=None)
+    assert exported.gate is None
+    assert not (exported.folder / "BLESSED").exists()
+    manifest = json.loads((exported.folder / "manifest.json").read_text())
+    assert manifest["metrics"] == exported.metrics
+    assert {key: manifest["metrics"][key] for key in ("step", "episode", "split", "vignettes", "orders")} == {
+        "step": 7,
+        "episode": 5,
+        "split": "test",
+        "vignettes": 6,
+        "orders": 2,
+    }
+    assert manifest["metrics"]["metrics"]["safety"]["mean"] == pytest.approx(4 / 6)
+    card = json.loads((exported.folder / "model_card.json").read_text())
+    assert card["evaluation"] == json.loads(json.dumps(exported.evaluation))
+    assert card["evaluation"]["constants"]["always green"] == {
+        name: card["evaluation"]["agent"][name] for name in ("appropriateness", "safety", "over_triage", "under_triage")
+    }
+    assert "| **this version** | 0.333 [" in (exported.folder / "model_card.md").read_text()
+
+
+def test_without_data_the_card_says_that_nothing_was_evaluated(red_version):
+    assert "not evaluated when it was exported" in (red_version / "model_card.md").read_text()
+    assert json.loads((red_version / "manifest.json").read_text())["metrics"] == {"step": 7}
+
+
+def test_training_on_the_same_data_is_recognised(data, tmp_path):
+    exam = Examination(data, orders=1, seed=0)
+    trained = dataclasses.replace(always(Action.RED), data_fingerprint=exam.stats["data_fingerprint"])
+    folder = push(tmp_path, trained, exam, margin=None).folder
+    assert json.loads((folder / "model_card.json").read_text())["training_data"]["splits"]["test"]["vignettes"] == 6

@@ -1,0 +1,113 @@
+"""What parity measures, on answers that can be counted by hand."""
+
+import numpy as np
+import pytest
+
+from schemas.errors import InputError
+from schemas.triage import Action
+from trainer.exporting import servable
+from trainer.exporting.litert import LiteRtModel
+from trainer.exporting.servable_policy import load_version
+from trainer.exporting.tflite_conversion import QUANTIZATIONS, calibration_states, convert
+from trainer.exporting.tflite_parity import BOUNDS, compare, random_states, statement
+from trainer.job import TrainedNetwork
+from trainer.network import build_network
+
+Q_VALUES = np.array([0.2, 0.9, 0.5, 0.1, 0.6], np.float32)  # Yellow
+
+
+class Answers:
+    """Stands for a model of constant Q-values that decides as it is told; forced from `limit` questions on."""
+
+    def __init__(self, q_values, action, limit=5):
+        self._q_values, self._action, self._limit = q_values, action, limit
+
+    def answer(self, states, questions_asked):
+        rows = len(states)
+        best = int(np.argmax(self._q_values[:4]))
+        return {
+            "q_values": np.tile(self._q_values, [rows, 1]),
+            "action": np.full(rows, self._action),
+            "best_triage": np.full(rows, best),
+            "forced": questions_asked >= self._limit,
+        }
+
+
+@pytest.fixture(scope="module")
+def constant(version, tmp_path_factory):
+    """A version with these Q-values whatever the state, hence Yellow; the vocabulary and limit of `version`."""
+    network = build_network(12, (4,), seed=0)
+    logits = np.log(Q_VALUES / (1 - Q_VALUES))
+    network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), logits])
+    trained = TrainedNetwork(network, version.vocabulary, {}, 5, "sha256:d", {}, {})
+    return load_version(servable.write_version(tmp_path_factory.mktemp("constant"), trained))
+
+
+def changed(**values):
+    q_values = Q_VALUES.copy()
+    for label, value in values.items():
+        q_values[Action[label]] = value
+    return q_values
+
+
+def test_random_states_are_moments_of_interviews():
+    states, questions_asked = random_states(30, 23, 4000, seed=1)
+    assert states.shape == (4000, 30)
+    assert set(np.unique(states)) == {-1, 0, 1}
+    assert set(questions_asked) == set(range(24))
+    known = np.abs(states).sum(axis=1)
+    assert known.min() == 1
+    assert (known <= questions_asked + 1).all()
+    # q uniform on 0..23 and 1 to q + 1 pieces: (11.5 + 2) / 2 = 6.75 on average; SD 5.7, so that 0.5 is 5 errors.
+    assert known.mean() == pytest.approx(6.75, abs=0.5)
+    few = random_states(3, 23, 200, seed=1)[0]
+    assert np.abs(few).sum(axis=1).max() == 3  # no more than there are
+
+
+def test_a_model_that_answers_alike_has_full_parity(constant):
+    parity = compare(constant, Answers(Q_VALUES, Action.YELLOW), 1e-5, 50, 2)
+    assert (parity.states, parity.seed, parity.bound) == (50, 2, 1e-5)
+    assert parity.largest_q_difference < 1e-6
+    assert (parity.decision_changed, parity.best_triage_changed, parity.best_triage_less_urgent) == (0, 0, 0)
+    assert statement(parity) == "In none of 50 random states does a decision differ from the SavedModel's."
+
+
+@pytest.mark.parametrize(
+    ("q_values", "action", "shares"),
+    [
+        (changed(GREEN=0.95), Action.GREEN, (1, 1, 1)),
+        (changed(RED=0.95), Action.RED, (1, 1, 0)),
+        (changed(ASK=0.95), Action.ASK, (1, 0, 0)),
+    ],
+)
+def test_changed_decisions_are_counted_by_kind(constant, q_values, action, shares):
+    parity = compare(constant, Answers(q_values, action), 0.8, 50, 0)
+    assert (parity.decision_changed, parity.best_triage_changed, parity.best_triage_less_urgent) == shares
+    difference = np.abs(q_values - Q_VALUES)
+    assert parity.largest_q_difference == pytest.approx(difference.max(), abs=1e-6)
+    assert parity.mean_q_difference == pytest.approx(difference.max() / 5, abs=1e-6)  # one of five differs
+    counts = [round(50 * share) for share in shares]
+    assert statement(parity).startswith("WARNING: 50 of 50 random states get another decision")
+    assert statement(parity).endswith(f"differs in {counts[1]}, and is less urgent in {counts[2]}.")
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [
+        (Answers(changed(RED=np.nan), Action.YELLOW), "not finite: its weights got lost"),
+        (Answers(changed(RED=0.35), Action.YELLOW), "differ by up to 0.15 .* more than the bound of 0.1"),
+        (Answers(Q_VALUES, Action.YELLOW, limit=4), "does not triage at the SavedModel's max_questions"),
+    ],
+)
+def test_a_broken_file_is_told_from_an_inexact_one(constant, model, complaint):
+    with pytest.raises(InputError, match=complaint):
+        compare(constant, model, 0.1, 200, 0)
+
+
+@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+def test_real_files_are_within_their_bounds(version, data_directory, quantization):
+    calibration, _ = calibration_states(data_directory, version, seed=0)
+    model = LiteRtModel(convert(version, quantization, calibration))
+    parity = compare(version, model, BOUNDS[quantization], 500, 0)
+    assert 0 < parity.largest_q_difference < BOUNDS[quantization]
+    assert parity.decision_changed < 0.1

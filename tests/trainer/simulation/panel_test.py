@@ -1,0 +1,142 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from schemas.triage import Action
+from trainer.simulation.card import Evidence
+from trainer.simulation.draws import Draws
+from trainer.simulation.knowledge_tables import KnowledgeTables
+from trainer.simulation.panel import Panel
+from trainer.simulation.simulation_config import PanelConfig, SimulationConfig
+
+COLD, HEART_ATTACK, MISCARRIAGE = range(3)
+LIKE_MINDED = PanelConfig(
+    clinicians=12, over_triage_losses=(1.0, 1.0, 1.0), risk_aversion_spread=0.0, risk_aversion_noise=0.0,
+    experience_noise=0.0, evidence_weight=1.0,
+)  # fmt: skip
+
+
+def _panel(knowledge, seed=0, **changes):
+    panel = {name: changes.pop(name) for name in list(changes) if name in PanelConfig.__dataclass_fields__}
+    config = SimulationConfig(
+        panel=dataclasses.replace(LIKE_MINDED, **panel), prior_exponent=1.0, vigilance=0.0, **changes
+    )
+    return Panel(KnowledgeTables(knowledge, config), config, seed)
+
+
+def _evidence(posterior, flags=(0, 0, 0), risks=(0, 0, 0), cards=1):
+    """A card after which a clinician who knows the prevalences has this posterior."""
+    log = np.log(np.maximum(posterior, 1e-12)) - np.log([80, 15, 5])
+    return Evidence(*(np.tile(np.asarray(row, float), (cards, 1)) for row in (log, flags, risks)))
+
+
+def _counts(panel, evidence, clinicians=10, seed=0):
+    return panel.decide(evidence, np.full(len(evidence.log_likelihood), clinicians), Draws(seed, 0))
+
+
+@pytest.mark.parametrize(
+    ("posterior", "expected"),
+    [
+        ((1, 0, 0), Action.BLUE),  # .2 Green, .8 Blue
+        ((0, 1, 0), Action.RED),
+        ((0, 0, 1), Action.YELLOW),  # .1 Red, .7 Yellow, .2 Green
+        # Red .40, Yellow .10, Green .10, Blue .40: the middle of it is between Yellow and Green, Yellow is reached.
+        ((0.5, 0.5, 0), Action.YELLOW),
+        # Red .36, Yellow .09, Green .11, Blue .44: half of it is reached at Green.
+        ((0.55, 0.45, 0), Action.GREEN),
+    ],
+)
+def test_like_minded_clinicians_pick_the_colour_of_least_expected_loss(toy_knowledge, posterior, expected):
+    counts = _counts(_panel(toy_knowledge), _evidence(posterior))
+    assert counts[0].argmax() == expected
+    assert counts[0].sum() == counts[0].max() == 10
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"), [((1, 1, 1), Action.YELLOW), ((1, 1.2, 1), Action.GREEN), ((1, 1, 0.1), Action.YELLOW)]
+)
+def test_a_dearer_over_triage_keeps_decisions_below_that_border(toy_knowledge, losses, expected):
+    # Red .40, Yellow .10 | Green .10, Blue .40: at the Yellow-Green border .5 against .5 times the loss.
+    counts = _counts(_panel(toy_knowledge, over_triage_losses=losses), _evidence((0.5, 0.5, 0)))
+    assert counts[0, expected] == 10
+
+
+def test_the_decision_agrees_with_an_enumeration_of_the_losses(toy_knowledge):
+    losses = (0.7, 1.3, 2.0)
+    panel = _panel(toy_knowledge, over_triage_losses=losses, red_flag_shift=0.5, risk_shift=0.3)
+    generator = np.random.default_rng(0)
+    posteriors = generator.dirichlet(np.ones(3) * 0.5, 200)
+    for posterior in posteriors:
+        flags, risks = generator.integers(0, 3, 3), generator.integers(0, 3, 3)
+        urgency = np.zeros(4)
+        usual = np.array([[0, 0, 0.2, 0.8], [0.8, 0.2, 0, 0], [0.1, 0.7, 0.2, 0]])
+        for condition in range(3):
+            moved = 1 - 0.5 ** flags[condition] * 0.7 ** risks[condition]
+            up = np.append(usual[condition, 1:], 0.0)
+            up[0] += usual[condition, 0]
+            urgency += posterior[condition] * ((1 - moved) * usual[condition] + moved * up)
+        loss = [
+            sum(urgency[t] * (sum(losses[b] for b in range(a, t)) + sum(1.0 for b in range(t, a))) for t in range(4))
+            for a in range(4)
+        ]
+        counts = _counts(panel, _evidence(posterior, flags, risks), clinicians=1)
+        assert loss[counts[0].argmax()] == pytest.approx(min(loss))
+
+
+def test_red_flags_and_risks_make_decisions_more_urgent(toy_knowledge):
+    panel = _panel(toy_knowledge, red_flag_shift=0.5, risk_shift=0.4)
+    posterior = (0, 0, 1)  # .1 Red, .7 Yellow, .2 Green; shifted .8 Red, .2 Yellow
+    assert _counts(panel, _evidence(posterior))[0].argmax() == Action.YELLOW
+    # One flag: Red .45. Flag and risk: 1 - .5 * .6 = .7 moved, Red .1 * .3 + .8 * .7 = .59.
+    assert _counts(panel, _evidence(posterior, flags=(0, 0, 1)))[0].argmax() == Action.YELLOW
+    assert _counts(panel, _evidence(posterior, flags=(0, 0, 1), risks=(0, 0, 1)))[0].argmax() == Action.RED
+
+
+def test_a_softer_reading_of_the_card_leaves_more_of_the_prior(toy_knowledge):
+    evidence = _evidence((0.02, 0.9, 0.08))
+    assert _counts(_panel(toy_knowledge), evidence)[0].argmax() == Action.RED
+    assert _counts(_panel(toy_knowledge, evidence_weight=0.05), evidence)[0].argmax() == Action.BLUE
+
+
+@pytest.mark.parametrize("noise", ["risk_aversion_spread", "risk_aversion_noise", "experience_noise"])
+def test_each_noise_makes_clinicians_disagree(toy_knowledge, noise):
+    evidence = _evidence((0.5, 0.5, 0), cards=50)
+    assert (_counts(_panel(toy_knowledge), evidence).max(axis=1) == 10).all()
+    assert (_counts(_panel(toy_knowledge, **{noise: 0.6}), evidence).max(axis=1) < 10).mean() > 0.5
+
+
+def test_lasting_differences_make_the_same_clinicians_differ_and_moods_do_not(toy_knowledge):
+    evidence = _evidence((0.5, 0.5, 0), cards=2000)
+    lasting = _counts(_panel(toy_knowledge, risk_aversion_spread=0.6), evidence, clinicians=12)
+    # All twelve judge each card: without moods they judge it alike each time.
+    assert len(np.unique(lasting, axis=0)) == 1
+    assert len(np.unique(_counts(_panel(toy_knowledge, risk_aversion_noise=0.6), evidence, clinicians=12), axis=0)) > 3
+
+
+def test_the_risk_averse_err_on_the_side_of_urgency(toy_knowledge):
+    panel = _panel(toy_knowledge)
+    # A colour too late costs 1.35 times one too early. Red .36 * 1.35 is less than .64, but up to Yellow .45 * 1.35 is
+    # more than .55.
+    panel._risk_aversion = np.full(12, np.log(1.35))
+    assert _counts(panel, _evidence((0.55, 0.45, 0)))[0].argmax() == Action.YELLOW  # Green for the others
+
+
+def test_each_card_has_as_many_decisions_as_clinicians(toy_knowledge):
+    sizes = np.array([1, 5, 11])
+    counts = _panel(toy_knowledge, risk_aversion_noise=1.0).decide(
+        _evidence((0.5, 0.5, 0), cards=3), sizes, Draws(0, 0)
+    )
+    np.testing.assert_array_equal(counts.sum(axis=1), sizes)
+
+
+def test_the_panel_is_the_same_for_every_block_and_another_for_another_seed(toy_knowledge):
+    evidence = _evidence((0.5, 0.5, 0))
+    wide = {"risk_aversion_spread": 1.0}
+    first, again, other = (_panel(toy_knowledge, seed, **wide) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first._risk_aversion, again._risk_aversion)
+    assert not np.allclose(first._risk_aversion, other._risk_aversion)
+    # The middles of twelve equally likely parts of a normal distribution, whoever has which.
+    np.testing.assert_allclose(np.sort(first._risk_aversion), np.sort(other._risk_aversion))
+    assert first._risk_aversion.max() == pytest.approx(1.7317, abs=1e-4)  # of 1 - 1/24
+    assert _counts(first, evidence).sum() == 10

@@ -1,0 +1,167 @@
+import gzip
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import Action
+from trainer.vignettes.arrays import ShardReader
+from trainer.vignettes.tfrecord import ShardWriter, encode_example
+from trainer.vignettes.vignette import Vignette
+
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abcdef")
+VIGNETTES = [
+    Vignette("v1", ("c", "a"), ("f",), (Action.RED, Action.RED, Action.GREEN), tags=("heart",)),
+    Vignette("v2", (), ("b",), (Action.BLUE,)),
+    Vignette("été", ("d", "e", "f"), (), (Action.YELLOW,) * 255, tags=("heart", "child")),
+]
+
+
+def write_shards(directory, vignettes, compressed=False):
+    """Writes shards of two vignettes each, and returns their paths."""
+    with ShardWriter(directory, "train", len(vignettes), 2, compressed) as writer:
+        for vignette in vignettes:
+            writer.write(encode_example(vignette))
+    return sorted(directory.glob("train-*"))
+
+
+def write_records(path, *records):
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in records:
+            writer.write(record)
+    return path
+
+
+def damage(path, change):
+    path.write_bytes(change(path.read_bytes()))
+
+
+def error_of_reading(shards):
+    with pytest.raises(InputError) as raised:
+        ShardReader(VOCABULARY).read(shards)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_shards_are_read_into_compressed_sparse_rows(tmp_path, compressed):
+    arrays = ShardReader(VOCABULARY).read(write_shards(tmp_path, VIGNETTES, compressed))
+
+    assert arrays.vignette_ids.tolist() == ["v1", "v2", "été"]
+    assert arrays.offsets.tolist() == [0, 3, 4, 7]
+    assert arrays.offsets.dtype == np.int64
+    # a..f are cells 0..5; present c, a = 3, 1 and absent f = -6; absent b = -2; present d, e, f = 4, 5, 6
+    assert arrays.signed_codes.tolist() == [3, 1, -6, -2, 4, 5, 6]
+    assert arrays.signed_codes.dtype == np.int16
+    assert arrays.decision_counts.tolist() == [[2, 0, 1, 0], [0, 0, 0, 1], [0, 255, 0, 0]]
+    assert arrays.decision_counts.dtype == np.uint8
+    assert arrays.tags == (("heart",), (), ("heart", "child"))
+
+
+def test_no_shards_are_empty_arrays_of_the_same_types():
+    arrays = ShardReader(VOCABULARY).read([])
+
+    assert arrays.offsets.tolist() == [0]
+    assert (arrays.signed_codes.shape, arrays.signed_codes.dtype) == ((0,), np.int16)
+    assert (arrays.decision_counts.shape, arrays.decision_counts.dtype) == ((0, 4), np.uint8)
+    assert arrays.vignette_ids.shape == (0,)
+    assert arrays.tags == ()
+
+
+@pytest.mark.parametrize(("codes", "dtype"), [(32_766, np.int16), (32_767, np.int32)])
+def test_the_last_code_of_a_large_vocabulary_keeps_its_sign(tmp_path, codes, dtype):
+    vocabulary = Vocabulary(Evidence(f"c{i}", "symptom", "n", "q") for i in range(codes))
+    vignette = Vignette("v", (f"c{codes - 1}",), (f"c{codes - 2}",), (Action.RED,))
+
+    arrays = ShardReader(vocabulary).read(write_shards(tmp_path, [vignette]))
+
+    assert arrays.signed_codes.dtype == dtype
+    assert arrays.signed_codes.tolist() == [codes, -(codes - 1)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:20] + b"XXXX" + content[24:],
+        lambda _: b"not records" * 9,
+    ],
+    ids=["cut", "overwritten", "another file"],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_damaged_shard_is_named(tmp_path, change, compressed):
+    shards = write_shards(tmp_path, VIGNETTES, compressed)
+    damage(shards[1], change)
+
+    assert error_of_reading(shards).startswith(f"{shards[1]}: ")
+
+
+def test_a_shard_that_is_a_directory_cannot_be_read(tmp_path):
+    shards = write_shards(tmp_path, VIGNETTES)
+    shards[0].unlink()
+    shards[0].mkdir()
+
+    assert error_of_reading(shards) == f"{shards[0]}: cannot read: Is a directory"
+
+
+def test_gzip_content_under_a_plain_name_is_told_apart_from_damage(tmp_path):
+    shards = write_shards(tmp_path, VIGNETTES)
+    damage(shards[0], gzip.compress)
+
+    assert "the content is gzip, the name says it is not" in error_of_reading(shards)
+
+
+def test_plain_content_under_a_gzip_name_is_told_apart_from_damage(tmp_path):
+    shards = write_shards(tmp_path, VIGNETTES, compressed=True)
+    damage(shards[0], gzip.decompress)
+
+    assert "the name says gzip, the content is not" in error_of_reading(shards)
+
+
+@pytest.mark.parametrize(
+    ("vignette", "message"),
+    [
+        (Vignette("v", ("zzz",), (), (Action.RED,)), "'zzz' is neither a code of vocabulary.csv"),
+        (Vignette("v", (), ("zzz",), (Action.RED,)), "'zzz' is neither a code of vocabulary.csv"),
+        (Vignette("v", (), (), (Action.RED,)), "vignette 'v' has no evidence"),
+        (Vignette("v", ("a",), (), ()), "vignette 'v' has no decision"),
+        (Vignette("v", ("a",), (), (Action.RED,) * 256), "vignette 'v' has more than 255 decisions of a kind"),
+        (Vignette("v", ("b", "a", "b"), (), (Action.RED,)), "vignette 'v' has a code twice"),
+        (Vignette("v", ("a",), ("a",), (Action.RED,)), "vignette 'v' has a code twice"),
+    ],
+)
+def test_an_example_that_prepare_would_not_write_is_named(tmp_path, vignette, message):
+    assert message in error_of_reading(write_shards(tmp_path, [VIGNETTES[0], vignette]))
+
+
+def test_where_vignettes_are_parts_of_others_one_may_be_without_evidence(tmp_path):
+    vignettes = [VIGNETTES[0], Vignette("v/0", (), (), (Action.RED,)), VIGNETTES[1]]
+
+    arrays = ShardReader(VOCABULARY, partial=True).read(write_shards(tmp_path, vignettes))
+
+    assert arrays.vignette_ids.tolist() == ["v1", "v/0", "v2"]
+    assert arrays.offsets.tolist() == [0, 3, 3, 4]
+    assert arrays.decision_counts.tolist() == [[2, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]]
+
+
+def test_the_same_code_in_two_vignettes_is_no_code_twice(tmp_path):
+    vignettes = [Vignette("v", ("a",), (), (Action.RED,)), Vignette("w", ("a",), (), (Action.RED,))]
+
+    assert ShardReader(VOCABULARY).read(write_shards(tmp_path, vignettes)).offsets.tolist() == [0, 1, 2]
+
+
+def test_an_unknown_decision_in_an_example_is_named(tmp_path):
+    example = tf.train.Example.FromString(encode_example(VIGNETTES[1]))
+    example.features.feature["decisions"].bytes_list.value[0] = b"Orange"
+    shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", example.SerializeToString())
+
+    assert "'Orange' is neither a code of vocabulary.csv nor a triage decision" in error_of_reading([shard])
+
+
+@pytest.mark.parametrize("record", [b"\xff\xff", b"text", tf.train.Example().SerializeToString()])
+def test_a_record_that_is_no_vignette_is_named(tmp_path, record):
+    shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", record)
+
+    assert error_of_reading([shard]).startswith(f"{shard}: holds a record that is no vignette")

@@ -1,0 +1,282 @@
+import importlib.resources
+import json
+import os
+import random
+import tracemalloc
+
+import pytest
+
+import triage_cli
+from trainer.vignettes.tfrecord import DataDirectory
+
+VOCABULARY = "code,kind,name,question\na,symptom,A,A?\nb,symptom,B,B?\nc,risk_factor,C,C?\n"
+STATS_KEYS = [
+    "format", "sources", "options", "seed", "test_fraction", "vocabulary_fingerprint", "data_fingerprint", "splits",
+    "rejected", "blank_lines",
+]  # fmt: skip
+
+
+def line(name, **change):
+    fields = {"vignette_id": name, "present": ["a"], "absent": ["b"], "decisions": ["Red", "Green", "Green"]}
+    return json.dumps(fields | change)
+
+
+def write_input(tmp_path, *lines):
+    (tmp_path / "vocabulary.csv").write_text(VOCABULARY)
+    content = b"".join((one.encode() if isinstance(one, str) else one) + b"\n" for one in lines)
+    (tmp_path / "in.jsonl").write_bytes(content)
+
+
+def prepare(tmp_path, *lines, more=(), out="out"):
+    """Runs `triage prepare` on a file of these lines, and returns its exit code."""
+    write_input(tmp_path, *lines)
+    return run_prepare(tmp_path, more, out)
+
+
+def run_prepare(tmp_path, more=(), out="out"):
+    files = ["--vignettes", tmp_path / "in.jsonl", "--vocabulary", tmp_path / "vocabulary.csv", "--out", tmp_path / out]
+    return triage_cli.main(["prepare", *map(str, files), *map(str, more)])
+
+
+def names_in(path):
+    return sorted(os.listdir(path))
+
+
+def rejects_in(path):
+    return [json.loads(record) for record in path.read_bytes().splitlines()]
+
+
+def stats_of(path):
+    return json.loads((path / "stats.json").read_text(encoding="utf-8"))
+
+
+def test_vignettes_become_a_data_directory(tmp_path, capsys):
+    code = prepare(tmp_path, *(line(f"v{i}", tags=["t"]) for i in range(20)), "")
+
+    assert code == 0
+    out = tmp_path / "out"
+    assert names_in(out) == [
+        "schema.pbtxt",
+        "stats.json",
+        "test-00000-of-00001.tfrecord",
+        "train-00000-of-00001.tfrecord",
+        "vocabulary.csv",
+    ]
+    data = DataDirectory.open(out)
+    assert len(data.read("train").vignette_ids) == 18  # the test split is 0.1 of 20
+    assert data.read("test").decision_counts.tolist() == [[1, 0, 2, 0]] * 2
+    assert data.read("test").tags == (("t",), ("t",))
+    assert (out / "vocabulary.csv").read_text() == VOCABULARY
+    schema = importlib.resources.files("schemas").joinpath("vignette.pbtxt")
+    assert (out / "schema.pbtxt").read_bytes() == schema.read_bytes()
+    assert capsys.readouterr().out == f"{out}: train 18, test 2 vignettes; 0 rejected, 1 blank lines\n"
+
+
+def test_stats_say_where_the_data_comes_from_and_what_is_in_it(tmp_path):
+    prepare(tmp_path, *(line(f"v{i}", absent=["c"] * (i % 2)) for i in range(10)), more=["--seed", 3])
+
+    stats = stats_of(tmp_path / "out")
+
+    assert list(stats) == STATS_KEYS
+    assert [source["file"] for source in stats["sources"]] == ["in.jsonl"]
+    assert len(stats["sources"][0]["sha256"]) == 64
+    assert (stats["format"], stats["seed"], stats["test_fraction"]) == ("jsonl", 3, 0.1)
+    train = stats["splits"]["train"]
+    assert train["vignettes"] == 9
+    assert train["decisions"] == {"Red": 9, "Yellow": 0, "Green": 18, "Blue": 0}
+    assert train["majority"] == {"Red": 0, "Yellow": 0, "Green": 9, "Blue": 0}
+    assert train["symptoms_present"] == {"mean": 1.0, "sd": 0.0}
+    assert train["symptoms_absent"] == {"mean": 0.0, "sd": 0.0}
+    absent = sum(part["vignettes"] * part["risk_factors_absent"]["mean"] for part in stats["splits"].values())
+    assert absent == pytest.approx(5)
+
+
+def test_the_same_input_and_seed_give_the_same_bytes(tmp_path):
+    lines = [line(f"v{i}") for i in range(30)]
+    for out in ("one", "other"):
+        assert prepare(tmp_path, *lines, out=out, more=["--gzip", "--shard-size", 10]) == 0
+
+    assert "train-00002-of-00003.tfrecord.gz" in names_in(tmp_path / "one")
+    for name in names_in(tmp_path / "one"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes(), name
+
+
+def test_rejects_stop_the_run_and_are_listed(tmp_path, capsys):
+    code = prepare(tmp_path, line("v1"), line("v2", present=["x"]), b"\xff", line("v1"))
+
+    assert code == 2
+    assert names_in(tmp_path) == ["in.jsonl", "out", "vocabulary.csv"]
+    assert names_in(tmp_path / "out") == ["rejects.jsonl"]
+    source = str(tmp_path / "in.jsonl")
+    assert [(r["file"], r["line"], r["vignette_id"]) for r in rejects_in(tmp_path / "out" / "rejects.jsonl")] == [
+        (source, 2, "v2"),
+        (source, 3, None),
+        (source, 4, "v1"),
+    ]
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[:3] == [
+        f"{source}:2: vignette v2: present: unknown evidence code 'x': see the vocabulary for the known codes",
+        f"{source}:3: no vignette id: not UTF-8 at byte 0 of the line: save the file as UTF-8",
+        f"{source}:4: vignette v1: duplicate vignette_id: it stands in {source}:1 already",
+    ]
+    assert shown[3] == (
+        f"triage prepare: error: 3 of 4 lines are rejected, nothing is prepared; {tmp_path / 'out' / 'rejects.jsonl'} "
+        "lists the rejected lines: correct them, or give --allow-rejects to leave them out"
+    )
+
+
+def test_after_a_failed_run_the_corrected_file_needs_no_further_option(tmp_path):
+    assert prepare(tmp_path, line("v1"), "{") == 2
+    assert prepare(tmp_path, line("v1")) == 0
+
+    assert "rejects.jsonl" not in names_in(tmp_path / "out")
+
+
+def test_rejects_may_be_left_out(tmp_path, capsys):
+    code = prepare(tmp_path, line("v1"), "{", line("v2"), more=["--allow-rejects"])
+
+    assert code == 0
+    assert DataDirectory.open(tmp_path / "out").read("train").vignette_ids.tolist() == ["v1", "v2"]
+    assert [record["text"] for record in rejects_in(tmp_path / "out" / "rejects.jsonl")] == ["{"]
+    assert stats_of(tmp_path / "out")["rejected"] == 1
+    assert "warning: the test split is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["{", "["], "there is no vignette in the input; "),
+        (["{", line("v1", split="test")], "no vignette is left for training"),
+    ],
+)
+def test_the_list_of_rejects_is_kept_also_where_nothing_is_left(tmp_path, capsys, lines, message):
+    assert prepare(tmp_path, *lines, more=["--allow-rejects"]) == 2
+
+    assert message in capsys.readouterr().err
+    assert names_in(tmp_path / "out") == ["rejects.jsonl"]
+
+
+def test_an_input_without_vignettes_is_an_error_and_leaves_nothing(tmp_path, capsys):
+    assert prepare(tmp_path, "", " ") == 2
+
+    assert "error: there is no vignette in the input\n" in capsys.readouterr().err
+    assert names_in(tmp_path) == ["in.jsonl", "vocabulary.csv"]
+
+
+def test_a_run_with_rejects_does_not_touch_the_data_it_was_to_replace(tmp_path, capsys):
+    prepare(tmp_path, line("v1"))
+    before = {name: (tmp_path / "out" / name).read_bytes() for name in names_in(tmp_path / "out")}
+
+    assert prepare(tmp_path, line("v2"), "{", more=["--overwrite"]) == 2
+
+    assert {name: (tmp_path / "out" / name).read_bytes() for name in names_in(tmp_path / "out")} == before
+    assert len(rejects_in(tmp_path / "out.rejects.jsonl")) == 1
+    assert str(tmp_path / "out.rejects.jsonl") in capsys.readouterr().err
+
+
+def test_data_is_replaced_with_overwrite_only(tmp_path):
+    prepare(tmp_path, line("v1"))
+
+    assert prepare(tmp_path, line("v2")) == 2
+    assert prepare(tmp_path, line("v2"), more=["--overwrite"]) == 0
+
+    assert DataDirectory.open(tmp_path / "out").read("train").vignette_ids.tolist() == ["v2"]
+
+
+def test_a_duplicate_in_a_second_file_names_the_first(tmp_path):
+    (tmp_path / "more.jsonl").write_text(line("v2") + "\n" + line("v1"))
+
+    prepare(tmp_path, line("v1"), more=["--vignettes", tmp_path / "in.jsonl", tmp_path / "more.jsonl"])
+
+    [record] = rejects_in(tmp_path / "out" / "rejects.jsonl")
+    assert (record["file"], record["line"]) == (str(tmp_path / "more.jsonl"), 2)
+    assert record["reason"] == f"duplicate vignette_id: it stands in {tmp_path / 'in.jsonl'}:1 already"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--format", "ddxplus"], "--format ddxplus needs --conditions, --evidences, --patients and takes no"),
+        (["--patients", "f"], "--format jsonl takes no --patients"),
+        (["--absent-evidence", "0"], "--format jsonl takes no --absent-evidence"),
+        (["--test-fraction", "1"], "--test-fraction 1.0: expected 0 or more, and less than 1"),
+        (["--test-fraction", "nan"], "--test-fraction nan: expected"),
+        (["--seed", "-1"], "--seed -1: expected 0 or more"),
+        (["--shard-size", "0"], "--shard-size 0: expected 1 or more"),
+        (["--vignettes", "none.jsonl"], "none.jsonl: cannot read: expected a file"),
+        (["--vocabulary", "none.csv"], "none.csv: cannot read the vocabulary"),
+    ],
+)
+def test_a_wrong_call_is_one_clear_line(tmp_path, capsys, more, message):
+    assert prepare(tmp_path, line("v1"), more=more) == 2
+
+    shown = capsys.readouterr().err
+    assert shown.startswith("triage prepare: error: ")
+    assert message in shown
+    assert shown.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_figures_are_the_stats(tmp_path, capsys):
+    prepare(tmp_path, line("v1"), more=["--json", "-"])
+
+    figures = json.loads(capsys.readouterr().out)
+    assert figures == {"out": str(tmp_path / "out"), **stats_of(tmp_path / "out")}
+
+
+def mutated(generator, content):
+    """Returns `content` with a few bytes deleted, repeated, or replaced by ones that matter to a parser."""
+    content = bytearray(content)
+    for _ in range(generator.randint(0, 3)):
+        start = generator.randrange(len(content))
+        end = start + generator.choice([0, 1, 1, 5])
+        junk = [
+            b"",
+            b'"',
+            b"[",
+            b"{",
+            b"\\",
+            b"\xff",
+            b"\x00",
+            b"\xf0\x9f\x98\x80",
+            b"NaN",
+            b"\\ud800",
+            b"1e999",
+            b"\r",
+        ]
+        content[start:end] = generator.choice([*junk, bytes(content[start:end]) * 2, generator.randbytes(2)])
+    return bytes(content).replace(b"\n", b" ")
+
+
+FUZZED_LINES = int(os.environ.get("TRIAGE_FUZZED_LINES", "400"))
+
+
+def test_of_fuzzed_lines_each_is_accepted_rejected_or_blank(tmp_path):
+    generator = random.Random(20)  # noqa: S311
+    good = line("id", tags=["t"], split="train").encode()
+    lines = [mutated(generator, good.replace(b'"id"', b'"id%d"' % i)) for i in range(FUZZED_LINES)]
+
+    assert prepare(tmp_path, line("first"), *lines, more=["--allow-rejects"]) == 0
+
+    stats = stats_of(tmp_path / "out")
+    accepted = sum(part["vignettes"] for part in stats["splits"].values())
+    assert accepted + stats["rejected"] + stats["blank_lines"] == 1 + FUZZED_LINES
+    assert len(rejects_in(tmp_path / "out" / "rejects.jsonl")) == stats["rejected"]
+    assert min(accepted, stats["rejected"]) > FUZZED_LINES / 5
+    assert len(DataDirectory.open(tmp_path / "out").read("train").vignette_ids) == accepted
+
+
+def test_memory_does_not_grow_with_the_number_of_vignettes(tmp_path):
+    def peak(count, out):
+        write_input(tmp_path, *(line(f"v{i}") if i % 10 else "{" for i in range(count)))
+        tracemalloc.start()
+        assert run_prepare(tmp_path, ["--allow-rejects"], out) == 0
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(100, "warm-up")
+    few, many = peak(8_000, "few"), peak(18_000, "many")  # above the number of records read back at once
+
+    # The serialized form of 10,000 vignettes alone is 900 kB, as Python objects they are several times that.
+    assert many - few < 300_000

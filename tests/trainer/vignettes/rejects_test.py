@@ -1,0 +1,62 @@
+import json
+
+from trainer.vignettes.rejects import SHOWN, RejectLog
+from trainer.vignettes.source import Line, Rejected
+
+
+def rejected(number=3, vignette_id="v1", reason="a reason", content=b'{"x": 1}'):
+    return Rejected(Line("in.jsonl", number, 0, len(content), content), vignette_id, reason)
+
+
+def test_a_reject_is_a_record_in_the_file_and_a_line_on_the_screen(tmp_path):
+    shown = []
+    with RejectLog(tmp_path / "rejects.jsonl", shown.append) as log:
+        log.add(rejected())
+
+    [record] = map(json.loads, (tmp_path / "rejects.jsonl").read_text(encoding="utf-8").splitlines())
+    assert record == {
+        "file": "in.jsonl",
+        "line": 3,
+        "vignette_id": "v1",
+        "reason": "a reason",
+        "text": '{"x": 1}',
+    }
+    assert shown == ["in.jsonl:3: vignette v1: a reason"]
+
+
+def test_without_an_id_or_with_one_that_is_no_text_the_line_stays_one_line(tmp_path):
+    shown = []
+    with RejectLog(tmp_path / "r", shown.append) as log:
+        log.add(rejected(vignette_id=None))
+        log.add(rejected(vignette_id="a\n\x1b[31m"))
+        log.add(rejected(vignette_id="v" * 1_000_000))
+
+    assert shown[0] == "in.jsonl:3: no vignette id: a reason"
+    assert all(text.isprintable() and len(text) < 200 for text in shown)
+
+
+def test_bytes_and_characters_that_are_no_utf8_survive_in_the_file(tmp_path):
+    with RejectLog(tmp_path / "r", lambda _: None) as log:
+        log.add(rejected(vignette_id="\ud800", content=b"caf\xc3\xa9 \xff"))
+
+    record = json.loads((tmp_path / "r").read_bytes())
+    assert record["text"] == "café \\xff"
+    assert record["vignette_id"] == "\ud800"
+
+
+def test_the_file_has_all_rejects_and_the_screen_the_first_ones_and_a_count(tmp_path):
+    shown = []
+    with RejectLog(tmp_path / "r", shown.append) as log:
+        for number in range(SHOWN + 1_234):
+            log.add(rejected(number))
+
+    assert len((tmp_path / "r").read_bytes().splitlines()) == log.count == SHOWN + 1_234
+    assert len(shown) == SHOWN + 1
+    assert shown[-1] == "... and 1,234 more rejected lines"
+
+
+def test_without_rejects_there_is_no_file(tmp_path):
+    with RejectLog(tmp_path / "r", lambda _: None):
+        pass
+
+    assert not (tmp_path / "r").exists()

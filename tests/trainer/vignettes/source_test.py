@@ -1,0 +1,138 @@
+import hashlib
+import itertools
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from trainer.vignettes.source import MAX_LINE_BYTES, PREFIX_BYTES, Accepted, LineReader, Rejected, read_vignettes
+from trainer.vignettes.vignette import VignetteError
+
+VOCABULARY = Vocabulary([Evidence("a", "symptom", "A", "A?")])
+GOOD = b'{"vignette_id": "v1", "present": ["a"], "absent": [], "decisions": ["Red"]}'
+
+
+def lines_of(path, content):
+    path.write_bytes(content)
+    return list(LineReader(path))
+
+
+def test_lines_have_numbers_offsets_and_no_ends(tmp_path):
+    lines = lines_of(tmp_path / "f", b"one\ntwo\r\n\nlast")
+
+    assert [(line.number, line.offset, line.length, line.content) for line in lines] == [
+        (1, 0, 3, b"one"),
+        (2, 4, 3, b"two"),
+        (3, 9, 0, b""),
+        (4, 10, 4, b"last"),
+    ]
+    assert [line.blank for line in lines] == [False, False, True, False]
+
+
+def test_byte_order_mark_is_left_out_at_the_start_only(tmp_path):
+    lines = lines_of(tmp_path / "f", b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n")
+
+    assert [line.content for line in lines] == [b"one", b"\xef\xbb\xbftwo"]
+    assert lines[0].offset == 3
+
+
+@given(st.binary(max_size=60).filter(lambda content: not content.startswith(b"PK\x03\x04")))  # those are archives
+def test_nothing_of_a_file_gets_lost(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("lines") / "f"
+    reader = LineReader(path)
+    path.write_bytes(content)
+
+    lines = list(reader)
+
+    ends = content.count(b"\n") + (content[-1:] not in (b"", b"\n"))
+    assert len(lines) == ends
+    assert all(content[line.offset : line.offset + line.length] == line.content for line in lines)
+    assert reader.sha256 == hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+def test_a_line_of_the_largest_size_is_read_whole(tmp_path, start, end):
+    [line] = lines_of(tmp_path / "f", start + b"x" * MAX_LINE_BYTES + end)
+
+    line.require_whole()
+    assert line.length == len(line.content) == MAX_LINE_BYTES
+
+
+@pytest.mark.parametrize("length", [MAX_LINE_BYTES + 1, MAX_LINE_BYTES + 2, 3 * MAX_LINE_BYTES + 17])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_of_a_longer_line_a_prefix_stays_and_the_next_line_is_found(tmp_path, length, end):
+    first, second = lines_of(tmp_path / "f", b"x" * length + end + b"next")
+
+    assert first.length == length
+    assert first.content == b"x" * PREFIX_BYTES
+    assert not first.blank
+    assert (second.number, second.offset, second.content) == (2, length + len(end), b"next")
+    with pytest.raises(VignetteError, match=r"longer than 1,048,576 bytes: it has .* from byte 0 of the file"):
+        first.require_whole()
+
+
+def test_the_one_file_inside_an_archive_is_read(tmp_path):
+    path = tmp_path / "release.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("release", "one\ntwo\n")
+        archive.writestr("__MACOSX/release", "no content")
+    reader = LineReader(path)
+
+    assert [line.content for line in reader] == [b"one", b"two"]
+    assert reader.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("names", [[], ["a", "b"]])
+def test_an_archive_of_none_or_several_files_is_refused(tmp_path, names):
+    with zipfile.ZipFile(tmp_path / "f.zip", "w") as archive:
+        archive.mkdir("folder") if hasattr(archive, "mkdir") else archive.writestr("folder/", "")
+        for name in names:
+            archive.writestr(name, "text")
+
+    with pytest.raises(InputError, match=f"expected one file inside the archive, found {len(names)}"):
+        list(LineReader(tmp_path / "f.zip"))
+
+
+def test_a_damaged_archive_is_named(tmp_path):
+    path = tmp_path / "f.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a", "some text that is packed\n" * 99)
+    content = bytearray(path.read_bytes())
+    content[40:60] = b"\xff" * 20
+    path.write_bytes(content)
+
+    with pytest.raises(InputError, match=r"f\.zip: cannot read the archive"):
+        list(LineReader(path))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match="none: cannot read: No such file"):
+        list(LineReader(tmp_path / "none"))
+
+
+def test_each_line_of_a_vignette_file_has_an_outcome(tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes(b"\n".join([GOOD, b" \t", GOOD.replace(b'"a"', b'"b"'), b"\xff"]))
+
+    accepted, blank, rejected, unreadable = read_vignettes(LineReader(path), VOCABULARY)
+
+    assert isinstance(accepted, Accepted)
+    assert accepted.vignette.vignette_id == "v1"
+    assert blank is None
+    assert isinstance(rejected, Rejected)
+    assert (rejected.vignette_id, rejected.line.number) == ("v1", 3)
+    assert "unknown evidence code 'b'" in rejected.reason
+    assert (unreadable.vignette_id, unreadable.line.text) == (None, "\\xff")
+
+
+def test_lines_come_one_at_a_time(tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes((GOOD + b"\n") * 100_000)
+
+    first = list(itertools.islice(read_vignettes(LineReader(path), VOCABULARY), 3))
+
+    assert [outcome.line.number for outcome in first] == [1, 2, 3]

@@ -1,0 +1,172 @@
+import json
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import Action
+from trainer.vignettes.vignette import Vignette, VignetteError, parse_line
+
+CODES = ("fever", "chest_pain", "cough")
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in CODES)
+GOOD = {"vignette_id": "v1", "present": ["fever"], "absent": ["cough"], "decisions": ["Red", "Blue", "Red"]}
+
+
+def parse(fields):
+    return parse_line(json.dumps(fields).encode(), VOCABULARY)
+
+
+def reason_of(line):
+    with pytest.raises(VignetteError) as raised:
+        parse_line(line, VOCABULARY)
+    return str(raised.value)
+
+
+def test_a_line_becomes_a_vignette():
+    assert parse(GOOD) == Vignette("v1", ("fever",), ("cough",), (Action.RED, Action.BLUE, Action.RED))
+    assert parse(GOOD | {"split": "test", "tags": ["t"]}).split == "test"
+    assert parse(GOOD | {"split": "test", "tags": ["t"]}).tags == ("t",)
+
+
+def test_decision_counts_are_multiplicities_in_urgency_order():
+    assert parse(GOOD).decision_counts == (2, 0, 0, 1)
+
+
+def test_white_space_around_the_object_does_not_matter():
+    assert parse_line(b"  " + json.dumps(GOOD).encode() + b" \r", VOCABULARY) == parse(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"\xff{}", "not UTF-8 at byte 0"),
+        (b'{"vignette_id": "caf\xe9"}', "not UTF-8 at byte 20"),
+        (b"{", "not valid JSON at character 2"),
+        (b'{"a": 1} x', "not valid JSON at character 10 of the line: Extra data"),
+        (b'{"vignette_id": NaN}', "NaN is not a JSON value"),
+        (b'{"vignette_id": -Infinity}', "-Infinity is not a JSON value"),
+        (b'{"a": ' + b"1" * 5_000 + b"}", "too many digits"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"split": "test", "split": "train"}', "the key 'split' stands twice"),
+        (b"[]", "expected a JSON object, found a list"),
+        (b"null", "expected a JSON object, found null"),
+        (b'"v1"', "expected a JSON object, found 'v1'"),
+    ],
+)
+def test_lines_that_are_no_object_are_rejected_with_the_reason(line, reason):
+    assert reason in reason_of(line)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"abscent": ["cough"]}, "unknown key 'abscent': did you mean 'absent'?"),
+        ({"zzz": 1}, "unknown key 'zzz': expected vignette_id, present, absent"),
+        ({"vignette_id": ""}, "vignette_id: expected a string that is not empty, found ''"),
+        ({"vignette_id": 17}, "vignette_id: expected a string that is not empty, found 17"),
+        ({"vignette_id": True}, "found true"),
+        ({"vignette_id": "a\x00b"}, "control character"),
+        ({"vignette_id": "v1\n"}, "control character"),
+        ({"vignette_id": "\x85"}, "control character"),
+        ({"vignette_id": "\ud800"}, "half a surrogate pair"),
+        ({"vignette_id": "v" * 257}, "longer than 256 characters"),
+        ({"present": "fever"}, "present: expected a list, found 'fever'"),
+        ({"present": {"fever": 1}}, "present: expected a list, found an object"),
+        ({"present": [True]}, "present: expected evidence codes, found true"),
+        ({"present": ["fever", "fever"]}, "present: 'fever' stands 2 times"),
+        ({"present": ["fevr"]}, "present: unknown evidence code 'fevr': did you mean fever?"),
+        ({"absent": ["Chest Pain"]}, "absent: unknown evidence code 'Chest Pain': did you mean chest_pain?"),
+        ({"absent": ["fever"]}, "'fever' is both present and absent"),
+        ({"present": [], "absent": []}, "no evidence"),
+        ({"decisions": []}, "at least one triage decision"),
+        ({"decisions": "Red"}, "decisions: expected a list"),
+        ({"decisions": ["red"]}, "triage decision 'red' is not one of Red, Yellow, Green, Blue"),
+        ({"decisions": ["ask"]}, "triage decision 'ask' is not one of"),
+        ({"decisions": [["Red"]]}, "decisions: expected triage decisions, found a list"),
+        ({"decisions": ["Red"] * 256}, "Red stands 256 times, at most 255"),
+        ({"split": "dev"}, "split: expected train or test, found 'dev'"),
+        ({"split": None}, "split: expected train or test, found null"),
+        ({"split": ["test"]}, "split: expected train or test, found a list"),
+        ({"tags": ["t", "t"]}, "tags: 't' stands 2 times"),
+        ({"tags": [""]}, "tags: expected a string"),
+    ],
+)
+def test_bad_fields_are_rejected_with_the_reason(change, reason):
+    assert reason in reason_of(json.dumps(GOOD | change).encode())
+
+
+@pytest.mark.parametrize("key", ["vignette_id", "present", "absent", "decisions"])
+def test_each_required_key_is_required(key):
+    assert f"the key {key!r} is missing" in reason_of(json.dumps({k: v for k, v in GOOD.items() if k != key}).encode())
+
+
+def test_255_decisions_of_each_kind_are_read():
+    labels = ["Red", "Yellow", "Green", "Blue"] * 255
+
+    assert parse(GOOD | {"decisions": labels}).decision_counts == (255, 255, 255, 255)
+
+
+def test_a_reject_keeps_the_id_where_the_line_has_one():
+    with pytest.raises(VignetteError) as raised:
+        parse(GOOD | {"present": ["nothing"]})
+    assert raised.value.vignette_id == "v1"
+
+    with pytest.raises(VignetteError) as raised:
+        parse(GOOD | {"vignette_id": 3})
+    assert raised.value.vignette_id is None
+
+
+def test_a_reason_is_one_short_line_whatever_the_value():
+    for value in ("\n\x1b[31m" * 1_000, ["\n"] * 10_000, {"\n": 1}, 10**300):
+        for key in GOOD:
+            reason = reason_of(json.dumps(GOOD | {key: value}).encode())
+            assert reason.isprintable()
+            assert len(reason) < 700
+
+
+# Values near the border of what is allowed: the right ones, and each kind of wrong one.
+NAMES = st.one_of(
+    st.text(max_size=3),
+    st.sampled_from(["v1", "", "\x1f", " ", "\x7f", "\x80", "\x9f", "\xa0", "\ud800", "v\n", "v" * 256, "v" * 257]),
+)
+JUNK = st.sampled_from([None, True, False, 0, 1, 1.5, "", [], {}, [[]], [None], [0], ["Red"], "train", "fever"])
+NAME_LISTS = st.lists(NAMES | JUNK, max_size=3)
+CODE_LISTS = st.lists(st.sampled_from(CODES), max_size=3) | st.lists(st.sampled_from(CODES), unique=True)
+DECISIONS = st.lists(st.sampled_from(["Red", "Yellow", "Green", "Blue", "red", "ask"]), max_size=3) | st.builds(
+    lambda label, count: [label] * count, st.sampled_from(["Red", "Blue"]), st.integers(254, 257)
+)
+NEAR_VALID = st.fixed_dictionaries(
+    {"vignette_id": NAMES, "present": CODE_LISTS, "absent": CODE_LISTS, "decisions": DECISIONS},
+    optional={"split": st.sampled_from(["train", "test", "dev"]), "tags": NAME_LISTS, "abscent": CODE_LISTS},
+)
+
+
+@pytest.fixture(scope="module")
+def validator():
+    import importlib.resources
+
+    text = importlib.resources.files("schemas").joinpath("vignette.schema.json").read_text(encoding="utf-8")
+    return Draft202012Validator(json.loads(text))
+
+
+@settings(max_examples=400, deadline=None)
+@given(fields=NEAR_VALID, change=st.none() | st.tuples(st.sampled_from([*GOOD, "split", "tags"]), JUNK))
+@example(fields=GOOD | {"vignette_id": "v1\n"}, change=None)
+def test_json_schema_and_code_accept_the_same_objects(validator, fields, change):
+    if change:
+        fields = fields | {change[0]: change[1]}
+    present, absent = fields["present"], fields["absent"]
+    # What no JSON Schema can state: see the description of `absent`, and the vocabulary.
+    if isinstance(present, list) and isinstance(absent, list):
+        assume(not any(code in absent for code in present))
+        assume(all(code in CODES for code in [*present, *absent] if isinstance(code, str)))
+
+    try:
+        parse(fields)
+        accepted = True
+    except VignetteError:
+        accepted = False
+
+    assert accepted == validator.is_valid(fields)

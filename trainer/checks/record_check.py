@@ -1,0 +1,136 @@
+"""Checks the records of a data directory one by one: what is in a vignette, and whether training would refuse it."""
+
+import pathlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from schemas import features
+from schemas.evidence import Vocabulary
+from schemas.triage import DECISION_LABELS
+from trainer.checks.anomalies import Findings, Kind, Place
+from trainer.checks.feature_schema import SchemaCheck
+from trainer.checks.near_duplicates import State
+from trainer.checks.split_comparison import SplitTally
+from trainer.vignettes.arrays import damage
+from trainer.vignettes.spool import IdRegistry
+from trainer.vignettes.tfrecord import read_records
+from trainer.vignettes.vignette import MAX_SAME_DECISIONS, shown
+
+_COLUMNS = {label: column for column, label in enumerate(DECISION_LABELS)}
+
+Progress = Callable[[Iterable[bytes], str], Iterable[bytes]]
+"""Passes records on and shows how many; the text is the name of their shard."""
+
+
+class CheckedRecord(NamedTuple):
+    """A record that is a tf.Example."""
+
+    place: Place
+    state: State
+
+
+class RecordCheck:
+    """Checks the records of a data directory one by one.
+
+    Args:
+        vocabulary: the evidence that may stand in them.
+        schema: checks the form of the tf.Examples.
+        ids: where each vignette id stands.
+        findings: takes what is wrong.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, schema: SchemaCheck, ids: IdRegistry, findings: Findings):
+        self._schema = schema
+        self._ids = ids
+        self._findings = findings
+        self._signed = {code: index + 1 for index, code in enumerate(vocabulary.codes)}
+
+    def records(self, shards: Iterable[pathlib.Path], tally: SplitTally, progress: Progress) -> Iterator[CheckedRecord]:
+        """Checks the records of a split, and yields those with known evidence."""
+        for shard in shards:
+            compressed = shard.name.endswith(".gz")
+            number = 0
+            try:
+                for number, serialized in enumerate(progress(read_records(shard, compressed), shard.name), start=1):
+                    checked = self._record(serialized, Place(shard.name, number), tally)
+                    if checked is not None and checked.state:
+                        yield checked
+            except tf.errors.OpError as error:
+                detail = f"{damage(shard, compressed, error)}; {number:,} records read"
+                self._findings.add(Kind.DAMAGED_SHARD, Place(shard.name), detail)
+
+    def _record(self, serialized: bytes, place: Place, tally: SplitTally) -> CheckedRecord | None:
+        try:
+            example = tf.train.Example.FromString(serialized)
+        except Exception as error:  # the protobuf implementations raise classes of their own
+            self._findings.add(Kind.NO_EXAMPLE, place, (str(error).splitlines() or [""])[0])
+            tally.add((), (), place)
+            return None
+        vignette_id = next(iter(_texts(example, features.VIGNETTE_ID) or ()), None)
+        place = place._replace(vignette_id=vignette_id)
+        self._schema.add(example, place)
+        if vignette_id is not None:
+            earlier = self._ids.claim(vignette_id, f"{place.file} record {place.record}")
+            if earlier is not None:
+                self._findings.add(Kind.DUPLICATE_ID, place, f"first at {earlier}")
+        present, absent = _texts(example, features.PRESENT), _texts(example, features.ABSENT)
+        counts = self._decisions(example, place)
+        tally.add((*(present or ()), *(absent or ())), counts, place)
+        if present is None or absent is None:
+            return None
+        return CheckedRecord(place, self._state(present, absent, place))
+
+    def _state(self, present: list[str], absent: list[str], place: Place) -> State:
+        """Returns the signed codes; as in trainer.state, unknown and contradictory codes have no part in it."""
+        if not present and not absent:
+            self._findings.add(Kind.NO_EVIDENCE, place)
+        contradictory = set(present).intersection(absent)
+        if contradictory:
+            self._findings.add(Kind.CONTRADICTION, place, _listed(contradictory))
+        unknown = {code for code in (*present, *absent) if code not in self._signed}
+        if unknown:
+            self._findings.add(Kind.UNKNOWN_CODE, place, _listed(unknown))
+        repeated = [codes for codes in (present, absent) if len(set(codes)) < len(codes)]
+        twice = {code for codes in repeated for code, count in Counter(codes).items() if count > 1}
+        if twice:
+            self._findings.add(Kind.CODE_TWICE, place, _listed(twice))
+        left_out = contradictory | unknown
+        positive = {self._signed[code] for code in present if code not in left_out}
+        negative = {-self._signed[code] for code in absent if code not in left_out}
+        return tuple(sorted(positive | negative))
+
+    def _decisions(self, example: tf.train.Example, place: Place) -> list[int]:
+        """Returns the multiplicity of Red, Yellow, Green, Blue; other words are for the schema's domain to refuse."""
+        counts = [0] * len(_COLUMNS)
+        labels = _texts(example, features.DECISIONS)
+        if labels is None:
+            return counts
+        if not labels:
+            self._findings.add(Kind.NO_DECISION, place)
+        elif len(labels) == 1:
+            self._findings.add(Kind.ONE_CLINICIAN, place, labels[0])
+        for label in labels:
+            column = _COLUMNS.get(label)
+            if column is not None:
+                counts[column] += 1
+        if max(counts) > MAX_SAME_DECISIONS:
+            self._findings.add(Kind.TOO_MANY_DECISIONS, place, str(max(counts)))
+        return counts
+
+
+def _texts(example: tf.train.Example, name: str) -> list[str] | None:
+    """Returns the values of a feature, none where it is not there; None where they are no byte strings."""
+    feature = example.features.feature
+    # Reading a key that is not there would add it.
+    if name not in feature:
+        return []
+    if feature[name].WhichOneof("kind") not in ("bytes_list", None):
+        return None
+    return [value.decode(errors="backslashreplace") for value in feature[name].bytes_list.value]
+
+
+def _listed(codes: Iterable[str]) -> str:
+    return ", ".join(shown(code) for code in sorted(codes)[:3])

@@ -1,0 +1,194 @@
+"""`triage stats`: the statistics of a data directory's vignettes, some of them as text, or a check for anomalies."""
+
+import argparse
+import pathlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from schemas import directories, figures
+from schemas.errors import InputError
+from schemas.triage import TRIAGE_DECISIONS
+
+if TYPE_CHECKING:  # TensorFlow loads only when the command runs
+    import numpy as np
+    from rich.console import Console
+
+    from schemas.evidence import Vocabulary
+    from trainer.vignettes.arrays import VignetteArrays
+    from trainer.vignettes.tfrecord import DataDirectory
+    from trainer.vignettes.vignette import Vignette
+
+ANOMALOUS = 1
+"""Exit code of `--validate` where it found errors."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage stats`."""
+    parser.add_argument("data", metavar="DIR", type=pathlib.Path, help="data directory, as triage prepare makes it")
+    parser.add_argument("--split", choices=directories.SPLITS, help="vignettes to use (default: all)")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--show", metavar="N", type=int, help="print N vignettes, drawn at random, instead of the table"
+    )
+    instead.add_argument(
+        "--validate",
+        action="store_true",
+        help="check the directory for anomalies instead; exit code 1 where there are errors",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draw of --show (default 0)")
+    figures.add_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    if arguments.seed < 0 or (arguments.show is not None and arguments.show < 1):
+        raise InputError("--seed must be 0 or more, and --show 1 or more")
+    if arguments.validate:
+        return _validate(arguments)
+    from trainer.vignettes.tfrecord import DataDirectory
+
+    data = DataDirectory.open(arguments.data)
+    splits = (arguments.split,) if arguments.split else directories.SPLITS
+    if arguments.show is None:
+        _statistics(data, splits, arguments)
+    else:
+        _show(data, splits, arguments)
+    return 0
+
+
+def _statistics(data: "DataDirectory", splits: tuple[str, ...], arguments: argparse.Namespace) -> None:
+    import numpy as np
+    from rich.console import Console
+
+    from trainer.checks.stats_table import statistics_table, to_json
+    from trainer.checks.vignette_statistics import PAPER, PAPER_DECISIONS, Sums
+
+    sums = Sums()
+    risk_factor = np.array([entry.kind == "risk_factor" for entry in data.vocabulary])
+    for arrays in _shards(data, splits):
+        sums.add(evidence_counts(arrays, risk_factor), arrays.decision_counts)
+    moments = sums.moments()
+    decisions = None
+    if sums.fewest_decisions is not None and sums.most_decisions is not None:
+        decisions = (sums.fewest_decisions, sums.most_decisions)
+    if arguments.json != "-":
+        console = Console()
+        console.print(f"{data.path}: {' and '.join(splits)} split", highlight=False, markup=False, soft_wrap=True)
+        console.print(statistics_table(moments, decisions))
+    report = {
+        "data": str(data.path),
+        "data_fingerprint": data.data_fingerprint,
+        "splits": list(splits),
+        **to_json(moments, decisions),
+        "paper": to_json(PAPER, PAPER_DECISIONS),
+    }
+    figures.write(report, arguments.json)
+
+
+def evidence_counts(arrays: "VignetteArrays", risk_factor: "np.ndarray") -> "np.ndarray":
+    """Returns how many symptoms are present and absent, and risk factors, in this order; int `[V, 4]`.
+
+    Args:
+        arrays: V vignettes.
+        risk_factor: bool `[E]`, whether each piece of evidence is one.
+    """
+    import numpy as np
+
+    vignettes = len(arrays.offsets) - 1
+    codes: np.ndarray = arrays.signed_codes.astype(np.int64)
+    columns = 2 * risk_factor[np.abs(codes) - 1] + (codes < 0)
+    rows: np.ndarray = np.repeat(np.arange(vignettes), np.diff(arrays.offsets))
+    return np.bincount(rows * 4 + columns, minlength=vignettes * 4).reshape(vignettes, 4)
+
+
+def _show(data: "DataDirectory", splits: tuple[str, ...], arguments: argparse.Namespace) -> None:
+    import random
+
+    from trainer.checks.vignette_text import vignette_text
+    from trainer.progress import say
+
+    total = sum(data.stats["splits"][split]["vignettes"] for split in splits)
+    chosen = sorted(random.Random(arguments.seed).sample(range(total), min(arguments.show, total)))  # noqa: S311
+    shown = []
+    start = 0
+    for arrays in _shards(data, splits):
+        end = start + len(arrays.vignette_ids)
+        for position in chosen:
+            if start <= position < end:
+                vignette = _vignette(arrays, position - start, data.vocabulary)
+                shown.append({"vignette_id": vignette.vignette_id, "text": vignette_text(vignette, data.vocabulary)})
+        start = end
+    if arguments.json != "-":
+        say(_console(), "\n\n".join(entry["text"] for entry in shown))
+    figures.write({"data": str(data.path), "seed": arguments.seed, "vignettes": shown}, arguments.json)
+
+
+def _vignette(arrays: "VignetteArrays", row: int, vocabulary: "Vocabulary") -> "Vignette":
+    from trainer.vignettes.vignette import Vignette
+
+    signed = arrays.signed_codes[arrays.offsets[row] : arrays.offsets[row + 1]].tolist()
+    counts = arrays.decision_counts[row].tolist()
+    return Vignette(
+        vignette_id=str(arrays.vignette_ids[row]),
+        present=tuple(vocabulary[code - 1].code for code in signed if code > 0),
+        absent=tuple(vocabulary[-code - 1].code for code in signed if code < 0),
+        decisions=tuple(decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision])),
+    )
+
+
+def _shards(data: "DataDirectory", splits: tuple[str, ...]) -> Iterator["VignetteArrays"]:
+    """Yields the vignettes of one shard at a time; a terminal sees the progress.
+
+    Raises:
+        InputError: a shard is damaged, or a split has another number of vignettes than stats.json says.
+    """
+    from trainer.progress import progress_bar
+    from trainer.vignettes.arrays import ShardReader
+
+    reader = ShardReader(data.vocabulary, data.partial)
+    with progress_bar(_console(stderr=True)) as bar:
+        for split in splits:
+            stated, found = data.stats["splits"][split]["vignettes"], 0
+            task = bar.add_task(split, total=stated, rate="", unit="vignettes")
+            for shard in data.shards(split):
+                arrays = reader.read([shard])
+                found += len(arrays.vignette_ids)
+                bar.update(task, completed=found)
+                yield arrays
+            if found != stated:
+                raise InputError(
+                    f"{data.path}: the {split} split has {found} vignettes, {directories.STATS} says {stated}: triage "
+                    "stats --validate tells more"
+                )
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    from trainer.checks.anomalies import Severity
+    from trainer.checks.validation import validate
+    from trainer.progress import progress_bar, say, tracked
+
+    if arguments.split:
+        raise InputError("--validate compares the splits: leave out --split")
+    with progress_bar(_console(stderr=True)) as bar:
+        report = validate(arguments.data, lambda records, shard: tracked(records, bar, shard))
+    if arguments.json != "-":
+        console = _console()
+        for anomaly in report.anomalies:
+            say(console, f"{anomaly}\n")
+        counts = [(report.count(severity), severity.label) for severity in Severity]
+        numbers = [f"{count} {label}{'' if count == 1 else 's'}" for count, label in counts]
+        checked = ", ".join(f"{split} {count:,}" for split, count in report.vignettes.items())
+        say(console, f"{checked} vignettes: {', '.join(numbers) if report.anomalies else 'no anomalies'}")
+    found = {
+        "data": str(arguments.data),
+        "vignettes": report.vignettes,
+        "anomalies": [anomaly.to_dict() for anomaly in report.anomalies],
+    }
+    figures.write(found, arguments.json)
+    return ANOMALOUS if report.count(Severity.ERROR) else 0
+
+
+def _console(stderr: bool = False) -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=stderr)

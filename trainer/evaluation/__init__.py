@@ -1,0 +1,1 @@
+"""What an evaluation says beside its metrics: agreement, calibration, early answers, slices."""

@@ -1,0 +1,202 @@
+"""The page that `trainer.exporting.model_card` becomes: Markdown in which data can not turn into markup."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from schemas.triage import DECISION_LABELS
+
+_QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
+_EFFORT = ("questions", "evidence_seen", "forced")
+# What means something to Markdown inside a line, and what begins a bare link.
+_MARKUP = re.compile(r"[\\`*_{}\[\]<>()#|~!&$@^]|(?<=www)\.|:(?=/)", re.IGNORECASE)
+# Overrides the direction of text, and could make an id read as another one.
+_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_HOW = "triage export --job-dir JOB --model-base-path MODELS --data DATA"
+
+
+def escape(text: Any) -> str:
+    """Returns `text` so that Markdown shows it as it is, within a line or a cell of a table."""
+    plain = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in str(text))
+    plain = _DIRECTION.sub("\N{REPLACEMENT CHARACTER}", plain)
+    return _MARKUP.sub(r"\\\g<0>", plain)
+
+
+def page(card: dict[str, Any]) -> str:
+    """Returns the card as Markdown."""
+    details = card["model_details"]
+    sections = [
+        f"# Model card: triage agent, version {escape(details['model_version'])}",
+        "Research software for decision support. **It is no medical device, and it is not validated for care.**",
+        *_details(card),
+        *_use(card["intended_use"]),
+        *_training_data(card["training_data"]),
+        "## Evaluation",
+        *_evaluation(card["evaluation"]),
+        *_gate(card["gate"]),
+        "## Ethical considerations",
+        _bullets(card["ethical_considerations"]),
+        "## Limits",
+        _bullets(card["limits"]),
+        "## Hyper-parameters",
+        _table(
+            ("section", "name", "value"),
+            (
+                (escape(section), escape(name), escape(value))
+                for section, values in card["hyper_parameters"].items()
+                for name, value in values.items()
+            ),
+        ),
+        *_reproduce(card["reproduce"]),
+        "## Licence",
+        details["licence"],
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _details(card: dict[str, Any]) -> list[str]:
+    details, vocabulary = card["model_details"], card["vocabulary"]
+    rows = [
+        ("version", details["model_version"]),
+        ("exported", details["created"]),
+        ("dyqn-triage", details["package_version"]),
+        ("trained for", ", ".join(f"{value:,} {name}" for name, value in details["training"].items())),
+        ("forced to triage after", f"{details['max_questions']} questions"),
+        (
+            "vocabulary",
+            f"{vocabulary['evidence']:,} pieces of evidence: {vocabulary['symptoms']:,} symptoms, "
+            f"{vocabulary['risk_factors']:,} risk factors",
+        ),
+        ("vocabulary fingerprint", vocabulary["fingerprint"]),
+        ("signatures", ", ".join(details["signatures"])),
+    ]
+    table = _table(("", ""), ((escape(name), escape(value)) for name, value in rows))
+    return ["## Model details", f"{details['algorithm']}.", table]
+
+
+def _use(use: dict[str, Any]) -> list[str]:
+    return [
+        "## Intended use",
+        _bullets(use["uses"]),
+        f"Intended users: {', '.join(use['users'])}.",
+        "## What it is not for",
+        _bullets(use["out_of_scope"]),
+    ]
+
+
+def _training_data(data: dict[str, Any]) -> list[str]:
+    lines = ["## Training data", f"Fingerprint: {escape(data['data_fingerprint'])}"]
+    if not data["known"]:
+        return [*lines, "The data directory was not at hand at the export, so that nothing more is known here."]
+    origin = f"Format: {escape(data['format'] or 'unknown')}."
+    if data["simulated"]:
+        origin += " **The vignettes and the decisions on them are simulated.**"
+    else:
+        origin += " Whether a clinician or a program wrote the vignettes, and who decided on them, it does not tell."
+    if data["sources"]:
+        origin += f" Files: {', '.join(map(escape, data['sources']))}."
+    rows = (
+        (name, f"{split['vignettes']:,}", *("-" if n is None else f"{n:,}" for n in split["decisions"].values()))
+        for name, split in data["splits"].items()
+    )
+    return [*lines, origin, _table(("split", "vignettes", *(f"{label} decisions" for label in DECISION_LABELS)), rows)]
+
+
+def _evaluation(evaluation: dict[str, Any] | None) -> list[str]:
+    if evaluation is None:
+        return [
+            "**This version was not evaluated when it was exported.** To have its figures here, export it with a data "
+            "directory:",
+            _code([_HOW]),
+        ]
+    name = "simulated vignettes" if evaluation["simulated"] else "vignettes"
+    minimum = evaluation["human_minimum_decisions"]
+    policies = {
+        "**this version**": evaluation["agent"],
+        f"clinicians ({minimum} decisions or more)": evaluation["human"],
+    }
+    quality = ((who, *(_cell((row or {}).get(metric)) for metric in _QUALITY)) for who, row in policies.items())
+    constants = ((who, *(_cell(row[metric]) for metric in _QUALITY)) for who, row in evaluation["constants"].items())
+    effort = ((_words(metric), _cell(evaluation["agent"][metric])) for metric in _EFFORT)
+    return [
+        f"{evaluation['vignettes']:,} {name} of the {escape(evaluation['split'])} split, each in "
+        f"{evaluation['orders']:,} random evidence orders (seed {evaluation['seed']}); data fingerprint "
+        f"{escape(evaluation['data_fingerprint'])}. The exported SavedModel itself decided.",
+        "A decision is appropriate between the most and the least urgent one that the vignette's clinicians gave, safe "
+        "when at least as urgent as the least urgent one. Mean [95% bootstrap interval over vignettes]. Each clinician "
+        "is judged by the others.",
+        _table(("policy", *map(_words, _QUALITY)), [*quality, *constants]),
+        _table(("this version, per vignette", "mean"), effort),
+        *_slices(evaluation["slices"]),
+    ]
+
+
+def _slices(slices: list[dict[str, Any]]) -> list[str]:
+    """Returns a table for each way to cut the vignettes, see `trainer.evaluation.slices`."""
+    columns = ("appropriateness", "safety", "over_triage", "under_triage", "questions")
+    parts = []
+    for by in dict.fromkeys(row["by"] for row in slices):
+        rows = [
+            (escape(row["value"]), f"{row['vignettes']:,}", *(_cell(row["metrics"][metric]) for metric in columns))
+            for row in slices
+            if row["by"] == by
+        ]
+        parts += [f"### By {escape(by)}", _table(("", "vignettes", *map(_words, columns)), rows)]
+    return parts
+
+
+def _gate(gate: dict[str, Any] | None) -> list[str]:
+    if gate is None:
+        return []
+    title = "## Comparison with the serving version"
+    if gate["serving_version"] is None:
+        return [title, "There was no version to compare with: this is the first one that was published."]
+    rows = (
+        (_words(metric), f"{row['new']:.3f}", f"{row['serving']:.3f}", _cell(row["difference"]))
+        for metric, row in gate["metrics"].items()
+    )
+    verdict = "passed" if gate["passed"] else "**did not pass**"
+    return [
+        title,
+        f"It {verdict} the gate: the lower bound of the difference in safety to version "
+        f"{escape(gate['serving_version'])} is {gate['lower_bound']:+.4f} (5th percentile, one-sided 95%, paired "
+        f"bootstrap over {gate['vignettes']:,} vignettes), and must not be below {-gate['margin']:g}.",
+        _table(("", "this version", f"version {escape(gate['serving_version'])}", "difference [95% interval]"), rows),
+    ]
+
+
+def _reproduce(reproduce: dict[str, Any]) -> list[str]:
+    versions = ((escape(name), escape(version)) for name, version in reproduce["versions"].items())
+    return [
+        "## How to reproduce",
+        "In the folder of this version, with DATA, JOB and MODELS for the folders of your choice:",
+        _code(reproduce["commands"]),
+        _table(("package", "version"), versions),
+    ]
+
+
+def _words(metric: str) -> str:
+    return metric.replace("_", " ")
+
+
+def _cell(estimate: dict[str, Any] | None) -> str:
+    if estimate is None:
+        return "-"
+    if estimate["low"] is None:
+        return f"{estimate['mean']:.3f}"
+    return f"{estimate['mean']:.3f} [{estimate['low']:.3f}, {estimate['high']:.3f}]"
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _code(lines: Iterable[str]) -> str:
+    """Returns an indented block, which no line can end, unlike a fence."""
+    return "\n".join("    " + " ".join(line.splitlines()) for line in lines)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

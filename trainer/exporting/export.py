@@ -1,0 +1,125 @@
+"""`triage export`: writes the trained agent of a job directory as a SavedModel version, past a gate where one asks."""
+
+import argparse
+import pathlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from schemas import figures
+from schemas.errors import InputError
+from trainer.evaluate import ORDERS
+
+if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `triage export --help` needs none
+    from trainer.exporting.publish import Exported
+
+REJECTED = 3
+"""Exit code where the version did not pass the gate."""
+
+_MARGIN = 0.02
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage export`."""
+    parser.add_argument("--job-dir", type=pathlib.Path, required=True, help="directory that `triage train` wrote")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "--model-base-path", type=pathlib.Path, metavar="BASE", help="directory that holds a folder for each version"
+    )
+    where.add_argument(
+        "--push-to",
+        type=pathlib.Path,
+        metavar="BASE",
+        help="the same, but publish only a version that is not less safe than the newest one there; needs --data; "
+        f"exit code {REJECTED} where it is not published",
+    )
+    parser.add_argument("--version", type=int, help="number of the version; the highest that exists plus 1 by default")
+    parser.add_argument("--step", type=int, help="checkpoint to export; the last one by default")
+    parser.add_argument("--model-name", help='name under which TensorFlow Serving offers the model; default: "triage"')
+    parser.add_argument(
+        "--data", type=pathlib.Path, metavar="DIR", help="data directory on whose test split to evaluate the version"
+    )
+    parser.add_argument(
+        "--orders", type=int, default=ORDERS, help=f"random evidence orders to average over (default {ORDERS})"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the orders and the bootstrap (default 0)")
+    parser.add_argument(
+        "--margin", type=float, help=f"loss of safety that --push-to accepts, from 0 to 1 (default {_MARGIN:g})"
+    )
+    parser.add_argument(
+        "--rejected", type=pathlib.Path, metavar="DIR", help="where --push-to leaves a version that it does not publish"
+    )
+    figures.add_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exports, and says where to.
+
+    Returns:
+        0, or `REJECTED` where the version did not pass the gate.
+
+    Raises:
+        InputError: there is no trained agent in the job directory, the version cannot be written, or it cannot be
+            evaluated on the data.
+    """
+    _check(arguments)
+    from trainer import job
+    from trainer.exporting import publish, servable
+
+    trained = job.load_network(arguments.job_dir, arguments.step)
+    exam = publish.Examination(arguments.data, arguments.orders, arguments.seed) if arguments.data else None
+    target = publish.Target(
+        arguments.push_to or arguments.model_base_path, arguments.version, arguments.model_name or servable.MODEL_NAME
+    )
+    if arguments.push_to:
+        if arguments.rejected:
+            publish.check_rejected(arguments.rejected, arguments.push_to)
+        margin = _MARGIN if arguments.margin is None else arguments.margin
+        target = target._replace(margin=margin, rejected=arguments.rejected)
+    exported = publish.export(trained, arguments.job_dir, target, exam)
+    _say(exported, arguments)
+    figures.write(
+        {
+            "path": str(exported.folder) if exported.folder else None,
+            "model_version": exported.model_version,
+            "published": exported.published,
+            "vocabulary_fingerprint": trained.vocabulary.fingerprint,
+            "data_fingerprint": trained.data_fingerprint,
+            "metrics": exported.metrics,
+            "evaluation": exported.evaluation,
+            "gate": exported.gate,
+        },
+        arguments.json,
+    )
+    return 0 if exported.published else REJECTED
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.orders < 1 or arguments.seed < 0:
+        raise InputError("--orders must be at least 1 and --seed 0 or more")
+    if arguments.push_to is None and (arguments.margin is not None or arguments.rejected is not None):
+        raise InputError("--margin and --rejected belong to --push-to: give that instead of --model-base-path")
+    if arguments.push_to is not None and arguments.data is None:
+        raise InputError("--push-to compares the new version with the serving one: give the vignettes with --data DIR")
+    if arguments.margin is not None and not 0 <= arguments.margin <= 1:
+        raise InputError(f"--margin {arguments.margin}: expected a share from 0 to 1, such as 0.02")
+
+
+def _say(exported: "Exported", arguments: argparse.Namespace) -> None:
+    """Prints what became of the version: a rejection always, for whoever reads the log of an automatic push."""
+    from trainer.exporting.gate import verdict_text
+
+    lines = []
+    if exported.published:
+        lines.append(f"wrote version {exported.model_version} to {exported.folder}")
+    verdict: dict[str, Any] = exported.gate or {}
+    if exported.gate and verdict["serving_version"] is None:
+        lines.append(f"  there was no version in {arguments.push_to} to compare it with")
+    elif exported.gate:
+        lines.append(verdict_text(verdict))
+    if exported.published:
+        if arguments.json != "-":
+            sys.stdout.write("\n".join(lines) + "\n")
+        return
+    kept = f"the rejected version is in {exported.folder}" if exported.folder else "--rejected DIR keeps such a version"
+    lines.append(f"nothing was published; {kept}")
+    sys.stderr.write("\n".join(lines) + "\n")

@@ -1,0 +1,130 @@
+"""The gate before publishing: is the new version as safe as the serving one, to within a margin?
+
+Both play the same vignettes in the same random evidence orders, so that vignettes are compared in pairs. The
+bootstrap resamples the differences over vignettes: what makes a vignette hard for both versions cancels out, and a
+difference shows that two intervals side by side would hide.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.stats
+
+from schemas.errors import InputError
+from trainer import metrics
+from trainer.rollout import Outcomes
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.vignette import shown
+
+DECIDING = "safety"
+REPORTED = (DECIDING, "appropriateness", "under_triage", "questions")
+BLESSED, NOT_BLESSED = "BLESSED", "NOT_BLESSED"
+"""Names of the empty files that mark a version, as TFX names them."""
+
+_WORST = 5
+_ROUNDING = 1e-9  # a mean of shares is no exact number; a loss of just the margin passes
+
+
+class Played(NamedTuple):
+    """What one version did with the vignettes."""
+
+    name: str  # number of the version
+    outcomes: Outcomes
+
+
+def lower_bound(differences: np.ndarray, seed: int) -> float:
+    """Returns the one-sided 95% lower confidence bound of the mean of `differences` `[V]`, V at least 2.
+
+    It is the 5th percentile of the means of bootstrap resamples over vignettes, drawn from `seed`.
+    """
+    result = scipy.stats.bootstrap(
+        (np.asarray(differences, np.float64),),
+        np.mean,
+        n_resamples=metrics.RESAMPLES,
+        batch=max(1, 20_000_000 // len(differences)),  # bounds the resampled matrix to about 160 MB
+        confidence_level=metrics.CONFIDENCE,
+        alternative="greater",
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    )
+    return float(result.confidence_interval.low)
+
+
+def require_pairs(vignettes: int) -> None:
+    """Raises InputError where there are too few vignettes for any interval."""
+    if vignettes < 2:
+        raise InputError("the test split has a single vignette, which cannot tell two versions apart: use more data")
+
+
+def compare(new: Played, serving: Played, vignettes: VignetteArrays, margin: float, seed: int) -> dict[str, Any]:
+    """Returns the verdict on `new`, and the figures behind it.
+
+    Args:
+        new: the version that is to be published; both played the same vignettes in the same evidence orders.
+        serving: the version that it would replace.
+        vignettes: the V vignettes, at least 2.
+        margin: how much lower safety may be.
+        seed: of the bootstrap.
+
+    Returns:
+        `passed`; `margin`; `new_version` and `serving_version`; `vignettes`; `lower_bound` of the difference in
+        safety, see above; `metrics`, for each the means `new` and `serving` and the `difference` new - serving with
+        its two-sided interval; `worse`, the number of vignettes on which safety fell; `worst`, some of them.
+    """
+    counts = vignettes.decision_counts
+    new_values, serving_values = (metrics.agent_metrics(played.outcomes, counts) for played in (new, serving))
+    differences = {name: new_values[name] - serving_values[name] for name in REPORTED}
+    bound = lower_bound(differences[DECIDING], seed)
+    return {
+        "passed": bound >= -margin - _ROUNDING,
+        "margin": margin,
+        "new_version": new.name,
+        "serving_version": serving.name,
+        "vignettes": len(counts),
+        "lower_bound": bound,
+        "metrics": {
+            name: {
+                "new": float(new_values[name].mean()),
+                "serving": float(serving_values[name].mean()),
+                "difference": metrics.estimate(differences[name], seed)._asdict(),
+            }
+            for name in REPORTED
+        },
+        "worse": int((differences[DECIDING] < -_ROUNDING).sum()),
+        "worst": _worst(vignettes, new_values[DECIDING], serving_values[DECIDING]),
+    }
+
+
+def _worst(vignettes: VignetteArrays, new: np.ndarray, serving: np.ndarray) -> list[dict[str, Any]]:
+    """Returns the vignettes on which safety fell furthest, the worst first."""
+    order = np.argsort(new - serving, kind="stable")[:_WORST]
+    return [
+        {"vignette_id": vignettes.vignette_ids[row], "new": float(new[row]), "serving": float(serving[row])}
+        for row in order
+        if new[row] - serving[row] < -_ROUNDING
+    ]
+
+
+def verdict_text(verdict: dict[str, Any]) -> str:
+    """Returns what `compare` found as a block of lines that a person reads."""
+    said = "is not less safe" if verdict["passed"] else "may be less safe"
+    lines = [
+        f"version {verdict['new_version']} {said} than the serving version {verdict['serving_version']} by more than "
+        f"the margin of {verdict['margin']:g}:",
+        f"  the lower bound of the difference in safety is {verdict['lower_bound']:+.4f}, and must not be below "
+        f"{-verdict['margin']:g}",
+        f"  (5th percentile, one-sided 95%; paired bootstrap over {verdict['vignettes']:,} vignettes)",
+        f"  {'':16}{'new':>9}{'serving':>9}  difference [95% interval]",
+    ]
+    for name, row in verdict["metrics"].items():
+        means = f"{row['new']:9.3f}{row['serving']:9.3f}"
+        difference = row["difference"]
+        interval = f"{difference['mean']:+.3f} [{difference['low']:+.3f}, {difference['high']:+.3f}]"
+        lines.append(f"  {name.replace('_', ' '):16}{means}  {interval}")
+    fell = f"  vignettes on which safety fell: {verdict['worse']:,}"
+    lines.append(f"{fell}; the worst:" if verdict["worst"] else fell)
+    lines += [
+        f"    {shown(row['vignette_id'])}: safe in {row['new']:.0%} of the evidence orders, was {row['serving']:.0%}"
+        for row in verdict["worst"]
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,235 @@
+"""The model card of an exported version, after Mitchell et al., "Model Cards for Model Reporting" (2019).
+
+Here is what it says; `trainer.exporting.card_markdown` turns that into a page. Every figure comes from what was
+computed or from what a file states, and is absent where neither tells.
+"""
+
+import importlib.metadata
+import math
+import platform
+import shlex
+from typing import Any
+
+from schemas import directories
+from schemas.evidence import KINDS, Vocabulary
+from schemas.triage import DECISION_LABELS
+from trainer.exporting.servable import package_version
+
+FORMAT = 1
+"""`format_version` of model_card.json; it grows when a reader of the old one would misread the new one."""
+MARKDOWN, JSON = "model_card.md", "model_card.json"
+
+_SIMULATED = ("simulate", "ddxplus")  # the `format` that stats.json has for vignettes that nobody wrote
+_PACKAGES = ("tensorflow", "keras", "tf-agents", "numpy", "scipy")
+_LICENCE = (
+    "The software that made and runs this model is under the Apache License 2.0. Whoever passes the model on has to "
+    "see to the terms of the vignettes that it learned from."
+)
+_INTENDED_USE = {
+    "uses": [
+        "research on learning triage from clinicians' decisions",
+        "decision support under study, where a clinician sees the evidence and decides",
+        "teaching, software tests and integration tests",
+    ],
+    "users": ["researchers", "clinical data scientists", "software engineers who work with them"],
+    "out_of_scope": [
+        "It is no medical device, and nobody has validated it for care.",
+        "It must not decide about a patient without a clinician, nor delay or replace emergency care.",
+        "It gives no diagnosis and no treatment.",
+        "It must not be used on populations, languages or evidence that its vignettes do not cover.",
+    ],
+}
+_ETHICS = [
+    "Under-triage can harm a patient who needs care sooner; over-triage costs time, money and worry.",
+    "Safety alone is no aim: always saying Red is perfectly safe. Read it beside over-triage.",
+    "No figure here speaks of fairness between groups of people, by age, sex, ethnicity or income.",
+    "The model repeats the habits of the clinicians whose decisions it learned from, mistakes included.",
+]
+_LIMITS = [
+    "Q-values are no calibrated probabilities: do not read 0.9 as nine in ten.",
+    "In the evaluation the evidence of a vignette comes in random order. Real questions follow each other for a "
+    "reason, so that real interviews may need more or fewer questions, and may end otherwise.",
+    "The model says whether to ask, not what to ask.",
+    "The measure is agreement with the clinicians who read the same vignette, not what became of a patient. The more "
+    "clinicians judged a vignette, the wider the range of decisions that count as appropriate and safe.",
+    "Evidence outside the vocabulary has no part in a decision, and nothing was learned on a state without evidence.",
+]
+
+
+def training_facts(data_fingerprint: str, stats: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns what is known of the vignettes that an agent learned from.
+
+    Args:
+        data_fingerprint: of those vignettes.
+        stats: the stats.json of the data directory that is at hand; None where there is none.
+
+    Returns:
+        `data_fingerprint`; and where `stats` are of the same data `format`, `simulated`, `seed`, `test_fraction`,
+        `sources`, `simulation` and `splits`, None where the file does not tell.
+    """
+    if stats is None or stats["data_fingerprint"] != data_fingerprint:
+        return {"data_fingerprint": data_fingerprint, "known": False}
+    origin = stats.get("format")
+    return {
+        "data_fingerprint": data_fingerprint,
+        "known": True,
+        "format": origin if isinstance(origin, str) else None,
+        "simulated": is_simulated(stats),
+        "seed": _number(stats.get("seed")),
+        "test_fraction": _number(stats.get("test_fraction")),
+        "sources": [str(_dict(source)["file"]) for source in _list(stats.get("sources")) if "file" in _dict(source)],
+        "simulation": _simulation(stats) if origin == "simulate" else None,
+        "splits": {
+            name: {
+                "vignettes": stats["splits"][name]["vignettes"],
+                "decisions": _counts(stats["splits"][name].get("decisions")),
+            }
+            for name in directories.SPLITS
+        },
+    }
+
+
+def is_simulated(stats: dict[str, Any]) -> bool | None:
+    """Returns True where the stats.json of a data directory says that its vignettes are made up by a program.
+
+    None otherwise: a file of vignettes does not tell whether it came from clinicians or from a program.
+    """
+    return True if stats.get("format") in _SIMULATED else None
+
+
+def model_card(
+    manifest: dict[str, Any],
+    vocabulary: Vocabulary,
+    training_data: dict[str, Any],
+    evaluation: dict[str, Any] | None,
+    gate: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """Returns the card, as model_card.json holds it.
+
+    Args:
+        manifest: of the version.
+        vocabulary: of the version.
+        training_data: see `training_facts`.
+        evaluation: `trainer.exporting.publish.Examination.report`; None where the version was not evaluated.
+        gate: the verdict of `trainer.exporting.gate.compare`, or only `serving_version` None for a first version; None
+            where the version did not go through the gate.
+    """
+    kinds = [entry.kind for entry in vocabulary]
+    return {
+        "format_version": FORMAT,
+        "model_details": _details(manifest),
+        "intended_use": _INTENDED_USE,
+        "training_data": training_data,
+        "vocabulary": {
+            "fingerprint": vocabulary.fingerprint,
+            "evidence": len(vocabulary),
+            **{f"{kind}s": kinds.count(kind) for kind in KINDS},
+        },
+        "hyper_parameters": manifest["config"],
+        "evaluation": evaluation,
+        "gate": gate,
+        "ethical_considerations": _ETHICS,
+        "limits": _limits(training_data, evaluation),
+        "reproduce": {"commands": _commands(manifest, training_data, evaluation), "versions": package_versions()},
+    }
+
+
+def package_versions() -> dict[str, str]:
+    """Returns the versions of Python and of the packages that decide what a model answers."""
+    versions = {"python": platform.python_version(), "dyqn-triage": package_version()}
+    return versions | {name: importlib.metadata.version(name) for name in _PACKAGES}
+
+
+def _details(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "model_version": manifest["model_version"],
+        "created": manifest["created"],
+        "package_version": manifest["package_version"],
+        "algorithm": "Dynamic Q-Network (DyQN): deep Q-learning from clinicians' decisions on vignettes, with a "
+        "counterfactual reward for every triage decision and a dynamic target for asking",
+        "signatures": manifest["signatures"],
+        "max_questions": manifest["max_questions"],
+        "training": manifest["training"],
+        "licence": _LICENCE,
+    }
+
+
+def _limits(training_data: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
+    if evaluation is None:
+        return ["This version was not evaluated when it was exported.", *_LIMITS]
+    found = []
+    if evaluation["simulated"]:
+        found.append("The vignettes of the evaluation are simulated: no figure here says anything about patients.")
+    safety = evaluation["agent"]["safety"]
+    if safety["low"] is None:
+        found.append("The test split has a single vignette: there are no intervals, and nothing can be concluded.")
+    else:
+        found.append(
+            f"The test split has {evaluation['vignettes']:,} vignettes, and the 95% interval of safety is "
+            f"{safety['high'] - safety['low']:.3f} wide: what differs by less may be chance."
+        )
+    found.append(
+        "Intervals cover the choice of vignettes; not the randomness of training, nor that of the evidence orders. "
+        "Those of the slices are not corrected for looking at many."
+    )
+    if evaluation["data_fingerprint"] == training_data["data_fingerprint"]:
+        found.append(
+            "Training reports its progress on the same test split: where a setting or a checkpoint was chosen by it, "
+            "these figures flatter."
+        )
+    else:
+        found.append(
+            "The evaluation used other data than the training: nothing here checks that no vignette is in both."
+        )
+    return found + _LIMITS
+
+
+def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
+    """Returns commands with DATA, JOB and MODELS for the folders; config.json is the manifest's `config`."""
+    steps = manifest["training"]["steps"]
+    make_config = "import json; json.dump(json.load(open('manifest.json'))['config'], open('config.json', 'w'))"
+    evaluated = (evaluation or {}).get("orders"), (evaluation or {}).get("seed")
+    how = "" if evaluation is None else f" --orders {evaluated[0]} --seed {evaluated[1]}"
+    return [
+        *([_simulate(training_data)] if training_data.get("simulation") else []),
+        f'python -c "{make_config}"',
+        f"triage train --data DATA --job-dir JOB --config config.json --steps {steps}",
+        f"triage export --job-dir JOB --step {steps} --model-base-path MODELS --data DATA{how}",
+        f"triage evaluate --job-dir JOB --step {steps} --data DATA{how}",
+    ]
+
+
+def _simulate(training_data: dict[str, Any]) -> str:
+    total = sum(split["vignettes"] for split in training_data["splits"].values())
+    parts = ["triage", "simulate", "--out", "DATA", "--vignettes", str(total)]
+    for option in ("seed", "test_fraction"):
+        if training_data[option] is not None:
+            parts += [f"--{option.replace('_', '-')}", str(training_data[option])]
+    unseen = training_data["simulation"]["unseen_conditions"]
+    return shlex.join([*parts, "--unseen-conditions", *unseen] if unseen else parts)
+
+
+def _simulation(stats: dict[str, Any]) -> dict[str, Any]:
+    options = _dict(stats.get("options"))
+    fingerprint = options.get("knowledge_fingerprint")
+    return {
+        "knowledge_fingerprint": fingerprint if isinstance(fingerprint, str) else None,
+        "unseen_conditions": [str(code) for code in _list(options.get("unseen_conditions"))],
+    }
+
+
+def _counts(value: Any) -> dict[str, float | None]:
+    return {label: _number(_dict(value).get(label)) for label in DECISION_LABELS}
+
+
+def _dict(value: Any) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _number(value: Any) -> float | None:
+    """Returns a number that JSON can hold, None for anything else: stats.json may come from another program."""
+    return value if isinstance(value, int | float) and math.isfinite(value) else None

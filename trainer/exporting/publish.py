@@ -1,0 +1,242 @@
+"""Brings a trained agent into a model base path: staged, examined as exported, described, and published if it may be.
+
+Nothing that a server sees changes before the last step, which is one rename.
+"""
+
+import json
+import pathlib
+import shutil
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from schemas import directories
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from trainer.evaluate import agent_figures, baseline_figures, order_seeds
+from trainer.exporting import card_markdown, gate, model_card
+from trainer.exporting.servable import StagedVersion, newest_version, staged
+from trainer.exporting.servable_policy import LoadedVersion, known_codes, load_version, play
+from trainer.job import TrainedNetwork
+from trainer.rollout import Outcomes
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.tfrecord import DataDirectory
+
+SPLIT = "test"
+MINIMUM_HUMAN_DECISIONS = 3
+"""Decisions that a vignette needs for the clinicians' own figures, as in the paper's table."""
+
+
+class Target(NamedTuple):
+    """Where a version goes."""
+
+    base: pathlib.Path
+    version: int | None  # None is the next free number
+    model_name: str
+    margin: float | None = None  # of the gate; None where there is no gate to pass
+    rejected: pathlib.Path | None = None  # base path for a version that does not pass; None deletes it
+
+
+class Exported(NamedTuple):
+    """What became of a version."""
+
+    folder: pathlib.Path | None  # None where it was deleted
+    model_version: str
+    published: bool
+    metrics: dict[str, Any]  # as in the manifest
+    evaluation: dict[str, Any] | None
+    gate: dict[str, Any] | None
+
+
+class Examination:
+    """The vignettes that versions are examined on: the test split of a data directory.
+
+    Raises:
+        InputError: the data directory is none or damaged, or its test split is empty.
+    """
+
+    def __init__(self, path: pathlib.Path, orders: int, seed: int):
+        self._data = DataDirectory.open(path).whole()
+        self._seed = seed
+        self._seeds = order_seeds(seed, orders)
+        self.vignettes: VignetteArrays = self._data.read(SPLIT)
+        if not len(self.vignettes.decision_counts):
+            raise InputError(f"{path}: the {SPLIT} split has no vignettes")
+        if np.diff(self.vignettes.offsets).min() < 1:
+            raise InputError(
+                f"{path}: the {SPLIT} split has vignettes without evidence, which cannot be played: give the data "
+                "directory that it was made from"
+            )
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What the data directory says of itself."""
+        return self._data.stats
+
+    @property
+    def seed(self) -> int:
+        """Of the evidence orders and of the bootstrap."""
+        return self._seed
+
+    def require_known(self, vocabulary: Vocabulary, source: pathlib.Path, advice: str) -> None:
+        """Raises InputError where a vignette has evidence that `vocabulary`, that of `source`, has not."""
+        try:
+            known_codes(self._data.vocabulary, self.vignettes, vocabulary)
+        except InputError as error:
+            raise InputError(f"{self._data.path}: {error} ({source}): {advice}") from None
+
+    def play(self, version: LoadedVersion, name: str) -> Outcomes:
+        """Returns what `version` does with the vignettes; a terminal sees the progress under `name`."""
+        console = Console(stderr=True)
+
+        def shown(seeds: Sequence[int]) -> Iterable[int]:
+            return track(seeds, f"play {name}", console=console, disable=not console.is_terminal)
+
+        return play(version, self.vignettes, self._data.vocabulary, self._seeds, shown)
+
+    def report(self, outcomes: Outcomes) -> dict[str, Any]:
+        """Returns the evaluation, as a model card holds it."""
+        counts = self.vignettes.decision_counts
+        return {
+            "data_fingerprint": self._data.data_fingerprint,
+            "simulated": model_card.is_simulated(self.stats),
+            "split": SPLIT,
+            "seed": self._seed,
+            "vignettes": len(counts),
+            "orders": len(outcomes.decisions),
+            **baseline_figures(counts, MINIMUM_HUMAN_DECISIONS, self._seed),
+            **agent_figures(outcomes, self.vignettes, self._seed),
+        }
+
+
+def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, exam: Examination | None) -> Exported:
+    """Exports `trained` to `target`.
+
+    Args:
+        trained: the agent.
+        job_dir: where it comes from, for messages.
+        target: where the version goes; with a margin it is published only if it passes the gate.
+        exam: what it is examined on; needed by the gate.
+
+    Raises:
+        InputError: it cannot be written, examined or compared; nothing is published then.
+    """
+    serving = None
+    if exam is not None:
+        known = job_dir / directories.VOCABULARY
+        exam.require_known(trained.vocabulary, job_dir, f"prepare the data with --vocabulary {known}")
+        if target.margin is not None:
+            serving = _serving(target, exam)
+    with staged(target.base, trained, target.version, target.model_name) as stage:
+        name = str(stage.number)
+        evaluation, verdict = None, None
+        entries: dict[str, Any] = {}
+        if exam is not None:
+            outcomes = exam.play(load_version(stage.folder), f"version {name}")
+            evaluation = exam.report(outcomes)
+            entries["metrics"] = _manifest_metrics(trained, evaluation)
+            if target.margin is not None:
+                verdict = _verdict(gate.Played(name, outcomes), serving, exam, target.margin)
+                # A server hands the manifest to every client, whom the ids of vignettes are no business of.
+                entries["gate"] = {key: value for key, value in verdict.items() if key != "worst"}
+        stage.describe(**entries)
+        _write_card(stage, trained, exam, evaluation, entries.get("gate"))
+        passed = verdict is None or verdict["passed"]
+        folder = _publish(stage, target, serving, verdict is not None) if passed else _keep_rejected(stage, target)
+    return Exported(folder, name, passed, entries.get("metrics", trained.metrics), evaluation, verdict)
+
+
+def check_rejected(rejected: pathlib.Path, base: pathlib.Path) -> None:
+    """Raises InputError where `rejected` is no place for a version that must not be served."""
+    if base.resolve() in (rejected.resolve(), *rejected.resolve().parents):
+        raise InputError(f"--rejected {rejected}: lies in {base}, where a server looks for versions: choose another")
+    try:
+        there = list(rejected.iterdir()) if rejected.exists() else []
+        rejected.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--rejected {rejected}: cannot use it: {error.strerror or error}") from error
+    for path in there:
+        if directories.version_number(path.name) is not None and not (path / gate.NOT_BLESSED).exists():
+            raise InputError(
+                f"--rejected {rejected}: holds version {path.name}, which was not rejected: choose a folder from which "
+                "nothing is served"
+            )
+
+
+def _serving(target: Target, exam: Examination) -> LoadedVersion | None:
+    """Returns the version that a server takes now, None where there is none."""
+    folder = newest_version(target.base)
+    if folder is None:
+        return None
+    if target.version is not None and target.version <= int(folder.name):
+        raise InputError(
+            f"--version {target.version}: no server would take it, as {folder} is higher: choose a higher number, or "
+            "leave it out"
+        )
+    gate.require_pairs(len(exam.vignettes.decision_counts))
+    serving = load_version(folder)
+    advice = "give --data whose evidence both versions know, or export with --model-base-path, without a comparison"
+    exam.require_known(serving.vocabulary, folder, advice)
+    return serving
+
+
+def _verdict(new: gate.Played, serving: LoadedVersion | None, exam: Examination, margin: float) -> dict[str, Any]:
+    if serving is None:
+        return {"passed": True, "margin": margin, "new_version": new.name, "serving_version": None}
+    name = serving.folder.name
+    old = gate.Played(name, exam.play(serving, f"version {name}"))
+    return gate.compare(new, old, exam.vignettes, margin, exam.seed)
+
+
+def _manifest_metrics(trained: TrainedNetwork, evaluation: dict[str, Any]) -> dict[str, Any]:
+    """Returns the evaluation in the form in which training leaves one."""
+    return {
+        "step": trained.training["steps"],
+        "episode": trained.training["episodes"],
+        **{key: evaluation[key] for key in ("split", "data_fingerprint", "vignettes", "orders", "seed")},
+        "metrics": evaluation["agent"],
+    }
+
+
+def _write_card(
+    stage: StagedVersion,
+    trained: TrainedNetwork,
+    exam: Examination | None,
+    evaluation: dict[str, Any] | None,
+    verdict: dict[str, Any] | None,
+) -> None:
+    manifest = json.loads((stage.folder / directories.MANIFEST).read_text(encoding="utf-8"))
+    facts = model_card.training_facts(trained.data_fingerprint, exam.stats if exam else None)
+    card = model_card.model_card(manifest, trained.vocabulary, facts, evaluation, verdict)
+    text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    # Ids and tags that another program wrote may hold half a surrogate pair, which is not UTF-8.
+    (stage.folder / model_card.JSON).write_text(text, encoding="utf-8", errors="backslashreplace")
+    (stage.folder / model_card.MARKDOWN).write_text(card_markdown.page(card), encoding="utf-8")
+
+
+def _publish(stage: StagedVersion, target: Target, serving: LoadedVersion | None, blessed: bool) -> pathlib.Path:
+    if blessed:
+        if newest_version(target.base) != (serving.folder if serving else None):
+            raise InputError(
+                f"{target.base}: another version was published while this one was examined: push it again, to compare "
+                "it with that one"
+            )
+        (stage.folder / gate.BLESSED).touch()
+    return stage.publish()
+
+
+def _keep_rejected(stage: StagedVersion, target: Target) -> pathlib.Path | None:
+    """Moves the version to the folder for rejected ones; returns where it is, None where there is no such folder."""
+    if target.rejected is None:
+        return None
+    (stage.folder / gate.NOT_BLESSED).touch()
+    number = stage.number
+    while (target.rejected / str(number)).exists():
+        number += 1
+    try:
+        return pathlib.Path(shutil.move(stage.folder, target.rejected / str(number)))
+    except OSError as error:
+        raise InputError(f"--rejected {target.rejected}: cannot write: {error.strerror or error}") from error

@@ -1,0 +1,112 @@
+"""`triage tflite`: converts an exported version into a file for phones, and measures how far it is from the version."""
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from schemas import directories, figures
+from schemas.errors import InputError
+
+STATES = 10_000
+_QUANTIZATIONS = ("none", "float16", "dynamic", "int8")  # trainer.exporting.tflite_conversion, which loads TensorFlow
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage tflite`."""
+    parser.add_argument(
+        "--model",
+        type=pathlib.Path,
+        required=True,
+        metavar="DIR",
+        help="version that `triage export` wrote, or a model base path, of which the highest version is taken",
+    )
+    parser.add_argument(
+        "--out", type=pathlib.Path, required=True, metavar="FILE", help="file to write, with FILE.json beside it"
+    )
+    parser.add_argument(
+        "--quantize",
+        choices=_QUANTIZATIONS,
+        default="none",
+        help="none: float32; float16: half the size; dynamic: int8 weights; int8: int8 products too (default none)",
+    )
+    parser.add_argument(
+        "--data", type=pathlib.Path, metavar="DIR", help="data directory whose training split int8 is calibrated with"
+    )
+    parser.add_argument(
+        "--states", type=int, default=STATES, help=f"random states to compare with the SavedModel on (default {STATES})"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the states and of the calibration (default 0)")
+    figures.add_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Converts, checks and writes; returns the exit code.
+
+    Raises:
+        InputError: there is no version, it cannot be converted or written, the data does not fit, or the file is
+            broken; then what stood at `--out` is left as it was.
+    """
+    _check(arguments)
+    from trainer.exporting import litert, tflite_conversion, tflite_file, tflite_parity
+    from trainer.exporting.servable_policy import load_version
+
+    litert.require_litert()
+    tflite_file.check_writable(arguments.out)
+    version = load_version(version_folder(arguments.model))
+    states, calibration = None, None
+    if arguments.data is not None:
+        states, calibration = tflite_conversion.calibration_states(arguments.data, version, arguments.seed)
+    content = tflite_conversion.convert(version, arguments.quantize, states)
+    model = litert.LiteRtModel(content)
+    bound = tflite_parity.BOUNDS[arguments.quantize]
+    parity = tflite_parity.compare(version, model, bound, arguments.states, arguments.seed)
+    description = tflite_file.describe(version, model, arguments.quantize, parity, calibration)
+    tflite_file.write(arguments.out, content, description)
+    told = ("model_version", "quantization", "calibration", "vocabulary_fingerprint", "parity")
+    report = {
+        "path": str(arguments.out),
+        "sidecar": str(tflite_file.sidecar_path(arguments.out)),
+        "bytes": arguments.out.stat().st_size,
+        **{key: description[key] for key in told},
+    }
+    if arguments.json != "-":
+        _say(report)
+    figures.write(report, arguments.json)
+    return 0
+
+
+def _say(report: Mapping[str, Any]) -> None:
+    parity = report["parity"]
+    sys.stdout.write(
+        f"wrote version {report['model_version']} ({report['quantization']}, {report['bytes']:,} bytes) to "
+        f"{report['path']} and {report['sidecar']}\n"
+        f"Q-values differ by up to {parity['largest_q_difference']:.2g} (bound {parity['bound']:g}) from the "
+        f"SavedModel's.\n{parity['statement']}\n"
+    )
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.states < 1 or arguments.seed < 0:
+        raise InputError("--states must be at least 1 and --seed 0 or more")
+    if arguments.quantize == "int8" and arguments.data is None:
+        raise InputError("--quantize int8 is calibrated with vignettes: give a data directory with --data DIR")
+    if arguments.quantize != "int8" and arguments.data is not None:
+        raise InputError(f"--quantize {arguments.quantize} needs no --data: only int8 is calibrated")
+
+
+def version_folder(path: pathlib.Path) -> pathlib.Path:
+    """Returns `path` where it is a version, or the highest version below it.
+
+    Raises:
+        InputError: there is none.
+    """
+    from trainer.exporting.servable import newest_version
+
+    if (path / directories.SAVED_MODEL).exists():
+        return path
+    newest = newest_version(path)
+    if newest is None:
+        raise InputError(f"--model {path}: no model version here: write one with `triage export --model-base-path`")
+    return newest

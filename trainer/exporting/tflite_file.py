@@ -1,0 +1,154 @@
+"""The file that an app ships: the TFLite model with a description inside, and the same description beside it.
+
+The description is one JSON object (docs/mobile.md). Inside, it is an *associated file* as TFLite metadata have them: a
+ZIP archive behind the model, which interpreters ignore and any ZIP reader opens.
+"""
+
+import dataclasses
+import hashlib
+import io
+import json
+import pathlib
+import tempfile
+import zipfile
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from schemas import directories, features
+from schemas.errors import InputError
+from schemas.triage import ACTION_LABELS
+from trainer.exporting.litert import LiteRtModel, litert_version
+from trainer.exporting.servable_policy import LoadedVersion
+from trainer.exporting.tflite_parity import Parity, random_states, statement
+
+FORMAT = 1
+"""`format_version` of the description; it grows when a reader of the old one would misread the new one."""
+DESCRIPTION = "triage.json"
+"""Name of the associated file."""
+SIDECAR = ".json"
+"""What the sidecar's name has behind that of the file."""
+
+_NOTICE = "Research software for decision support, not validated for care. It is no medical device."
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first time that ZIP knows: the same model makes the same bytes
+_PROBES = 50
+
+
+def describe(
+    version: LoadedVersion, model: LiteRtModel, quantization: str, parity: Parity, calibration: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Returns the description of a TFLite model.
+
+    Args:
+        version: that it was converted from.
+        model: the model.
+        quantization: as `trainer.exporting.tflite_conversion.QUANTIZATIONS` names them.
+        parity: how far it is from the version.
+        calibration: what int8 was calibrated with.
+    """
+    manifest = json.loads((version.folder / directories.MANIFEST).read_text(encoding="utf-8"))
+    return {
+        "format_version": FORMAT,
+        "notice": _NOTICE,
+        "model_version": manifest.get("model_version"),
+        "quantization": quantization,
+        "calibration": calibration,
+        "signature": {"name": features.STATE, **model.tensors},
+        "actions": list(ACTION_LABELS),
+        "max_questions": version.max_questions,
+        "parity": {**parity._asdict(), "statement": statement(parity)},
+        "made_with": {"tensorflow": tf.__version__, "ai-edge-litert": litert_version()},
+        "manifest": manifest,
+        "vocabulary_fingerprint": version.vocabulary.fingerprint,
+        "vocabulary": [dataclasses.asdict(entry) for entry in version.vocabulary],
+    }
+
+
+def embed(content: bytes, description: dict[str, Any]) -> bytes:
+    """Returns the file with `description` in it, for the TFLite model `content`."""
+    file = io.BytesIO()
+    file.write(content)
+    with zipfile.ZipFile(file, "a") as archive:  # offsets count from the start of the file, as TFLite's tools have it
+        entry = zipfile.ZipInfo(DESCRIPTION, _EPOCH)
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        archive.writestr(entry, _text(description))
+    return file.getvalue()
+
+
+def read_description(path: pathlib.Path) -> dict[str, Any]:
+    """Returns the description inside a file.
+
+    Raises:
+        InputError: the file cannot be read, or has none.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return json.loads(archive.read(DESCRIPTION))
+    except OSError as error:
+        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise InputError(f"{path}: holds no {DESCRIPTION}: write it with `triage tflite`") from error
+
+
+def sidecar_path(path: pathlib.Path) -> pathlib.Path:
+    """Returns where the sidecar of the file `path` stands."""
+    return path.with_name(path.name + SIDECAR)
+
+
+def check_writable(path: pathlib.Path) -> None:
+    """Raises InputError where `write` could not write `path`; it is told before the work, not after it."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"--out {path}: this is no ordinary file: give the name of the file to write")
+    if not path.parent.is_dir():
+        raise InputError(f"--out {path}: there is no directory {path.parent}: make it first")
+    try:
+        tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.").cleanup()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def write(path: pathlib.Path, content: bytes, description: dict[str, Any]) -> None:
+    """Writes the file and its sidecar, each whole or not at all; what stands there is replaced.
+
+    Both are built in a folder beside them, and the file is read back and run before it gets its name. It gets it last:
+    where there is a new file, there is its sidecar.
+
+    Args:
+        path: of the file.
+        content: the TFLite model.
+        description: of it, see `describe`.
+
+    Raises:
+        InputError: they cannot be written, or what was written does not run as `content` does.
+    """
+    try:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as scratch:
+            file, sidecar = pathlib.Path(scratch) / "file", pathlib.Path(scratch) / "sidecar"
+            file.write_bytes(embed(content, description))
+            _check(file, content, description)
+            written = file.read_bytes()
+            identity = {"name": path.name, "bytes": len(written), "sha256": hashlib.sha256(written).hexdigest()}
+            sidecar.write_bytes(_text({"file": identity, **description}))
+            sidecar.replace(sidecar_path(path))
+            file.replace(path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: pathlib.Path, error: OSError) -> InputError:
+    return InputError(f"--out {path}: cannot write: {error.strerror or error}")
+
+
+def _text(description: dict[str, Any]) -> bytes:
+    return (json.dumps(description, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _check(file: pathlib.Path, content: bytes, description: dict[str, Any]) -> None:
+    written = LiteRtModel(file.read_bytes())
+    evidence_count = len(description["vocabulary"])
+    probes = random_states(evidence_count, description["max_questions"], _PROBES, description["parity"]["seed"])
+    expected, found = LiteRtModel(content).answer(*probes), written.answer(*probes)
+    same = all(np.array_equal(expected[name], found[name]) for name in expected)
+    if not same or read_description(file) != description:
+        raise InputError("the file that was written does not run as the model that was converted: try again")

@@ -1,0 +1,112 @@
+"""Compares a TFLite file with the SavedModel that it was made from, on random states."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from schemas import features
+from schemas.errors import InputError
+from trainer.exporting.litert import LiteRtModel
+from trainer.exporting.servable_policy import LoadedVersion
+from trainer.exporting.tflite_conversion import DYNAMIC, FLOAT16, INT8, NONE
+
+BOUNDS = {NONE: 1e-4, FLOAT16: 0.01, DYNAMIC: 0.1, INT8: 0.1}
+"""By quantisation: a file with a Q-value further than this from the SavedModel's is taken for broken.
+
+A file whose weights got lost is off by far more. What comes near a bound is no proof of quality: see the shares.
+"""
+
+_BATCH = 1000
+
+
+class Parity(NamedTuple):
+    """How far a file's answers are from the SavedModel's; shares are of the states, in [0, 1]."""
+
+    states: int
+    seed: int
+    bound: float  # on the difference of a Q-value
+    largest_q_difference: float
+    mean_q_difference: float
+    decision_changed: float  # another action
+    best_triage_changed: float
+    best_triage_less_urgent: float
+
+
+def random_states(evidence_count: int, max_questions: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns random moments of interviews.
+
+    The number of questions is uniform from 0 to `max_questions`, at which triage is forced; as each question reveals
+    at most one piece of evidence, and the first one comes for nothing, q questions go with 1 to q + 1 known pieces,
+    which are 7 on average at the paper's 23 questions, as in its vignettes. Which they are, and whether present or
+    absent, is uniform.
+
+    Returns:
+        States float32 `[count, E]` in {-1, 0, 1}, and questions asked int32 `[count]`.
+    """
+    generator = np.random.default_rng(seed)
+    questions_asked = generator.integers(0, max_questions + 1, count).astype(np.int32)
+    states: np.ndarray = np.zeros([count, evidence_count], np.float32)
+    for row, questions in zip(states, questions_asked, strict=True):
+        known = generator.integers(1, min(questions + 1, evidence_count) + 1)
+        row[generator.choice(evidence_count, known, replace=False)] = generator.choice([-1, 1], known)
+    return states, questions_asked
+
+
+def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int, seed: int) -> Parity:
+    """Returns how far `model` is from `version` on `count` random states.
+
+    Raises:
+        InputError: a Q-value is not finite, or further than `bound` away, or the question limit is another one.
+    """
+    states, questions_asked = random_states(len(version.vocabulary), version.max_questions, count, seed)
+    expected, found = _saved_model_answers(version, states, questions_asked), model.answer(states, questions_asked)
+    if not np.isfinite(found[features.Q_VALUES]).all():
+        raise InputError("the TFLite file answers with Q-values that are not finite: its weights got lost")
+    differences = np.abs(found[features.Q_VALUES] - expected[features.Q_VALUES])
+    if differences.max() > bound:
+        raise InputError(
+            f"the TFLite file's Q-values differ by up to {differences.max():.2g} from the SavedModel's, more than the "
+            f"bound of {bound:g}: it is broken, or this quantisation does not suit the network: try another one"
+        )
+    if (found[features.FORCED] != expected[features.FORCED]).any():
+        raise InputError("the TFLite file does not triage at the SavedModel's max_questions: export the version again")
+    shifts = found[features.BEST_TRIAGE] - expected[features.BEST_TRIAGE]  # above 0: less urgent
+    return Parity(
+        states=count,
+        seed=seed,
+        bound=bound,
+        largest_q_difference=float(differences.max()),
+        mean_q_difference=float(differences.mean()),
+        decision_changed=float((found[features.ACTION] != expected[features.ACTION]).mean()),
+        best_triage_changed=float((shifts != 0).mean()),
+        best_triage_less_urgent=float((shifts > 0).mean()),
+    )
+
+
+def statement(parity: Parity) -> str:
+    """Returns one sentence for whoever decides whether to ship the file."""
+    if not parity.decision_changed and not parity.best_triage_changed:
+        return f"In none of {parity.states:,} random states does a decision differ from the SavedModel's."
+    changed, other, lower = (
+        f"{round(share * parity.states):,}"
+        for share in (parity.decision_changed, parity.best_triage_changed, parity.best_triage_less_urgent)
+    )
+    return (
+        f"WARNING: {changed} of {parity.states:,} random states get another decision than the SavedModel's; the best "
+        f"triage decision differs in {other}, and is less urgent in {lower}."
+    )
+
+
+def _saved_model_answers(version: LoadedVersion, states: np.ndarray, questions_asked: np.ndarray) -> dict[str, Any]:
+    parts = []
+    for start in range(0, len(states), _BATCH):
+        rows = slice(start, start + _BATCH)
+        answer = version.signature(
+            **{
+                features.STATES: tf.constant(states[rows]),
+                features.QUESTIONS_ASKED: tf.constant(questions_asked[rows]),
+            }
+        )
+        parts.append({name: tensor.numpy() for name, tensor in answer.items()})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -1,0 +1,210 @@
+"""Figures of the decisions' quality: by evidence, by the agent's own confidence, and by urgency."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from trainer.reporting.drawing import Drawing, Key, Panel, colour, share_limits
+from trainer.reporting.report_numbers import (
+    APPROPRIATENESS,
+    SAFETY,
+    Measure,
+    Table,
+    count,
+    number_at,
+    shown,
+    value_at,
+)
+
+_MODELS = {
+    "calibrated": ("supervised model, calibrated", "blue", "-"),
+    "uncalibrated": ("supervised model, not calibrated", "orange", "--"),
+    "dyqn_or": ("DyQN, OR query", "green", "-."),
+}
+_STRONGEST = 0.6  # of a cell's colour, so that the ink stays readable on it
+
+
+def evidence_figure(results: Mapping[str, Any]) -> Drawing | None:
+    """Returns the quality of the decisions by pieces of evidence (paper, figure "Performance comparison")."""
+    found = results.get("by_evidence") or {}
+    models = {name: found[name] for name in _MODELS if found.get(name)}
+    if not models:
+        return None
+    confidence = Measure("confidence", "Model's own confidence", True)
+    measures = (APPROPRIATENESS, SAFETY, confidence)
+    panels = [
+        Panel(measure.label, _by_evidence(models, measure))
+        for measure in measures
+        if any(number_at(point, measure.key) is not None for points in models.values() for point in points)
+    ]
+    longest = max(models.values(), key=len)
+    panels.append(Panel("Vignettes", _bars([(point.get("pieces"), point.get("vignettes")) for point in longest])))
+    rows = tuple(
+        (
+            _MODELS[name][0],
+            count(point.get("pieces")),
+            count(point.get("vignettes")),
+            *(shown(measure, number_at(point, measure.key)) for measure in measures),
+        )
+        for name, points in models.items()
+        for point in points
+    )
+    columns = ("Model", "Pieces", "Vignettes", *(measure.label for measure in measures))
+    return Drawing(
+        "by_evidence",
+        "Quality of the decision when it is forced after so many pieces of evidence. A calibrated model should get "
+        "better, step by step, as evidence grows: then its confidence tells when it knows enough. Where few vignettes "
+        "are left (last panel) the curves are ragged.",
+        "; ".join(_rise(name, points) for name, points in models.items()) + ".",
+        tuple(panels),
+        tuple(Key(*_MODELS[name]) for name in models),
+        Table("Quality by pieces of evidence", columns, rows),
+    )
+
+
+def reliability_figure(results: Mapping[str, Any]) -> Drawing | None:
+    """Returns how often decisions of some Q-value are appropriate, with the number of decisions in each bin."""
+    bins = [each for each in value_at(results, "reliability", "bins") or [] if number_at(each, "count")]
+    points = [
+        (q, observed)
+        for each in bins
+        if (q := number_at(each, "mean_q")) is not None and (observed := number_at(each, "observed")) is not None
+    ]
+    if not points:
+        return None
+    share = APPROPRIATENESS
+    rows = tuple(
+        (
+            f"{number_at(each, 'low') or 0:.1f} to {number_at(each, 'high') or 0:.1f}",
+            count(each.get("count")),
+            shown(share, number_at(each, "mean_q")),
+            shown(share, number_at(each, "observed")),
+        )
+        for each in bins
+    )
+    farthest = max(points, key=lambda point: abs(point[0] - point[1]))
+    error = number_at(results, "reliability", "ece")
+    middles = [((each["low"] + each["high"]) / 2, each["count"]) for each in bins]
+    return Drawing(
+        "reliability",
+        "Can the agent's confidence be taken at its word? First panel: the share of decisions that were appropriate, "
+        "by the Q-value of the decision. On the dashed diagonal a confidence of 80% means 80% appropriate; below it "
+        "the agent is too sure of itself. Second panel: on how many decisions each dot rests.",
+        f"Farthest from the diagonal: Q-value {shown(share, farthest[0])}, appropriate {shown(share, farthest[1])}. "
+        f"Expected calibration error {'not measured' if error is None else f'{error:.3f}'}.",
+        (
+            Panel("Appropriate, by Q-value", _diagonal(points)),
+            Panel("Decisions, by Q-value", _bars(middles, width=0.09)),
+        ),
+        numbers=Table("Reliability", ("Q-value", "Decisions", "Mean Q-value", "Appropriate"), rows),
+    )
+
+
+def confusion_figure(results: Mapping[str, Any]) -> Drawing | None:
+    """Returns the confusion matrix, in shares of each row: what the clinicians decided, and what the agent did."""
+    labels = [str(label) for label in value_at(results, "agreement", "labels") or []]
+    matrix = value_at(results, "agreement", "confusion")
+    if not matrix or len(matrix) != len(labels):
+        return None
+    matrix = [row or [None] * len(labels) for row in matrix]
+    shares = [_row_shares(row) for row in matrix]
+    below = sum(value or 0 for place, row in enumerate(matrix) for value in row[place + 1 :])
+    total = sum(value or 0 for row in matrix for value in row)
+    rows = tuple(
+        (f"A clinician: {label}", *(shown(APPROPRIATENESS, value) for value in row))
+        for label, row in zip(labels, shares, strict=True)
+    )
+    diagonal = (f"{label} {shown(APPROPRIATENESS, shares[place][place])}" for place, label in enumerate(labels))
+    less = f" Less urgent than the clinician in {shown(APPROPRIATENESS, below / total)} of all pairs." if total else ""
+    return Drawing(
+        "confusion",
+        "What the agent decides (columns) where a clinician decided so (rows); each row adds up to 100%. On the "
+        "diagonal they agree. Right of it the agent is less urgent than the clinician, which is the dangerous side.",
+        f"The agent agrees with the clinician in: {', '.join(diagonal)}.{less}",
+        (Panel("Clinician (rows) and agent (columns)", _cells(labels, shares), height=4.2),),
+        numbers=Table("Confusion matrix", ("Decision", *(f"The agent: {label}" for label in labels)), rows),
+    )
+
+
+def _row_shares(row: Sequence[float | None]) -> list[float | None]:
+    total = sum(value or 0 for value in row)
+    return [(value or 0) / total if total else None for value in row]
+
+
+def _rise(name: str, points: Sequence[Any]) -> str:
+    first, last = (shown(APPROPRIATENESS, number_at(points[place], "appropriateness")) for place in (0, -1))
+    pieces = [count(points[place].get("pieces")) for place in (0, -1)]
+    return f"{_MODELS[name][0]}: appropriate in {first} with {pieces[0]} and {last} with {pieces[1]} pieces of evidence"
+
+
+def _by_evidence(models: Mapping[str, Any], measure: Measure) -> Callable[[Axes], None]:
+    def draw(axes: Axes) -> None:
+        for name, points in models.items():
+            _, tone, line = _MODELS[name]
+            pairs = [
+                (point["pieces"], value) for point in points if (value := number_at(point, measure.key)) is not None
+            ]
+            if pairs:
+                axes.plot(*zip(*pairs, strict=True), color=colour(tone), linestyle=line, marker="o", markersize=4)
+        values = (number_at(point, measure.key) for points in models.values() for point in points)
+        axes.set_ylim(*share_limits([value for value in values if value is not None]))
+        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel("pieces of evidence")
+
+    return draw
+
+
+def _bars(pairs: Sequence[tuple[Any, Any]], width: float = 0.8) -> Callable[[Axes], None]:
+    known = [(place, height) for place, height in pairs if place is not None and height is not None]
+
+    def draw(axes: Axes) -> None:
+        axes.bar([place for place, _ in known], [height for _, height in known], width, color=colour("muted"))
+        axes.grid(visible=False, axis="x")
+        if width < 0.5:
+            axes.set_xlim(0, 1)
+            axes.set_xlabel("Q-value")
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.set_xlabel("pieces of evidence")
+
+    return draw
+
+
+def _diagonal(points: Sequence[tuple[float, float]]) -> Callable[[Axes], None]:
+    def draw(axes: Axes) -> None:
+        axes.plot([0, 1], [0, 1], color=colour("muted"), linestyle="--", linewidth=1.2)
+        axes.plot(*zip(*points, strict=True), "-o", color=colour("blue"), markersize=6)
+        axes.set_xlim(0, 1.02)
+        axes.set_ylim(0, 1.02)
+        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
+        axes.set_xlabel("Q-value")
+
+    return draw
+
+
+def _cells(labels: Sequence[str], shares: Sequence[Sequence[float | None]]) -> Callable[[Axes], None]:
+    def draw(axes: Axes) -> None:
+        for row, values in enumerate(shares):
+            for column, value in enumerate(values):
+                shade = _STRONGEST * (value or 0)
+                axes.add_patch(
+                    Rectangle((column - 0.48, row - 0.48), 0.96, 0.96, color=colour("blue"), alpha=shade, lw=0)
+                )
+                axes.text(column, row, shown(APPROPRIATENESS, value), ha="center", va="center", fontsize=12)
+        places = range(len(labels))
+        axes.set_xticks(places, labels)
+        axes.set_yticks(places, labels)
+        axes.tick_params(labelcolor=colour("ink"))
+        axes.set_xlim(-0.5, len(labels) - 0.5)
+        axes.set_ylim(len(labels) - 0.5, -0.5)
+        axes.set_xlabel("the agent")
+        axes.set_ylabel("a clinician")
+        axes.grid(visible=False)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+
+    return draw

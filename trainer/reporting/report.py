@@ -1,0 +1,151 @@
+"""The report of a study: one page that a clinician reads, with its figures as PNG files and its tables as Markdown.
+
+The page stands alone: it loads nothing, runs no script, and shows all data as text.
+"""
+
+import pathlib
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jinja2
+from markupsafe import Markup
+
+from schemas.errors import InputError
+from schemas.triage import ACTION_LABELS, DECISION_LABELS
+from trainer.reporting import report_numbers as numbers
+from trainer.reporting import report_sentences as sentences
+from trainer.reporting import report_tables as tables
+from trainer.reporting.drawing import DASHES, PALETTE, Drawing, save_png, svgs
+from trainer.reporting.interval_figures import agents_figure, slices_figure
+from trainer.reporting.learning_figures import k_fold_figure, learning_figure, questions_figure
+from trainer.reporting.quality_figures import confusion_figure, evidence_figure, reliability_figure
+from trainer.reporting.report_markdown import RESULTS, results_markdown
+
+REPORT = "report.html"
+FIGURES = "figures"
+FORMAT = 1
+"""Of results.json."""
+
+_FIGURES: dict[str, Callable[[Mapping[str, Any]], Drawing | None]] = {
+    "agents": agents_figure,
+    "learning_curves": learning_figure,
+    "questions": questions_figure,
+    "by_evidence": evidence_figure,
+    "k_fold": k_fold_figure,
+    "reliability": reliability_figure,
+    "confusion": confusion_figure,
+    "slices": slices_figure,
+}
+# Turns the direction of text around, and could make one id read as another.
+_DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+class Numbered(NamedTuple):
+    """A figure at its place in the page."""
+
+    number: int
+    drawing: Drawing
+    svgs: tuple[Markup, ...]
+
+
+def write_report(results: dict[str, Any], out: pathlib.Path) -> None:
+    """Writes `out`/report.html, `out`/results.md and `out`/figures/*.png; makes `out` where it is missing.
+
+    Sections that the study did not run say so. The page is written last: where it stands, its figures are whole.
+
+    Args:
+        results: results.json of `triage reproduce`.
+        out: directory; figures of an earlier report in it are replaced.
+
+    Raises:
+        InputError: `results` has another format, or `out` cannot be written.
+    """
+    if not isinstance(results, Mapping) or results.get("format") != FORMAT:
+        found = results.get("format") if isinstance(results, Mapping) else None
+        raise InputError(
+            f"results of a study: format {found!r}, expected {FORMAT}: make them anew with triage reproduce"
+        )
+    cleaned = clean(results)
+    drawings = {name: draw(cleaned) for name, draw in _FIGURES.items()}
+    page = _page(cleaned, drawings)
+    try:
+        (out / FIGURES).mkdir(parents=True, exist_ok=True)
+        (out / REPORT).unlink(missing_ok=True)
+        for name, drawing in drawings.items():
+            path = out / FIGURES / f"{name}.png"
+            path.unlink(missing_ok=True)
+            if drawing:
+                save_png(drawing, path)
+        (out / RESULTS).write_text(results_markdown(cleaned), encoding="utf-8")
+        (out / REPORT).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot write the report: {error.strerror or error}") from error
+
+
+def clean(tree: Any) -> Any:
+    """Returns `tree` with texts that a page can show: no control characters, none that turn the direction of text."""
+    if isinstance(tree, str):
+        return "".join(_clean_character(character) for character in tree)
+    if isinstance(tree, Mapping):
+        return {clean(key): clean(value) for key, value in tree.items()}
+    return [clean(value) for value in tree] if isinstance(tree, list | tuple) else tree
+
+
+def _clean_character(character: str) -> str:
+    if character in "\n\t":
+        return character
+    if character in _DIRECTION or unicodedata.category(character) in ("Cc", "Cs", "Cn"):
+        return "\N{REPLACEMENT CHARACTER}"
+    return character
+
+
+def _page(results: Mapping[str, Any], drawings: Mapping[str, Drawing | None]) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("trainer.reporting", package_path=""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.jinja").render(
+        at=lambda *keys: numbers.value_at(results, *keys),
+        figures=_numbered(drawings),
+        verdict=sentences.verdict(results),
+        answer=sentences.answer(results),
+        simulated=sentences.simulated(results),
+        limits=sentences.limits(results),
+        measures=numbers.MEASURES,
+        targets=numbers.TARGETS,
+        agents=tables.results_rows(results),
+        seeds=_most_seeds(results),
+        claims=tables.claims_table(results),
+        ablations=tables.ablations_table(results),
+        unseen=tables.unseen_table(results),
+        agreement=tables.agreement_sentences(results),
+        cards=tables.cards(results),
+        settings=tables.flat(results.get("settings")) if results.get("settings") else [],
+        actions=ACTION_LABELS,
+        decision_labels=DECISION_LABELS,
+        palette=PALETTE,
+        dashes=DASHES,
+        count=numbers.count,
+        several=numbers.several,
+        duration=numbers.duration(numbers.number_at(results, "provenance", "seconds")),
+        dash=numbers.NONE,
+    )
+
+
+def _numbered(drawings: Mapping[str, Drawing | None]) -> dict[str, Numbered]:
+    figures: dict[str, Numbered] = {}
+    for name, drawing in drawings.items():
+        if drawing:
+            # The SVG's text is escaped by Matplotlib.
+            panels = tuple(Markup(panel) for panel in svgs(drawing))  # noqa: S704
+            figures[name] = Numbered(len(figures) + 1, drawing, panels)
+    return figures
+
+
+def _most_seeds(results: Mapping[str, Any]) -> int:
+    agents = numbers.agents_of(results).values()
+    return max((len(numbers.value_at(agent, "metrics", "safety", "per_seed") or []) for agent in agents), default=0)

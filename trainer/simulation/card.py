@@ -1,0 +1,151 @@
+"""The card: what a doctor writes of a patient, the salient positives and the relevant negatives."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.stats
+
+from trainer.simulation.draws import Draws
+from trainer.simulation.knowledge_tables import KnowledgeTables
+from trainer.simulation.patients import Patients
+from trainer.simulation.simulation_config import CardConfig
+
+MAX_PIECES = 24
+"""Of one sort on a card; the paper's mean is below 4."""
+NOTHING = -1
+_NEVER = -1e9
+_RARE = 1e-4  # keeps the logarithm of an irrelevant negative finite
+
+
+class Cards(NamedTuple):
+    """B cards: cells of the state in the order in which they were written, padded with `NOTHING`."""
+
+    present: np.ndarray  # int [B, P]
+    absent: np.ndarray  # int [B, N]
+
+
+class Evidence(NamedTuple):
+    """What a clinician makes of B cards."""
+
+    log_likelihood: np.ndarray  # float [B, C]: log P(card | condition) - log P(card in anybody), of each condition
+    red_flags: np.ndarray  # float [B, C]: red flags of the condition on the card
+    urgent_with: np.ndarray  # float [B, C]: risk factors on the card that make the condition more urgent
+
+
+def write_cards(
+    tables: KnowledgeTables, config: CardConfig, patients: Patients, sizes: np.ndarray, draws: Draws
+) -> Cards:
+    """Writes the cards of patients.
+
+    Args:
+        tables: the knowledge base.
+        config: what a doctor writes.
+        patients: B of them.
+        sizes: int `[B, 4]`, from `card_sizes`.
+        draws: the doctor's whims.
+    """
+    found = _pick(_salience(tables, config, patients), tables.symptoms, patients.present, sizes[:, 0], draws)
+    risks = _pick(_risk_salience(tables, config, patients), tables.risk_factors, patients.present, sizes[:, 2], draws)
+    present = np.concatenate([found, risks], axis=1)
+    positives = Cards(present, np.full((len(present), 1), NOTHING))
+    worries = _worries(tables, config, positives)
+    deniable = _deniable(tables, patients, found)
+    denied = _pick(worries, tables.symptoms, deniable, sizes[:, 1], draws)
+    no_risks = _pick(worries, tables.risk_factors, deniable, sizes[:, 3], draws)
+    return Cards(present, np.concatenate([denied, no_risks], axis=1))
+
+
+def card_sizes(config: CardConfig, uniform: np.ndarray) -> np.ndarray:
+    """Returns how many pieces of each sort the doctor means to write, int `[B, 4]`, at least one symptom.
+
+    Args:
+        config: mean and SD of each: symptoms present, symptoms absent, risk factors present, risk factors absent.
+        uniform: `[B, 4]` in (0, 1).
+    """
+    moments = (config.symptoms_present, config.symptoms_absent, config.risk_factors_present, config.risk_factors_absent)
+    columns = [_count(mean, sd, uniform[:, column]) for column, (mean, sd) in enumerate(moments)]
+    columns[0] = np.maximum(columns[0], 1)
+    return np.minimum(np.stack(columns, axis=1), MAX_PIECES)
+
+
+def _count(mean: float, sd: float, uniform: np.ndarray) -> np.ndarray:
+    if sd * sd > mean:
+        success = mean / (sd * sd)
+        return scipy.stats.nbinom.ppf(uniform, mean * success / (1 - success), success).astype(np.int64)
+    if sd * sd < mean:  # a binomial is the narrower sister of the two
+        success = 1 - sd * sd / mean
+        trials = max(1, round(mean / success))
+        return scipy.stats.binom.ppf(uniform, trials, mean / trials).astype(np.int64)
+    return scipy.stats.poisson.ppf(uniform, mean).astype(np.int64)
+
+
+def read_cards(tables: KnowledgeTables, cards: Cards) -> Evidence:
+    """Returns what the cards tell, and nothing that is not on them."""
+    conditions = tables.log_prior.size
+    on_card: np.ndarray = np.zeros((len(cards.present), len(tables.codes) + 1), bool)  # the last cell takes the padding
+    np.put_along_axis(on_card, cards.present, True, axis=1)
+    log_likelihood = np.zeros((len(cards.present), conditions))
+    flags, urgent = np.zeros_like(log_likelihood), np.zeros_like(log_likelihood)
+    for sign, cells in ((True, cards.present), (False, cards.absent)):
+        alone, given = (
+            (tables.log_present, tables.log_present_given_parent)
+            if sign
+            else (tables.log_absent, tables.log_absent_given_parent)
+        )
+        for column in cells.T:  # [B]; a card has few pieces
+            rows = np.flatnonzero(column != NOTHING)
+            pieces = column[rows]
+            parent = tables.parents[pieces]
+            told = (parent >= 0) & on_card[rows, parent]
+            log_likelihood[rows] += np.where(told[:, None], given[pieces], alone[pieces])
+            if sign:
+                flags[rows] += tables.red_flags[pieces]
+                urgent[rows] += tables.urgent_with[pieces]
+    return Evidence(log_likelihood, flags, urgent)
+
+
+def _salience(tables: KnowledgeTables, config: CardConfig, patients: Patients) -> np.ndarray:
+    """Returns how much the doctor wants to write each finding, `[B, E]`."""
+    telling = tables.log_present.T[patients.conditions]
+    return config.salience * telling + config.red_flag_salience * tables.red_flags.T[patients.conditions]
+
+
+def _risk_salience(tables: KnowledgeTables, config: CardConfig, patients: Patients) -> np.ndarray:
+    telling = tables.log_present.T[patients.conditions]
+    return config.salience * telling + config.red_flag_salience * tables.urgent_with.T[patients.conditions]
+
+
+def _worries(tables: KnowledgeTables, config: CardConfig, positives: Cards) -> np.ndarray:
+    """Returns the logarithm of how much of the worrying differential each piece would explain, `[B, E]`."""
+    posterior = softmax(tables.log_prior + read_cards(tables, positives).log_likelihood)
+    worry = posterior * tables.worry
+    expected = worry @ tables.probabilities / worry.sum(axis=1, keepdims=True)
+    return config.relevance * np.log(expected + _RARE)
+
+
+def _deniable(tables: KnowledgeTables, patients: Patients, found: np.ndarray) -> np.ndarray:
+    """Returns what can be written as absent, `[B, E]`: possible, not implied by another absence, no age and no sex."""
+    on_card: np.ndarray = np.zeros((len(found), len(tables.codes) + 1), bool)
+    np.put_along_axis(on_card, found, True, axis=1)
+    has_parent = tables.parents >= 0
+    fits = ~has_parent[None, :] | on_card[:, tables.parents]
+    return ~patients.present & patients.possible & fits & ~tables.in_group
+
+
+def _pick(
+    log_weight: np.ndarray, cells: np.ndarray, allowed: np.ndarray, sizes: np.ndarray, draws: Draws
+) -> np.ndarray:
+    """Draws `sizes` of the allowed cells of each row without replacement, the first the most wanted; int `[B, K]`."""
+    keys = log_weight[:, cells] + draws.gumbel(len(sizes), len(cells))
+    keys[~allowed[:, cells]] = _NEVER
+    most = max(1, int(sizes.max(initial=0)))
+    best = np.argsort(-keys, axis=1, kind="stable")[:, :most]
+    wanted = np.arange(best.shape[1])[None, :] < sizes[:, None]
+    wanted &= np.take_along_axis(keys, best, axis=1) > _NEVER
+    return np.where(wanted, cells[best], NOTHING)
+
+
+def softmax(log_weights: np.ndarray) -> np.ndarray:
+    """Returns the weights of the last axis, divided by their sum."""
+    weights = np.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)

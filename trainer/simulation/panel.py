@@ -1,0 +1,87 @@
+"""The panel of simulated clinicians: each reads the card, weighs what it may be, and picks the colour of least loss."""
+
+import numpy as np
+import scipy.special
+
+from schemas.triage import NUM_DECISIONS
+from trainer.simulation.card import Evidence, softmax
+from trainer.simulation.draws import Draws
+from trainer.simulation.knowledge_tables import KnowledgeTables
+from trainer.simulation.simulation_config import PanelConfig, SimulationConfig
+
+_PANEL_STREAM = 2**63 + 100  # far from the blocks of vignettes, so that the panel is the same for all of them
+
+
+class Panel:
+    """A fixed panel of clinicians.
+
+    A clinician's risk aversion is what one colour too late costs, where one colour too urgent costs the border's
+    over-triage loss. A loss over several colours is the sum over the borders crossed.
+
+    Args:
+        tables: the knowledge base, which all of them know.
+        config: the constants of the simulation.
+        seed: of the panel.
+    """
+
+    def __init__(self, tables: KnowledgeTables, config: SimulationConfig, seed: int):
+        self._tables = tables
+        self._config: PanelConfig = config.panel
+        self._shifts = config.red_flag_shift, config.risk_shift
+        draws = Draws(seed, _PANEL_STREAM)
+        members = config.panel.clinicians
+        # Every panel spans the same range, so that no seed has a timid one and another a bold one.
+        rank = np.argsort(draws.uniform(members), kind="stable")
+        self._risk_aversion = config.panel.risk_aversion_spread * scipy.special.ndtri(
+            (rank + 0.5) / members
+        )  # log, [M]
+        error = config.panel.experience_noise * draws.normal(members, len(tables.log_prior))
+        self._log_prior = tables.log_prior + error  # [M, C]
+
+    def decide(self, evidence: Evidence, sizes: np.ndarray, draws: Draws) -> np.ndarray:
+        """Returns how many clinicians chose each colour, int `[B, 4]`.
+
+        Args:
+            evidence: what the cards tell.
+            sizes: int `[B]`, clinicians who judge each card, at most as many as there are.
+            draws: who judges what, and their mood.
+        """
+        keys = draws.uniform(len(sizes), self._config.clinicians)
+        mood = draws.normal(len(sizes), self._config.clinicians)
+        members = np.argsort(keys, axis=1, kind="stable")
+        card: np.ndarray = np.repeat(np.arange(len(sizes)), sizes)  # [D], one row a decision
+        place = np.arange(len(card)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        member = members[card, place]
+        decisions = self._choose(evidence, card, member, mood[card, place])
+        return np.bincount(card * NUM_DECISIONS + decisions, minlength=len(sizes) * NUM_DECISIONS).reshape(
+            -1, NUM_DECISIONS
+        )
+
+    def urgency(self, evidence: Evidence, card: np.ndarray, posterior: np.ndarray) -> np.ndarray:
+        """Returns how probable it is that a case should be seen as each colour, float `[D, 4]`.
+
+        Red flags, and risk factors that make a condition more urgent, move part of its urgency one colour up.
+
+        Args:
+            evidence: what the cards tell.
+            card: int `[D]`, the card of each decision.
+            posterior: float `[D, C]`.
+        """
+        red_flag, risk = self._shifts
+        kept = (1.0 - red_flag) ** evidence.red_flags * (1.0 - risk) ** evidence.urgent_with  # [B, C]
+        as_usual = posterior * kept[card]
+        return as_usual @ self._tables.urgency + (posterior - as_usual) @ self._tables.urgency_shifted
+
+    def _choose(self, evidence: Evidence, card: np.ndarray, member: np.ndarray, mood: np.ndarray) -> np.ndarray:
+        posterior = softmax(self._log_prior[member] + self._config.evidence_weight * evidence.log_likelihood[card])
+        urgency = self.urgency(evidence, card, posterior)
+        aversion = np.exp(self._risk_aversion[member] + self._config.risk_aversion_noise * mood)  # [D]
+        # Beyond each border: the probability that the case is more urgent than it, and that it is less so.
+        above = np.cumsum(urgency, axis=1)[:, :-1]  # [D, 3]
+        late = aversion[:, None] * above
+        early = np.array(self._config.over_triage_losses) * (1.0 - above)
+        # A colour below a border pays for what is above it, and the other way round.
+        nothing = np.zeros((len(card), 1))
+        loss = np.concatenate([nothing, np.cumsum(late, axis=1)], axis=1)
+        loss += np.concatenate([np.cumsum(early[:, ::-1], axis=1)[:, ::-1], nothing], axis=1)
+        return loss.argmin(axis=1)  # of equal losses, the more urgent

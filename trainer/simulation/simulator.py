@@ -1,0 +1,77 @@
+"""Simulates vignettes block by block: the same block of the same seed is the same on any core."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from schemas.knowledge_base import KnowledgeBase
+from schemas.triage import TRIAGE_DECISIONS, Action
+from trainer.simulation.card import NOTHING, Cards, card_sizes, read_cards, write_cards
+from trainer.simulation.draws import Draws, evenly_spread
+from trainer.simulation.knowledge_tables import KnowledgeTables
+from trainer.simulation.panel import Panel
+from trainer.simulation.patients import draw_patients
+from trainer.simulation.simulation_config import SimulationConfig
+from trainer.vignettes.vignette import Vignette
+
+BLOCK = 500
+"""Vignettes that are simulated together. Another number would make other vignettes of the same seed."""
+
+UNSEEN = "unseen"
+"""Tag of a vignette whose condition is held out of the training split."""
+_DECISIONS_COLUMN = 4
+
+
+class Simulator:
+    """Makes vignettes of a knowledge base.
+
+    Args:
+        knowledge: the knowledge base.
+        config: the constants.
+        seed: 0 or more, below 2^64.
+        unseen: codes of the conditions that stay out of the training split.
+
+    Raises:
+        InputError: there is no such condition.
+    """
+
+    def __init__(self, knowledge: KnowledgeBase, config: SimulationConfig, seed: int, unseen: Iterable[str] = ()):
+        self._unseen = frozenset(knowledge.condition(code).code for code in unseen)
+        self._tables = KnowledgeTables(knowledge, config)
+        self._config = config
+        self._seed = seed
+        self._panel = Panel(self._tables, config, seed)
+        self._decisions = np.cumsum(config.decisions_per_vignette) / sum(config.decisions_per_vignette)
+
+    def block(self, number: int) -> list[Vignette]:
+        """Returns vignettes `number * BLOCK` and following, `BLOCK` of them."""
+        draws = Draws(self._seed, number)
+        first = number * BLOCK
+        spread = np.stack([evenly_spread(self._seed, first, BLOCK, column) for column in range(5)], axis=1)
+        patients = draw_patients(self._tables, draws, BLOCK)
+        sizes = card_sizes(self._config.card, spread[:, :_DECISIONS_COLUMN])
+        cards = write_cards(self._tables, self._config.card, patients, sizes, draws)
+        clinicians = 1 + (self._decisions[None, :] <= spread[:, _DECISIONS_COLUMN, None]).sum(axis=1)
+        counts = self._panel.decide(read_cards(self._tables, cards), clinicians, draws)
+        return [
+            self._vignette(first + row, int(patients.conditions[row]), cards, row, counts[row]) for row in range(BLOCK)
+        ]
+
+    def _vignette(self, place: int, condition: int, cards: Cards, row: int, counts: np.ndarray) -> Vignette:
+        described = self._tables.knowledge.conditions[condition]
+        unseen = described.code in self._unseen
+        return Vignette(
+            vignette_id=f"s{self._seed}-{place + 1:07d}",
+            present=self._codes(cards.present[row]),
+            absent=self._codes(cards.absent[row]),
+            decisions=_decisions(counts),
+            split="test" if unseen else None,
+            tags=(f"condition={described.code}", f"system={described.system}", *([UNSEEN] if unseen else [])),
+        )
+
+    def _codes(self, cells: np.ndarray) -> tuple[str, ...]:
+        return tuple(self._tables.codes[cell] for cell in cells if cell != NOTHING)
+
+
+def _decisions(counts: np.ndarray) -> tuple[Action, ...]:
+    return tuple(decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision]))

@@ -1,0 +1,1 @@
+"""The paper's study as tasks: runs over folds and seeds, claims, results."""

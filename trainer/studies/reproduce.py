@@ -1,0 +1,226 @@
+"""`triage reproduce`: the paper's whole study on a data directory, and a report of it."""
+
+import argparse
+import datetime
+import importlib.metadata
+import os
+import pathlib
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from schemas import figures
+from schemas.errors import InputError
+from trainer import config
+
+if TYPE_CHECKING:  # TensorFlow loads only when the command runs
+    from trainer.studies.study import DataFacts, StudySettings
+    from trainer.studies.study_run import StudyRun
+    from trainer.vignettes.tfrecord import DataDirectory
+
+FAILED = 1
+_DISTRIBUTIONS = {"dyqn_triage": "dyqn-triage", "tensorflow": "tensorflow", "scikit_learn": "scikit-learn"}
+_FULL = {"loop": {"evaluation_interval": 150}}
+"""What the study has instead of the defaults of `trainer.config`: enough evaluations to average the last ten."""
+_QUICK = {"loop": {"steps": 3000, "evaluation_interval": 250}}
+"""What --quick has instead."""
+_SIZES = {
+    # name: (full, quick, help)
+    "seeds": (3, 2, "seeds of each DyQN agent and of each ablation"),
+    "partially_observed_seeds": (3, 1, "seeds of each partially-observed agent; 0 leaves them out"),
+    "folds": (10, 0, "folds of the cross-validation; 0 leaves it out"),
+    "fold_seeds": (3, 1, "times that the cross-validation is done"),
+    "powerset_rows": (10_000, 2000, "rows of the expanded data set that an ensemble is trained on, at most"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage reproduce` and every hyper-parameter."""
+    parser.add_argument("--data", type=pathlib.Path, required=True, metavar="DIR", help="data directory")
+    parser.add_argument(
+        "--out", type=pathlib.Path, required=True, metavar="DIR",
+        help="where results and report go; a study that was interrupted there is continued",
+    )  # fmt: skip
+    parser.add_argument("--quick", action="store_true", help="a small study of a few minutes on two cores")
+    for name, (full, quick, text) in _SIZES.items():
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, type=int, metavar="N", help=f"{text} (default {full}, quick {quick})")
+    parser.add_argument(
+        "--ablations", action=argparse.BooleanOptionalAction,
+        help="also train variants of DyQN-OR, one choice changed at a time (default: yes, quick no)",
+    )  # fmt: skip
+    parser.add_argument("--processes", type=int, metavar="P", help="tasks at a time (default: one a core)")
+    figures.add_argument(parser)
+    config.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the study, or goes on with it.
+
+    Returns:
+        0 when all tasks are done, 1 when some failed (the others are in the results), 128 + the signal's number after
+        Ctrl-C (130) or SIGTERM (143).
+
+    Raises:
+        InputError: settings, data or the output directory are not as expected.
+    """
+    began = time.monotonic()
+    settings = settings_of(arguments)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    processes = cores if arguments.processes is None else arguments.processes
+    if processes < 1:
+        raise InputError(f"--processes {processes}: expected 1 or more")
+    # Imported here, so that --help and faulty settings answer without loading TensorFlow.
+    from trainer.studies.study import plan
+    from trainer.studies.study_directory import RESULTS, StudyDirectory, write_json
+    from trainer.studies.study_run import Machine, StudyRun
+    from trainer.task import StopRequest
+
+    data, facts = _data(arguments.data)
+    tasks = plan(settings, facts)
+    machine = Machine(arguments.data.resolve(), arguments.out.resolve(), processes, max(1, cores // processes))
+    with StudyDirectory(arguments.out).claimed(facts.data_fingerprint), StopRequest() as stop:
+        study = StudyRun(tasks, machine, lambda: stop.signal is not None)
+        if study.reused:
+            sys.stderr.write(f"{study.reused} of {len(tasks)} tasks are finished already\n")
+        study.run()
+        if stop.signal is not None:
+            return _interrupted(study, len(tasks), stop.signal)
+        store = StudyDirectory(arguments.out)
+        outcomes = {task.name: outcome for task in tasks if (outcome := store.outcome(task)) is not None}
+        results = _results(settings, data, outcomes, study.failures)
+        results["provenance"] |= {"cores": cores, "command": _command(), "seconds": time.monotonic() - began}
+        # Of all sessions together, where the study was interrupted.
+        results["provenance"]["task_seconds"] = sum(outcome["seconds"] for outcome in outcomes.values())
+        write_json(arguments.out / RESULTS, results)
+        _report(results, arguments)
+    return FAILED if study.failures else 0
+
+
+def settings_of(arguments: argparse.Namespace) -> "StudySettings":
+    """Returns the size of the study: what the flags say, then the configuration file, then --quick or the defaults.
+
+    Raises:
+        InputError: the file cannot be read, or a value is not as expected.
+    """
+    from trainer.studies.study import StudySettings
+
+    sizes = {}
+    for name, (full, quick, _) in _SIZES.items():
+        given = getattr(arguments, name)
+        sizes[name] = given if given is not None else quick if arguments.quick else full
+    ablations = not arguments.quick if arguments.ablations is None else arguments.ablations
+    return StudySettings(
+        mode="quick" if arguments.quick else "full",
+        support_vectors=not arguments.quick,
+        ablations=ablations,
+        config=_train_config(arguments),
+        **sizes,
+    )
+
+
+def _train_config(arguments: argparse.Namespace) -> config.TrainConfig:
+    """Returns the configuration of file and flags, over what the study has instead of the defaults."""
+    given = argparse.Namespace(**vars(arguments))
+    from_file = {} if arguments.config is None else config.read_json(arguments.config)
+    for section, values in (_QUICK if arguments.quick else _FULL).items():
+        there = from_file.get(section, {})
+        for name, value in values.items():
+            if not hasattr(given, name) and not (isinstance(there, Mapping) and name in there):
+                setattr(given, name, value)
+    return config.from_arguments(given)
+
+
+def _data(path: pathlib.Path) -> tuple["DataDirectory", "DataFacts"]:
+    from trainer.studies.study import DataFacts
+    from trainer.vignettes.tfrecord import DataDirectory
+
+    data = DataDirectory.open(path)
+    if data.partial:
+        raise InputError(f"--data {path}: made by triage powerset: give the data it was made from")
+    counts = [data.stats["splits"][split]["vignettes"] for split in ("train", "test")]
+    for split, count in zip(("train", "test"), counts, strict=True):
+        if count < 2:
+            raise InputError(
+                f"--data {path}: {count} vignettes in the {split} split: the study needs 2 or more in each, see "
+                "--test-fraction of triage prepare and triage simulate"
+            )
+    return data, DataFacts(data.data_fingerprint, data.vocabulary.fingerprint, *counts)
+
+
+def _results(
+    settings: "StudySettings",
+    data: "DataDirectory",
+    outcomes: Mapping[str, dict[str, Any]],
+    failures: Mapping[str, str],
+) -> dict[str, Any]:
+    from trainer.studies.study import FORMAT
+    from trainer.studies.study_claims import claims
+    from trainer.studies.study_results import collect
+
+    found = collect(settings, {name: outcome["result"] for name, outcome in outcomes.items()})
+    return {
+        "format": FORMAT,
+        "provenance": _provenance(),
+        "settings": settings.to_dict(),
+        "data": _data_figures(data),
+        **found,
+        "claims": claims(found),
+        "failures": [{"task": name, "error": reason} for name, reason in failures.items()],
+    }
+
+
+def _provenance() -> dict[str, Any]:
+    def version(distribution: str) -> str | None:
+        try:
+            return importlib.metadata.version(distribution)
+        except importlib.metadata.PackageNotFoundError:
+            return None
+
+    return {
+        **{name: version(distribution) for name, distribution in _DISTRIBUTIONS.items()},
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "finished": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    }
+
+
+def _data_figures(data: "DataDirectory") -> dict[str, Any]:
+    import numpy as np
+
+    pieces = [np.diff(data.read(split).offsets) for split in ("train", "test")]
+    return {
+        "path": str(data.path),
+        "data_fingerprint": data.data_fingerprint,
+        "vocabulary_fingerprint": data.vocabulary.fingerprint,
+        # Prepared vignettes may be anything; only what triage simulate wrote itself is known.
+        "simulated": True if data.stats.get("format") == "simulate" else None,
+        "vignettes": {"train": len(pieces[0]), "test": len(pieces[1])},
+        "evidence_codes": len(data.vocabulary),
+        "mean_evidence": float(np.concatenate(pieces).mean()),
+    }
+
+
+def _report(results: dict[str, Any], arguments: argparse.Namespace) -> None:
+    from trainer.reporting.report import write_report
+    from trainer.studies.study_table import print_results
+
+    write_report(results, arguments.out)
+    if arguments.json != "-":
+        print_results(results, arguments.out)
+    figures.write(results, arguments.json)
+
+
+def _interrupted(study: "StudyRun", tasks: int, signal_number: int) -> int:
+    sys.stderr.write(
+        f"triage reproduce: interrupted with {tasks - study.unfinished} of {tasks} tasks done; the same command goes "
+        "on from there\n"
+    )
+    return 128 + signal_number
+
+
+def _command() -> str:
+    return shlex.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]])

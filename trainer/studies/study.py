@@ -1,0 +1,256 @@
+"""The plan of the paper's study: which tasks there are, what decides the result of each, which one needs which."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.errors import InputError
+from trainer.config import TrainConfig
+
+FORMAT = 1
+"""Grows when a task computes something else from the same settings, so that older outcomes are not taken for it."""
+
+QUERIES = ("or", "and")
+DETAIL_ORDERS = 10
+"""Random evidence orders of the evaluation in detail."""
+CONVERGED = 10
+"""Evaluations at the end of training that the paper's table averages (tab:performance_test), at most."""
+CONVERGED_PART = 4
+"""A training with few evaluations averages only the last of as many equal parts of them."""
+TRAIN_SAMPLE = 150
+"""Training vignettes, at most, that each evaluation during training plays too."""
+
+DYQN, DETAIL, ENSEMBLE, PARTIALLY_OBSERVED, FULLY_OBSERVED, FIXED = (
+    "dyqn", "detail", "ensemble", "partially_observed", "fully_observed", "fixed",
+)  # fmt: skip
+"""Kinds of tasks: `trainer.studies.study_tasks` says what each does."""
+
+_WATCHED_ONLY = ("steps_per_call", "checkpoint_interval", "checkpoints_kept", "window_episodes", "seed")
+# A priority is at most 1: all memories lie in the lower bucket, and a bucket that holds nothing is not sampled.
+_UNIFORM = {"memory": {"bucket_probabilities": [0.5, 0.5], "bucket_thresholds": [2.0], "priority_decay": 1.0}}
+ABLATIONS: dict[str, dict[str, dict[str, Any]]] = {
+    "ask successor: taken only": {"target": {"ask_successor": "taken_only"}},
+    "ask successor: same state": {"target": {"ask_successor": "same_state"}},
+    "Q_m over all decisions": {"target": {"best_triage_over": "all"}},
+    "uniform replay": _UNIFORM,
+    "no exploration noise": {"exploration": {"ask_noise_initial": 0.0, "ask_noise_final": 0.0}},
+}
+"""What each variant changes in the configuration of DyQN-OR; one choice at a time."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StudySettings:
+    """How large the study is."""
+
+    mode: str  # "quick" or "full": only a name, the numbers below decide
+    seeds: int
+    partially_observed_seeds: int
+    folds: int  # 0 means no cross-validation
+    fold_seeds: int
+    powerset_rows: int  # rows of D_pow that an ensemble is trained on, at most
+    support_vectors: bool  # whether the ensembles hold the SVC, whose cost grows with the square of the rows
+    ablations: bool
+    config: TrainConfig
+
+    def __post_init__(self) -> None:
+        for name, least in (("seeds", 1), ("partially_observed_seeds", 0), ("folds", 0), ("fold_seeds", 0),
+                            ("powerset_rows", 100)):  # fmt: skip
+            if getattr(self, name) < least:
+                raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: expected {least} or more")
+        if self.folds == 1:
+            raise InputError("--folds 1: expected 2 or more, or 0 for no cross-validation")
+        if not self.config.loop.evaluation_interval:
+            raise InputError("--evaluation-interval 0: the study rests on evaluations: expected 1 or more")
+
+    @property
+    def converged(self) -> int:
+        """Number of evaluations at the end of training that count as those of the trained agent."""
+        loop = self.config.loop
+        evaluations = -(-loop.steps // loop.evaluation_interval)
+        return max(1, min(CONVERGED, evaluations // CONVERGED_PART))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the settings as JSON can hold them."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "config"}
+        return {
+            **values,
+            "evaluations_averaged": self.converged,
+            "evaluated_train_vignettes": TRAIN_SAMPLE,
+            "detail_orders": DETAIL_ORDERS,
+            "train": self.config.to_dict(),
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class DataFacts:
+    """What the plan has to know about the data."""
+
+    data_fingerprint: str
+    vocabulary_fingerprint: str
+    train: int  # vignettes
+    test: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One piece of the study, done by one process."""
+
+    name: str  # unique in the study, and part of a file name
+    kind: str
+    settings: dict[str, Any]  # JSON; with the data all that decides the result
+    cost: float  # rough seconds on one slow core, for the order of the tasks and the time left
+    fingerprint: str  # 64 hexadecimal digits over everything that decides the result
+    needs: tuple[str, ...] = ()  # names of tasks whose files it reads
+
+
+class _Planner:
+    """Collects tasks, each with the fingerprint of its inputs."""
+
+    def __init__(self, facts: DataFacts):
+        self.tasks: dict[str, Task] = {}
+        self._facts = facts
+
+    def add(self, name: str, kind: str, settings: Mapping[str, Any], cost: float, needs: tuple[str, ...] = ()) -> None:
+        inputs = {
+            "format": FORMAT,
+            "kind": kind,
+            "settings": settings,
+            "data": [self._facts.data_fingerprint, self._facts.vocabulary_fingerprint],
+            "needs": [self.tasks[need].fingerprint for need in needs],
+        }
+        digest = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+        self.tasks[name] = Task(name, kind, dict(settings), cost, digest, needs)
+
+
+def plan(settings: StudySettings, facts: DataFacts) -> tuple[Task, ...]:
+    """Returns the tasks of a study, those first on which the most work hangs.
+
+    Raises:
+        InputError: the data is too small for the folds.
+    """
+    if settings.folds > facts.train + facts.test:
+        raise InputError(f"--folds {settings.folds}: more than the {facts.train + facts.test} vignettes")
+    planner = _Planner(facts)
+    _plan_agents(planner, settings, facts)
+    _plan_ensembles(planner, settings, facts)
+    _plan_folds(planner, settings)
+    if settings.ablations:
+        _plan_ablations(planner, settings)
+    urgency = _work_behind(planner.tasks)
+    return tuple(sorted(planner.tasks.values(), key=lambda task: -urgency[task.name]))
+
+
+def agent_task(agent: str, seed: int) -> str:
+    """Returns the name of the task of a learning agent, such as `dyqn_or`."""
+    return f"{agent}-seed-{seed}"
+
+
+def fold_task(seed: int, fold: int) -> str:
+    """Returns the name of the task of a fold."""
+    return f"k_fold-seed-{seed}-fold-{fold}"
+
+
+def ablation_task(name: str, seed: int) -> str:
+    """Returns the name of the task of a variant."""
+    words = "".join(letter if letter.isalnum() else " " for letter in name.lower()).split()
+    return f"ablation-{'_'.join(words)}-seed-{seed}"
+
+
+def seeds_of(settings: StudySettings, count: int) -> list[int]:
+    """Returns `count` seeds, from `--seed` on."""
+    first = settings.config.loop.seed
+    return list(range(first, first + count))
+
+
+def variant(config: TrainConfig, changes: Mapping[str, Mapping[str, Any]], source: str = "study") -> TrainConfig:
+    """Returns the configuration with some settings changed, by section."""
+    values = config.to_dict()
+    for section, fields in changes.items():
+        values[section] = {**values[section], **fields}
+    return TrainConfig.from_dict(values, source)
+
+
+def _training(settings: StudySettings, config: TrainConfig, seed: int, **more: Any) -> dict[str, Any]:
+    """Returns the settings of a training task; what only decides how it is watched does not count."""
+    values = config.to_dict()
+    values["loop"] = {name: value for name, value in values["loop"].items() if name not in _WATCHED_ONLY}
+    values["loop"]["seed"] = seed
+    return {"config": values, "train_sample": TRAIN_SAMPLE, "converged": settings.converged, **more}
+
+
+def _training_cost(config: TrainConfig) -> float:
+    loop = config.loop
+    width, parameters = 600, 0
+    for size in config.network.hidden_sizes:
+        parameters, width = parameters + width * size, size
+    # Measured: 19 ms for a batch of 100 through two layers of 1,024 units; 0.3 s for an evaluation in three orders.
+    step = 1e-3 + 1.1e-10 * parameters * config.memory.batch_size
+    return 8.0 + loop.steps * step + loop.steps / loop.evaluation_interval * 0.2 * loop.evaluation_orders
+
+
+def _plan_agents(planner: _Planner, settings: StudySettings, facts: DataFacts) -> None:
+    first, *_ = seeds_of(settings, 1)
+    for query in QUERIES:
+        config = variant(settings.config, {"target": {"ask_query": query}})
+        for seed in seeds_of(settings, settings.seeds):
+            values = _training(settings, config, seed, keep_weights=True)
+            planner.add(agent_task(f"dyqn_{query}", seed), DYQN, values, _training_cost(config))
+    detail = {
+        "orders": DETAIL_ORDERS,
+        "seed": first,
+        "max_questions": settings.config.environment.max_questions,
+        "hidden_sizes": list(settings.config.network.hidden_sizes),
+    }
+    planner.add("detail", DETAIL, detail, 15.0 + 0.02 * facts.test, (agent_task("dyqn_or", first),))
+    fixed = {"seed": first, "orders": DETAIL_ORDERS, "max_questions": settings.config.environment.max_questions}
+    planner.add("fixed", FIXED, fixed, 10.0)
+
+
+def _plan_ensembles(planner: _Planner, settings: StudySettings, facts: DataFacts) -> None:
+    first, *_ = seeds_of(settings, 1)
+    orders = settings.config.loop.evaluation_orders
+    shared = {"seed": first, "support_vectors": settings.support_vectors}
+    planner.add("fully_observed", FULLY_OBSERVED, shared, _fit_cost(facts.train, settings))
+    for calibrated in (True, False):
+        name = "calibrated" if calibrated else "uncalibrated"
+        values = {**shared, "calibrated": calibrated, "rows": settings.powerset_rows, "orders": orders}
+        cost = _fit_cost(settings.powerset_rows, settings) * (1.0 if calibrated else 0.3)
+        planner.add(f"ensemble_{name}", ENSEMBLE, values, cost)
+    for query in QUERIES:
+        config = variant(settings.config, {"target": {"ask_query": query}})
+        for seed in seeds_of(settings, settings.partially_observed_seeds):
+            planner.add(
+                agent_task(f"partially_observed_{query}", seed), PARTIALLY_OBSERVED, _training(settings, config, seed),
+                1.2 * _training_cost(config), ("ensemble_calibrated",),
+            )  # fmt: skip
+
+
+def _fit_cost(rows: int, settings: StudySettings) -> float:
+    return 10.0 + 0.02 * rows + (1e-6 * rows**2 if settings.support_vectors else 0.0)
+
+
+def _plan_folds(planner: _Planner, settings: StudySettings) -> None:
+    config = variant(settings.config, {"target": {"ask_query": "or"}})
+    for seed in seeds_of(settings, settings.fold_seeds if settings.folds else 0):
+        for fold in range(settings.folds):
+            split = {"folds": settings.folds, "fold": fold}
+            planner.add(fold_task(seed, fold), DYQN, _training(settings, config, seed, **split), _training_cost(config))
+
+
+def _plan_ablations(planner: _Planner, settings: StudySettings) -> None:
+    default = variant(settings.config, {"target": {"ask_query": "or"}})
+    for name, changes in ABLATIONS.items():
+        config = variant(default, changes)
+        for seed in seeds_of(settings, settings.seeds):
+            planner.add(ablation_task(name, seed), DYQN, _training(settings, config, seed), _training_cost(config))
+
+
+def _work_behind(tasks: Mapping[str, Task]) -> dict[str, float]:
+    """Returns, for each task, its cost and that of the costliest chain of tasks that wait for it."""
+    behind = {name: task.cost for name, task in tasks.items()}
+    for task in reversed(list(tasks.values())):  # a task is planned after what it needs
+        for need in task.needs:
+            behind[need] = max(behind[need], tasks[need].cost + behind[task.name])
+    return behind

@@ -1,0 +1,154 @@
+"""Keeps a trained ensemble in one file, and reads it back without running code that a file brings along.
+
+The file is that of skops (a ZIP archive of a schema and arrays; no pickle), with one more member: `metadata.json` tells
+what the ensemble was trained on. It is read, and compared with what is expected, before anything is loaded.
+"""
+
+import dataclasses
+import json
+import pathlib
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+import sklearn
+import skops
+import skops.io
+
+from schemas.errors import InputError
+from trainer.supervised.ensemble import EnsembleConfig, TriageEnsemble
+
+FORMAT = 1
+METADATA = "metadata.json"
+TRUSTED_TYPES = (
+    "scipy.sparse._csr.csr_matrix",  # support vectors
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.tree._tree.Tree",
+)
+"""Types that an ensemble is made of beside those that skops trusts by itself (scikit-learn's estimators, NumPy)."""
+
+_TRAIN_AGAIN = "train the ensemble again"
+
+
+class Origin(NamedTuple):
+    """What an ensemble was trained on."""
+
+    vocabulary_fingerprint: str
+    data_fingerprint: str
+
+
+class StoredEnsemble(NamedTuple):
+    """What a file holds."""
+
+    ensemble: TriageEnsemble
+    origin: Origin
+    versions: dict[str, str]  # of the libraries that wrote it
+
+
+def save_ensemble(ensemble: TriageEnsemble, origin: Origin, path: pathlib.Path) -> None:
+    """Writes the file, whole or not at all; one that stands there is replaced.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    metadata = {
+        "format": FORMAT,
+        **origin._asdict(),
+        "versions": _versions(),
+        "config": dataclasses.asdict(ensemble.config),
+        "evidence_count": ensemble.evidence_count,
+    }
+    voters = {name: list(each) for name, each in ensemble.voters.items()}
+    try:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as scratch:
+            unfinished = pathlib.Path(scratch) / path.name
+            skops.io.dump(voters, unfinished, compression=zipfile.ZIP_DEFLATED)
+            with zipfile.ZipFile(unfinished, "a", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr(METADATA, json.dumps(metadata, indent=2))
+            unfinished.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot write: {error.strerror or error}") from error
+
+
+def load_ensemble(path: pathlib.Path, vocabulary_fingerprint: str | None = None) -> StoredEnsemble:
+    """Reads what `save_ensemble` wrote; it gives the same values as the ensemble that was saved.
+
+    Args:
+        path: the file.
+        vocabulary_fingerprint: that of the data at hand; None leaves the comparison out.
+
+    Raises:
+        InputError: the file is missing, damaged or none of these; it holds types that are not trusted; it is of another
+            vocabulary or of another minor version of scikit-learn, which may judge otherwise.
+    """
+    metadata = read_metadata(path)
+    if vocabulary_fingerprint not in (None, metadata["vocabulary_fingerprint"]):
+        raise InputError(f"{path}: trained with another vocabulary than that of the data: {_TRAIN_AGAIN}")
+    written_by = metadata["versions"]["scikit-learn"]
+    if written_by.split(".")[:2] != sklearn.__version__.split(".")[:2]:
+        raise InputError(
+            f"{path}: written by scikit-learn {written_by}, here is {sklearn.__version__}: install that version, or "
+            f"{_TRAIN_AGAIN}"
+        )
+    try:
+        foreign = sorted(set(skops.io.get_untrusted_types(file=path)) - set(TRUSTED_TYPES))
+        if foreign:
+            raise InputError(f"{path}: holds {foreign[0]}, which no ensemble does: do not use the file; {_TRAIN_AGAIN}")
+        voters = skops.io.load(path, trusted=list(TRUSTED_TYPES))
+        config = EnsembleConfig(**{**metadata["config"], "members": tuple(metadata["config"]["members"])})
+        ensemble = TriageEnsemble(voters, config, metadata["evidence_count"])
+        _try_out(ensemble)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a damaged part makes skops, NumPy or scikit-learn stumble over
+        raise _damaged(path, error) from error
+    origin = Origin(metadata["vocabulary_fingerprint"], metadata["data_fingerprint"])
+    return StoredEnsemble(ensemble, origin, metadata["versions"])
+
+
+def read_metadata(path: pathlib.Path) -> dict[str, Any]:
+    """Returns what the file says about itself: `format`, fields of `Origin`, `versions`, `config`, `evidence_count`.
+
+    Raises:
+        InputError: the file is missing, damaged or none of an ensemble.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            metadata = json.loads(archive.read(METADATA))
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file: {_TRAIN_AGAIN}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+    except Exception as error:  # a damaged archive raises errors of several libraries
+        raise _damaged(path, error) from error
+    expected = {"format": int, "vocabulary_fingerprint": str, "data_fingerprint": str, "versions": dict,
+                "config": dict, "evidence_count": int}  # fmt: skip
+    if not isinstance(metadata, dict) or not all(isinstance(metadata.get(k), kind) for k, kind in expected.items()):
+        raise InputError(f"{path}: {METADATA} is not what an ensemble's says: {_TRAIN_AGAIN}")
+    if metadata["format"] != FORMAT or not isinstance(metadata["versions"].get("scikit-learn"), str):
+        raise InputError(f"{path}: of format {metadata['format']}, here {FORMAT} is read: {_TRAIN_AGAIN}")
+    return metadata
+
+
+def _try_out(ensemble: TriageEnsemble) -> None:
+    """Judges one state, so that what is wrong shows now."""
+    values = ensemble.triage_values(np.zeros([1, ensemble.evidence_count], np.float32))
+    if set(ensemble.voters) != set(ensemble.config.members) or not np.isfinite(values).all():
+        raise ValueError("its members are not those of its configuration")
+
+
+def _damaged(path: pathlib.Path, error: Exception) -> InputError:
+    reason = (str(error).splitlines() or [""])[0] or type(error).__name__
+    return InputError(f"{path}: not the file of an ensemble, or damaged ({reason}): {_TRAIN_AGAIN}")
+
+
+def _versions() -> Mapping[str, str]:
+    return {
+        "scikit-learn": sklearn.__version__,
+        "skops": skops.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+    }

@@ -1,0 +1,279 @@
+"""`triage powerset`: expands a data directory to D_pow (trainer.supervised.powerset) with Apache Beam.
+
+Only vignettes pass from one worker to another, grouped by the shard that their rows go to; the rows themselves go from
+`trainer.supervised.powerset_shards.write_shard` into the files, so that Beam's cost for each element does not count.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import io
+import logging
+import pathlib
+import resource
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from rich import progress as bars
+from rich.console import Console
+
+from schemas import directories, figures
+from schemas.errors import InputError
+from trainer.output import OutputDirectory, describe
+from trainer.progress import progress_bar, say
+from trainer.supervised.powerset import row_count
+
+if TYPE_CHECKING:  # TensorFlow and Beam load only when the command runs
+    import apache_beam as beam
+
+    from trainer.supervised.powerset_shards import Plan
+    from trainer.vignettes.tfrecord import DataDirectory
+
+# What Beam's own DirectRunner comes down to, after it has tried to download another program.
+_LOCAL, _IN_PROCESS = "DirectRunner", "FnApiRunner"
+_SHARD_ROWS = 50_000
+_MAX_SHARDS = 99_999
+_POLL_SECONDS = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage powerset`."""
+    parser.add_argument("--data", type=pathlib.Path, required=True, metavar="DIR", help="data directory to expand")
+    parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR", help="data directory to make")
+    parser.add_argument("--split", choices=directories.SPLITS, help="vignettes to expand (default: all)")
+    parser.add_argument("--seed", type=int, default=0, help="of every random draw (default 0)")
+    parser.add_argument(
+        "--sample", type=float, default=1.0, metavar="F", help="probability of each row to be drawn (default 1)"
+    )
+    parser.add_argument(
+        "--shards", type=int, metavar="N", help=f"files of a split (default: one for every {_SHARD_ROWS} rows)"
+    )
+    parser.add_argument("--gzip", action="store_true", help="compress the shards")
+    parser.add_argument("--overwrite", action="store_true", help="replace the data directory that stands at --out")
+    figures.add_argument(parser)
+    parser.add_argument("--runner", default=_LOCAL, help=f"Apache Beam runner (default {_LOCAL}, in this process)")
+    parser.add_argument(
+        "--beam-options", nargs=argparse.REMAINDER, default=[], metavar="...",
+        help="everything that follows is for Apache Beam, such as --direct_running_mode=multi_processing",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    _check(arguments)
+    _require_beam()
+    import tensorflow as tf
+
+    from trainer.vignettes.tfrecord import DataDirectory
+
+    output = OutputDirectory(arguments.out, arguments.overwrite)
+    data = DataDirectory.open(arguments.data).whole()
+    expected = _expected_rows(data, arguments)
+    start = time.monotonic()
+    try:
+        with output, progress_bar(Console(stderr=True)) as bar:
+            plan = _plan(output, expected, arguments)
+            with _watched(bar, plan, round(sum(expected.values()) * arguments.sample)):
+                _run_pipeline(data, plan, arguments)
+            stats = _header(data, arguments) | _gathered(data, plan, expected)
+            describe(output.staging, data.vocabulary, stats)
+            output.publish()
+    except (OSError, tf.errors.OpError) as error:
+        raise InputError(f"--out {arguments.out}: cannot write: {error}") from error
+    _report(stats, time.monotonic() - start, arguments)
+    return 0
+
+
+def build(pipeline: "beam.Pipeline", inputs: Iterable[str], plan: "Plan") -> None:
+    """Adds the steps to a Beam pipeline.
+
+    Args:
+        pipeline: a Beam pipeline.
+        inputs: paths of the shards of vignettes, named as in a data directory.
+        plan: where the rows go.
+    """
+    import apache_beam as beam
+
+    from trainer.supervised.powerset_shards import keyed_vignettes, write_shard
+
+    vignettes = (
+        pipeline
+        | "input shards" >> beam.Create(list(inputs))
+        | "spread" >> beam.Reshuffle()
+        | "read vignettes" >> beam.FlatMap(keyed_vignettes, plan)
+    )
+    # A shard that no vignette falls to is a file all the same.
+    names = [(name, b"") for split in plan.shards for name in plan.shard_names(split)]
+    empty = pipeline | "output shards" >> beam.Create(names)
+    grouped = (vignettes, empty) | beam.Flatten() | "by output shard" >> beam.GroupByKey()
+    _ = grouped | "expand and write" >> beam.Map(write_shard, plan)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if not 0 <= arguments.seed < 2**64:
+        raise InputError(f"--seed {arguments.seed}: expected 0 or more, and less than 2^64")
+    if not 0 < arguments.sample <= 1:
+        raise InputError(f"--sample {arguments.sample:g}: expected more than 0, and at most 1")
+    if arguments.shards is not None and not 1 <= arguments.shards <= _MAX_SHARDS:
+        raise InputError(f"--shards {arguments.shards}: expected 1 to {_MAX_SHARDS}")
+    ours = {f"--{name.replace('_', '-')}" for name in vars(arguments)}
+    for option in arguments.beam_options:
+        if option.partition("=")[0] in ours:
+            raise InputError(f"{option}: an option of triage powerset: give it before --beam-options")
+
+
+def _require_beam() -> None:
+    # It warns that Google's client libraries are missing, whether they are needed or not.
+    logging.disable(logging.WARNING)
+    try:
+        import apache_beam  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name != "apache_beam":
+            raise
+        raise InputError("needs Apache Beam, which is not installed: pip install 'dyqn-triage[beam]'") from None
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _expected_rows(data: "DataDirectory", arguments: argparse.Namespace) -> dict[str, int]:
+    """Returns how many rows there are to draw from, by split; reading the vignettes finds the faults early."""
+    rows = {}
+    for split in (arguments.split,) if arguments.split else directories.SPLITS:
+        offsets = data.read(split).offsets
+        rows[split] = sum(map(row_count, (offsets[1:] - offsets[:-1]).tolist()))
+    if not sum(rows.values()):
+        raise InputError(f"--data {arguments.data}: there is no vignette in the {' and '.join(rows)} split")
+    return rows
+
+
+def _plan(output: OutputDirectory, expected: dict[str, int], arguments: argparse.Namespace) -> "Plan":
+    from trainer.supervised.powerset_shards import Plan
+
+    shards = {}
+    for split, rows in expected.items():
+        default = max(1, min(_MAX_SHARDS, -(-round(rows * arguments.sample) // _SHARD_ROWS)))
+        shards[split] = (arguments.shards or default) if rows else 0
+    # Other processes may have another working directory.
+    staging, scratch = str(output.staging.resolve()), str(output.scratch.resolve())
+    return Plan(staging, scratch, arguments.seed, arguments.sample, arguments.gzip, shards)
+
+
+def _pipeline(arguments: argparse.Namespace) -> "beam.Pipeline":
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    runner = _IN_PROCESS if arguments.runner == _LOCAL else arguments.runner
+    options = PipelineOptions([f"--runner={runner}", *arguments.beam_options])
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            options.get_all_options()
+    except SystemExit:  # after a list of all its options Beam says which one is at fault
+        raise InputError(f"--beam-options: {said.getvalue().strip().rpartition('error: ')[2]}") from None
+    sys.stderr.write(said.getvalue())  # its warnings
+    try:
+        return beam.Pipeline(options=options)
+    except (ValueError, ImportError, AttributeError) as error:
+        raise InputError(f"--runner {arguments.runner}: {_one_line(error)}") from error
+
+
+def _run_pipeline(data: "DataDirectory", plan: "Plan", arguments: argparse.Namespace) -> None:
+    import grpc
+
+    pipeline = _pipeline(arguments)
+    build(pipeline, [str(path.resolve()) for split in plan.shards for path in data.shards(split)], plan)
+    try:
+        pipeline.run().wait_until_finish()
+    # What a worker raised comes as a RuntimeError; the others are of runners that cannot be reached.
+    except (RuntimeError, OSError, grpc.RpcError, grpc.FutureTimeoutError) as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        raise InputError(f"the Beam pipeline failed on {arguments.runner}: {_one_line(error)}") from error
+
+
+def _one_line(error: BaseException) -> str:
+    """Returns the message; of one with a traceback in it, which is of another process, the last line."""
+    lines = [line.strip() for line in (str(error) or repr(error)).splitlines() if line.strip()]
+    return lines[-1] if any(line.startswith("Traceback") for line in lines) else " ".join(lines)
+
+
+@contextlib.contextmanager
+def _watched(bar: bars.Progress, plan: "Plan", rows: int) -> Iterator[None]:
+    """Shows on `bar` how many rows stand in finished shards, whichever process writes them."""
+    from trainer.supervised.powerset_shards import finished_shards
+
+    task = bar.add_task("expand", total=rows, rate="", unit="rows")
+    finished = threading.Event()
+
+    def watch() -> None:
+        while not finished.wait(_POLL_SECONDS):
+            done = sum(shard.rows for shard in finished_shards(plan).values())
+            bar.update(task, completed=done, rate=f"{bar.tasks[task].speed or 0:,.0f}/s")
+
+    thread = threading.Thread(target=watch, daemon=True)
+    if not bar.disable:
+        thread.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        if thread.is_alive():
+            thread.join()
+
+
+def _gathered(data: "DataDirectory", plan: "Plan", expected: dict[str, int]) -> dict[str, Any]:
+    """Returns `data_fingerprint` and the figures of the `splits`; checks that nothing was lost on the way."""
+    from trainer.supervised.powerset_shards import finished_shards
+
+    fingerprint = hashlib.sha256()
+    finished = finished_shards(plan)
+    splits: dict[str, Any] = {split: {"vignettes": 0, "generated_from": 0} for split in directories.SPLITS}
+    for split in plan.shards:
+        shards = [finished[name] for name in plan.shard_names(split) if name in finished]
+        rows, vignettes = sum(shard.rows for shard in shards), sum(shard.vignettes for shard in shards)
+        lost = len(shards) < plan.shards[split] or vignettes != data.stats["splits"][split]["vignettes"]
+        if lost or (plan.sample == 1 and rows != expected[split]):
+            raise InputError(f"only {rows:,} {split} rows of {vignettes:,} vignettes came from the workers: run again")
+        longest = max((len(shard.rows_by_evidence) for shard in shards), default=0)
+        padded = [shard.rows_by_evidence + [0] * (longest - len(shard.rows_by_evidence)) for shard in shards]
+        by_evidence = [sum(column) for column in zip(*padded, strict=True)]
+        splits[split] = {"vignettes": rows, "generated_from": vignettes, "vignettes_by_evidence": by_evidence}
+        fingerprint.update("".join(f"{split} {shard.sha256}\n" for shard in shards).encode())
+    if not any(part["vignettes"] for part in splits.values()):
+        raise InputError(f"--sample {plan.sample:g}: no row was drawn: give a larger one")
+    return {"data_fingerprint": f"sha256:{fingerprint.hexdigest()}", "splits": splits}
+
+
+def _header(data: "DataDirectory", arguments: argparse.Namespace) -> dict[str, Any]:
+    from trainer.vignettes.tfrecord import POWERSET_FORMAT
+
+    return {
+        "format": POWERSET_FORMAT,
+        "sources": [{"data_fingerprint": data.data_fingerprint}],
+        "options": {"sample": arguments.sample},
+        "seed": arguments.seed,
+        "vocabulary_fingerprint": data.vocabulary.fingerprint,
+    }
+
+
+def _report(stats: dict[str, Any], seconds: float, arguments: argparse.Namespace) -> None:
+    rows, memory = sum(part["vignettes"] for part in stats["splits"].values()), _peak_memory()
+    if arguments.json != "-":
+        sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
+        say(
+            Console(),
+            f"{arguments.out}: {sizes} rows; {seconds:,.1f} s, {rows / seconds:,.0f} rows/s, at most "
+            f"{max(memory.values()) / 2**20:,.0f} MiB of memory in a process",
+        )
+    speed = {"rows": rows, "seconds": seconds, "rows_per_second": rows / seconds}
+    figures.write({"out": str(arguments.out), "runner": arguments.runner, **speed, **memory, **stats}, arguments.json)
+
+
+def _peak_memory() -> dict[str, int]:
+    """Returns the largest resident size in bytes of this process, and of the largest one that it started and ended."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    kinds = {"peak_memory_bytes": resource.RUSAGE_SELF, "peak_memory_bytes_child": resource.RUSAGE_CHILDREN}
+    return {name: resource.getrusage(who).ru_maxrss * unit for name, who in kinds.items()}

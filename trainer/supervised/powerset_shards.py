@@ -1,0 +1,106 @@
+"""How the workers of `triage powerset` divide and write the rows of D_pow, and what they tell about them.
+
+Each shard is expanded and written by one call, row by row: memory does not grow with the rows. A vignette's shard
+depends on its id, and the vignettes of a shard are written in the order of their ids, so that the files are the same
+bytes however many workers there are and whichever way the vignettes came.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from schemas import directories
+from trainer.supervised.powerset import expand, id_number
+from trainer.vignettes.tfrecord import decode_example, encode_example, read_records
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What every worker has to know; the directories are at the same path for all of them."""
+
+    staging: str  # directory of the finished shards
+    scratch: str  # directory of unfinished shards, and of what is told about finished ones
+    seed: int
+    sample: float
+    compressed: bool
+    shards: dict[str, int]  # by split
+
+    def shard_names(self, split: str) -> list[str]:
+        """Returns the file names of a split's shards in order."""
+        shards = self.shards[split]
+        return [directories.shard_name(split, shard, shards, self.compressed) for shard in range(shards)]
+
+
+class ShardFigures(NamedTuple):
+    """What is told about a shard."""
+
+    vignettes: int  # that its rows were made from
+    rows_by_evidence: list[int]  # rows that hold no piece of evidence, one piece, two ..
+    sha256: str  # hexadecimal digest of its records
+
+    @property
+    def rows(self) -> int:
+        """Records of the shard."""
+        return sum(self.rows_by_evidence)
+
+
+def keyed_vignettes(path: str, plan: Plan) -> Iterator[tuple[str, bytes]]:
+    """Yields the name of the output shard and the serialized tf.Example of each vignette of an input shard."""
+    split, _, _, compressed = directories.shard_parts(pathlib.Path(path).name) or ("", 0, 0, False)
+    names = plan.shard_names(split)
+    for serialized in read_records(path, compressed):
+        yield names[id_number(decode_example(serialized).vignette_id) % len(names)], serialized
+
+
+def write_shard(group: tuple[str, Iterable[bytes]], plan: Plan) -> None:
+    """Writes the rows of a shard's vignettes, and its figures.
+
+    Two workers that were both given the shard do not disturb each other: they write the same, and a file appears in
+    its place when it is whole.
+
+    Args:
+        group: name of the shard, and its vignettes as serialized tf.Examples; b"" is none.
+        plan: where it goes.
+
+    Raises:
+        OSError, tf.errors.OpError: it cannot be written.
+    """
+    name, members = group
+    vignettes = sorted(map(decode_example, filter(None, members)), key=lambda vignette: vignette.vignette_id)
+    unfinished = pathlib.Path(plan.scratch) / f"{name}.{uuid.uuid4().hex}"
+    digest, by_evidence = hashlib.sha256(), [0]
+    with tf.io.TFRecordWriter(str(unfinished), "GZIP" if plan.compressed else "") as writer:
+        for vignette in vignettes:
+            pieces = len(vignette.present) + len(vignette.absent)
+            by_evidence += [0] * (pieces + 1 - len(by_evidence))
+            for row in expand(vignette, plan.seed, plan.sample):
+                serialized = encode_example(row)
+                writer.write(serialized)
+                digest.update(f"{len(serialized)}\n".encode() + serialized)
+                by_evidence[len(row.present) + len(row.absent)] += 1
+    os.replace(unfinished, pathlib.Path(plan.staging) / name)
+    figures = ShardFigures(len(vignettes), by_evidence, digest.hexdigest())
+    unfinished.write_text(json.dumps(figures._asdict()), encoding="utf-8")
+    os.replace(unfinished, _figures_path(plan, name))
+
+
+def finished_shards(plan: Plan) -> dict[str, ShardFigures]:
+    """Returns the figures of the shards that are written, by name, in the order of splits and shards."""
+    names = [name for split in plan.shards for name in plan.shard_names(split)]
+    paths = {name: _figures_path(plan, name) for name in names}
+    return {
+        name: ShardFigures(**json.loads(path.read_text(encoding="utf-8")))
+        for name, path in paths.items()
+        if path.exists()
+    }
+
+
+def _figures_path(plan: Plan, name: str) -> pathlib.Path:
+    return pathlib.Path(plan.scratch) / f"{name}.json"

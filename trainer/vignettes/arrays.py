@@ -1,0 +1,196 @@
+"""The vignettes of a split in memory: two or four bytes for each piece of evidence, read a shard at a time."""
+
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from schemas import directories, features
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.triage import DECISION_LABELS, NUM_DECISIONS
+from trainer.state import UNKNOWN, vocabulary_table
+from trainer.vignettes.vignette import MAX_SAME_DECISIONS
+
+BATCH_SIZE = 4_096
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class VignetteArrays(NamedTuple):
+    """The vignettes of a split in input order: V of them, their evidence as compressed sparse rows."""
+
+    vignette_ids: np.ndarray  # object (str) [V]
+    offsets: np.ndarray  # int64 [V + 1]: row v is signed_codes[offsets[v]:offsets[v + 1]]
+    signed_codes: np.ndarray  # int16, or int32 for a vocabulary of 32,767 codes or more; see trainer.state
+    decision_counts: np.ndarray  # uint8 [V, 4]: multiplicity of Red, Yellow, Green, Blue
+    tags: tuple[tuple[str, ...], ...]  # V tuples
+
+
+class _Batch(NamedTuple):
+    """B parsed tf.Examples; as tensors inside the pipeline, as NumPy arrays outside."""
+
+    vignette_ids: tf.Tensor  # string [B]
+    row_lengths: tf.Tensor  # int64 [B]
+    signed_codes: tf.Tensor  # int32 [sum of row_lengths]
+    decision_counts: tf.Tensor  # int32 [B, 4]
+    tags: tf.Tensor  # string [sum of tag_lengths]
+    tag_lengths: tf.Tensor  # int64 [B]
+    unknown: tf.Tensor  # string [U]: codes and decisions that nothing knows
+
+
+class _Part(NamedTuple):
+    """A batch in its final types."""
+
+    vignette_ids: np.ndarray  # object (str) [B]
+    row_lengths: np.ndarray  # int64 [B]
+    signed_codes: np.ndarray
+    decision_counts: np.ndarray  # uint8 [B, 4]
+    tags: tuple[tuple[str, ...], ...]
+
+
+class ShardReader:
+    """Reads shards into arrays.
+
+    Args:
+        vocabulary: of the data directory.
+        partial: whether a vignette may be without evidence, see `trainer.vignettes.tfrecord.DataDirectory.partial`.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, partial: bool = False):
+        self._partial = partial
+        self._dtype = np.int16 if len(vocabulary) < np.iinfo(np.int16).max else np.int32
+        self._codes = vocabulary_table(vocabulary)
+        labels = tf.lookup.KeyValueTensorInitializer(tf.constant(DECISION_LABELS), tf.range(NUM_DECISIONS))
+        self._decisions = tf.lookup.StaticHashTable(labels, default_value=UNKNOWN)
+
+    def read(self, shards: Sequence[pathlib.Path]) -> VignetteArrays:
+        """Returns the vignettes of `shards` in order.
+
+        Raises:
+            InputError: a shard is damaged or holds something else than vignettes; the message names it.
+        """
+        parts = [
+            _Part(
+                np.empty(0, object), np.empty(0, np.int64), np.empty(0, self._dtype),
+                np.empty((0, NUM_DECISIONS), np.uint8), (),
+            )
+        ]  # fmt: skip
+        for shard in shards:
+            parts.extend(self._read_shard(shard))
+        return VignetteArrays(
+            vignette_ids=np.concatenate([part.vignette_ids for part in parts]),
+            offsets=np.cumsum(np.concatenate([[0], *(part.row_lengths for part in parts)]), dtype=np.int64),
+            signed_codes=np.concatenate([part.signed_codes for part in parts]),
+            decision_counts=np.concatenate([part.decision_counts for part in parts]),
+            tags=tuple(tags for part in parts for tags in part.tags),
+        )
+
+    def _read_shard(self, shard: pathlib.Path) -> Iterator[_Part]:
+        compressed = shard.name.endswith(".gz")
+        dataset = tf.data.TFRecordDataset(str(shard), "GZIP" if compressed else "").batch(BATCH_SIZE)
+        batches = iter(dataset.map(self._parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(2))
+        while True:
+            try:
+                batch = _Batch(*(tensor.numpy() for tensor in next(batches)))
+            except StopIteration:
+                return
+            # TensorFlow quotes the record in its message, which then may be no text.
+            except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
+                raise InputError(f"{shard}: holds a record that is no vignette's tf.Example") from error
+            except tf.errors.OpError as error:
+                raise InputError(f"{shard}: {damage(shard, compressed, error)}") from error
+            _check(shard, batch, self._partial)
+            yield self._part(batch)
+
+    def _parse(self, serialized: tf.Tensor) -> _Batch:
+        texts = tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64)
+        keys = (features.PRESENT, features.ABSENT, features.DECISIONS, features.TAGS)
+        parsed = tf.io.parse_example(
+            serialized, {features.VIGNETTE_ID: tf.io.FixedLenFeature([], tf.string), **dict.fromkeys(keys, texts)}
+        )
+        present, absent, decisions = (parsed[key] for key in keys[:3])  # string [B, (R)]
+        present_cells, absent_cells = self._codes.lookup(present.values), self._codes.lookup(absent.values)
+        signed = tf.concat(
+            [present.with_values(present_cells + 1), absent.with_values(-(absent_cells + 1))], axis=1
+        )  # int64 [B, (R)]
+        labels = self._decisions.lookup(decisions.values)
+        counts = tf.math.unsorted_segment_sum(
+            tf.one_hot(labels, NUM_DECISIONS, dtype=tf.int32), decisions.value_rowids(), decisions.nrows()
+        )
+        unknown = [
+            tf.boolean_mask(values, cells == UNKNOWN)
+            for values, cells in (
+                (present.values, present_cells),
+                (absent.values, absent_cells),
+                (decisions.values, labels),
+            )
+        ]
+        return _Batch(
+            vignette_ids=parsed[features.VIGNETTE_ID],
+            row_lengths=signed.row_lengths(),
+            signed_codes=tf.cast(signed.values, tf.int32),
+            decision_counts=counts,
+            tags=parsed[features.TAGS].values,
+            tag_lengths=parsed[features.TAGS].row_lengths(),
+            unknown=tf.concat(unknown, axis=0),
+        )
+
+    def _part(self, batch: _Batch) -> _Part:
+        ids: np.ndarray = np.empty(len(batch.vignette_ids), object)
+        ids[:] = [vignette_id.decode(errors="replace") for vignette_id in batch.vignette_ids]
+        return _Part(
+            vignette_ids=ids,
+            row_lengths=batch.row_lengths,
+            signed_codes=batch.signed_codes.astype(self._dtype),
+            decision_counts=batch.decision_counts.astype(np.uint8),
+            tags=_tuples(batch.tags, batch.tag_lengths),
+        )
+
+
+def _check(shard: pathlib.Path, batch: _Batch, partial: bool) -> None:
+    """Refuses what `triage prepare` would have: another program may have written the shard."""
+    if len(batch.unknown):
+        raise InputError(
+            f"{shard}: {batch.unknown[0].decode(errors='replace')!r} is neither a code of {directories.VOCABULARY} "
+            "nor a triage decision: prepare the data again with its own vocabulary"
+        )
+    rows: np.ndarray = np.repeat(np.arange(len(batch.row_lengths)), batch.row_lengths)
+    cells = np.stack([rows, np.abs(batch.signed_codes)])
+    order = np.lexsort(cells[::-1])
+    twice = rows[order[1:]][(np.diff(cells[:, order]) == 0).all(axis=0)]
+    faults = {
+        "no evidence": np.flatnonzero((batch.row_lengths == 0) & (not partial)),
+        "no decision": np.flatnonzero(batch.decision_counts.sum(axis=1) == 0),
+        f"more than {MAX_SAME_DECISIONS} decisions of a kind": np.flatnonzero(
+            batch.decision_counts.max(axis=1) > MAX_SAME_DECISIONS
+        ),
+        "a code twice": twice,
+    }
+    for fault, found in faults.items():
+        if len(found):
+            vignette_id = batch.vignette_ids[found[0]].decode(errors="replace")
+            raise InputError(f"{shard}: vignette {vignette_id!r} has {fault}")
+
+
+def _tuples(values: np.ndarray, lengths: np.ndarray) -> tuple[tuple[str, ...], ...]:
+    """Returns one tuple for each length; equal ones are one object, as most vignettes share few tags."""
+    known: dict[tuple[bytes, ...], tuple[str, ...]] = {}
+    ends = np.cumsum(lengths)
+    rows = (tuple(values[start:end]) for start, end in zip(ends - lengths, ends, strict=True))
+    return tuple(known.setdefault(row, tuple(tag.decode(errors="replace") for tag in row)) for row in rows)
+
+
+def damage(shard: pathlib.Path, compressed: bool, error: tf.errors.OpError) -> str:
+    """Returns what is wrong with a shard that TensorFlow could not read, in one line."""
+    try:
+        with shard.open("rb") as file:
+            looks_compressed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+    except OSError as fault:
+        return f"cannot read: {fault.strerror or fault}"
+    if looks_compressed and not compressed:
+        return "the content is gzip, the name says it is not: expected the ending .gz"
+    if compressed and not looks_compressed:
+        return "the name says gzip, the content is not: expected no ending .gz"
+    return f"a damaged or cut TFRecord file, prepare the data again: {error.message.splitlines()[0]}"

@@ -1,0 +1,167 @@
+"""CSV files with a header line, as spreadsheets write them: comma, semicolon or tab, with or without quotes.
+
+A row is a line: no column that we read can hold a line break, and so a stray quote costs one line, not the rest of the
+file.
+"""
+
+import csv
+import difflib
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from schemas.errors import InputError
+from trainer.vignettes.source import Line, LineReader
+from trainer.vignettes.vignette import VignetteError, shown
+
+DELIMITERS = (",", ";", "\t")
+"""What may stand between two cells; the header line tells which one it is."""
+WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
+
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_ADVICE_UTF_8 = "save the file as CSV UTF-8"
+_NOT_ENDED = "unexpected end of data"  # what Python's reader says of a quote that is not closed
+
+
+class Row(NamedTuple):
+    """A row below the header."""
+
+    line: Line
+    cells: Sequence[str]  # without the white space around them; where there is a fault: those that can be told
+    fault: str | None  # why the row cannot be read as it stands
+
+
+class CsvTable:
+    """A CSV file whose header has been read.
+
+    Args:
+        reader: the file.
+        required: columns that it must have.
+        optional: columns that it may have; None: any.
+
+    Raises:
+        InputError: the file cannot be read, or has another header.
+    """
+
+    def __init__(self, reader: LineReader, required: Sequence[str], optional: Sequence[str] | None):
+        self.reader = reader
+        self._lines = iter(reader)
+        if reader.path.suffix.lower() in WORKBOOKS:
+            raise InputError(
+                f"{reader.path}: a workbook, no CSV file: export the sheet as CSV UTF-8, and give that file"
+            )
+        header = next(self._lines, None)
+        where = f"{reader.path}: line 1"
+        if header is None or header.blank:
+            raise InputError(f"{where}: expected a header with {_listed(required)}, found an empty line")
+        try:
+            self._delimiter = _delimiter(header, required)
+            columns = _cells(header, self._delimiter)
+        except VignetteError as error:
+            raise InputError(f"{where}: {error}") from None
+        fault = _header_fault(columns, required, optional)
+        if fault:
+            raise InputError(f"{where}: {fault}")
+        self.columns = tuple(columns)
+
+    def place(self, column: str) -> int | None:
+        """Returns the position of a column among the cells of a row, None where the file has no such column."""
+        return self.columns.index(column) if column in self.columns else None
+
+    def row(self, line: Line) -> Row | None:
+        """Returns the row that stands on `line`, None where there is nothing in its cells."""
+        if line.blank:
+            return None
+        try:
+            cells = _cells(line, self._delimiter)
+        except VignetteError as error:
+            return Row(line, _legible_cells(line, self._delimiter), str(error))
+        if len(cells) == len(self.columns):
+            return Row(line, cells, None) if any(cells) else None
+        if not any(cells):
+            return None
+        return Row(line, cells, f"expected {len(self.columns)} columns ({_few(self.columns)}), found {len(cells)}")
+
+    def __iter__(self) -> Iterator[Row | None]:
+        """Yields the rows below the header, once."""
+        return map(self.row, self._lines)
+
+
+def _delimiter(header: Line, required: Iterable[str]) -> str:
+    """Returns the delimiter that separates the required columns, else the one that makes the most columns."""
+    scores: dict[str, tuple[int, int]] = {}
+    faults = []
+    for delimiter in DELIMITERS:
+        try:
+            columns = _cells(header, delimiter)
+            scores[delimiter] = sum(name in columns for name in required), len(columns)
+        except VignetteError as error:  # such as a closing quote before another delimiter
+            faults.append(error)
+    best = max(scores, key=scores.__getitem__, default=None)
+    if best is None or (faults and not scores[best][0]):
+        raise faults[0]
+    return best
+
+
+def _cells(line: Line, delimiter: str) -> list[str]:
+    line.require_whole()
+    try:
+        text = line.content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        utf_16 = line.number == 1 and line.content.startswith(_UTF_16_MARKS)
+        found = "UTF-16 text" if utf_16 else f"not UTF-8 at byte {error.start} of the line"
+        raise VignetteError(f"{found}: {_ADVICE_UTF_8}") from None
+    if "\r" in text:
+        raise VignetteError("a carriage return inside the line: save the file with line ends LF or CR LF")
+    if "\x00" in text:
+        raise VignetteError(f"a zero byte inside the line: {_ADVICE_UTF_8}")
+    try:
+        cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True, strict=True), [])
+    except csv.Error as error:
+        if str(error) == _NOT_ENDED:
+            raise VignetteError(
+                "a quoted cell does not end on its line: take out the line break inside the cell, or the stray quote"
+            ) from None
+        raise VignetteError(f"not a row of a CSV file: {error}") from None
+    return [cell.strip() for cell in cells]
+
+
+def _legible_cells(line: Line, delimiter: str) -> list[str]:
+    """Returns the cells before the last one of a line that cannot be read: the last one may be cut, or be several."""
+    text = line.text.replace("\x00", "\\x00").replace("\r", "\\r")
+    try:
+        cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True), [])
+    except csv.Error:
+        return []
+    return [cell.strip() for cell in cells[:-1]]
+
+
+def _header_fault(columns: Sequence[str], required: Sequence[str], optional: Sequence[str] | None) -> str | None:
+    for place, column in enumerate(columns, start=1):
+        first = columns.index(column) + 1
+        if column and first < place:
+            return f"column {place}: {shown(column)} is the heading of column {first} already: name each column once"
+    for column in required:
+        if column not in columns:
+            return (
+                f"expected a header with {_listed(required)}, separated by commas, semicolons or tabs; "
+                f"{shown(column)} is missing in {_few(columns)}"
+            )
+    for place, column in enumerate(columns, start=1):
+        known = (*required, *(optional or ()))
+        if not column:
+            return f"column {place} has no heading: give it one, or delete the column"
+        if optional is not None and column not in known:
+            near = difflib.get_close_matches(column.casefold()[:60], known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}: delete the column"
+            return f"column {place}: unknown column {shown(column)}: {hint}"
+    return None
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return f"the columns {', '.join(columns)}"
+
+
+def _few(columns: Sequence[str]) -> str:
+    names = [shown(column) if not column.isprintable() or len(column) > 60 else column for column in columns[:8]]
+    return ", ".join(itertools.chain(names, ["..."] * (len(columns) > 8)))

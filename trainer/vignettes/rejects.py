@@ -1,0 +1,60 @@
+"""The list of rejected lines: all of them in a file, the first ones on the screen."""
+
+import json
+import pathlib
+from collections.abc import Callable
+from types import TracebackType
+
+from trainer.vignettes.source import Rejected
+
+SHOWN = 20
+"""Rejects that are written out; the file has all."""
+
+
+class RejectLog:
+    """Writes each rejected line to a JSON Lines file, and the first `SHOWN` to `show`.
+
+    Args:
+        path: the file; it goes away again where nothing was rejected.
+        show: takes one line of text.
+    """
+
+    def __init__(self, path: pathlib.Path, show: Callable[[str], object]):
+        self.path = path
+        self.count = 0
+        self._show = show
+        # A surrogate that stands alone cannot be UTF-8; written with a backslash it is its own JSON escape.
+        self._file = path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
+
+    def __enter__(self) -> "RejectLog":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._file.close()
+        if not self.count:
+            self.path.unlink()
+        elif self.count > SHOWN:
+            self._show(f"... and {self.count - SHOWN:,} more rejected lines")
+
+    def add(self, rejected: Rejected) -> None:
+        """Adds one line."""
+        line = rejected.line
+        record = {
+            "file": line.file,
+            "line": line.number,
+            "vignette_id": rejected.vignette_id,
+            "reason": rejected.reason,
+            "text": line.text,
+        }
+        self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        self.count += 1
+        if self.count <= SHOWN:
+            self._show(f"{line.file}:{line.number}: {_vignette(rejected.vignette_id)}: {rejected.reason}")
+
+
+def _vignette(vignette_id: str | None) -> str:
+    if vignette_id is None:
+        return "no vignette id"
+    return f"vignette {vignette_id if vignette_id.isprintable() and len(vignette_id) < 100 else repr(vignette_id[:99])}"

@@ -1,0 +1,157 @@
+"""Input files line by line in bounded memory, and what becomes of each line: a vignette, a reject or nothing."""
+
+import hashlib
+import pathlib
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from trainer.vignettes.vignette import Vignette, VignetteError, parse_line
+
+MAX_LINE_BYTES = 1 << 20
+PREFIX_BYTES = 1_000
+"""How much of a line that is too long goes into the list of rejects."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ZIP_MAGIC = b"PK\x03\x04"
+_LINE_END = b"\r\n"
+
+
+class Line(NamedTuple):
+    """One line of a file, without its end."""
+
+    file: str
+    number: int  # from 1
+    offset: int  # bytes before it in the file
+    length: int  # bytes
+    content: bytes  # all of it, or PREFIX_BYTES of a line that is longer than MAX_LINE_BYTES
+
+    @property
+    def blank(self) -> bool:
+        """Whether there is nothing but white space on it."""
+        return not self.content.strip() and self.length == len(self.content)
+
+    @property
+    def text(self) -> str:
+        """The content; bytes that are not UTF-8 are written as a backslash, x and two digits."""
+        return self.content.decode("utf-8", errors="backslashreplace")
+
+    def require_whole(self) -> None:
+        """Raises a VignetteError where the line is too long to be read."""
+        if self.length > len(self.content):
+            raise VignetteError(
+                f"the line is longer than {MAX_LINE_BYTES:,} bytes: it has {self.length:,} from byte {self.offset:,} "
+                f"of the file on, of which the list of rejects holds the first {PREFIX_BYTES:,}"
+            )
+
+
+class Accepted(NamedTuple):
+    """A line that holds a vignette."""
+
+    line: Line
+    vignette: Vignette
+
+
+class Rejected(NamedTuple):
+    """A line that does not."""
+
+    line: Line
+    vignette_id: str | None
+    reason: str
+
+
+Outcome = Accepted | Rejected | None  # None: a blank line
+
+
+class LineReader:
+    """Reads the lines of a file, or of the one file inside a zip archive.
+
+    A byte order mark at the start is left out; lines end with LF or CR LF. However long a line is, no more than
+    `MAX_LINE_BYTES` of it are in memory.
+    """
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+        self._hash = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        """Hexadecimal digest of the file as it lies on the disk, once all lines are read."""
+        return self._hash.hexdigest()
+
+    def __iter__(self) -> Iterator[Line]:
+        """Yields the lines.
+
+        Raises:
+            InputError: the file cannot be read, or is an archive of none or several files.
+        """
+        self._hash = hashlib.sha256()
+        try:
+            if _is_archive(self.path):
+                self._hash_file()
+                with zipfile.ZipFile(self.path) as archive, archive.open(self._member(archive)) as stream:
+                    yield from self._lines(stream, hashed=False)
+            else:
+                with self.path.open("rb") as stream:
+                    yield from self._lines(stream, hashed=True)
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot read: {error.strerror or error}") from error
+        # Damaged; encrypted; an unknown compression.
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+            raise InputError(f"{self.path}: cannot read the archive: {error}") from error
+
+    def _hash_file(self) -> None:
+        with self.path.open("rb") as stream:
+            while chunk := stream.read(MAX_LINE_BYTES):
+                self._hash.update(chunk)
+
+    def _member(self, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+        members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
+        if len(members) != 1:
+            raise InputError(f"{self.path}: expected one file inside the archive, found {len(members)}")
+        return members[0]
+
+    def _lines(self, stream: IO[bytes], hashed: bool) -> Iterator[Line]:
+        number = offset = 0
+        longest = len(_BYTE_ORDER_MARK) + MAX_LINE_BYTES + len(_LINE_END)
+        while first := stream.readline(longest):
+            number += 1
+            read, chunk, tail = 0, first, b""
+            while chunk:
+                read += len(chunk)
+                tail = (tail + chunk)[-len(_LINE_END) :]
+                if hashed:
+                    self._hash.update(chunk)
+                chunk = b"" if tail.endswith(b"\n") else stream.readline(longest)
+            skipped = len(_BYTE_ORDER_MARK) if number == 1 and first.startswith(_BYTE_ORDER_MARK) else 0
+            length = read - skipped - (len(_LINE_END) if tail == _LINE_END else tail.endswith(b"\n"))
+            kept = length if length <= MAX_LINE_BYTES else PREFIX_BYTES
+            yield Line(str(self.path), number, offset + skipped, length, first[skipped : skipped + kept])
+            offset += read
+
+
+def read_vignettes(reader: LineReader, vocabulary: Vocabulary) -> Iterator[Outcome]:
+    """Yields what each line of a vignette file (JSON Lines) is.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    for line in reader:
+        if line.blank:
+            yield None
+            continue
+        try:
+            line.require_whole()
+            yield Accepted(line, parse_line(line.content, vocabulary))
+        except VignetteError as error:
+            yield Rejected(line, error.vignette_id, str(error))
+
+
+def _is_archive(path: pathlib.Path) -> bool:
+    if not path.is_file():  # a pipe can be read once only
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC

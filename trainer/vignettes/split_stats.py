@@ -1,0 +1,71 @@
+"""Statistics of a split, in one pass: the rows of the paper's table "Clinical vignettes statistics"."""
+
+import math
+from typing import Any
+
+from schemas.triage import DECISION_LABELS, NUM_DECISIONS
+from trainer.vignettes.split import majority
+from trainer.vignettes.spool import Summary
+
+COUNTED = ("symptoms_present", "symptoms_absent", "risk_factors_present", "risk_factors_absent")
+
+
+class Moments:
+    """Running mean and standard deviation (Welford's method)."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._mean = 0.0
+        self._squares = 0.0  # sum of squared deviations from the mean
+
+    def add(self, value: float) -> None:
+        """Takes one more value."""
+        self._count += 1
+        deviation = value - self._mean
+        self._mean += deviation / self._count
+        self._squares += deviation * (value - self._mean)
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Returns the mean, and the sample standard deviation `sd` (divisor n - 1); None where there is none."""
+        return {
+            "mean": self._mean if self._count else None,
+            "sd": math.sqrt(self._squares / (self._count - 1)) if self._count > 1 else None,
+        }
+
+
+class SplitStats:
+    """Counts the vignettes of one split."""
+
+    def __init__(self) -> None:
+        self._vignettes = 0
+        self._decisions = [0] * NUM_DECISIONS
+        self._majority = [0] * NUM_DECISIONS
+        self._shares = [Moments() for _ in DECISION_LABELS]
+        self._moments = {name: Moments() for name in ("evidence", *COUNTED, "decisions_per_vignette")}
+
+    def add(self, summary: Summary) -> None:
+        """Takes one more vignette."""
+        self._vignettes += 1
+        total = sum(summary.decision_counts)
+        for decision, count in enumerate(summary.decision_counts):
+            self._decisions[decision] += count
+            self._shares[decision].add(count / total)
+        self._majority[majority(summary.decision_counts)] += 1
+        counts = {name: getattr(summary, name) for name in COUNTED}
+        for name, value in {"evidence": sum(counts.values()), **counts, "decisions_per_vignette": total}.items():
+            self._moments[name].add(value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the statistics.
+
+        `decisions` counts clinicians' decisions, `majority` counts vignettes, `decision_share` is the share that a
+        decision has among a vignette's decisions; all others are numbers per vignette.
+        """
+        shares = [share.to_dict() for share in self._shares]
+        return {
+            "vignettes": self._vignettes,
+            "decisions": dict(zip(DECISION_LABELS, self._decisions, strict=True)),
+            "majority": dict(zip(DECISION_LABELS, self._majority, strict=True)),
+            "decision_share": dict(zip(DECISION_LABELS, shares, strict=True)),
+            **{name: moments.to_dict() for name, moments in self._moments.items()},
+        }

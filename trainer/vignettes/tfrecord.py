@@ -1,0 +1,223 @@
+"""Vignettes as tf.Examples in TFRecord shards, and the data directory that holds them (schemas/vignette.pbtxt)."""
+
+import json
+import os
+import pathlib
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+import tensorflow as tf
+
+from schemas import directories, features
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.triage import parse_decision
+from trainer.vignettes.arrays import BATCH_SIZE, ShardReader, VignetteArrays
+from trainer.vignettes.vignette import Vignette
+
+POWERSET_FORMAT = "powerset"
+"""`format` in the stats.json of what `triage powerset` writes."""
+
+_PREPARE = "run triage prepare to make one"
+
+
+def encode_example(vignette: Vignette) -> bytes:
+    """Returns the serialized tf.Example of a vignette, always the same bytes for the same vignette."""
+    values: dict[str, Sequence[str]] = {
+        features.VIGNETTE_ID: (vignette.vignette_id,),
+        features.PRESENT: vignette.present,
+        features.ABSENT: vignette.absent,
+        features.DECISIONS: tuple(decision.label for decision in vignette.decisions),
+    }
+    if vignette.tags:
+        values[features.TAGS] = vignette.tags
+    example = tf.train.Example()
+    for name, texts in values.items():
+        example.features.feature[name].bytes_list.value.extend(text.encode() for text in texts)
+    return example.SerializeToString(deterministic=True)
+
+
+def decode_example(serialized: bytes) -> Vignette:
+    """Returns the vignette of a serialized tf.Example; its split is None, for the shard's name tells it.
+
+    Raises:
+        ValueError: the bytes are not the tf.Example of a vignette.
+    """
+    try:
+        feature = tf.train.Example.FromString(serialized).features.feature
+    except Exception as error:  # the protobuf implementations raise classes of their own
+        raise ValueError(f"not a tf.Example: {error}") from error
+
+    def texts(name: str) -> tuple[str, ...]:
+        # Reading a key that is not there would add it.
+        return tuple(text.decode() for text in feature[name].bytes_list.value) if name in feature else ()
+
+    if len(texts(features.VIGNETTE_ID)) != 1:
+        raise ValueError(f"expected one value in the feature {features.VIGNETTE_ID!r}")
+    return Vignette(
+        vignette_id=texts(features.VIGNETTE_ID)[0],
+        present=texts(features.PRESENT),
+        absent=texts(features.ABSENT),
+        decisions=tuple(parse_decision(label) for label in texts(features.DECISIONS)),
+        tags=texts(features.TAGS),
+    )
+
+
+def read_records(path: str | os.PathLike[str], compressed: bool = False) -> Iterator[bytes]:
+    """Yields the records of a TFRecord file, a batch in memory at a time."""
+    options = tf.data.Options()
+    # Nothing here to tune, and its thread holds up the end of each file for up to seconds.
+    options.autotune.enabled = False
+    dataset = tf.data.TFRecordDataset(os.fspath(path), _compression(compressed)).batch(BATCH_SIZE)
+    for batch in dataset.with_options(options).as_numpy_iterator():
+        yield from batch
+
+
+class ShardWriter:
+    """Writes the tf.Examples of one split into shards.
+
+    Args:
+        directory: where the shards go; it exists.
+        split: "train" or "test".
+        records: how many records will come, so that the names can tell the number of shards; 0 makes no shard.
+        shard_size: records in a shard, the last one may have fewer.
+        compressed: gzip.
+    """
+
+    def __init__(self, directory: pathlib.Path, split: str, records: int, shard_size: int, compressed: bool):
+        shards = -(-records // shard_size)
+        self._paths = [directory / directories.shard_name(split, i, shards, compressed) for i in range(shards)]
+        self._shard_size = shard_size
+        self._options = tf.io.TFRecordOptions(compression_type=_compression(compressed))
+        self._written = 0
+        self._writer: tf.io.TFRecordWriter | None = None
+
+    def __enter__(self) -> "ShardWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def write(self, serialized: bytes) -> None:
+        """Appends one serialized tf.Example."""
+        if self._writer is None or self._written % self._shard_size == 0:
+            if self._writer is not None:
+                self._writer.close()
+            self._writer = tf.io.TFRecordWriter(str(self._paths[self._written // self._shard_size]), self._options)
+        self._writer.write(serialized)
+        self._written += 1
+
+
+class DataDirectory:
+    """What `triage prepare` writes: shards, vocabulary.csv, schema.pbtxt and stats.json. Made by `open`."""
+
+    def __init__(self, path: pathlib.Path, vocabulary: Vocabulary, stats: dict[str, Any]):
+        self.path = path
+        self.vocabulary = vocabulary
+        self.stats = stats
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> "DataDirectory":
+        """Opens a data directory.
+
+        Raises:
+            InputError: it is none, a shard is missing, or its files do not belong together.
+        """
+        path = pathlib.Path(path)
+        if not path.is_dir():
+            raise InputError(f"{path}: no such data directory: {_PREPARE}")
+        missing = [n for n in (directories.VOCABULARY, directories.STATS) if not (path / n).is_file()]
+        if missing:
+            raise InputError(f"{path}: not a data directory, {' and '.join(missing)} is missing: {_PREPARE}")
+        vocabulary = Vocabulary.load(path / directories.VOCABULARY)
+        data = cls(path, vocabulary, _load_stats(path / directories.STATS))
+        if data.stats["vocabulary_fingerprint"] != vocabulary.fingerprint:
+            raise InputError(
+                f"{path / directories.VOCABULARY}: not the vocabulary that {directories.STATS} was written with "
+                f"(its codes or their order changed): put the old file back, or prepare the data again"
+            )
+        for split in directories.SPLITS:
+            data.shards(split)
+        return data
+
+    @property
+    def data_fingerprint(self) -> str:
+        """`sha256:` and 64 hexadecimal digits over the vignettes in order and their splits."""
+        return self.stats["data_fingerprint"]
+
+    @property
+    def partial(self) -> bool:
+        """Whether its vignettes are parts of others (`triage powerset`), of which one may be without evidence."""
+        return self.stats.get("format") == POWERSET_FORMAT
+
+    def whole(self) -> "DataDirectory":
+        """Returns this data directory, for uses that need whole vignettes.
+
+        Raises:
+            InputError: its vignettes are parts of others.
+        """
+        if self.partial:
+            raise InputError(f"{self.path}: made by triage powerset, for classifiers: give the data it was made from")
+        return self
+
+    def shards(self, split: str) -> list[pathlib.Path]:
+        """Returns the shard files of a split in order.
+
+        Raises:
+            InputError: one is missing, or the files are of different sets.
+        """
+        found: dict[tuple[int, bool], list[int]] = {}
+        for name in sorted(entry.name for entry in self.path.iterdir()):
+            parts = directories.shard_parts(name)
+            if parts and parts[0] == split:
+                found.setdefault((parts[2], parts[3]), []).append(parts[1])
+        if not found and not self._vignettes(split):
+            return []
+        if len(found) != 1:
+            problem = "shards of different sets" if found else "no shards"
+            raise InputError(f"{self.path}: {problem} of the {split} split: prepare the data again")
+        [((shards, compressed), present)] = found.items()
+        names = [directories.shard_name(split, shard, shards, compressed) for shard in range(shards)]
+        lost = [name for shard, name in enumerate(names) if shard not in present]
+        if lost or len(present) != shards:
+            raise InputError(f"{self.path}: {len(present)} of {shards} shards found, {', '.join(lost[:3])} is missing")
+        return [self.path / name for name in names]
+
+    def read(self, split: str) -> VignetteArrays:
+        """Reads a split into memory.
+
+        Raises:
+            InputError: a shard is damaged, holds something else than vignettes, or records are missing.
+        """
+        arrays = ShardReader(self.vocabulary, self.partial).read(self.shards(split))
+        if len(arrays.vignette_ids) != self._vignettes(split):
+            raise InputError(
+                f"{self.path}: the {split} split has {len(arrays.vignette_ids)} vignettes, {directories.STATS} says "
+                f"{self._vignettes(split)}: a shard is not whole, prepare the data again"
+            )
+        return arrays
+
+    def _vignettes(self, split: str) -> int:
+        return self.stats["splits"][split]["vignettes"]
+
+
+def _compression(compressed: bool) -> str:
+    return "GZIP" if compressed else ""
+
+
+def _load_stats(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        stats = json.loads(path.read_text(encoding="utf-8"))
+        counts = [stats["splits"][split]["vignettes"] for split in directories.SPLITS]
+        texts = [stats["vocabulary_fingerprint"], stats["data_fingerprint"]]
+    except OSError as error:
+        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path}: not what triage prepare writes: {error!r}") from error
+    if not all(type(count) is int for count in counts) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"{path}: not what triage prepare writes: prepare the data again")
+    return stats
