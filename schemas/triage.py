@@ -20,14 +20,14 @@ class Action(enum.IntEnum):
     @property
     def label(self) -> str:
         """The name as data files, tensors and the command line spell it, such as "Red" or "ask"."""
-        return "ask" if self is Action.ASK else self.name.capitalize()
+        return ACTION_LABELS[self]
 
 
 TRIAGE_DECISIONS = (Action.RED, Action.YELLOW, Action.GREEN, Action.BLUE)
 """The four triage decisions, most urgent first."""
 
-DECISION_LABELS = tuple(decision.label for decision in TRIAGE_DECISIONS)
-ACTION_LABELS = tuple(action.label for action in Action)
+DECISION_LABELS = tuple(decision.name.capitalize() for decision in TRIAGE_DECISIONS)
+ACTION_LABELS = (*DECISION_LABELS, "ask")
 NUM_DECISIONS = len(TRIAGE_DECISIONS)
 NUM_ACTIONS = len(Action)
 

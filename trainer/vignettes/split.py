@@ -14,7 +14,7 @@ from schemas.triage import TRIAGE_DECISIONS, Action
 
 def majority(decision_counts: Sequence[int]) -> Action:
     """Returns the most frequent of the triage decisions `[4]`; of equally frequent ones, the most urgent."""
-    return max(TRIAGE_DECISIONS, key=lambda decision: (decision_counts[decision], -decision))
+    return TRIAGE_DECISIONS[decision_counts.index(max(decision_counts))]
 
 
 def apportion(total: int, shares: Sequence[float]) -> list[int]:

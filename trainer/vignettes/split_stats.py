@@ -51,9 +51,9 @@ class SplitStats:
             self._decisions[decision] += count
             self._shares[decision].add(count / total)
         self._majority[majority(summary.decision_counts)] += 1
-        counts = {name: getattr(summary, name) for name in COUNTED}
-        for name, value in {"evidence": sum(counts.values()), **counts, "decisions_per_vignette": total}.items():
-            self._moments[name].add(value)
+        counts = [getattr(summary, name) for name in COUNTED]
+        for moments, value in zip(self._moments.values(), (sum(counts), *counts, total), strict=True):
+            moments.add(value)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the statistics.

@@ -33,8 +33,9 @@ def encode_example(vignette: Vignette) -> bytes:
     if vignette.tags:
         values[features.TAGS] = vignette.tags
     example = tf.train.Example()
+    feature = example.features.feature
     for name, texts in values.items():
-        example.features.feature[name].bytes_list.value.extend(text.encode() for text in texts)
+        feature[name].bytes_list.value.extend([text.encode() for text in texts])
     return example.SerializeToString(deterministic=True)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from schemas.directories import SPLITS
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from schemas.triage import NUM_DECISIONS, Action, parse_decision
+from schemas.triage import TRIAGE_DECISIONS, Action, parse_decision
 
 REQUIRED_KEYS = ("vignette_id", "present", "absent", "decisions")
 KEYS = (*REQUIRED_KEYS, "split", "tags")
@@ -51,8 +51,7 @@ class Vignette:
     @property
     def decision_counts(self) -> tuple[int, ...]:
         """The multiplicity of each triage decision, most urgent first."""
-        counts = Counter(self.decisions)
-        return tuple(counts[Action(decision)] for decision in range(NUM_DECISIONS))
+        return tuple(map(self.decisions.count, TRIAGE_DECISIONS))
 
 
 def parse_line(line: bytes, vocabulary: Vocabulary) -> Vignette:
@@ -91,7 +90,7 @@ def _parse_object(line: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise VignetteError(f"not UTF-8 at byte {error.start} of the line: save the file as UTF-8") from None
     try:
-        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+        value = _DECODER.decode(text)
     except VignetteError:
         raise
     except RecursionError:
@@ -115,6 +114,9 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise VignetteError(f"the key {shown(twice)} stands twice")
     return fields
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
 
 
 def _checked(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
@@ -185,11 +187,11 @@ def _codes(fields: dict[str, Any], key: str, vocabulary: Vocabulary) -> tuple[st
 
 
 def _unique(names: Iterable[str], key: str) -> tuple[str, ...]:
-    counts = Counter(names)
-    for name, count in counts.items():
-        if count > 1:
-            raise InputError(f"{key}: {shown(name)} stands {count} times")
-    return tuple(counts)
+    found = tuple(names)
+    if len(set(found)) < len(found):
+        name, count = next((name, count) for name, count in Counter(found).items() if count > 1)
+        raise InputError(f"{key}: {shown(name)} stands {count} times")
+    return found
 
 
 def _decisions(fields: dict[str, Any]) -> tuple[Action, ...]:
@@ -200,7 +202,8 @@ def _decisions(fields: dict[str, Any]) -> tuple[Action, ...]:
         if not isinstance(label, str):
             raise InputError(f"decisions: expected triage decisions, found {shown(label)}")
     decisions = tuple(parse_decision(label) for label in labels)
-    for decision, count in Counter(decisions).items():
+    for decision in TRIAGE_DECISIONS if len(decisions) > MAX_SAME_DECISIONS else ():
+        count = decisions.count(decision)
         if count > MAX_SAME_DECISIONS:
             raise InputError(f"decisions: {decision.label} stands {count} times, at most {MAX_SAME_DECISIONS} are read")
     return decisions
