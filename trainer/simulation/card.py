@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse
 import scipy.stats
 
 from trainer.simulation.draws import Draws
@@ -81,27 +82,30 @@ def _count(mean: float, sd: float, uniform: np.ndarray) -> np.ndarray:
 
 def read_cards(tables: KnowledgeTables, cards: Cards) -> Evidence:
     """Returns what the cards tell, and nothing that is not on them."""
-    conditions = tables.log_prior.size
-    on_card: np.ndarray = np.zeros((len(cards.present), len(tables.codes) + 1), bool)  # the last cell takes the padding
+    present = _indicators(cards.present, cards.present, len(tables.codes))
+    return Evidence(_log_likelihood(tables, cards), present @ tables.red_flags, present @ tables.urgent_with)
+
+
+def _log_likelihood(tables: KnowledgeTables, cards: Cards) -> np.ndarray:
+    """Returns `Evidence.log_likelihood`, float `[B, C]`."""
+    count = len(tables.codes)
+    on_card: np.ndarray = np.zeros((len(cards.present), count + 1), bool)  # the last cell takes the padding
     np.put_along_axis(on_card, cards.present, True, axis=1)
-    log_likelihood = np.zeros((len(cards.present), conditions))
-    flags, urgent = np.zeros_like(log_likelihood), np.zeros_like(log_likelihood)
-    for sign, cells in ((True, cards.present), (False, cards.absent)):
-        alone, given = (
-            (tables.log_present, tables.log_present_given_parent)
-            if sign
-            else (tables.log_absent, tables.log_absent_given_parent)
-        )
-        for column in cells.T:  # [B]; a card has few pieces
-            rows = np.flatnonzero(column != NOTHING)
-            pieces = column[rows]
-            parent = tables.parents[pieces]
-            told = (parent >= 0) & on_card[rows, parent]
-            log_likelihood[rows] += np.where(told[:, None], given[pieces], alone[pieces])
-            if sign:
-                flags[rows] += tables.red_flags[pieces]
-                urgent[rows] += tables.urgent_with[pieces]
-    return Evidence(log_likelihood, flags, urgent)
+    cells = np.concatenate([cards.present, cards.absent], axis=1)
+    parent = tables.parents[cells]
+    told = (parent >= 0) & np.take_along_axis(on_card, parent, axis=1)
+    table = 2 * (np.arange(cells.shape[1]) >= cards.present.shape[1]) + told  # which of the four stacked ones
+    return _indicators(cells, cells + count * table, 4 * count) @ tables.log_likelihoods
+
+
+def _indicators(cells: np.ndarray, columns: np.ndarray, width: int) -> scipy.sparse.csr_matrix:
+    """Returns `[B, width]` with a 1 at each of `columns` `[B, K]` whose cell is no padding.
+
+    A product with it adds rows up one by one, in the order in which the card has them.
+    """
+    held = cells != NOTHING
+    offsets = np.concatenate([[0], np.cumsum(held.sum(axis=1))])
+    return scipy.sparse.csr_matrix((np.ones(offsets[-1]), columns[held], offsets), shape=(len(cells), width))
 
 
 def _salience(tables: KnowledgeTables, config: CardConfig, patients: Patients) -> np.ndarray:
@@ -117,7 +121,7 @@ def _risk_salience(tables: KnowledgeTables, config: CardConfig, patients: Patien
 
 def _worries(tables: KnowledgeTables, config: CardConfig, positives: Cards) -> np.ndarray:
     """Returns the logarithm of how much of the worrying differential each piece would explain, `[B, E]`."""
-    posterior = softmax(tables.log_prior + read_cards(tables, positives).log_likelihood)
+    posterior = softmax(tables.log_prior + _log_likelihood(tables, positives))
     worry = posterior * tables.worry
     expected = worry @ tables.probabilities / worry.sum(axis=1, keepdims=True)
     return config.relevance * np.log(expected + _RARE)
@@ -139,7 +143,9 @@ def _pick(
     keys = log_weight[:, cells] + draws.gumbel(len(sizes), len(cells))
     keys[~allowed[:, cells]] = _NEVER
     most = max(1, int(sizes.max(initial=0)))
-    best = np.argsort(-keys, axis=1, kind="stable")[:, :most]
+    best = np.argpartition(-keys, min(most, keys.shape[1]) - 1, axis=1)[:, :most]
+    order = np.argsort(-np.take_along_axis(keys, best, axis=1), axis=1, kind="stable")
+    best = np.take_along_axis(best, order, axis=1)
     wanted = np.arange(best.shape[1])[None, :] < sizes[:, None]
     wanted &= np.take_along_axis(keys, best, axis=1) > _NEVER
     return np.where(wanted, cells[best], NOTHING)

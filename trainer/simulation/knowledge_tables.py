@@ -129,6 +129,10 @@ class KnowledgeTables:
         below = shares @ given_parent
         self.log_present_given_parent = log_ratio(given_parent, below)
         self.log_absent_given_parent = log_ratio(1.0 - given_parent, 1.0 - below)
+        # The four of them one below the other, [4E, C], for those who add up many of their rows.
+        self.log_likelihoods = np.concatenate(
+            [self.log_present, self.log_present_given_parent, self.log_absent, self.log_absent_given_parent]
+        )
 
     def _tabulate_urgency(self) -> None:
         conditions = self.knowledge.conditions
@@ -137,11 +141,11 @@ class KnowledgeTables:
         self.urgency_shifted = np.zeros_like(self.urgency)  # the same one colour up
         self.urgency_shifted[:, : NUM_DECISIONS - 1] = self.urgency[:, 1:]
         self.urgency_shifted[:, 0] += self.urgency[:, 0]
-        self.red_flags: np.ndarray = np.zeros((len(self.codes), len(conditions)), bool)  # [E, C]
+        self.red_flags = np.zeros((len(self.codes), len(conditions)))  # [E, C], 0 or 1
         self.urgent_with = np.zeros_like(self.red_flags)
         for row, condition in enumerate(conditions):
-            self.red_flags[[self.index(code) for code in condition.red_flags], row] = True
-            self.urgent_with[[self.index(code) for code in condition.urgent_with], row] = True
+            self.red_flags[[self.index(code) for code in condition.red_flags], row] = 1.0
+            self.urgent_with[[self.index(code) for code in condition.urgent_with], row] = 1.0
 
     def _terms(self, catalogue: Catalogue) -> list[tuple[int, list[list[tuple[int, bool]]]]]:
         """Returns the cells that not everybody can have, and of each the terms: (risk factor, present or absent)."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
+import threadpoolctl
 
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import TRIAGE_DECISIONS, Action
@@ -43,6 +44,7 @@ class Simulator:
         self._panel = Panel(self._tables, config, seed)
         self._decisions = np.cumsum(config.decisions_per_vignette) / sum(config.decisions_per_vignette)
 
+    @threadpoolctl.threadpool_limits.wrap(limits=1)  # the matrices are small, and there is a process for each core
     def block(self, number: int) -> list[Vignette]:
         """Returns vignettes `number * BLOCK` and following, `BLOCK` of them."""
         draws = Draws(self._seed, number)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from trainer.simulation import card
 from trainer.simulation.card import NOTHING, Cards, card_sizes, read_cards, softmax, write_cards
 from trainer.simulation.draws import Draws, evenly_spread
 from trainer.simulation.knowledge_tables import KnowledgeTables
@@ -75,6 +76,14 @@ def test_the_more_salience_counts_the_more_telling_the_card(tables, patients):
         shares.append(present[both, tables.index("fatigue")].mean())
     assert shares[0] > shares[1] > shares[2]
     assert shares[2] < 0.02  # chest pain tells a heart attack, tiredness tells nothing
+
+
+def test_the_most_wanted_allowed_pieces_are_written_best_first():
+    log_weight = np.array([[5e3, 1e3, 4e3, 2e3, 3e3]])  # so far apart that chance has no say
+    allowed = np.array([[True, True, False, True, True]])
+    picked = card._pick(log_weight, np.arange(5), allowed, np.array([3]), Draws(0, 0))
+    assert picked.tolist() == [[0, 4, 3]]
+    assert card._pick(log_weight, np.arange(5), allowed, np.array([5]), Draws(0, 0)).tolist() == [[0, 4, 3, 1, -1]]
 
 
 def test_red_flags_of_the_condition_are_written_first(tables, patients):
