@@ -40,6 +40,7 @@ DEVELOPMENT = [
     *MOBILE,
     "buf-bin>=1.75.0,<1.76",
     "cryptography>=45.0.0,<51",
+    "googleapis-common-protos>=1.70.0,<2",
     "grpcio-tools==1.74.0",
     "hypothesis>=6.150.0,<7",
     "jsonschema>=4.23.0,<5",

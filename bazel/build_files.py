@@ -23,7 +23,7 @@ TESTS = (
     "tests", "tests/bazel", "tests/clients", "tests/schemas", "tests/serving", "tests/trainer",
     *(f"tests/trainer/{name}" for name in CONCEPTS),
 )  # fmt: skip
-SCRIPTS = ("bazel", "benchmarks", "clients/python", "examples", "examples/mobile", "proto")
+SCRIPTS = ("bazel", "benchmarks", "clients/node", "clients/python", "examples", "examples/mobile", "proto")
 IMPORTED_FROM = ("clients/python", "proto")
 """Folders whose content is imported as if they were the root."""
 HEADER = '"""Written by bazel/build_files.py (`make build-files`): change that, not this."""\n'
@@ -34,7 +34,8 @@ PYTEST = "//bazel:pytest_test.bzl"
 
 # Distributions that are not called what one imports.
 DISTRIBUTIONS = {
-    "google": "protobuf", "grpc": "grpcio", "grpc_health": "grpcio_health_checking",
+    "google": "protobuf", "google.rpc": "googleapis_common_protos", "grpc": "grpcio",
+    "grpc_health": "grpcio_health_checking",
     "grpc_reflection": "grpcio_reflection", "grpc_tools": "grpcio_tools", "markdown_it": "markdown_it_py",
     "sklearn": "scikit_learn", "tensorflow_serving": "tensorflow_serving_api",
 }  # fmt: skip
@@ -46,6 +47,7 @@ BY_NAME = {
     "examples.demo": ("triage_cli",),
     "tests.proto_test": ("grpc_tools",),
     "bazel.run_pytest": ("pytest_timeout",),
+    "clients.node.generate": ("google.rpc",),
     "generate": ("grpc_tools",),  # of the client's, through proto/generate.py
 }
 STANDARD = sys.stdlib_module_names | {"tomllib"}
@@ -134,7 +136,8 @@ class Project:
         parts = name.split(".")
         if parts[0] not in self._ours:
             if parts[0] not in STANDARD:
-                yield f"@pip//{DISTRIBUTIONS.get(parts[0], parts[0])}"
+                top = DISTRIBUTIONS.get(parts[0], parts[0])
+                yield f"@pip//{DISTRIBUTIONS.get('.'.join(parts[:2]), top)}"
             return
         # A package's __init__ runs before any module in it. What stands behind a module's name is in the module.
         prefixes = [".".join(parts[:count]) for count in range(1, len(parts) + 1)]

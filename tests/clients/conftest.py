@@ -12,6 +12,8 @@ import tensorflow as tf
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from google.protobuf import duration_pb2
+from google.rpc import error_details_pb2, status_pb2
 
 from schemas.evidence import Evidence, Vocabulary
 from serving.config import ServeConfig
@@ -94,6 +96,27 @@ class Scripted(triage_service_pb2_grpc.TriageServiceServicer):
             yield triage_service_pb2.InterviewResponse(ended=request.no_more_evidence)
 
 
+class Detailed(Scripted):
+    """Refuses with the details of google.rpc."""
+
+    def Triage(self, request, context):
+        status = status_pb2.Status(code=3, message="two fields are wrong")
+        faults = [("state.evidence[0].code", "unknown"), ("state.questions_asked", "negative")]
+        violations = [
+            error_details_pb2.BadRequest.FieldViolation(field=field, description=description)
+            for field, description in faults
+        ]
+        status.details.add().Pack(error_details_pb2.BadRequest(field_violations=violations))
+        delay = duration_pb2.Duration(seconds=1, nanos=500_000_000)
+        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+        context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, status.message)
+
+    def BatchTriage(self, request, context):
+        context.set_trailing_metadata((("grpc-status-details-bin", b"\xff no status"),))
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "see the details")
+
+
 @contextlib.contextmanager
 def serve(service, credentials=None):
     """Serves on a free port of this machine; yields the address."""
@@ -118,6 +141,13 @@ def scripted():
     service = Scripted()
     with serve(service) as address:
         yield service, address
+
+
+@pytest.fixture
+def detailed():
+    """The address of a service that refuses with details; those of BatchTriage are garbled."""
+    with serve(Detailed()) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,107 @@
+/** What a call rejects with: one class for each gRPC status that a caller may want to tell apart. */
+
+import { type ServiceError, status } from "@grpc/grpc-js";
+
+import { BadRequest, RetryInfo } from "./generated/google/rpc/error_details.js";
+import { Status } from "./generated/google/rpc/status.js";
+
+const TYPE = "type.googleapis.com/google.rpc.";
+
+/** A field of the request that the server refused. */
+export interface FieldViolation {
+  /** Where it stands, such as `state.evidence[0].code`. */
+  field: string;
+  /** What is wrong with it, and what was expected. */
+  description: string;
+}
+
+/** The server refused a call, failed at it, or could not be reached in time. `cause` is gRPC's own error. */
+export class TriageError extends Error {
+  /** The fields that are wrong, where the server tells them. */
+  readonly fieldViolations: readonly FieldViolation[];
+  /** After how many milliseconds the server wants to be asked again, where it tells. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(
+    /** The gRPC status. */
+    readonly code: status,
+    message: string,
+    cause?: ServiceError,
+  ) {
+    super(message, { cause });
+    this.name = new.target.name;
+    const details = cause === undefined ? [] : detailsOf(cause);
+    this.fieldViolations = details.flatMap((any) =>
+      any.typeUrl === `${TYPE}BadRequest`
+        ? BadRequest.decode(any.value).fieldViolations.map(({ field, description }) => ({ field, description }))
+        : [],
+    );
+    const retry = details.find((any) => any.typeUrl === `${TYPE}RetryInfo`);
+    const delay = retry && RetryInfo.decode(retry.value).retryDelay;
+    this.retryAfterMs = delay && delay.seconds * 1000 + delay.nanos / 1e6;
+  }
+
+  /** The name of the gRPC status, such as `INVALID_ARGUMENT`. */
+  get status(): string {
+    return status[this.code] ?? String(this.code);
+  }
+}
+
+/** The request is wrong; `fieldViolations` and the message say what. */
+export class InvalidArgumentError extends TriageError {}
+/** The server wants a token, or another one. */
+export class UnauthenticatedError extends TriageError {}
+/** The server knows the caller and does not allow the call. */
+export class PermissionDeniedError extends TriageError {}
+/** The server does not hold what was asked for. */
+export class NotFoundError extends TriageError {}
+/** The server is not in the state that the call needs. */
+export class FailedPreconditionError extends TriageError {}
+/** The request is too large, or the server has too much to do. */
+export class ResourceExhaustedError extends TriageError {}
+/** No server was reached, or its certificate is not trusted, or it cannot answer now; a later call may succeed. */
+export class UnavailableError extends TriageError {}
+/** No answer came in time. */
+export class DeadlineExceededError extends TriageError {}
+/** The call was ended before its answer, by this client or by the server. */
+export class CallCancelledError extends TriageError {}
+/** The server does not offer the call: it is no triage server, or an older one. */
+export class UnimplementedError extends TriageError {}
+/** The server failed, or sent what no triage server sends. */
+export class InternalError extends TriageError {}
+
+const CLASSES: ReadonlyMap<status, typeof TriageError> = new Map([
+  [status.INVALID_ARGUMENT, InvalidArgumentError],
+  [status.UNAUTHENTICATED, UnauthenticatedError],
+  [status.PERMISSION_DENIED, PermissionDeniedError],
+  [status.NOT_FOUND, NotFoundError],
+  [status.FAILED_PRECONDITION, FailedPreconditionError],
+  [status.RESOURCE_EXHAUSTED, ResourceExhaustedError],
+  [status.UNAVAILABLE, UnavailableError],
+  [status.DEADLINE_EXCEEDED, DeadlineExceededError],
+  [status.CANCELLED, CallCancelledError],
+  [status.UNIMPLEMENTED, UnimplementedError],
+  [status.INTERNAL, InternalError],
+]);
+
+/** Returns the error of a call that failed; a status without a class of its own gives a plain TriageError. */
+export function fromRpc(error: ServiceError): TriageError {
+  return new (CLASSES.get(error.code) ?? TriageError)(error.code, error.details || "no details", error);
+}
+
+/** Returns the error of an answer within an interview that did not come. */
+export function lateAnswer(milliseconds: number): DeadlineExceededError {
+  return new DeadlineExceededError(status.DEADLINE_EXCEEDED, `no answer within ${milliseconds} ms`);
+}
+
+function detailsOf(error: ServiceError): Status["details"] {
+  const [bytes] = error.metadata?.get("grpc-status-details-bin") ?? [];
+  if (!(bytes instanceof Uint8Array)) {
+    return [];
+  }
+  try {
+    return Status.decode(bytes).details;
+  } catch {
+    return []; // a proxy's, perhaps; the status itself is worth more than a failure to read more of it
+  }
+}

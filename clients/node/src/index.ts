@@ -1,0 +1,24 @@
+/** Client of the gRPC service `triage.v1.TriageService`. */
+
+export { type CallSettings, TriageClient, type TriageSettings } from "./client.js";
+export { type ClientOptions, tlsCredentials, type TlsFiles } from "./connection.js";
+export * from "./errors.js";
+export {
+  Evidence,
+  EvidenceState,
+  EvidenceStatus,
+  FiredRule,
+  QValue,
+  TriageAction,
+  triageActionToJSON,
+  TriageResponse,
+} from "./generated/triage/v1/triage.js";
+export {
+  EvidenceKind,
+  GetModelInfoResponse,
+  GetVocabularyResponse,
+  InterviewResponse,
+  VocabularyEntry,
+} from "./generated/triage/v1/triage_service.js";
+export { type Interview, type InterviewOptions } from "./interview.js";
+export { evidenceState, type Known } from "./messages.js";

@@ -1,0 +1,393 @@
+"""The Node client: made from the same .proto files, and answered as the Python client is."""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import grpc
+import pytest
+from google.protobuf import json_format
+
+import triage_client
+from serving.config import ServeConfig
+from serving.server import TriageServer
+from triage_client import evidence_state
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CLIENT = ROOT / "clients" / "node"
+README = (CLIENT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```js\n(.*?)```", README, re.DOTALL)
+# What npm says where it cannot get at the packages, as opposed to not liking package.json or the lock file.
+OUT_OF_REACH = re.compile(
+    r"\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ENOTCACHED|ERR_SOCKET_TIMEOUT"
+    r"|EIDLETIMEOUT|E401|E403|E404|E407|E50\d|SELF_SIGNED_CERT\w*|UNABLE_TO_\w+|DEPTH_ZERO\w*)\b"
+)
+SECONDS = 300
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """The client's folder, in a copy of its own beside the .proto files, installed and compiled."""
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip("needs the programs node and npm")
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
+    if int(version.lstrip("v").split(".")[0]) < 20:
+        pytest.skip(f"needs Node 20 or later; this is {version.strip()}")
+    top = tmp_path_factory.mktemp("node")
+    folder = top / "clients" / "node"
+    shutil.copytree(CLIENT, folder, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    (top / "proto").symlink_to(ROOT / "proto")
+    install = ["npm", "ci", "--prefer-offline", "--fetch-retries=1", "--fetch-timeout=60000"]
+    installed = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
+    if installed.returncode and (code := OUT_OF_REACH.search(installed.stderr)):
+        pytest.skip(f"needs the npm packages of clients/node/package-lock.json, which npm cannot get: {code[0]}")
+    assert installed.returncode == 0, installed.stderr
+    built = subprocess.run(["npm", "run", "build"], cwd=folder, capture_output=True, text=True, timeout=SECONDS)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def node(package):
+    """Runs a JavaScript module in the package's folder, or in `folder`, and returns what it prints."""
+
+    def run(code, *arguments, folder=package):
+        # The module's place decides what the package's own name means, its working directory where ca.pem is.
+        path = package / "module.mjs"
+        path.write_text(code, encoding="utf-8")
+        ran = subprocess.run(
+            ["node", path, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=SECONDS
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    return run
+
+
+HEADER = """
+import * as triage from "dyqn-triage-client";
+const { evidenceState, TriageClient, TriageResponse, InterviewResponse } = triage;
+const [server, ...rest] = process.argv.slice(2);
+const told = async (call) => {
+  try {
+    return await call();
+  } catch (error) {
+    const { name, status, message, fieldViolations, retryAfterMs } = error;
+    return { name, status, message, fieldViolations, retryAfterMs };
+  }
+};
+const print = (value) => console.log(JSON.stringify(value));
+"""
+
+
+def close(expected):
+    """Compares messages as JSON; a float of 32 bits is printed with all its digits by one side, few by the other."""
+    if isinstance(expected, dict):
+        return {key: close(value) for key, value in expected.items()}
+    if isinstance(expected, list):
+        return [close(value) for value in expected]
+    return pytest.approx(expected, rel=1e-6) if isinstance(expected, float) else expected
+
+
+def as_json(message):
+    return close(json_format.MessageToDict(message))
+
+
+def test_both_clients_get_the_same_answers(node, server):
+    printed = node(
+        HEADER
+        + """
+const client = new TriageClient(server, { timeoutMs: 60000 });
+const states = [
+  evidenceState({ present: ["fever"], absent: ["chest_pain"], questionsAsked: 1 }),
+  evidenceState({ present: new Set(["chest_pain"]) }),
+  evidenceState({ present: ["fever"], noMoreEvidence: true }),
+  evidenceState({ present: ["fever", "headache"], maxQuestions: 2, questionsAsked: 2 }),
+];
+const settings = { allowUnknownCodes: true };
+print({
+  single: await Promise.all(states.map(async (state) => TriageResponse.toJSON(await client.triage(state, settings)))),
+  batch: (await client.batchTriage(states, settings)).map((response) => TriageResponse.toJSON(response)),
+  info: triage.GetModelInfoResponse.toJSON(await client.modelInfo()),
+  vocabulary: triage.GetVocabularyResponse.toJSON(await client.vocabulary()),
+});
+client.close();
+""",
+        server.address,
+    )
+    states = [
+        evidence_state(["fever"], ["chest_pain"], questions_asked=1),
+        evidence_state(["chest_pain"]),
+        evidence_state(["fever"], no_more_evidence=True),
+        evidence_state(["fever", "headache"], max_questions=2, questions_asked=2),
+    ]
+    with triage_client.TriageClient(server.address, timeout_seconds=60.0) as client:
+        answers = [client.triage(state, allow_unknown_codes=True) for state in states]
+        info, vocabulary = client.model_info(), client.vocabulary()
+    answers_json = [as_json(answer) for answer in answers]
+    assert json.loads(printed) == {
+        "single": answers_json,
+        "batch": answers_json,
+        "info": as_json(info),
+        "vocabulary": as_json(vocabulary),
+    }
+    # and these are the answers of the model in conftest.py, not two empty messages
+    assert [answer["action"].removeprefix("TRIAGE_ACTION_") for answer in answers_json] == [
+        "ASK", "RED", "YELLOW", "YELLOW",
+    ]  # fmt: skip
+    assert answers_json[3]["unknownCodes"] == ["headache"]
+
+
+def test_an_interview_is_answered_as_the_python_clients(node, server):
+    printed = node(
+        HEADER
+        + """
+const client = new TriageClient(server, { timeoutMs: 60000 });
+const interview = client.interview({ maxQuestions: 2 });
+const answers = [await interview.present("fever"), await interview.notKnown(), await interview.absent("chest_pain")];
+print({
+  answers: answers.map((answer) => InterviewResponse.toJSON(answer)),
+  after: (await told(() => interview.notKnown())).message,
+});
+const forced = client.interview();
+const first = forced.present("fever");
+const early = (await told(() => forced.notKnown())).message;
+await first;
+print({ early, ended: (await forced.noMoreEvidence()).ended });
+client.close();
+""",
+        server.address,
+    )
+    first, second = map(json.loads, printed.splitlines())
+    with (
+        triage_client.TriageClient(server.address, timeout_seconds=60.0) as client,
+        client.interview(max_questions=2) as interview,
+    ):
+        answers = [interview.present("fever"), interview.not_known(), interview.absent("chest_pain")]
+    assert first == {
+        "answers": [as_json(answer) for answer in answers],
+        "after": "the interview has ended: begin another",
+    }
+    assert [answer.ended for answer in answers] == [False, False, True]
+    assert second == {
+        "early": "the answer to what was said before is still to come: await it first",
+        "ended": True,
+    }
+
+
+def test_a_refusal_has_its_class_and_the_servers_words(node, server):
+    printed = node(
+        HEADER
+        + """
+const client = new TriageClient(server, { timeoutMs: 60000 });
+const interview = client.interview();
+print([
+  await told(() => client.triage(evidenceState({ present: ["fevr"] }))),
+  await told(() => client.batchTriage([evidenceState({ present: ["fever"], absent: ["fever"] })])),
+  await told(() => interview.present("fevr")),
+]);
+client.close();
+""",
+        server.address,
+    )
+    triage, batch, interview = json.loads(printed)
+    for refusal in (triage, batch, interview):
+        assert (refusal["name"], refusal["status"]) == ("InvalidArgumentError", "INVALID_ARGUMENT")
+    with triage_client.TriageClient(server.address, timeout_seconds=60.0) as client:
+        with pytest.raises(triage_client.InvalidArgumentError) as error:
+            client.triage(evidence_state(["fevr"]))
+        assert triage["message"] == error.value.message
+    assert "did you mean fever" in triage["message"]
+    assert "did you mean fever" in interview["message"]
+
+
+def test_the_details_of_a_refusal_name_its_fields(node, detailed):
+    code = """
+const client = new TriageClient(server, { timeoutMs: 60000 });
+print(await Promise.all([told(() => client.triage(evidenceState({}))), told(() => client.batchTriage([]))]));
+client.close();
+"""
+    refused, garbled = json.loads(node(HEADER + code, detailed))
+    assert refused["fieldViolations"] == [
+        {"field": "state.evidence[0].code", "description": "unknown"},
+        {"field": "state.questions_asked", "description": "negative"},
+    ]
+    assert refused["retryAfterMs"] == 1500
+    assert (garbled["name"], garbled["message"]) == ("InvalidArgumentError", "see the details")
+    assert garbled["fieldViolations"] == []
+
+
+def test_deadlines_hold_for_calls_and_for_each_answer_of_an_interview(node):
+    printed = node(
+        HEADER
+        + """
+import net from "node:net";
+const silent = net.createServer(() => {}).listen(0, "127.0.0.1"); // takes connections and says nothing
+await new Promise((resolve) => silent.once("listening", resolve));
+const client = new TriageClient(`127.0.0.1:${silent.address().port}`, { timeoutMs: 200 });
+const state = evidenceState({ present: ["fever"] });
+const controller = new AbortController();
+const aborted = told(() => client.triage(state, { signal: controller.signal, timeoutMs: 60000 }));
+controller.abort();
+print([
+  await told(() => client.triage(state)),
+  await told(() => client.triage(state, { timeoutMs: 100 })),
+  await told(() => client.interview().present("fever")),
+  await aborted,
+  await told(() => client.triage(state, { timeoutMs: 0 })),
+]);
+process.exit(0);
+""",
+    )
+    names = [each["name"] for each in json.loads(printed)]
+    assert names == ["DeadlineExceededError"] * 3 + ["CallCancelledError", "RangeError"]
+
+
+def test_a_call_is_tried_again_while_the_server_is_unavailable_and_no_other_failure_is(node, scripted):
+    service, address = scripted
+    service.failures = [grpc.StatusCode.RESOURCE_EXHAUSTED] + [grpc.StatusCode.UNAVAILABLE] * 2
+    printed = node(
+        HEADER
+        + """
+const client = new TriageClient(server, { timeoutMs: 60000 });
+const state = evidenceState({ present: ["fever"] });
+print([await told(() => client.batchTriage([state])), (await client.triage(state)).modelVersion]);
+client.close();
+""",
+        address,
+    )
+    refused, answered = json.loads(printed)
+    assert answered == "scripted"
+    assert (refused["name"], refused["message"]) == ("ResourceExhaustedError", "as scripted")
+    assert dict(service.calls) == {"Triage": 3, "BatchTriage": 1}
+
+
+def test_tls_a_client_certificate_and_a_token_get_in_and_nothing_less_does(node, certificates, server, tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("right\n")
+    config = ServeConfig(
+        port=0,
+        grace_seconds=0,
+        tls_certificate=str(certificates / "server.pem"),
+        tls_key=str(certificates / "server.key"),
+        tls_client_ca=str(certificates / "ca.pem"),
+        tokens=str(tokens),
+    )
+    closed = TriageServer(config)
+    closed.start(server._watcher)  # the same model
+    try:
+        printed = node(
+            HEADER
+            + """
+const trusted = { rootCertificates: "ca.pem", certificate: "client.pem", privateKey: "client.key" };
+const state = evidenceState({ present: ["chest_pain"] });
+const ask = (files, token) => told(async () => {
+  const credentials = files && triage.tlsCredentials(files);
+  const client = new TriageClient(server, { timeoutMs: 60000, credentials, token });
+  try {
+    return triage.triageActionToJSON((await client.triage(state)).action);
+  } finally {
+    client.close();
+  }
+});
+print([
+  await ask(trusted, "right"),
+  await ask(trusted, "wrong"),
+  await ask(trusted),
+  await ask({ ...trusted, rootCertificates: "other.pem" }, "right"),
+  await ask(undefined, "right"),
+]);
+print([
+  await told(() => new TriageClient("triage.example.org:8500", { token: "right" })),
+  await told(() => new TriageClient(server, { token: "no token" })),
+  await told(() => triage.tlsCredentials({ rootCertificates: "ca.key" })),
+]);
+""",
+            closed.address,
+            folder=certificates,
+        )
+    finally:
+        closed.stop()
+    called, refused = map(json.loads, printed.splitlines())
+    assert called[0] == "TRIAGE_ACTION_RED"
+    assert [each["name"] for each in called[1:]] == [
+        "UnauthenticatedError", "UnauthenticatedError", "UnavailableError", "UnavailableError",
+    ]  # fmt: skip
+    assert "is another host and the connection is not encrypted" in refused[0]["message"]
+    assert "expected letters, digits" in refused[1]["message"]
+    assert refused[2]["message"] == "ca.key: expected a PEM file with a CERTIFICATE"
+
+
+def test_a_wrong_argument_is_told_before_anything_is_sent(node):
+    printed = node(
+        HEADER
+        + """
+print([
+  await told(() => evidenceState({ present: "fever" })),
+  await told(() => evidenceState({ questionsAsked: 2 ** 31 })),
+  await told(() => evidenceState({ absent: [7] })),
+  await told(() => new TriageClient("https://triage.example.org")),
+]);
+""",
+    )
+    assert [each["name"] for each in json.loads(printed)] == ["TypeError", "RangeError", "TypeError", "TypeError"]
+
+
+def test_the_readme_has_its_examples():
+    assert len(EXAMPLES) == 4
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=["one state", "interview", "errors", "tls"])
+def test_an_example_of_the_readme_runs(node, example, server, encrypted, certificates):
+    addresses = {"127.0.0.1:8500": server.address, "127.0.0.1:8501": encrypted[1]}
+    code = re.sub(r'"(127[.:\d]+)"', lambda match: f'"{addresses[match[1]]}"', example)
+    assert code != example
+    # A busy machine takes longer than the default deadline; nothing else is changed.
+    code = re.sub(r"new TriageClient\((\"[^\"]+\")\)", r"new TriageClient(\1, { timeoutMs: 60000 })", code)
+    code = code.replace("token: ", "timeoutMs: 60000, token: ")
+    output = node(code, folder=certificates)
+    if "questionsAsked" in example:
+        assert output == "TRIAGE_ACTION_ASK TRIAGE_ACTION_YELLOW\n"
+    elif "interview" in example:
+        assert output == "TRIAGE_ACTION_YELLOW\n"
+    elif "fevr" in example:
+        assert "did you mean fever" in output
+    else:
+        assert encrypted[0].tokens == ["Bearer TOKEN"]
+
+
+def test_the_generated_code_is_not_stale(package, tmp_path):
+    out = tmp_path / "generated"
+    # In a process of its own: the compiler and TensorFlow each bring a protobuf in C++, and together they crash.
+    subprocess.run([sys.executable, package / "generate.py", out], check=True, timeout=SECONDS)
+    committed = CLIENT / "src" / "generated"
+    written = {path.relative_to(out): path.read_bytes() for path in out.rglob("*.ts")}
+    assert len(written) == 6
+    assert written == {path.relative_to(committed): path.read_bytes() for path in committed.rglob("*.ts")}, (
+        "npm ci, then python generate.py, both in clients/node"
+    )
+
+
+def test_the_package_holds_what_was_compiled_and_nothing_else(package):
+    packed = subprocess.run(
+        ["npm", "pack", "--dry-run", "--json", "--ignore-scripts"],
+        cwd=package, capture_output=True, text=True, check=True, timeout=SECONDS,
+    )  # fmt: skip
+    [content] = json.loads(packed.stdout)
+    names = {each["path"] for each in content["files"]}
+    assert {name for name in names if not name.startswith("dist/")} == {"LICENSE", "README.md", "package.json"}
+    compiled = {f"dist/{path.relative_to(CLIENT / 'src').with_suffix('')}" for path in CLIENT.glob("src/**/*.ts")}
+    assert {name for name in names if name.startswith("dist/")} == {
+        f"{name}{ending}" for name in compiled for ending in (".js", ".d.ts")
+    }
+
+
+def test_the_lock_file_names_no_place_that_packages_came_from():
+    packages = json.loads((CLIENT / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    installed = [entry for name, entry in packages.items() if name]
+    assert len(installed) > 20
+    assert not [entry for entry in installed if "resolved" in entry]
+    assert all(entry["integrity"].startswith("sha512-") for entry in installed)
