@@ -9,7 +9,7 @@ import os
 import pathlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from schemas.errors import InputError
 
@@ -67,6 +67,12 @@ def _entry_fault(entry: Evidence) -> str | None:
         if not text.strip() or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text):
             return f"evidence {entry.code!r}: {column} must be one line of text, not {text!r}"
     return None
+
+
+def unknown_message(code: str, nearest: Sequence[str]) -> str:
+    """Returns the sentence that tells a user what to do about an unknown code, `nearest` to which are these."""
+    hint = f"did you mean {' or '.join(nearest)}?" if nearest else "see the vocabulary for the known codes"
+    return f"unknown evidence code {code[:MAX_CODE_LENGTH]!r}: {hint}"
 
 
 class Vocabulary:
@@ -131,9 +137,7 @@ class Vocabulary:
 
     def unknown_message(self, code: str) -> str:
         """Returns the sentence that tells a user what to do about an unknown code."""
-        near = self.nearest(code)
-        hint = f"did you mean {' or '.join(near)}?" if near else "see the vocabulary for the known codes"
-        return f"unknown evidence code {code[:MAX_CODE_LENGTH]!r}: {hint}"
+        return unknown_message(code, self.nearest(code))
 
     @property
     def fingerprint(self) -> str:

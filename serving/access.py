@@ -7,6 +7,8 @@ import grpc
 from grpc_health.v1 import health
 
 from serving.addresses import is_loopback_target
+from serving.errors import ForbiddenError, UnauthenticatedError
+from serving.status import end, refusal
 from serving.tokens import TokenFile
 
 RELOAD = "/tensorflow.serving.ModelService/HandleReloadConfigRequest"
@@ -14,6 +16,7 @@ RELOAD = "/tensorflow.serving.ModelService/HandleReloadConfigRequest"
 
 _OPEN = f"/{health.SERVICE_NAME}/"
 _SCHEME = "bearer "
+_WANTED = "this server wants a token: send one as the metadata `authorization: Bearer TOKEN`"
 
 
 class TokenInterceptor(grpc.ServerInterceptor):
@@ -28,14 +31,9 @@ class TokenInterceptor(grpc.ServerInterceptor):
             return continuation(details)
         values = [value for key, value in details.invocation_metadata if key == "authorization"]
         if len(values) != 1 or not isinstance(values[0], str) or not values[0].lower().startswith(_SCHEME):
-            return _refusal(
-                grpc.StatusCode.UNAUTHENTICATED,
-                "this server wants a token: send one as the metadata `authorization: Bearer TOKEN`",
-            )
+            return refusal(UnauthenticatedError(_WANTED))
         if not self._tokens.accepts(values[0][len(_SCHEME) :].strip()):
-            return _refusal(
-                grpc.StatusCode.UNAUTHENTICATED, "the token is not valid here: ask for one of this server's"
-            )
+            return refusal(UnauthenticatedError("the token is not valid here: ask for one of this server's"))
         return continuation(details)
 
 
@@ -50,19 +48,13 @@ class ReloadInterceptor(grpc.ServerInterceptor):
 
         def reload(request: Any, context: grpc.ServicerContext) -> Any:
             if not is_loopback_target(context.peer()):
-                context.abort(
-                    grpc.StatusCode.PERMISSION_DENIED,
-                    "what is served can be changed from the server's own machine only, or on a server with --tokens",
+                end(
+                    context,
+                    ForbiddenError(
+                        "what is served can be changed from the server's own machine only, or on a server with --tokens"
+                    ),
+                    RELOAD,
                 )
             return handler.unary_unary(request, context)
 
         return grpc.unary_unary_rpc_method_handler(reload, handler.request_deserializer, handler.response_serializer)
-
-
-def _refusal(code: grpc.StatusCode, message: str) -> grpc.RpcMethodHandler:
-    """Returns a handler that refuses calls of every kind: towards the wire, all are streams of responses."""
-
-    def refuse(requests: Any, context: grpc.ServicerContext) -> Any:
-        context.abort(code, message)
-
-    return grpc.stream_stream_rpc_method_handler(refuse)

@@ -6,6 +6,7 @@ from typing import Any
 
 from schemas.errors import InputError
 from serving.addresses import is_loopback
+from serving.logs import FORMATS
 
 ENGINES = ("saved-model", "tensorflow-serving")
 _LARGEST = 2**31 - 1  # that gRPC takes
@@ -51,6 +52,12 @@ class ServeConfig:
     max_batch: int = _field(1024, "largest number of evidence states in one call")
     max_evidence: int = _field(1024, "largest number of pieces of evidence in one state, or the vocabulary's if larger")
     max_message_bytes: int = _field(4 * 1024 * 1024, "largest request in bytes")
+    metrics_port: int = _field(
+        -1, "port on which Prometheus reads the metrics, over HTTP; 0 takes any free one, -1 none"
+    )
+    metrics_host: str = _field("127.0.0.1", "address on which Prometheus reads the metrics")
+    log_format: str = _field("text", "how to log: text, or json, one object a line", choices=FORMATS)
+    log_calls: bool = _field(False, "log each call: method, status, time and version, never evidence")
     poll_seconds: float = _field(
         2.0, "seconds between two looks for new and deleted versions; 0 looks once, at the start"
     )
@@ -64,6 +71,10 @@ class ServeConfig:
             raise InputError("--model-name: expected a name")
         if not 0 <= self.port <= 65535:
             raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
+        if not -1 <= self.metrics_port <= 65535:
+            raise InputError(f"--metrics-port {self.metrics_port}: expected a number from 0 to 65535, or -1 for none")
+        if self.log_format not in FORMATS:
+            raise InputError(f"--log-format {self.log_format}: expected one of {', '.join(FORMATS)}")
         self._check_tls()
         self._check_engine()
         if self.max_waiting < 0:
@@ -102,6 +113,12 @@ class ServeConfig:
             raise InputError(
                 f"--host {self.host}: others on the network could read patients' evidence: give --tls-certificate and "
                 "--tls-key, or --insecure to listen there in plain text"
+            )
+
+        if self.metrics_port >= 0 and not (self.encrypted or self.insecure or is_loopback(self.metrics_host)):
+            raise InputError(
+                f"--metrics-host {self.metrics_host}: others on the network could read the metrics: give "
+                "--tls-certificate and --tls-key, or --insecure to listen there in plain text"
             )
 
     def _check_engine(self) -> None:

@@ -12,6 +12,7 @@ from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from schemas import directories, features
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from serving.call import MODEL, PARSE, RESPOND, current
 from serving.model_directory import ModelInfo, read_version
 from serving.state_tensors import to_inputs, to_responses
 from triage.v1 import triage_pb2
@@ -96,7 +97,13 @@ class SavedModelEngine:
         Raises:
             tf.errors.OpError: the graph failed.
         """
-        return to_responses(self.predict(features.SERVING_DEFAULT, to_inputs(states)), self._info)
+        call = current()
+        with call.timed(PARSE):
+            inputs = to_inputs(states)
+        with call.timed(MODEL):
+            outputs = self.predict(features.SERVING_DEFAULT, inputs)
+        with call.timed(RESPOND):
+            return to_responses(outputs, self._info)
 
 
 def _signature_definitions(folder: pathlib.Path) -> dict[str, meta_graph_pb2.SignatureDef]:

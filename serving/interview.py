@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from schemas.errors import InputError
+from serving.errors import Fault, FaultyRequestError
 from serving.validation import Rules, check_states
 from triage.v1 import triage_pb2, triage_service_pb2
 
@@ -26,13 +26,14 @@ class Interview:
         What follows a response of ASK answers a question, which counts, also where nothing becomes known.
 
         Raises:
-            InputError: the message says nothing, contradicts what was said, or is otherwise faulty.
+            FaultyRequestError: the message says nothing, contradicts what was said, or is otherwise faulty.
         """
         if request.HasField("settings"):
             self._take_settings(request.settings)
         said = request.WhichOneof("said")
         if said is None or (said != "evidence" and not getattr(request, said)):
-            raise InputError("said: empty: set evidence, or not_known or no_more_evidence to true")
+            description = "empty: set evidence, or not_known or no_more_evidence to true"
+            raise FaultyRequestError([Fault("said", description, "NOTHING_SAID")])
         if said == "evidence":
             self._state.evidence.append(request.evidence)
         elif said == "no_more_evidence":
@@ -52,6 +53,7 @@ class Interview:
 
     def _take_settings(self, settings: triage_service_pb2.InterviewSettings) -> None:
         if self._started:
-            raise InputError("settings: only the first message of an interview may set them")
+            description = "only the first message of an interview may set them"
+            raise FaultyRequestError([Fault("settings", description, "LATE_SETTINGS")])
         self._state.max_questions = settings.max_questions
         self._rules = dataclasses.replace(self._rules, allow_unknown_codes=settings.allow_unknown_codes)

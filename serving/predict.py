@@ -16,6 +16,7 @@ from tensorflow_serving.apis import predict_pb2
 
 from schemas import features
 from schemas.errors import InputError
+from serving.call import MODEL, current
 from serving.config import ServeConfig
 from serving.engine import SavedModelEngine
 from serving.errors import PreconditionError
@@ -46,7 +47,8 @@ def predict(
         _check_messages(inputs[features.EVIDENCE_STATES], max(config.max_evidence, len(engine.vocabulary)))
     wanted = _filtered(request.output_filter, signature.outputs)
     try:
-        outputs = engine.predict(name, inputs)
+        with current().timed(MODEL):
+            outputs = engine.predict(name, inputs)
     except tf.errors.InvalidArgumentError as error:
         raise InputError(error.message) from error
     response = predict_pb2.PredictResponse()

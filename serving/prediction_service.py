@@ -19,6 +19,7 @@ from serving.engine import SavedModelEngine
 from serving.errors import NotFoundError, UnsupportedError
 from serving.predict import predict
 from serving.status import reported
+from serving.telemetry import Telemetry
 from serving.versions import Versions
 
 SERVICE = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
@@ -29,9 +30,10 @@ _SIGNATURE_DEF = "signature_def"
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     """Answers Predict and GetModelMetadata; the calls that take tf.Examples have no signature to go to."""
 
-    def __init__(self, versions: Versions[SavedModelEngine], config: ServeConfig):
+    def __init__(self, versions: Versions[SavedModelEngine], config: ServeConfig, telemetry: Telemetry | None = None):
         self._versions = versions
         self._config = config
+        self._telemetry = telemetry or Telemetry()
 
     @reported
     def Predict(  # noqa: N802
@@ -39,7 +41,9 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     ) -> predict_pb2.PredictResponse:
         """Runs one signature on the tensors of the request."""
         with self._chosen(request) as engine:
-            return predict(engine, request, self._config)
+            response = predict(engine, request, self._config)
+        self._telemetry.predicted(request, response)
+        return response
 
     @reported
     def GetModelMetadata(  # noqa: N802

@@ -10,6 +10,7 @@ from tensorflow_serving.apis import predict_pb2
 from schemas import features
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from serving.call import MODEL, PARSE, RESPOND, current
 from serving.connection import Connection
 from serving.model_directory import ModelInfo, read_version
 from serving.state_tensors import OUTPUTS, to_inputs, to_responses
@@ -53,8 +54,13 @@ class RemoteEngine:
         Raises:
             UnavailableError: and the other errors of `Connection`.
         """
-        outputs = self._predict(features.SERVING_DEFAULT, to_inputs(states), OUTPUTS, timeout_seconds)
-        return to_responses(outputs, self._info)
+        call = current()
+        with call.timed(PARSE):
+            inputs = to_inputs(states)
+        with call.timed(MODEL):
+            outputs = self._predict(features.SERVING_DEFAULT, inputs, OUTPUTS, timeout_seconds)
+        with call.timed(RESPOND):
+            return to_responses(outputs, self._info)
 
     def _predict(
         self,

@@ -13,6 +13,7 @@ from schemas.errors import InputError
 from serving.actions import action_label
 from serving.engine import Engine
 from serving.errors import NotFoundError
+from serving.telemetry import Telemetry
 from serving.versions import Versions
 from triage.v1 import triage_pb2
 
@@ -34,12 +35,20 @@ class Routing:
         versions: the loaded versions and their labels.
         canary_percent: share of the calls that the version labelled "canary" answers, 0 to 100.
         chance: gives numbers in [0, 1); chance of the process by default.
+        telemetry: is told what versions that answer the same say.
     """
 
-    def __init__(self, versions: Versions[Any], canary_percent: float = 0.0, chance: random.Random | None = None):
+    def __init__(
+        self,
+        versions: Versions[Any],
+        canary_percent: float = 0.0,
+        chance: random.Random | None = None,
+        telemetry: Telemetry | None = None,
+    ):
         self._versions = versions
         self._canary_share = canary_percent / 100
         self._chance = chance or random.SystemRandom()
+        self._telemetry = telemetry or Telemetry()
         self._shadow = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="shadow")
         self._places = threading.BoundedSemaphore(_MAX_WAITING)
         self._compared = 0  # touched by the one thread of the shadow only
@@ -71,8 +80,9 @@ class Routing:
         try:
             with self._versions.borrow(self._versions.version_of(SHADOW)) as engine:
                 answers = engine.triage(states)
-            others = [answer.action for answer in answers]
-            pairs = collections.Counter(pair for pair in zip(actions, others, strict=True) if pair[0] != pair[1])
+            both = [(action, answer.action) for action, answer in zip(actions, answers, strict=True)]
+            self._telemetry.compared(SHADOW, (version, engine.info.model_version), both)
+            pairs = collections.Counter(pair for pair in both if pair[0] != pair[1])
             self._compared += len(actions)
             self._differing += pairs.total()
             for (action, other), count in sorted(pairs.items()):

@@ -1,7 +1,6 @@
 """`triage serve`: offers TriageService and TensorFlow Serving's services over gRPC, with health and reflection."""
 
 import argparse
-import concurrent.futures
 import dataclasses
 import logging
 import os
@@ -17,9 +16,14 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from schemas.errors import InputError
-from serving import tls
+from serving import logs, tls
 from serving.access import ReloadInterceptor, TokenInterceptor
+from serving.capacity import REFUSALS, CapacityInterceptor, Workers
 from serving.config import ServeConfig
+from serving.metrics import Metrics
+from serving.metrics_port import MetricsPort
+from serving.observing import ObservingInterceptor
+from serving.telemetry import Telemetry
 from serving.tokens import TokenFile
 from serving.version_policy import VersionPolicy, Wanted, parse_labels
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
@@ -51,10 +55,13 @@ class TriageServer:
             ("grpc.max_concurrent_streams", config.max_streams),
         ]
         threads = config.max_workers + config.max_interviews
-        workers = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="triage")
+        workers, places = Workers(threads), threads + config.max_waiting
         self._config = config
-        limit = threads + config.max_waiting  # counted are the calls that the threads have begun, or are still to begin
-        self._server = grpc.server(workers, interceptors=[access], options=options, maximum_concurrent_rpcs=limit)
+        self._metrics = Metrics(config.model_name) if config.metrics_port >= 0 else None
+        self._telemetry = Telemetry(self._metrics, config.log_calls)
+        self._capacity = CapacityInterceptor(workers, places)
+        interceptors = [ObservingInterceptor(self._telemetry), self._capacity, access]
+        self._server = grpc.server(workers, (), interceptors, options, places + REFUSALS)
         self._health = health.HealthServicer()
         self._healthy: bool | None = None  # what it says, None before it says anything
         host = f"[{config.host}]" if ":" in config.host else config.host
@@ -69,6 +76,7 @@ class TriageServer:
                 "or 0 for any free one; --host must be an address of this machine"
             ) from error
         self.address = f"{host}:{self.port}"
+        self.metrics_port = None if self._metrics is None else MetricsPort(config, self._metrics.registry)
 
     def start(self, watcher: "Watcher[Any]") -> None:
         """Starts to answer from the versions of `watcher`; calls before one is loaded end with UNAVAILABLE.
@@ -77,10 +85,13 @@ class TriageServer:
         """
         from serving.service import TriageService  # brings in TensorFlow
 
-        triage_service_pb2_grpc.add_TriageServiceServicer_to_server(TriageService(watcher, self._config), self._server)
+        if self._metrics is not None:
+            self._metrics.watch(watcher.versions)
+        service = TriageService(watcher, self._config, self._telemetry)
+        triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._server)
         services = [SERVICE]
         if self._config.engine == "saved-model":
-            services += _add_tensorflow_serving(self._server, watcher, self._config)
+            services += _add_tensorflow_serving(self._server, watcher, self._config, self._telemetry)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((*services, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
         self._health_services = ("", *services)
@@ -102,10 +113,13 @@ class TriageServer:
         """Turns health to NOT_SERVING, refuses new calls, and gives running ones the grace period to end."""
         self._health.enter_graceful_shutdown()
         self._server.stop(self._config.grace_seconds).wait()
+        self._capacity.close()
+        if self.metrics_port is not None:
+            self.metrics_port.close()
 
 
 def _add_tensorflow_serving(
-    server: grpc.Server, watcher: "Watcher[SavedModelEngine]", config: ServeConfig
+    server: grpc.Server, watcher: "Watcher[SavedModelEngine]", config: ServeConfig, telemetry: Telemetry
 ) -> tuple[str, str]:
     """Offers TensorFlow Serving's services, and returns their names."""
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # bring in TensorFlow
@@ -113,7 +127,7 @@ def _add_tensorflow_serving(
     from serving import model_service, prediction_service
 
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        prediction_service.PredictionService(watcher.versions, config), server
+        prediction_service.PredictionService(watcher.versions, config, telemetry), server
     )
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(model_service.ModelService(watcher), server)
     return prediction_service.SERVICE, model_service.SERVICE
@@ -164,7 +178,7 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: a setting is out of range, the port is taken, or there is no model that can be served.
     """
     config = ServeConfig(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(ServeConfig)})
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logs.configure(config.log_format)
     wanted = Wanted(arguments.model_base_path, _policy(arguments.version), _labels(arguments, config))
     if config.insecure:
         _LOGGER.warning("--insecure: whoever is on the way can read and change what is asked and answered")
@@ -181,6 +195,8 @@ def run(arguments: argparse.Namespace) -> int:
         version = watcher.versions.default
         state = "no model version yet" if version is None else f"model version {version}"
         sys.stdout.write(f"listening on {server.address}, {state}\n")
+        if server.metrics_port is not None:
+            sys.stdout.write(f"metrics at {server.metrics_port.url}\n")
         sys.stdout.flush()
         number = _watch_until(signals, watcher, server, config.poll_seconds)
     finally:

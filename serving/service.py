@@ -7,13 +7,16 @@ from typing import Any
 
 import grpc
 
+from schemas import features
 from schemas.errors import InputError
+from serving.call import PARSE, current
 from serving.config import ServeConfig
 from serving.engine import Engine
-from serving.errors import ExhaustedError, GoneError
+from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
 from serving.interview import Interview
 from serving.routing import Routing
 from serving.status import reported, reported_stream
+from serving.telemetry import Telemetry
 from serving.validation import Rules, check_states
 from serving.watcher import Watcher
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
@@ -28,11 +31,12 @@ _KINDS = {
 class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     """Answers `triage.v1.TriageService` from the default version of a model, or its canary."""
 
-    def __init__(self, watcher: Watcher[Any], config: ServeConfig):
+    def __init__(self, watcher: Watcher[Any], config: ServeConfig, telemetry: Telemetry | None = None):
         self._watcher = watcher
         self._versions = watcher.versions
         self._config = config
-        self._routing = Routing(watcher.versions, config.canary_percent)
+        self._telemetry = telemetry or Telemetry()
+        self._routing = Routing(watcher.versions, config.canary_percent, telemetry=self._telemetry)
         self._places = threading.Semaphore(config.max_interviews)
 
     @reported
@@ -41,7 +45,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     ) -> triage_pb2.TriageResponse:
         """Answers one evidence state."""
         if not request.HasField("state"):
-            raise InputError("state: missing: set the evidence state to answer")
+            raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
         return self._answer([request.state], request.allow_unknown_codes, context, batch=False)[0]
 
     @reported
@@ -82,9 +86,10 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     ) -> Iterator[triage_service_pb2.InterviewResponse]:
         interview = Interview(Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence))
         for request in requests:
-            state = interview.hear(request)
-            (response,) = engine.triage([state], context.time_remaining())
-            self._routing.show([state], [response])
+            with current().timed(PARSE):
+                state = interview.hear(request)
+            (response,) = engine.triage([state], _remaining(context))
+            self._told([state], [response])
             message = interview.answer(response)
             yield message
             if message.ended:
@@ -145,9 +150,28 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     ) -> list[triage_pb2.TriageResponse]:
         with self._routing.borrow() as engine:
             rules = Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence, allow_unknown_codes)
-            check_states(states, rules, batch)
+            with current().timed(PARSE):
+                check_states(states, rules, batch)
             if not states:
                 return []
-            responses = engine.triage(states, context.time_remaining())
-        self._routing.show(states, responses)
+            responses = engine.triage(states, _remaining(context))
+        self._told(states, responses)
         return responses
+
+    def _told(self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]) -> None:
+        current().signature = features.SERVING_DEFAULT
+        self._telemetry.model_run(responses[0].model_version, features.SERVING_DEFAULT, len(states))
+        self._telemetry.answered(states, responses)
+        self._routing.show(states, responses)
+
+
+def _remaining(context: grpc.ServicerContext) -> float | None:
+    """Returns the seconds until the caller's deadline, None where there is none.
+
+    Raises:
+        DeadlineError: it has passed, and nobody waits for the model any more.
+    """
+    remaining = context.time_remaining()
+    if remaining is not None and remaining <= 0:
+        raise DeadlineError("the deadline passed before the model was asked: wait longer, or try again later")
+    return remaining

@@ -4,18 +4,23 @@ import functools
 import logging
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import grpc
-import tensorflow as tf
 
 from schemas.errors import InputError
+from serving import call as calls
+from serving.error_details import KEY, details_of
 from serving.errors import (
+    UNKNOWN_CODE,
     DeadlineError,
     EngineError,
     ExhaustedError,
+    FaultyRequestError,
+    ForbiddenError,
     NotFoundError,
     PreconditionError,
+    UnauthenticatedError,
     UnavailableError,
     UnsupportedError,
 )
@@ -23,51 +28,100 @@ from serving.errors import (
 _LOGGER = logging.getLogger(__name__)
 _Response = TypeVar("_Response")
 
-# Without a message of its own, an exception speaks for itself.
-_STATUSES: tuple[tuple[type[Exception], grpc.StatusCode, str | None], ...] = (
-    (InputError, grpc.StatusCode.INVALID_ARGUMENT, None),
-    (NotFoundError, grpc.StatusCode.NOT_FOUND, None),
-    (PreconditionError, grpc.StatusCode.FAILED_PRECONDITION, None),
-    (UnsupportedError, grpc.StatusCode.UNIMPLEMENTED, None),
-    (UnavailableError, grpc.StatusCode.UNAVAILABLE, None),
-    (DeadlineError, grpc.StatusCode.DEADLINE_EXCEEDED, None),
-    (ExhaustedError, grpc.StatusCode.RESOURCE_EXHAUSTED, None),
-    (EngineError, grpc.StatusCode.INTERNAL, None),
-    (tf.errors.DataLossError, grpc.StatusCode.DATA_LOSS, "a serialized message in a tensor cannot be parsed"),
-    (
-        tf.errors.ResourceExhaustedError,
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        "out of memory: send fewer states in a call",
-    ),
-    (MemoryError, grpc.StatusCode.RESOURCE_EXHAUSTED, "out of memory: send fewer states in a call"),
-)
-_UNEXPECTED = (grpc.StatusCode.INTERNAL, "the server failed to answer; its log tells why")
-
-# The message travels in an HTTP/2 header, which clients by default limit to 8 KiB; percent-encoding triples a byte.
-_MAX_MESSAGE_BYTES = 2048
+_RETRY_SECONDS = 1.0
+"""When a call may be tried again that could not be answered for now."""
 
 
-def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
-    """Returns the status code and message for a client; an unexpected error's own message is kept from it."""
-    for kind, code, message in _STATUSES:
-        if isinstance(error, kind):
-            return code, _shortened(str(error) if message is None else message)
+class Status(NamedTuple):
+    """How a call ends that failed."""
+
+    code: grpc.StatusCode
+    message: str
+    reason: str  # for programs, in google.rpc.ErrorInfo
+    retry_seconds: float | None  # in google.rpc.RetryInfo, None where trying again is no use
+
+
+class _Row(NamedTuple):
+    kind: type[Exception]
+    code: grpc.StatusCode
+    reason: str
+    retry_seconds: float | None = None
+    message: str | None = None  # without one, the exception speaks for itself
+
+
+_MEMORY = "out of memory: send fewer states in a call"
+_UNEXPECTED = Status(grpc.StatusCode.INTERNAL, "the server failed to answer; its log tells why", "INTERNAL", None)
+
+
+@functools.cache
+def _table() -> tuple[_Row, ...]:
+    import tensorflow as tf  # here, for a command line that is not to wait for it
+
+    code = grpc.StatusCode
+    return (
+        _Row(InputError, code.INVALID_ARGUMENT, "INVALID_REQUEST"),
+        _Row(UnauthenticatedError, code.UNAUTHENTICATED, "TOKEN_REFUSED"),
+        _Row(ForbiddenError, code.PERMISSION_DENIED, "NOT_ALLOWED"),
+        _Row(NotFoundError, code.NOT_FOUND, "NOT_SERVED"),
+        _Row(PreconditionError, code.FAILED_PRECONDITION, "NOT_IN_THIS_STATE"),
+        _Row(UnsupportedError, code.UNIMPLEMENTED, "NOT_OFFERED"),
+        _Row(UnavailableError, code.UNAVAILABLE, "NOT_READY", _RETRY_SECONDS),
+        _Row(DeadlineError, code.DEADLINE_EXCEEDED, "TOO_LATE"),
+        _Row(ExhaustedError, code.RESOURCE_EXHAUSTED, "OVERLOADED", _RETRY_SECONDS),
+        _Row(EngineError, code.INTERNAL, "ENGINE_FAILED"),
+        _Row(
+            tf.errors.DataLossError,
+            code.DATA_LOSS,
+            "MALFORMED_MESSAGE",
+            message="a serialized message in a tensor cannot be parsed",
+        ),
+        _Row(tf.errors.ResourceExhaustedError, code.RESOURCE_EXHAUSTED, "OUT_OF_MEMORY", _RETRY_SECONDS, _MEMORY),
+        _Row(MemoryError, code.RESOURCE_EXHAUSTED, "OUT_OF_MEMORY", _RETRY_SECONDS, _MEMORY),
+    )
+
+
+# Message and details travel in HTTP/2 headers, which clients limit to 8 KiB; percent-encoding triples a byte.
+_MAX_MESSAGE_BYTES = 1024
+
+
+def status_of(error: Exception) -> Status:
+    """Returns how `error` ends a call; an unexpected error's own message is kept from the client."""
+    for row in _table():
+        if isinstance(error, row.kind):
+            message = _shortened(str(error) if row.message is None else row.message)
+            return Status(row.code, message, row.reason, row.retry_seconds)
     return _UNEXPECTED
 
 
-def reported(method: Callable[..., _Response]) -> Callable[..., _Response]:
-    """Wraps a servicer's method `(self, request, context)` so that any exception ends the call with its status.
+def end(context: grpc.ServicerContext, error: Exception, method: str) -> None:
+    """Ends a call with the status of `error` and its details. Raises what gRPC's `abort` raises.
 
-    An unexpected one is logged by its type and stack. Its message is not: it may hold a patient's evidence.
+    An unexpected error is logged by its type and stack. Its message is not: it may hold a patient's evidence.
     """
+    status = status_of(error)
+    if status == _UNEXPECTED:
+        stack = "".join(traceback.format_tb(error.__traceback__))
+        _LOGGER.error("%s: unexpected %s:\n%s", method, type(error).__qualname__, stack)
+    details = details_of(status.code.value[0], status.message, status.reason, status.retry_seconds, error)
+    call = calls.current()
+    call.reason = status.reason
+    if isinstance(error, FaultyRequestError):
+        call.unknown_codes = sum(fault.reason == UNKNOWN_CODE for fault in error.faults)
+    named = ((calls.REQUEST_ID, call.request_id),) if call.request_id else ()
+    context.set_trailing_metadata((*named, (KEY, details)))
+    context.abort(status.code, status.message)
+
+
+def reported(method: Callable[..., _Response]) -> Callable[..., _Response]:
+    """Wraps a servicer's method `(self, request, context)` so that any exception ends the call with its status."""
 
     @functools.wraps(method)
     def wrapper(servicer: Any, request: Any, context: grpc.ServicerContext) -> _Response:
         try:
             return method(servicer, request, context)
         except Exception as error:
-            _end(context, error, method.__name__)
-            raise  # _end raises already, which its types do not tell
+            end(context, error, method.__name__)
+            raise  # `end` raises already, which its types do not tell
 
     return wrapper
 
@@ -84,17 +138,18 @@ def reported_stream(method: Callable[..., Iterator[_Response]]) -> Callable[...,
             yield from method(servicer, requests, context)
         except Exception as error:
             if context.is_active() or not isinstance(error, grpc.RpcError):
-                _end(context, error, method.__name__)
+                end(context, error, method.__name__)
 
     return wrapper
 
 
-def _end(context: grpc.ServicerContext, error: Exception, method: str) -> None:
-    code, message = status_of(error)
-    if (code, message) == _UNEXPECTED:
-        stack = "".join(traceback.format_tb(error.__traceback__))
-        _LOGGER.error("%s: unexpected %s:\n%s", method, type(error).__qualname__, stack)
-    context.abort(code, message)
+def refusal(error: Exception) -> grpc.RpcMethodHandler:
+    """Returns a handler that ends calls of every kind with `error`: towards the wire, all are streams of responses."""
+
+    def refuse(requests: Any, context: grpc.ServicerContext) -> Any:
+        end(context, error, "refusal")
+
+    return grpc.stream_stream_rpc_method_handler(refuse)
 
 
 def _shortened(message: str) -> str:

@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from schemas.errors import InputError
-from schemas.evidence import Vocabulary
+from schemas.evidence import MAX_CODE_LENGTH, Vocabulary, unknown_message
+from serving.errors import UNKNOWN_CODE, Fault, FaultyRequestError
 from triage.v1 import triage_pb2
 
 _STATUSES = (triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT)
@@ -31,49 +31,56 @@ def check_states(states: Sequence[triage_pb2.EvidenceState], rules: Rules, batch
         batch: whether the request is a batch, in which errors number the states.
 
     Raises:
-        InputError: a state is faulty; the message names the field and says what was expected.
+        FaultyRequestError: a state is faulty; the message names the field and says what was expected.
     """
     if len(states) > rules.max_batch:
-        raise InputError(f"states: {len(states)} states in one call: the server takes at most {rules.max_batch}")
-    faults: list[str] = []
+        description = f"{len(states)} states in one call: the server takes at most {rules.max_batch}"
+        raise FaultyRequestError([Fault("states", description, "TOO_MANY_STATES")])
+    faults: list[Fault] = []
     for number, state in enumerate(states):
-        place = f"states[{number}]" if batch else "state"
-        for fault in _state_faults(state, rules):
+        for fault in _state_faults(state, f"states[{number}]" if batch else "state", rules):
             if len(faults) == _MAX_FAULTS:
-                raise InputError("; ".join([*faults, "and more"]))
-            faults.append(f"{place}{fault}")
+                raise FaultyRequestError(faults, more=True)
+            faults.append(fault)
     if faults:
-        raise InputError("; ".join(faults))
+        raise FaultyRequestError(faults)
 
 
-def _state_faults(state: triage_pb2.EvidenceState, rules: Rules) -> Iterator[str]:
-    """Yields what is wrong with one state, each fault beginning where the path to the state ends."""
+def _state_faults(state: triage_pb2.EvidenceState, path: str, rules: Rules) -> Iterator[Fault]:
+    """Yields what is wrong with the state at `path`."""
     for field in ("questions_asked", "max_questions"):
         if getattr(state, field) < 0:
-            yield f".{field}: {getattr(state, field)} is negative"
+            yield Fault(f"{path}.{field}", f"{getattr(state, field)} is negative", "NEGATIVE_NUMBER")
+    place = f"{path}.evidence"
     limit = max(rules.max_evidence, len(rules.vocabulary))
     if len(state.evidence) > limit:
-        yield f".evidence: {len(state.evidence)} pieces of evidence: the server takes at most {limit} in one state"
+        description = f"{len(state.evidence)} pieces of evidence: the server takes at most {limit} in one state"
+        yield Fault(place, description, "TOO_MUCH_EVIDENCE")
         return
-    yield from _evidence_faults(state, rules)
+    yield from _evidence_faults(state, place, rules)
     if not state.evidence:
-        yield ".evidence: empty: give at least one piece of evidence that is present or absent"
+        yield Fault(place, "empty: give at least one piece of evidence that is present or absent", "NO_EVIDENCE")
     elif rules.allow_unknown_codes and not any(evidence.code in rules.vocabulary for evidence in state.evidence):
-        yield ".evidence: the model knows none of the codes: give at least one piece of evidence that it knows"
+        description = "the model knows none of the codes: give at least one piece of evidence that it knows"
+        yield Fault(place, description, "NO_KNOWN_EVIDENCE")
 
 
-def _evidence_faults(state: triage_pb2.EvidenceState, rules: Rules) -> Iterator[str]:
+def _evidence_faults(state: triage_pb2.EvidenceState, path: str, rules: Rules) -> Iterator[Fault]:
     first: dict[str, tuple[int, int]] = {}  # from code to where it came first, and its status
     for number, evidence in enumerate(state.evidence):
-        place = f".evidence[{number}]"
+        place = f"{path}[{number}]"
+        code = evidence.code[:MAX_CODE_LENGTH]
         if not evidence.code:
-            yield f"{place}.code: empty"
+            yield Fault(f"{place}.code", "empty", "EMPTY_CODE")
             continue
         if evidence.status not in _STATUSES:
-            yield f"{place}.status: of {evidence.code[:128]!r}: expected PRESENT or ABSENT; leave out what is not known"
+            description = f"of {code!r}: expected PRESENT or ABSENT; leave out what is not known"
+            yield Fault(f"{place}.status", description, "STATUS_UNSPECIFIED")
             continue
         if evidence.code not in rules.vocabulary and not rules.allow_unknown_codes:
-            yield f"{place}.code: {rules.vocabulary.unknown_message(evidence.code)}"
+            near = tuple(rules.vocabulary.nearest(evidence.code))
+            yield Fault(f"{place}.code", unknown_message(evidence.code, near), UNKNOWN_CODE, code, near)
         earlier, status = first.setdefault(evidence.code, (number, evidence.status))
         if status != evidence.status:
-            yield f"{place}: {evidence.code[:128]!r} is both present and absent (see evidence[{earlier}])"
+            description = f"{code!r} is both present and absent (see evidence[{earlier}])"
+            yield Fault(place, description, "CONTRADICTORY_EVIDENCE")

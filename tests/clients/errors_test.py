@@ -7,6 +7,7 @@ import pytest
 
 import triage_client
 from triage_client import errors
+from triage_client.details import ErrorDetails
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,20 @@ def test_each_status_has_its_error(status, kind):
     assert (error.status, error.message, str(error)) == (status, "why", f"{status.name}: why")
 
 
+def test_an_error_without_details_says_nothing_more():
+    error = errors.from_status(grpc.StatusCode.UNAVAILABLE, "why")
+    assert (error.reason, error.violations, error.retry_after_seconds, error.request_id) == ("", (), None, "")
+
+
 def test_an_error_goes_through_a_process_pool():
+    violation = triage_client.FieldViolation("state.evidence[0].code", "unknown", "UNKNOWN_CODE", "fevr", ("fever",))
+    sent = errors.from_status(
+        grpc.StatusCode.INVALID_ARGUMENT, "why", ErrorDetails("INVALID_REQUEST", (violation,), 1.5, "r-17")
+    )
+    error = pickle.loads(pickle.dumps(sent))  # noqa: S301
+    assert type(error) is triage_client.InvalidArgumentError
+    assert (error.reason, error.violations) == ("INVALID_REQUEST", (violation,))
+    assert (error.retry_after_seconds, error.request_id) == (1.5, "r-17")
     error = pickle.loads(pickle.dumps(errors.late_answer(0.5)))  # noqa: S301
     assert type(error) is triage_client.DeadlineExceededError
     assert (error.status, error.message) == (grpc.StatusCode.DEADLINE_EXCEEDED, "no answer within 0.5 s")

@@ -33,6 +33,6 @@ def test_an_example_runs(example, server, encrypted, certificates, monkeypatch, 
     if "interview" in code:
         assert names["answer"].ended
     if "fevr" in code:
-        assert "did you mean fever" in output
+        assert output == "state.evidence[0].code ('fever',)\n"
     if "TOKEN" in code:
         assert encrypted[0].tokens == ["Bearer TOKEN"]

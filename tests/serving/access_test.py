@@ -152,6 +152,9 @@ class Call:
     def peer(self):
         return self._peer
 
+    def set_trailing_metadata(self, metadata):
+        pass
+
     def abort(self, code, message):
         raise PermissionError(code, message)
 

@@ -31,6 +31,9 @@ def test_a_server_is_closed_to_other_machines_by_default():
         ({"canary_percent": float("nan")}, "--canary-percent nan"),
         ({"poll_seconds": -1.0}, "--poll-seconds -1.0"),
         ({"poll_seconds": float("inf")}, "--poll-seconds inf"),
+        ({"metrics_port": -2}, "--metrics-port -2"),
+        ({"metrics_port": 65536}, "--metrics-port 65536"),
+        ({"log_format": "xml"}, "--log-format xml"),
         ({"grace_seconds": -1.0}, "--grace-seconds -1.0"),
         ({"grace_seconds": float("nan")}, "--grace-seconds nan"),
     ],
@@ -82,3 +85,11 @@ def test_other_machines_get_in_over_tls_or_where_somebody_says_that_plain_text_w
         ServeConfig(host=host)
     assert ServeConfig(host=host, **PAIR).encrypted
     assert not ServeConfig(host=host, insecure=True).encrypted
+
+
+def test_metrics_stay_on_this_machine_unless_they_are_encrypted_or_somebody_says_that_plain_text_will_do():
+    with pytest.raises(InputError, match=r"^--metrics-host ::: .* give --tls-certificate and --tls-key, or --insecure"):
+        ServeConfig(metrics_port=0, metrics_host="::")
+    assert ServeConfig(metrics_host="::").metrics_port == -1  # nobody listens
+    assert ServeConfig(metrics_port=0, metrics_host="::", **PAIR).encrypted
+    assert not ServeConfig(metrics_port=0, metrics_host="::", insecure=True).encrypted

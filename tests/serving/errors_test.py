@@ -15,8 +15,8 @@ KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind
 def test_each_kind_has_a_status_of_its_own_and_speaks_for_itself():
     kinds = [kind for kind in KINDS if kind.__bases__ == (Exception,)]
     statuses = [status_of(kind("what to do")) for kind in [*kinds, InputError]]
-    assert {message for _, message in statuses} == {"what to do"}
-    assert len({code for code, _ in statuses}) == len(statuses)
+    assert {status.message for status in statuses} == {"what to do"}
+    assert len({status.code for status in statuses}) == len(statuses)
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_each_kind_has_a_status_of_its_own_and_speaks_for_itself():
     ],
 )
 def test_the_status_is_the_one_that_clients_act_on(kind, code):
-    assert status_of(kind("what to do"))[0] is code
+    assert status_of(kind("what to do")).code is code

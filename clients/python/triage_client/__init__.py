@@ -6,6 +6,7 @@ Research software for decision support. It is no medical device and does not rep
 from triage_client.asynchronous import AsyncInterview, AsyncTriageClient
 from triage_client.client import Interview, TriageClient
 from triage_client.connection import tls_credentials
+from triage_client.details import FieldViolation
 from triage_client.errors import (
     CallCancelledError,
     DeadlineExceededError,
@@ -31,6 +32,7 @@ __all__ = [
     "EvidenceState",
     "EvidenceStatus",
     "FailedPreconditionError",
+    "FieldViolation",
     "InternalError",
     "Interview",
     "InvalidArgumentError",

@@ -1,6 +1,11 @@
 """What a call raises: one class for each gRPC status that a caller may want to tell apart."""
 
+from typing import Optional
+
 import grpc
+
+from triage_client import details
+from triage_client.details import ErrorDetails, FieldViolation
 
 
 class TriageError(Exception):
@@ -9,12 +14,20 @@ class TriageError(Exception):
     Attributes:
         status: the gRPC status.
         message: what the server, or gRPC where no server answered, says about it. It may name evidence codes.
+        reason: why, for programs, such as `OVERLOADED`; "" where nothing is said. docs/serving.md lists them.
+        violations: what is wrong with the request, field by field; none for other errors.
+        retry_after_seconds: when a later call may succeed, None where nothing is said.
+        request_id: the call's name in the server's log, "" where no server answered.
     """
 
-    def __init__(self, status: grpc.StatusCode, message: str):
-        super().__init__(status, message)
+    def __init__(self, status: grpc.StatusCode, message: str, details: ErrorDetails = ErrorDetails()):  # noqa: B008
+        super().__init__(status, message, details)
         self.status = status
         self.message = message
+        self.reason: str = details.reason
+        self.violations: tuple[FieldViolation, ...] = details.violations
+        self.retry_after_seconds: Optional[float] = details.retry_after_seconds
+        self.request_id: str = details.request_id
 
     def __str__(self) -> str:
         return f"{self.status.name}: {self.message}"
@@ -79,14 +92,14 @@ _BY_STATUS: dict[grpc.StatusCode, type[TriageError]] = {
 }
 
 
-def from_status(status: grpc.StatusCode, message: str) -> TriageError:
+def from_status(status: grpc.StatusCode, message: str, details: ErrorDetails = ErrorDetails()) -> TriageError:  # noqa: B008
     """Returns the error of a status; a status without a class of its own gives a plain TriageError."""
-    return _BY_STATUS.get(status, TriageError)(status, message)
+    return _BY_STATUS.get(status, TriageError)(status, message, details)
 
 
 def from_rpc(error: grpc.RpcError) -> TriageError:
     """Returns the error of a call that failed, sync or asyncio."""
-    return from_status(error.code(), error.details() or "no details")
+    return from_status(error.code(), error.details() or "no details", details.from_metadata(error.trailing_metadata()))
 
 
 def late_answer(seconds: float) -> DeadlineExceededError:

@@ -112,3 +112,13 @@ class VocabularyEntry(_message.Message):
     name: str
     question: str
     def __init__(self, code: _Optional[str] = ..., kind: _Optional[_Union[EvidenceKind, str]] = ..., name: _Optional[str] = ..., question: _Optional[str] = ...) -> None: ...
+
+class UnknownCode(_message.Message):
+    __slots__ = ("field", "code", "nearest_codes")
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    NEAREST_CODES_FIELD_NUMBER: _ClassVar[int]
+    field: str
+    code: str
+    nearest_codes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, field: _Optional[str] = ..., code: _Optional[str] = ..., nearest_codes: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -1,0 +1,103 @@
+"""How many calls the server holds: further ones are refused at once, but health is always told."""
+
+import concurrent.futures
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health
+
+from serving.errors import ExhaustedError
+from serving.status import refusal
+
+REFUSALS = 4096
+"""Calls whose refusal may be under way at a time; beyond that gRPC itself refuses, health checks too."""
+
+_HEALTH = f"/{health.SERVICE_NAME}/"
+
+
+class Workers(concurrent.futures.ThreadPoolExecutor):
+    """Threads for calls, which know how many calls they have begun, or are still to begin."""
+
+    def __init__(self, threads: int):
+        super().__init__(threads, thread_name_prefix="triage")
+        self._count_lock = threading.Lock()
+        self._calls = 0
+
+    @property
+    def calls(self) -> int:
+        """The number of calls that are running or wait for a thread."""
+        return self._calls
+
+    def submit(self, function: Any, /, *arguments: Any, **named: Any) -> "concurrent.futures.Future[Any]":
+        """Has a thread run a call when one is free."""
+        with self._count_lock:
+            self._calls += 1
+        future = super().submit(function, *arguments, **named)
+        future.add_done_callback(self._ended)
+        return future
+
+    def _ended(self, future: "concurrent.futures.Future[Any]") -> None:
+        with self._count_lock:
+            self._calls -= 1
+
+
+class CapacityInterceptor(grpc.ServerInterceptor):
+    """Refuses calls beyond the places, and answers health checks from threads of their own.
+
+    gRPC asks interceptors, and hands a call to its threads, in one thread, so that no call slips in between.
+
+    Args:
+        workers: the threads of the server.
+        places: number of calls that may run or wait for a thread.
+    """
+
+    def __init__(self, workers: Workers, places: int):
+        self._workers = workers
+        self._places = places
+        # Not the workers: they are what is busy when it matters.
+        self._aside = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="aside")
+
+    def intercept_service(self, continuation: Callable[..., Any], details: grpc.HandlerCallDetails) -> Any:
+        """Hands the call on, or answers it with its refusal."""
+        if details.method.startswith(_HEALTH):
+            return self._moved_aside(continuation(details))
+        if self._workers.calls < self._places:
+            return continuation(details)
+        error = ExhaustedError(f"{self._places} calls are running or waiting, more are not taken: try again later")
+        return self._moved_aside(refusal(error))
+
+    def close(self) -> None:
+        """Lets its threads end."""
+        self._aside.shutdown(wait=False)
+
+    def _moved_aside(self, handler: Any) -> Any:
+        """Returns a handler that runs in threads where no call waits; None where there is none."""
+        if handler is None:
+            return None
+        behavior = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
+
+        def moved(*arguments: Any) -> Any:
+            return behavior(*arguments)
+
+        # By these gRPC chooses the threads, and gives Health.Watch no thread to keep. setup.py pins the release.
+        moved.experimental_thread_pool = self._aside  # type: ignore[attr-defined]
+        moved.experimental_non_blocking = getattr(behavior, "experimental_non_blocking", False)  # type: ignore[attr-defined]
+        return rewrapped(handler, moved)
+
+
+def rewrapped(
+    handler: Any,
+    behavior: Callable[..., Any],
+    deserializer: Callable[[bytes], Any] | None = None,
+    serializer: Callable[[Any], bytes] | None = None,
+) -> grpc.RpcMethodHandler:
+    """Returns a handler of the same kind with another behaviour, and other serializers where they are given."""
+    make = {
+        (False, False): grpc.unary_unary_rpc_method_handler,
+        (False, True): grpc.unary_stream_rpc_method_handler,
+        (True, False): grpc.stream_unary_rpc_method_handler,
+        (True, True): grpc.stream_stream_rpc_method_handler,
+    }[handler.request_streaming, handler.response_streaming]
+    return make(behavior, deserializer or handler.request_deserializer, serializer or handler.response_serializer)

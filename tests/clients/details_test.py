@@ -1,0 +1,115 @@
+"""The details that a server sends arrive in the errors, whether or not google.rpc is installed beside the client."""
+
+import asyncio
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from google.protobuf import any_pb2, duration_pb2
+from google.rpc import error_details_pb2, status_pb2
+
+import triage_client
+from triage_client import AsyncTriageClient, TriageClient, evidence_state
+from triage_client.details import KEY, ErrorDetails, FieldViolation, from_metadata
+
+FEVR = FieldViolation(
+    "states[1].evidence[0].code",
+    "unknown evidence code 'fevr': did you mean fever?",
+    "UNKNOWN_CODE",
+    "fevr",
+    ("fever",),
+)
+PACKAGE = pathlib.Path(triage_client.__file__).parents[1]
+STATES = [evidence_state(["fever"]), evidence_state(["fevr"], ["fever", "fever"])]
+
+
+def packed(message):
+    detail = any_pb2.Any()
+    detail.Pack(message)
+    return detail
+
+
+def test_what_googles_own_messages_say_is_read():
+    status = status_pb2.Status(code=14, message="no")
+    delay = duration_pb2.Duration(seconds=2, nanos=500_000_000)
+    violations = [error_details_pb2.BadRequest.FieldViolation(field="state", description="missing", reason="MISSING")]
+    status.details.extend(
+        map(
+            packed,
+            [
+                error_details_pb2.ErrorInfo(reason="NOT_READY", domain="triage.v1"),
+                error_details_pb2.RetryInfo(retry_delay=delay),
+                error_details_pb2.BadRequest(field_violations=violations),
+                error_details_pb2.Help(),  # of a server of the future
+            ],
+        )
+    )
+    assert from_metadata([("x-request-id", "r-17"), (KEY, status.SerializeToString())]) == ErrorDetails(
+        "NOT_READY", (FieldViolation("state", "missing", "MISSING"),), 2.5, "r-17"
+    )
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        None,
+        (),
+        ((KEY, b"\xff\xff"),),
+        ((KEY, "text"),),
+        (
+            (
+                KEY,
+                status_pb2.Status(
+                    details=[any_pb2.Any(type_url="x/google.rpc.BadRequest", value=b"\xff")]
+                ).SerializeToString(),
+            ),
+        ),
+    ],
+    ids=["no metadata", "no details", "no message", "no bytes", "a broken detail"],
+)
+def test_what_cannot_be_read_counts_as_not_said(metadata):
+    assert from_metadata(metadata) == ErrorDetails()
+
+
+def test_a_refused_batch_tells_the_field_and_the_nearest_codes(server):
+    with (
+        TriageClient(server.address, timeout_seconds=30.0) as client,
+        pytest.raises(triage_client.InvalidArgumentError) as error,
+    ):
+        client.batch_triage(STATES)
+    assert error.value.violations == (FEVR,)
+    assert error.value.reason == "INVALID_REQUEST"
+    assert error.value.retry_after_seconds is None
+
+
+def test_the_asyncio_client_and_interviews_tell_the_same(server):
+    async def refused():
+        async with AsyncTriageClient(server.address, timeout_seconds=30.0) as client:
+            with pytest.raises(triage_client.InvalidArgumentError) as call:
+                await client.batch_triage(STATES)
+            async with client.interview() as interview:
+                with pytest.raises(triage_client.InvalidArgumentError) as said:
+                    await interview.present("fevr")
+        return call.value, said.value
+
+    of_call, of_interview = asyncio.run(refused())
+    assert of_call.violations == (FEVR,)
+    assert [each.field for each in of_interview.violations] == ["state.evidence[0].code"]
+    assert of_interview.violations[0].nearest_codes == ("fever",)
+
+
+def test_google_rpc_is_not_needed_and_its_presence_does_no_harm():
+    script = (
+        "import sys\n"
+        "if sys.argv[1] == 'without': sys.modules['google.rpc'] = None\n"
+        "if sys.argv[1] == 'before': from google.rpc import error_details_pb2, status_pb2\n"
+        "import triage_client.details as details\n"
+        "if sys.argv[1] == 'after': from google.rpc import error_details_pb2, status_pb2\n"
+        "print(details.from_metadata([(details.KEY, bytes.fromhex(sys.argv[2]))]).reason)\n"
+    )
+    status = status_pb2.Status(details=[packed(error_details_pb2.ErrorInfo(reason="OVERLOADED"))]).SerializeToString()
+    for order in ("without", "before", "after"):
+        command = [sys.executable, "-c", script, order, status.hex()]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=PACKAGE)
+        assert done.stdout == "OVERLOADED\n", (order, done.stderr)

@@ -1,0 +1,44 @@
+"""The call that a thread answers."""
+
+import contextvars
+
+import pytest
+
+from serving import call as calls
+
+
+def test_each_context_has_its_own_call_and_outside_there_is_none():
+    def within(request_id):
+        calls.enter(calls.Call("/s/m", request_id))
+        return calls.current().request_id
+
+    contexts = [contextvars.copy_context() for _ in range(2)]
+    assert [context.run(within, name) for context, name in zip(contexts, ("a", "b"), strict=True)] == ["a", "b"]
+    assert contexts[0].run(lambda: calls.current().request_id) == "a"
+    assert calls.current().request_id == ""
+
+
+def test_what_is_timed_is_added_also_where_it_fails():
+    call = calls.Call()
+    with call.timed(calls.MODEL):
+        call.add(calls.PARSE, 1.0, 3.0)
+    with pytest.raises(KeyError), call.timed(calls.RESPOND):
+        raise KeyError
+    assert [stage for stage, _, _ in call.stages] == [calls.PARSE, calls.MODEL, calls.RESPOND]
+    assert call.stages[0] == (calls.PARSE, 1.0, 3.0)
+    assert all(call.arrived <= begin <= end for _, begin, end in call.stages[1:])
+
+
+@pytest.mark.parametrize("name", ["r-17", "7f3e9f8c-1c9b-4d7e-9b1f-000000000000", "host/17:a=b@c.d+e_f", "x" * 128])
+def test_the_callers_request_id_is_taken(name):
+    assert calls.request_id_of((("other", "no"), ("x-request-id", name))) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "x" * 129, "two words", "line\nbreak", "-option", "fièvre", b"bytes", '"quoted"', "{brace}"]
+)
+def test_what_would_not_do_in_a_log_line_is_replaced(name):
+    given = calls.request_id_of((("x-request-id", name),))
+    assert given != name
+    assert len(given) == 32
+    assert given != calls.request_id_of(None)

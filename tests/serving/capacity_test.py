@@ -1,0 +1,109 @@
+"""A full server refuses calls at once, and still tells its health."""
+
+import contextlib
+import pathlib
+import queue
+import threading
+
+import grpc
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_status import rpc_status
+
+from serving.capacity import Workers
+from serving.client import evidence_state
+from serving.config import ServeConfig
+from serving.server import TriageServer
+from serving.version_policy import Wanted
+from serving.versions import Versions
+from serving.watcher import Watcher
+from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+class Gated:
+    """A source of one version, whose engine answers when its gate is opened."""
+
+    def __init__(self, engine):
+        self._engine, self.gate = engine, threading.Event()
+        self.info, self.vocabulary = engine.info, engine.vocabulary
+
+    def versions(self, base):
+        return {3: base / "3"}
+
+    def load(self, folder):
+        return self
+
+    def triage(self, states, timeout_seconds=None):
+        assert self.gate.wait(60)
+        return self._engine.triage(states)
+
+
+@contextlib.contextmanager
+def full_server(engine):
+    """A server of one thread for calls and one for interviews, with nobody's turn to wait, both at work."""
+    gated = Gated(engine)
+    watcher = Watcher(Versions("triage"), gated, Wanted(pathlib.Path("models")))
+    watcher.look()
+    server = TriageServer(ServeConfig(port=0, grace_seconds=30, max_workers=1, max_interviews=1, max_waiting=0))
+    server.start(watcher)
+    ended = queue.SimpleQueue()
+    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+        request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
+        for _ in range(3):
+            stub.Triage.future(request, timeout=60).add_done_callback(ended.put)
+        try:
+            yield server, channel, ended.get(timeout=30)
+        finally:
+            gated.gate.set()
+            assert {ended.get(timeout=30).code() for _ in range(2)} == {grpc.StatusCode.OK}
+            server.stop()
+
+
+def test_a_refusal_says_when_to_try_again(engine):
+    with full_server(engine) as (_, _, refused):
+        assert refused.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert refused.details() == "2 calls are running or waiting, more are not taken: try again later"
+        status = rpc_status.from_call(refused)
+    info, retry = error_details_pb2.ErrorInfo(), error_details_pb2.RetryInfo()
+    assert status.details[0].Unpack(info)
+    assert info.reason == "OVERLOADED"
+    assert status.details[1].Unpack(retry)
+    assert retry.retry_delay.seconds == 1
+
+
+def test_a_full_server_tells_its_health_and_that_it_drains(engine):
+    with full_server(engine) as (server, channel, _):
+        stub = health_pb2_grpc.HealthStub(channel)
+        for service in ("", "triage.v1.TriageService"):
+            assert stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=30).status == SERVING
+        changes = stub.Watch(health_pb2.HealthCheckRequest(), timeout=60)
+        assert next(changes).status == SERVING
+        stop = threading.Thread(target=server.stop)
+        stop.start()
+        assert next(changes).status == NOT_SERVING
+        changes.cancel()
+    stop.join()
+
+
+def test_workers_count_what_runs_and_what_waits_until_it_ends_or_is_given_up():
+    workers, gate = Workers(1), threading.Event()
+    running, waiting, given_up = (workers.submit(gate.wait, 60) for _ in range(3))
+    assert workers.calls == 3
+    assert given_up.cancel()
+    assert workers.calls == 2
+    gate.set()
+    assert running.result(60)
+    assert waiting.result(60)
+    workers.shutdown()
+    assert workers.calls == 0
+
+
+def test_a_call_that_fails_gives_its_place_back():
+    workers = Workers(1)
+    assert workers.submit(int, "no number").exception(60) is not None
+    workers.shutdown()
+    assert workers.calls == 0

@@ -1,0 +1,116 @@
+"""Counting calls, answers and versions, as Prometheus reads them."""
+
+import pathlib
+
+import prometheus_client
+import pytest
+
+from serving.call import Call
+from serving.metrics import Metrics
+from serving.versions import State, Versions
+from triage.v1 import triage_pb2
+
+RED, YELLOW, ASK = triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_ASK
+
+
+@pytest.fixture
+def metrics():
+    return Metrics("triage")
+
+
+def value(metrics, name, **labels):
+    return metrics.registry.get_sample_value(name, labels)
+
+
+def test_a_call_is_counted_by_how_it_ended_and_how_long_it_took(metrics):
+    call = Call("/triage.v1.TriageService/Triage")
+    metrics.handled(call, "unary", "OK", 0.003)
+    metrics.handled(call, "unary", "OK", 0.2)
+    metrics.handled(call, "unary", "UNAVAILABLE", 0.003)
+    named = {"grpc_type": "unary", "grpc_service": "triage.v1.TriageService", "grpc_method": "Triage"}
+    assert value(metrics, "grpc_server_handled_total", **named, grpc_code="OK") == 2
+    assert value(metrics, "grpc_server_handled_total", **named, grpc_code="UNAVAILABLE") == 1
+    assert value(metrics, "grpc_server_handling_seconds_bucket", **named, le="0.005") == 2
+    assert value(metrics, "grpc_server_handling_seconds_bucket", **named, le="0.25") == 3
+    assert value(metrics, "grpc_server_handling_seconds_sum", **named) == pytest.approx(0.206)
+
+
+def test_stretches_of_a_stage_are_one_observation(metrics):
+    call = Call()
+    call.model_version, call.signature = "3", "serving_default"
+    for begin, end in ((1.0, 1.25), (2.0, 2.5)):
+        call.add("queue", begin, end)
+    call.add("model", 3.0, 3.125)
+    metrics.stages(call)
+    named = {"model_name": "triage", "model_version": "3", "signature": "serving_default"}
+    assert value(metrics, "triage_stage_seconds_count", **named, stage="queue") == 1
+    assert value(metrics, "triage_stage_seconds_sum", **named, stage="queue") == 0.75
+    assert value(metrics, "triage_stage_seconds_sum", **named, stage="model") == 0.125
+    assert value(metrics, "triage_stage_seconds_count", **named, stage="respond") is None
+
+
+def test_answers_are_counted_by_what_they_decide(metrics):
+    rule = triage_pb2.FiredRule(rule_id="chest_pain_red")
+    metrics.answered(
+        [
+            triage_pb2.TriageResponse(action=ASK, best_triage=YELLOW, model_version="3", unknown_codes=["a", "b"]),
+            triage_pb2.TriageResponse(action=YELLOW, best_triage=YELLOW, forced=True, conflicting_codes=["c"]),
+            triage_pb2.TriageResponse(action=RED, best_triage=RED, fired_rules=[rule]),
+        ]
+    )
+    named = {"model_name": "triage", "model_version": "3"}
+    assert value(metrics, "triage_actions_total", **named, action="ask") == 1
+    assert value(metrics, "triage_actions_total", **named, action="Red") == 1
+    assert value(metrics, "triage_urgencies_total", **named, urgency="Yellow") == 2
+    assert value(metrics, "triage_forced_decisions_total", **named) == 1
+    assert value(metrics, "triage_unknown_codes_total", model_name="triage", outcome="left_out") == 2
+    assert value(metrics, "triage_conflicting_codes_total", **named) == 1
+    assert value(metrics, "triage_rules_fired_total", **named, rule_id="chest_pain_red") == 1
+    metrics.refused_codes(4)
+    assert value(metrics, "triage_unknown_codes_total", model_name="triage", outcome="refused") == 4
+
+
+def test_runs_of_the_model_are_counted_by_version_and_signature(metrics):
+    for states in (1, 3, 64):
+        metrics.model_run("3", "serving_default", states)
+    named = {"model_name": "triage", "model_version": "3", "signature": "serving_default"}
+    assert value(metrics, "triage_batch_size_count", **named) == 3
+    assert value(metrics, "triage_batch_size_sum", **named) == 68
+    assert value(metrics, "triage_batch_size_bucket", **named, le="4.0") == 2
+
+
+def test_two_versions_are_compared_action_by_action(metrics):
+    metrics.compared("shadow", ("3", "6"), [(RED, RED), (RED, YELLOW), (ASK, YELLOW), (RED, YELLOW)])
+    named = {"model_name": "triage", "role": "shadow", "model_version": "3", "other_version": "6"}
+    assert value(metrics, "triage_compared_answers_total", **named) == 4
+    assert value(metrics, "triage_disagreements_total", **named, action="Red", other_action="Yellow") == 2
+    assert value(metrics, "triage_disagreements_total", **named, action="ask", other_action="Yellow") == 1
+    assert value(metrics, "triage_disagreements_total", **named, action="Red", other_action="Red") is None
+
+
+def test_versions_are_read_when_prometheus_asks(metrics, engine):
+    versions = Versions("triage")
+    metrics.watch(versions)
+    states = ("loading", "available", "unloading", "broken")
+    assert [value(metrics, "triage_versions", model_name="triage", state=state) for state in states] == [0, 0, 0, 0]
+    versions.publish(engine)  # version 3
+    versions.set_default(3)
+    versions.set_labels({"stable": 3})
+    versions.note(4, State.END, "half written")
+    versions.note(2, State.END)
+    assert [value(metrics, "triage_versions", model_name="triage", state=state) for state in states] == [0, 1, 0, 1]
+    named = {"model_name": "triage", "model_version": "4", "state": "broken"}
+    assert value(metrics, "triage_version_state", **named) == 1
+    assert value(metrics, "triage_default_version", model_name="triage") == 3
+    named = {"model_name": "triage", "model_version": "3", "version_label": "stable"}
+    assert value(metrics, "triage_version_label", **named) == 1
+    assert "half written" not in prometheus_client.generate_latest(metrics.registry).decode()
+
+
+def test_the_documentation_lists_every_metric(metrics, engine):
+    versions = Versions("triage")
+    metrics.watch(versions)
+    text = (pathlib.Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+    names = {family.name for family in metrics.registry.collect() if family.name.startswith(("triage_", "grpc_"))}
+    assert len(names) > 10
+    assert [name for name in sorted(names) if f"`{name}" not in text] == []
