@@ -12,6 +12,7 @@ from trainer import targets
 from trainer.config import OptimiserConfig, TrainConfig
 from trainer.policy import QPolicy, noise_scale
 from trainer.targets import Transition
+from trainer.workers import ALONE, Workers
 
 
 class LossExtra(NamedTuple):
@@ -44,6 +45,7 @@ class DyqnAgent(tf_agent.TFAgent):
         network: keras.Model,
         config: TrainConfig,
         generator: tf.random.Generator,
+        workers: Workers = ALONE,
     ):
         """Makes the agent.
 
@@ -53,7 +55,9 @@ class DyqnAgent(tf_agent.TFAgent):
             network: Q_theta, see `trainer.network`.
             config: targets, exploration and optimiser.
             generator: of the exploration noise.
+            workers: that learn together, each from a batch of its own; the weights of all are equal before a step.
         """
+        self._workers = workers
         self.network = network
         self.optimizer = build_optimizer(config.optimiser)
         self.optimizer.build(network.trainable_variables)
@@ -100,7 +104,10 @@ class DyqnAgent(tf_agent.TFAgent):
         with tf.GradientTape() as tape:
             info = self._loss(experience, weights, training=True)
         gradients = tape.gradient(info.loss, [variable.value for variable in variables])
-        finite = info.extra.finite & tf.math.is_finite(tf.linalg.global_norm(gradients))
+        # The mean over the batches of all workers, so that all judge and update alike.
+        action_losses, *gradients = self._workers.mean([info.extra.action_losses, *gradients])
+        loss = tf.reduce_sum(action_losses)
+        finite = tf.math.is_finite(loss) & tf.math.is_finite(tf.linalg.global_norm(gradients))
 
         def update() -> tf.Operation:
             self.optimizer.apply(gradients, variables)
@@ -108,4 +115,4 @@ class DyqnAgent(tf_agent.TFAgent):
             return tf.no_op()
 
         tf.cond(finite, update, tf.no_op)
-        return tf_agent.LossInfo(info.loss, LossExtra(info.extra.action_losses, finite))
+        return tf_agent.LossInfo(loss, LossExtra(action_losses, finite))

@@ -2,10 +2,10 @@
 
 run.json           resolved configuration, fingerprints of vocabulary and data
 vocabulary.csv     the evidence that the state's cells mean
-checkpoints/       everything, see `TrainingLoop.checkpoint`
+checkpoints/       everything, see `TrainingLoop.checkpoint`; in worker-1/ and so on that of the other workers
 evaluations.jsonl  one evaluation on the test split a line
 logs/              TensorBoard summaries
-lock               held by the run that works in it
+lock               held by the run that works in it; lock-worker-1 and so on by its other workers
 """
 
 import contextlib
@@ -59,12 +59,15 @@ class JobDirectory:
         """Where the TensorBoard summaries stand."""
         return self.path / "logs"
 
-    def manager(self, checkpoint: tf.train.Checkpoint, kept: int) -> tf.train.CheckpointManager:
-        """Returns the manager of the newest `kept` checkpoints."""
-        return tf.train.CheckpointManager(checkpoint, str(self.path / "checkpoints"), max_to_keep=kept)
+    def manager(self, checkpoint: tf.train.Checkpoint, kept: int, worker: int = 0) -> tf.train.CheckpointManager:
+        """Returns the manager of the newest `kept` checkpoints; those of worker 0, the chief, are the run's."""
+        folder = self.path / "checkpoints"
+        return tf.train.CheckpointManager(
+            checkpoint, str(folder / f"worker-{worker}" if worker else folder), max_to_keep=kept
+        )
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, worker: int = 0) -> Iterator[None]:
         """Keeps every other training run out of the directory, which it makes where there is none.
 
         The lock goes with the process that holds it, however that ends.
@@ -74,7 +77,7 @@ class JobDirectory:
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            file = (self.path / LOCK).open("w")
+            file = (self.path / (f"{LOCK}-worker-{worker}" if worker else LOCK)).open("w")
         except OSError as error:
             raise self.unwritable(error) from error
         with file:
@@ -85,19 +88,34 @@ class JobDirectory:
             )
             yield
 
-    def prepare(self, config: TrainConfig, vocabulary: Vocabulary, data_fingerprint: str) -> None:
+    def prepare(
+        self, config: TrainConfig, vocabulary: Vocabulary, data_fingerprint: str, workers: int = 1, write: bool = True
+    ) -> None:
         """Makes the directory, or checks that the run in it is the same one.
 
+        Args:
+            config: of the run.
+            vocabulary: of its data.
+            data_fingerprint: of its data.
+            workers: that train together.
+            write: False for the workers that only check what the chief has written.
+
         Raises:
-            InputError: it holds a run with another configuration, vocabulary or data; or it cannot be written.
+            InputError: it holds a run with another configuration, vocabulary, data or number of workers; or none where
+                this worker should find one; or it cannot be written.
         """
         run = {
             "config": config.to_dict(),
             "vocabulary_fingerprint": vocabulary.fingerprint,
             "data_fingerprint": data_fingerprint,
+            "workers": workers,
         }
+        if not write and not (self.path / RUN).exists():
+            raise InputError(f"{self.path}: the chief's {RUN} is not there: give all workers the same --job-dir")
         if (self.path / RUN).exists():
-            _require_same(self.path, self.run(), run)
+            _require_same(self.path, {"workers": 1} | self.run(), run)
+        if not write:
+            return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             vocabulary.save(self.path / directories.VOCABULARY)
@@ -232,7 +250,9 @@ def _require_same(path: pathlib.Path, there: dict[str, Any], given: dict[str, An
         for name, value in values.items()
         if name not in RESUMABLE and there["config"].get(section, {}).get(name) != value
     ]
-    differences += [key.replace("_", " ") for key in given if key != "config" and there[key] != given[key]]
+    if there["workers"] != given["workers"]:
+        differences.append(f"workers {there['workers']} there, {given['workers']} in TF_CONFIG")
+    differences += [key.replace("_", " ") for key in given if "fingerprint" in key and there[key] != given[key]]
     if differences:
         raise InputError(
             f"{path}: holds a run that differs ({'; '.join(differences)}): choose another --job-dir, or give "

@@ -4,6 +4,7 @@ The loop returns to Python every few hundred steps. What it has done by a given 
 returns fall, so a run that is resumed from a checkpoint repeats the run that was not interrupted.
 """
 
+import zlib
 from typing import NamedTuple
 
 import keras
@@ -19,6 +20,7 @@ from trainer.network import build_network
 from trainer.replay import BucketMemory
 from trainer.targets import Transition
 from trainer.window import EpisodeWindow
+from trainer.workers import ALONE, Workers
 
 
 class TrainingDivergedError(RuntimeError):
@@ -35,15 +37,16 @@ class Progress(NamedTuple):
 class TrainingLoop:
     """An agent, its environment and its memory, and the steps that they take together.
 
-    Every random draw comes from a generator that is seeded from `config.loop.seed` and is part of the checkpoint.
+    Every random draw comes from a generator that is seeded from `config.loop.seed` and is part of the checkpoint. Each
+    of several `workers` has an environment, a memory and draws of its own, and all have the same weights.
     """
 
-    def __init__(self, vignettes: Vignettes, evidence_count: int, config: TrainConfig):
+    def __init__(self, vignettes: Vignettes, evidence_count: int, config: TrainConfig, workers: Workers = ALONE):
         # Op determinism is what makes a resumed run equal to an uninterrupted one, bit for bit on one machine.
         tf.config.experimental.enable_op_determinism()
         self.config = config
-        seeds = np.random.SeedSequence(config.loop.seed).generate_state(4)
-        network_seed, *generator_seeds = (int(seed) for seed in seeds)
+        self._workers = workers
+        network_seed, generator_seeds = _seeds(config.loop.seed, workers.index)
         self._generators = {
             name: tf.random.Generator.from_seed(seed, alg="philox")
             for name, seed in zip(("environment", "exploration", "memory"), generator_seeds, strict=True)
@@ -58,6 +61,7 @@ class TrainingLoop:
             self.network,
             config,
             self._generators["exploration"],
+            workers,
         )
         # The first piece of evidence, one more for each question, and one for the successor of the last state.
         known_limit = min(int(np.diff(vignettes.offsets).max()), limit + 2)
@@ -75,6 +79,13 @@ class TrainingLoop:
     def episode(self) -> int:
         """Number of episodes finished so far."""
         return int(self.agent.episode)
+
+    def fingerprint(self) -> int:
+        """Returns a checksum of the weights."""
+        checksum = 0
+        for weight in self.network.get_weights():
+            checksum = zlib.crc32(weight.tobytes(), checksum)
+        return checksum
 
     def checkpoint(self) -> tf.train.Checkpoint:
         """Returns a checkpoint of everything that a resumed run needs."""
@@ -95,8 +106,10 @@ class TrainingLoop:
 
         Raises:
             TrainingDivergedError: a loss or gradient is not finite. The weights are those before that optimisation.
+            LostWorkerError: another worker has ended.
         """
-        finite, learned, losses = self._compiled(tf.constant(until_step, tf.int64))
+        with self._workers.watched():
+            finite, learned, losses = self._compiled(tf.constant(until_step, tf.int64))
         if not finite:
             raise TrainingDivergedError(self._divergence(losses))
         if not learned:
@@ -151,6 +164,15 @@ class TrainingLoop:
             labels = [label for label, loss in zip(ACTION_LABELS, losses.numpy(), strict=True) if not np.isfinite(loss)]
             where.append(f"TD errors of {', '.join(labels)}")
         return f"step {self.step}, episode {self.episode}: not finite: {'; '.join(where) or 'a gradient'}"
+
+
+def _seeds(seed: int, worker: int) -> tuple[int, list[int]]:
+    """Returns the seed of the network, which all workers share, and those of this worker's three generators."""
+    network_seed, *generator_seeds = (int(state) for state in np.random.SeedSequence(seed).generate_state(4))
+    if worker:
+        own = np.random.SeedSequence(seed, spawn_key=(worker,))
+        generator_seeds = [int(state) for state in own.generate_state(3)]
+    return network_seed, generator_seeds
 
 
 def non_finite(variables: list[keras.Variable]) -> list[str]:

@@ -11,13 +11,15 @@ from rich.console import Console
 
 from schemas.errors import InputError
 from trainer import metrics
+from trainer.checkpoints import Checkpoints
 from trainer.config import TrainConfig
 from trainer.evaluate import order_seeds
-from trainer.job import JobDirectory, existing_checkpoints, restore
+from trainer.job import JobDirectory
 from trainer.loop import Progress, TrainingLoop
 from trainer.policy import noise_scale
 from trainer.rollout import Rollout
 from trainer.vignettes.tfrecord import DataDirectory
+from trainer.workers import ALONE, Workers
 
 # Orders and bootstrap of the evaluations during training: the same ones each time, apart from every training draw.
 EVALUATION_SEED = 2_020
@@ -26,44 +28,51 @@ EVALUATION_SEED = 2_020
 class TrainingSession:
     """Trains in a job directory, from its newest checkpoint where there is one.
 
+    Of several `workers` each trains in a session of its own, in the same job directory; the chief is the one that
+    evaluates, and that is heard.
+
     Raises:
         InputError: no training vignettes, or the job directory holds another run, or checkpoints that are all damaged.
+        LostWorkerError: another worker has ended.
     """
 
-    def __init__(self, job_dir: pathlib.Path, data: DataDirectory, config: TrainConfig):
+    def __init__(self, job_dir: pathlib.Path, data: DataDirectory, config: TrainConfig, workers: Workers = ALONE):
         train, test = data.read("train"), data.read("test")
         if not len(train.decision_counts):
             raise InputError(f"{data.path}: the train split has no vignettes")
         self._config = config
+        self._workers = workers
         self._job = JobDirectory(job_dir)
-        self._job.prepare(config, data.vocabulary, data.data_fingerprint)
-        self._console = Console(stderr=True)
+        self._prepare(data)
+        self._console = Console(stderr=True, quiet=not workers.chief)
         evidence_count = len(data.vocabulary)
-        self._loop = TrainingLoop(train, evidence_count, config)
+        self._loop = TrainingLoop(train, evidence_count, config, workers)
         self._test_counts = test.decision_counts
         self._rollout = None
-        if config.loop.evaluation_interval and len(test.decision_counts):
+        if workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
             limit = config.environment.max_questions
             self._rollout = Rollout(test, evidence_count, limit, self._loop.agent.policy)
-        self._manager = self._job.manager(self._loop.checkpoint(), config.loop.checkpoints_kept)
+        self._checkpoints = Checkpoints(self._job, self._loop.checkpoint(), config.loop.checkpoints_kept, workers)
         self._saved_step: int | None = None  # of the checkpoint that holds the loop as it is
         self._restore()
-        self._writer = tf.summary.create_file_writer(str(self._job.logs))
+        logs = str(self._job.logs)
+        self._writer = tf.summary.create_file_writer(logs) if workers.chief else tf.summary.create_noop_writer()
 
     def train(self, stopping: Callable[[], bool]) -> dict[str, Any]:
-        """Trains until all steps are done, or `stopping` says so; ends with a checkpoint either way.
+        """Trains until all steps are done, or `stopping` of any worker says so; ends with a checkpoint either way.
 
         Returns:
-            Figures: steps, episodes, steps per second of this session, the last evaluation.
+            Figures: steps, episodes, steps per second of this session, the last evaluation, whether it is `finished`.
 
         Raises:
             TrainingDivergedError: see `TrainingLoop.run`; no checkpoint is written then.
             InputError: the job directory cannot be written, such as on a full disk; what stands there stays whole.
+            LostWorkerError: another worker has ended.
         """
         loop, first_step, began = self._loop, self._loop.step, time.monotonic()
         with self._progress_bar() as bar:
             task = bar.add_task("train", total=self._config.loop.steps, completed=first_step, window="", rate="")
-            while loop.step < self._config.loop.steps and not stopping():
+            while loop.step < self._config.loop.steps and not any(self._workers.exchange(int(stopping()))):
                 before, since = loop.step, time.monotonic()
                 done = loop.run(self._next_stop())
                 rate = (loop.step - before) / (time.monotonic() - since)
@@ -76,36 +85,50 @@ class TrainingSession:
         evaluations = self._job.evaluations()
         return {
             "job_dir": str(self._job.path),
+            "finished": loop.step >= self._config.loop.steps,
+            "workers": self._workers.count,
             "steps": loop.step,
-            "episodes": loop.episode,
+            "episodes": sum(self._workers.exchange(loop.episode)),
             "steps_this_session": loop.step - first_step,
             "steps_per_second": (loop.step - first_step) / elapsed,
             "window": loop.window.means(),
             "last_evaluation": evaluations[-1] if evaluations else None,
         }
 
+    def _prepare(self, data: DataDirectory) -> None:
+        """Makes the job directory, which the other workers look at once the chief has made it."""
+        for turn in (True, False):
+            if self._workers.chief is turn:
+                self._job.prepare(
+                    self._config, data.vocabulary, data.data_fingerprint, self._workers.count, self._workers.chief
+                )
+            self._workers.exchange(0)
+
     def _restore(self) -> None:
         """Goes on from the newest whole checkpoint, with a warning for each damaged one that is passed over."""
-        there = existing_checkpoints(self._manager)
-        for path in reversed(there):
-            try:
-                restore(self._manager.checkpoint, path).assert_consumed()
-            except InputError as error:
-                if path == there[0]:
-                    raise
-                self._console.print(f"warning: {error}", highlight=False, soft_wrap=True)
-            else:
-                self._saved_step = self._loop.step
-                self._console.print(f"resumed at step {self._loop.step:,} from {path}", highlight=False)
-                break
-        self._job.forget_evaluations_after(self._loop.step)
+        path = self._checkpoints.restore(lambda text: self._console.print(text, highlight=False, soft_wrap=True))
+        if path is not None:
+            self._saved_step = self._loop.step
+            self._console.print(f"resumed at step {self._loop.step:,} from {path}", highlight=False)
+        self._require_same_weights()
+        if self._workers.chief:
+            self._job.forget_evaluations_after(self._loop.step)
+
+    def _require_same_weights(self) -> None:
+        prints = self._workers.exchange(self._loop.fingerprint())
+        if len(set(prints)) > 1:
+            raise RuntimeError(
+                f"step {self._loop.step}: the workers' weights have parted ({prints}): run all of them on one kind of "
+                "machine, with the same packages"
+            )
 
     def _save(self) -> None:
+        self._require_same_weights()
         try:
             self._writer.flush()
-            self._manager.save(checkpoint_number=self._loop.step)
         except (tf.errors.OpError, OSError) as error:
             raise self._job.unwritable(error) from error
+        self._checkpoints.save(self._loop.step)
         self._saved_step = self._loop.step
 
     def _next_stop(self) -> int:

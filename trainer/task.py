@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     Returns:
         0 when all steps are done, 128 + the signal's number after Ctrl-C (130) or SIGTERM (143) with a checkpoint,
-        1 when the training diverged.
+        1 when the training diverged, 138 when another worker of the run ended before that: start all of them again.
 
     Raises:
         InputError: the configuration, the data or the job directory is not as expected.
@@ -64,11 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
     from trainer.loop import TrainingDivergedError
     from trainer.session import TrainingSession
     from trainer.vignettes.tfrecord import DataDirectory
+    from trainer.workers import LOST_WORKER, LostWorkerError, join
 
+    workers = join()
     data = DataDirectory.open(arguments.data).whole()
-    with JobDirectory(arguments.job_dir).locked(), StopRequest() as stop:
-        session = TrainingSession(arguments.job_dir, data, resolved)
+    with JobDirectory(arguments.job_dir).locked(workers.index), StopRequest() as stop:
         try:
+            session = TrainingSession(arguments.job_dir, data, resolved, workers)
             report = session.train(lambda: stop.signal is not None)
         except TrainingDivergedError as error:
             sys.stderr.write(
@@ -76,8 +78,17 @@ def run(arguments: argparse.Namespace) -> int:
                 "in a new --job-dir\n"
             )
             return DIVERGED
-    figures.write(report, arguments.json)
-    return 0 if stop.signal is None else 128 + stop.signal
+        except LostWorkerError as error:
+            sys.stderr.write(
+                f"triage train: another worker is lost ({error}): start all workers again, and they go on from the "
+                "last checkpoint\n"
+            )
+            return LOST_WORKER
+    if workers.chief:
+        figures.write(report, arguments.json)
+    if stop.signal is not None:
+        return 128 + stop.signal
+    return 0 if report["finished"] else LOST_WORKER  # another worker was told to stop
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
@@ -76,6 +77,38 @@ def test_the_same_run_may_be_prepared_again_for_more_steps_but_no_other_run(tmp_
         job.prepare(other, VOCABULARY, "sha256:data")
     with pytest.raises(InputError, match="data fingerprint"):
         job.prepare(CONFIG, VOCABULARY, "sha256:other")
+    with pytest.raises(InputError, match="workers 1 there, 2 in TF_CONFIG"):
+        job.prepare(CONFIG, VOCABULARY, "sha256:data", workers=2)
+
+
+def test_a_worker_looks_for_the_chief_s_run_and_leaves_it_as_it_is(tmp_path):
+    job = JobDirectory(tmp_path)
+    with pytest.raises(InputError, match="give all workers the same --job-dir"):
+        job.prepare(CONFIG, VOCABULARY, "sha256:data", workers=2, write=False)
+    job.prepare(CONFIG, VOCABULARY, "sha256:data", workers=2)
+    before = (tmp_path / RUN).stat().st_mtime_ns
+    job.prepare(CONFIG, VOCABULARY, "sha256:data", workers=2, write=False)
+    assert (tmp_path / RUN).stat().st_mtime_ns == before
+
+
+def test_a_run_from_before_there_were_several_workers_is_one_of_a_single_one(tmp_path):
+    job = JobDirectory(tmp_path)
+    job.prepare(CONFIG, VOCABULARY, "sha256:data")
+    old = {key: value for key, value in json.loads((tmp_path / RUN).read_text()).items() if key != "workers"}
+    (tmp_path / RUN).write_text(json.dumps(old))
+    job.prepare(CONFIG, VOCABULARY, "sha256:data")
+    assert json.loads((tmp_path / RUN).read_text())["workers"] == 1
+
+
+def test_each_worker_has_a_lock_and_checkpoints_of_its_own(tmp_path):
+    job = JobDirectory(tmp_path)
+    with job.locked(), job.locked(worker=1):
+        pass
+    with pytest.raises(InputError, match="another training run"), job.locked(worker=1), job.locked(worker=1):
+        pass
+    empty = tf.train.Checkpoint()
+    assert job.manager(empty, 1).directory == str(tmp_path / "checkpoints")
+    assert job.manager(empty, 1, worker=2).directory == str(tmp_path / "checkpoints" / "worker-2")
 
 
 def test_evaluations_behind_the_checkpoint_are_forgotten_also_when_cut_short(tmp_path):
