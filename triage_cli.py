@@ -34,6 +34,7 @@ COMMANDS = {
     "tflite": ("trainer.exporting.tflite", "convert an exported version into a TFLite file for phones"),
     "serve": ("serving.server", "answer triage.v1.TriageService over gRPC"),
     "ask": ("serving.client", "ask a server about one patient"),
+    "health": ("serving.health", "ask a server whether it answers"),
 }
 NEED_TENSORFLOW = (
     "simulate",

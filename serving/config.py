@@ -58,6 +58,9 @@ class ServeConfig:
     metrics_host: str = _field("127.0.0.1", "address on which Prometheus reads the metrics")
     log_format: str = _field("text", "how to log: text, or json, one object a line", choices=FORMATS)
     log_calls: bool = _field(False, "log each call: method, status, time and version, never evidence")
+    probe_port: int = _field(
+        -1, "port of its own for health, in plain text and without tokens; 0 takes any free one, -1 none"
+    )
     poll_seconds: float = _field(
         2.0, "seconds between two looks for new and deleted versions; 0 looks once, at the start"
     )
@@ -75,6 +78,8 @@ class ServeConfig:
             raise InputError(f"--metrics-port {self.metrics_port}: expected a number from 0 to 65535, or -1 for none")
         if self.log_format not in FORMATS:
             raise InputError(f"--log-format {self.log_format}: expected one of {', '.join(FORMATS)}")
+        if not -1 <= self.probe_port <= 65535:
+            raise InputError(f"--probe-port {self.probe_port}: expected a number from 0 to 65535, or -1 for none")
         self._check_tls()
         self._check_engine()
         if self.max_waiting < 0:

@@ -23,6 +23,7 @@ from serving.config import ServeConfig
 from serving.metrics import Metrics
 from serving.metrics_port import MetricsPort
 from serving.observing import ObservingInterceptor
+from serving.probe_port import ProbePort
 from serving.telemetry import Telemetry
 from serving.tokens import TokenFile
 from serving.version_policy import VersionPolicy, Wanted, parse_labels
@@ -77,6 +78,7 @@ class TriageServer:
             ) from error
         self.address = f"{host}:{self.port}"
         self.metrics_port = None if self._metrics is None else MetricsPort(config, self._metrics.registry)
+        self.probes = ProbePort(config.host, config.probe_port, self._health) if config.probe_port >= 0 else None
 
     def start(self, watcher: "Watcher[Any]") -> None:
         """Starts to answer from the versions of `watcher`; calls before one is loaded end with UNAVAILABLE.
@@ -98,6 +100,8 @@ class TriageServer:
         self._watcher = watcher
         self.update_health()
         self._server.start()
+        if self.probes is not None:
+            self.probes.start()
 
     def update_health(self) -> None:
         """Says SERVING for the server ("") and each service if a warm version answers, NOT_SERVING otherwise."""
@@ -116,6 +120,8 @@ class TriageServer:
         self._capacity.close()
         if self.metrics_port is not None:
             self.metrics_port.close()
+        if self.probes is not None:
+            self.probes.stop()
 
 
 def _add_tensorflow_serving(

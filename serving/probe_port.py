@@ -1,0 +1,64 @@
+"""A port of its own for health: probes of an orchestrator speak plain text, and must not wait behind other calls."""
+
+import concurrent.futures
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from schemas.errors import InputError
+
+LIVENESS = "liveness"
+"""The service to ask about whether the process itself is well, whatever it can serve now."""
+_THREADS = 2
+
+
+class ProbePort:
+    """Answers `grpc.health.v1.Health/Check`, and nothing else, from `start` until `stop`.
+
+    It says what `servicer` says, and SERVING for the service LIVENESS: a restart helps a process that does not answer,
+    not one that waits for a model.
+
+    Args:
+        host: as in ServeConfig.
+        port: number of the port, 0 for any free one.
+        servicer: what the server's own port says about health.
+
+    Raises:
+        InputError: the address cannot be listened on.
+    """
+
+    def __init__(self, host: str, port: int, servicer: health.HealthServicer):
+        workers = concurrent.futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="probes")
+        self._server = grpc.server(workers, options=[("grpc.so_reuseport", 0)])
+        health_pb2_grpc.add_HealthServicer_to_server(_Probes(servicer), self._server)
+        host = f"[{host}]" if ":" in host else host
+        try:
+            self.port = self._server.add_insecure_port(f"{host}:{port}")
+        except RuntimeError as error:
+            raise InputError(
+                f"--probe-port: cannot listen on {host}:{port}: is another server running there? Choose another "
+                "--probe-port, 0 for any free one, or -1 for none"
+            ) from error
+        self.address = f"{host}:{self.port}"
+
+    def start(self) -> None:
+        """Starts to answer."""
+        self._server.start()
+
+    def stop(self) -> None:
+        """Ends the port."""
+        self._server.stop(None).wait()
+
+
+class _Probes(health_pb2_grpc.HealthServicer):
+    """Check alone: a Watch would hold one of the few threads for as long as its caller likes."""
+
+    def __init__(self, servicer: health.HealthServicer):
+        self._servicer = servicer
+
+    def Check(  # noqa: N802
+        self, request: health_pb2.HealthCheckRequest, context: grpc.ServicerContext
+    ) -> health_pb2.HealthCheckResponse:
+        if request.service == LIVENESS:
+            return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
+        return self._servicer.Check(request, context)
