@@ -37,9 +37,17 @@ MOBILE = ["ai-edge-litert>=2.3.0,<2.4"]
 
 BEAM = ["apache-beam>=2.77.0,<2.78"]
 
+HYPERTUNE = ["cloudml-hypertune>=0.1.0.dev6,<0.2"]
+
+# pydantic 2 needs a later typing-extensions than the one that tf-agents pins.
+VERTEX = ["google-cloud-aiplatform>=1.91.0,<1.92", "pydantic>=1.10,<2", "PyYAML>=6.0,<7"]
+
 DEVELOPMENT = [
+    *HYPERTUNE,
+    *VERTEX,
     *BEAM,
     *MOBILE,
+    "build>=1.2,<2",
     "buf-bin>=1.75.0,<1.76",
     "cryptography>=45.0.0,<51",
     "googleapis-common-protos>=1.70.0,<2",
@@ -51,6 +59,7 @@ DEVELOPMENT = [
     "pytest-timeout>=2.3.0,<3",
     "pytest-xdist>=3.6.0,<4",
     "ruff>=0.17.5,<0.18",
+    "setuptools>=77,<81",
 ]
 
 PACKAGES_OF_TRAINER = ["trainer", *(f"trainer.{name}" for name in setuptools.find_packages(str(HERE / "trainer")))]
@@ -73,7 +82,7 @@ setuptools.setup(
         "triage.v1": ["*.proto", "*.pyi"],
     },
     install_requires=REQUIREMENTS,
-    extras_require={"beam": BEAM, "mobile": MOBILE, "dev": DEVELOPMENT},
+    extras_require={"beam": BEAM, "hypertune": HYPERTUNE, "vertex": VERTEX, "mobile": MOBILE, "dev": DEVELOPMENT},
     entry_points={"console_scripts": ["triage=triage_cli:main"]},
     classifiers=[
         "Development Status :: 3 - Alpha",

@@ -12,7 +12,9 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+from schemas import locations
 from schemas.errors import InputError
 
 COMMANDS = {
@@ -32,6 +34,7 @@ COMMANDS = {
         "write a trained agent as a SavedModel version, past a safety gate if wanted",
     ),
     "tflite": ("trainer.exporting.tflite", "convert an exported version into a TFLite file for phones"),
+    "vertex": ("trainer.cloud.vertex", "send training jobs and models to Vertex AI"),
     "serve": ("serving.server", "answer triage.v1.TriageService over gRPC"),
     "ask": ("serving.client", "ask a server about one patient"),
     "health": ("serving.health", "ask a server whether it answers"),
@@ -77,13 +80,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.environ[LOG_LEVEL] = "3"
             with _silent_unless_failing():
                 importlib.import_module("tensorflow").config.list_physical_devices()
-        return module.run(parsed)
+        return _run(module, parsed)
     except InputError as error:
         sys.stderr.write(f"triage {parsed.command}: error: {error}\n")
         return BAD_INPUT
     except KeyboardInterrupt:
         sys.stderr.write(f"triage {parsed.command}: interrupted\n")
         return INTERRUPTED
+
+
+def _run(module: Any, parsed: argparse.Namespace) -> int:
+    """Runs a subcommand, on copies where it was given addresses of an object store."""
+    if not locations.any_remote(parsed):
+        return module.run(parsed)
+    with importlib.import_module("trainer.cloud.staging").staged(parsed) as arguments:
+        return module.run(arguments)
 
 
 @contextlib.contextmanager

@@ -23,6 +23,9 @@ TESTS = (
     "tests", "tests/bazel", "tests/clients", "tests/schemas", "tests/serving", "tests/trainer",
     *(f"tests/trainer/{name}" for name in CONCEPTS),
 )  # fmt: skip
+_DEPLOYED = (".yaml", "Dockerfile")
+WHOLE = ("tests", "tests/bazel", "tests/clients", "tests/trainer/cloud")
+"""Those that read the project itself."""
 SCRIPTS = ("bazel", "benchmarks", "clients/node", "clients/python", "examples", "examples/mobile", "proto")
 IMPORTED_FROM = ("clients/python", "proto")
 """Folders whose content is imported as if they were the root."""
@@ -34,10 +37,11 @@ PYTEST = "//bazel:pytest_test.bzl"
 
 # Distributions that are not called what one imports.
 DISTRIBUTIONS = {
-    "google": "protobuf", "google.rpc": "googleapis_common_protos", "grpc": "grpcio",
-    "grpc_health": "grpcio_health_checking",
-    "grpc_reflection": "grpcio_reflection", "grpc_tools": "grpcio_tools", "markdown_it": "markdown_it_py",
-    "sklearn": "scikit_learn", "tensorflow_serving": "tensorflow_serving_api",
+    "google": "protobuf", "google.api_core": "google_api_core", "google.auth": "google_auth",
+    "google.cloud": "google_cloud_aiplatform", "google.rpc": "googleapis_common_protos", "grpc": "grpcio",
+    "grpc_health": "grpcio_health_checking", "grpc_reflection": "grpcio_reflection", "grpc_tools": "grpcio_tools",
+    "hypertune": "cloudml_hypertune", "markdown_it": "markdown_it_py", "sklearn": "scikit_learn",
+    "tensorflow_serving": "tensorflow_serving_api", "yaml": "pyyaml",
 }  # fmt: skip
 # Modules that a file loads by a name that it holds as text.
 BY_NAME = {
@@ -263,7 +267,7 @@ def tests_build(project: Project, folder: str) -> str:
             targets.append(rule("py_library", "conftest", testonly="True", srcs=["conftest.py"], deps=deps))
         elif file.target.endswith("_test"):
             needed = sorted({*deps, *shared}, key=_order)
-            whole = ["//:files"] if folder in ("tests", "tests/bazel", "tests/clients") else None
+            whole = ["//:files"] if folder in WHOLE else None
             targets.append(rule("pytest_test", file.target, src=f'"{file.path.name}"', data=whole, deps=needed))
     loads = [load(PYTHON, "py_library")] if (project.root / folder / "conftest.py").exists() else []
     return "\n".join([HEADER, "".join([*loads, load(PYTEST, "pytest_test")]), VISIBILITY, *targets, FILES])
@@ -289,10 +293,13 @@ def root_build(project: Project) -> str:
     """Returns the BUILD of the root: the console script, and all files, for the tests that read the project itself."""
     cli = File(_path("triage_cli.py"))
     packages = sorted({f"//{folder}:files" for folder in (*PACKAGES, *SCRIPTS, *TESTS)}, key=_order)
-    own = sorted(
+    deployed = (
+        path for path in (project.root / "deploy").rglob("*") if path.name in _DEPLOYED or path.suffix in _DEPLOYED
+    )
+    own = sorted(path.relative_to(project.root).as_posix() for path in deployed) + sorted(
         path.name
         for path in project.root.iterdir()
-        if path.suffix in (".md", ".py", ".toml") or path.name == "Makefile"
+        if path.suffix in (".md", ".py", ".toml") or path.name in ("LICENSE", "MANIFEST.in", "Makefile")
     )
     return "\n".join([
         HEADER,

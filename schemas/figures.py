@@ -7,15 +7,22 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from schemas import locations
 from schemas.errors import InputError
 
 
 def add_argument(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the option `--json`."""
-    parser.add_argument("--json", metavar="FILE", help="write the figures as JSON to FILE; - is standard output")
+    parser.add_argument(
+        "--json", type=_destination, metavar="FILE", help="write the figures as JSON to FILE; - is standard output"
+    )
 
 
-def write(figures: Mapping[str, Any], destination: str | None) -> None:
+def _destination(text: str) -> str | pathlib.Path | locations.Remote:
+    return locations.fresh_result(text) if locations.is_remote(text) else text
+
+
+def write(figures: Mapping[str, Any], destination: str | pathlib.Path | None) -> None:
     """Writes `figures` as JSON where `destination` says; None writes nothing.
 
     Raises:

@@ -7,6 +7,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 OURS = {"schemas", "trainer", "serving", "triage_cli"}
 # A module may import those above it.
 TRAINER_ORDER = (
+    "cloud.staging", "cloud.service_environment", "cloud.tuning_report",
+    "cloud.vertex_request", "cloud.vertex",
     "config", "vignettes.vignette", "vignettes.source", "vignettes.rejects", "vignettes.split", "state",
     "vignettes.arrays", "vignettes.tfrecord", "vignettes.spool", "vignettes.split_stats", "vignettes.passes",
     "output", "progress", "vignettes.ddxplus", "vignettes.ddxplus_patients", "vignettes.csv_table",
@@ -21,7 +23,8 @@ TRAINER_ORDER = (
     "directory_lock", "job", "checkpoints", "evaluate", "session", "exporting.messages", "exporting.signatures",
     "exporting.warmup", "exporting.servable", "exporting.servable_policy", "exporting.gate", "exporting.model_card",
     "exporting.card_markdown", "exporting.publish", "exporting.export", "exporting.litert",
-    "exporting.tflite_conversion", "exporting.tflite_parity", "exporting.tflite_file", "exporting.tflite", "task",
+    "exporting.tflite_conversion", "exporting.tflite_parity", "exporting.tflite_file", "exporting.tflite",
+    "cloud.final_model", "task",
     "checks.vignette_text", "checks.anomalies", "checks.feature_schema", "checks.near_duplicates",
     "checks.split_comparison", "checks.record_check", "checks.validation", "checks.stats_table", "checks.stats",
     "supervised.folds", "supervised.ensemble", "supervised.classifier_file", "supervised.state_values",

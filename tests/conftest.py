@@ -1,13 +1,17 @@
 """Loads the trainer package before any test imports TensorFlow, as its legacy-Keras switch demands."""
 
 import os
+import pathlib
+import urllib.parse
 
 import hypothesis
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import trainer  # noqa: F401
+import trainer  # noqa: F401  # isort: skip
+import tensorflow as tf
+
 from schemas.knowledge_base import KnowledgeBase
 
 # No deadlines: a busy machine is no bug. A gate gives the same verdict for the same code; a developer's run explores.
@@ -124,3 +128,105 @@ def toy_knowledge_directory(tmp_path):
 @pytest.fixture
 def toy_knowledge(toy_knowledge_directory):
     return KnowledgeBase.load(toy_knowledge_directory)
+
+
+STORE_SCHEME = "gs://"
+STORE_USES = ("copy", "exists", "isdir", "walk", "remove")
+
+
+class ObjectStore:
+    """An object store behind `tf.io.gfile`: whole objects under names, and nothing else that a file system has.
+
+    No folders (a prefix that no object has is not there), no renaming, no appending, no locks. Objects are files of one
+    folder, each named by its quoted address, so that several processes can share a store; `history` tells what this one
+    did. What it does not offer fails.
+    """
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(exist_ok=True)
+        self.history = []  # (what was done, address)
+        self._real = {name: getattr(tf.io.gfile, name) for name in STORE_USES}
+
+    def install(self, replace=setattr):
+        """Puts the store into `tf.io.gfile`; whatever else that offers fails on its addresses, as nobody may use it."""
+        for name in STORE_USES:
+            replace(tf.io.gfile, name, self._for_addresses(name))
+        for name in ("GFile", "glob", "listdir", "makedirs", "mkdir", "rename", "rmtree", "stat"):
+            replace(tf.io.gfile, name, self._missing(name, getattr(tf.io.gfile, name)))
+
+    def read(self, address):
+        return self._file(address).read_bytes()
+
+    def write(self, address, content):
+        self._file(address).write_bytes(content)
+
+    def delete(self, address):
+        self._file(address).unlink()
+
+    def names(self, address=STORE_SCHEME):
+        """The addresses that begin with `address`."""
+        found = (urllib.parse.unquote(path.name) for path in self.folder.iterdir())
+        return sorted(name for name in found if name.startswith(address))
+
+    def _file(self, address):
+        return self.folder / urllib.parse.quote(address, safe="")
+
+    def _for_addresses(self, name):
+        def call(*arguments, **options):
+            if any(str(argument).startswith(STORE_SCHEME) for argument in arguments):
+                return getattr(self, f"_{name}")(*arguments, **options)
+            return self._real[name](*arguments, **options)
+
+        return call
+
+    def _missing(self, name, real):
+        def call(*arguments, **options):
+            assert not any(str(argument).startswith(STORE_SCHEME) for argument in arguments), (
+                f"an object store has no {name}"
+            )
+            return real(*arguments, **options)
+
+        return call
+
+    def _exists(self, address):
+        return self._file(address).exists() or self._isdir(address)
+
+    def _isdir(self, address):
+        return bool(self.names(address.rstrip("/") + "/"))
+
+    def _remove(self, address):
+        if not self._file(address).exists():
+            raise tf.errors.NotFoundError(None, None, f"{address}; No such object")
+        self.history.append(("remove", address))
+        self._file(address).unlink()
+
+    def _copy(self, source, target, overwrite=False):
+        if source.startswith(STORE_SCHEME):
+            if not self._file(source).exists():
+                raise tf.errors.NotFoundError(None, None, f"{source}; No such object")
+            content = self.read(source)
+        else:
+            content = pathlib.Path(source).read_bytes()
+        if target.startswith(STORE_SCHEME):
+            self.history.append(("write", target))
+            self.write(target, content)
+        else:
+            pathlib.Path(target).write_bytes(content)
+
+    def _walk(self, address):
+        """As TensorFlow's own does on a store: folders come with a slash, and an empty name marks one."""
+        prefix = address.rstrip("/") + "/"
+        rests = [name[len(prefix) :] for name in self.names(prefix)]
+        folders = sorted({rest.partition("/")[0] + "/" for rest in rests if "/" in rest})
+        yield address, folders, [rest for rest in rests if "/" not in rest]
+        for folder in folders:
+            yield from self._walk(prefix + folder)
+
+
+@pytest.fixture
+def object_store(tmp_path, monkeypatch):
+    """What `gs://` means, for the length of a test."""
+    store = ObjectStore(tmp_path / "objects")
+    store.install(monkeypatch.setattr)
+    return store

@@ -13,6 +13,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from schemas import locations
 from schemas.errors import InputError
 from schemas.triage import MAX_QUESTIONS
 
@@ -198,7 +199,7 @@ def _check(config: TrainConfig) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` a flag for each hyper-parameter, and `--config FILE`."""
-    parser.add_argument("--config", type=pathlib.Path, metavar="FILE", help="JSON configuration; flags override it")
+    parser.add_argument("--config", type=locations.source, metavar="FILE", help="JSON configuration; flags override it")
     for section in dataclasses.fields(TrainConfig):
         group = parser.add_argument_group(section.name)
         for field in dataclasses.fields(typing.cast(type, section.type)):

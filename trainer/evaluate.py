@@ -1,11 +1,10 @@
 """`triage evaluate`: measures a trained agent on the vignettes of a data directory."""
 
 import argparse
-import pathlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from schemas import figures
+from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
 
@@ -26,8 +25,10 @@ ORDERS = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage evaluate`."""
-    parser.add_argument("--job-dir", type=pathlib.Path, required=True, help="directory of the training run")
-    parser.add_argument("--data", type=pathlib.Path, required=True, help="data directory, as triage prepare makes it")
+    parser.add_argument("--job-dir", type=locations.source_job, required=True, help="directory of the training run")
+    parser.add_argument(
+        "--data", type=locations.source, required=True, help="data directory, as triage prepare makes it"
+    )
     parser.add_argument("--split", choices=("train", "test"), default="test", help="vignettes to use (default test)")
     parser.add_argument("--step", type=int, help="step of the checkpoint (default: the newest)")
     parser.add_argument(
@@ -133,8 +134,8 @@ def run(arguments: argparse.Namespace) -> int:
     seeds = order_seeds(arguments.seed, arguments.orders)
     outcomes = play(trained.model, vignettes, seeds, trained.max_questions)
     report = {
-        "job_dir": str(arguments.job_dir),
-        "data": str(arguments.data),
+        "job_dir": locations.shown(arguments.job_dir),
+        "data": locations.shown(arguments.data),
         "data_fingerprint": data.data_fingerprint,
         "split": arguments.split,
         "vignettes": len(vignettes.decision_counts),

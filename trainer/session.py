@@ -2,13 +2,14 @@
 
 import pathlib
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from rich import progress as bars
 from rich.console import Console
 
+from schemas import locations
 from schemas.errors import InputError
 from trainer import metrics
 from trainer.checkpoints import Checkpoints
@@ -25,6 +26,15 @@ from trainer.workers import ALONE, Workers
 EVALUATION_SEED = 2_020
 
 
+class Surroundings(NamedTuple):
+    """What a run has to do with, apart from its data and its job directory."""
+
+    validation: DataDirectory | None = None  # whose test split it is evaluated on; None means that of its own data
+    logs: pathlib.Path | None = None  # where summaries go; None means into the job directory
+    evaluated: Callable[[int, Mapping[str, float]], None] | None = None  # is told the step and the metrics' means
+    saved: Callable[[], None] = lambda: None  # is called when the files of the run are worth keeping
+
+
 class TrainingSession:
     """Trains in a job directory, from its newest checkpoint where there is one.
 
@@ -32,16 +42,31 @@ class TrainingSession:
     evaluates, and that is heard.
 
     Raises:
-        InputError: no training vignettes, or the job directory holds another run, or checkpoints that are all damaged.
+        InputError: no training vignettes, or the job directory holds another run, or checkpoints that are all damaged,
+            or the validation data has another vocabulary.
         LostWorkerError: another worker has ended.
     """
 
-    def __init__(self, job_dir: pathlib.Path, data: DataDirectory, config: TrainConfig, workers: Workers = ALONE):
-        train, test = data.read("train"), data.read("test")
+    def __init__(
+        self,
+        job_dir: pathlib.Path,
+        data: DataDirectory,
+        config: TrainConfig,
+        workers: Workers = ALONE,
+        surroundings: Surroundings = Surroundings(),  # noqa: B008  # immutable
+    ):
+        watched = surroundings.validation or data
+        if watched.vocabulary.fingerprint != data.vocabulary.fingerprint:
+            raise InputError(
+                f"{watched.path}: its vocabulary is not that of {data.path}: prepare the validation data with "
+                f"--vocabulary {data.path / 'vocabulary.csv'}"
+            )
+        train, test = data.read("train"), watched.read("test")
         if not len(train.decision_counts):
             raise InputError(f"{data.path}: the train split has no vignettes")
         self._config = config
         self._workers = workers
+        self._surroundings = surroundings
         self._job = JobDirectory(job_dir)
         self._prepare(data)
         self._console = Console(stderr=True, quiet=not workers.chief)
@@ -55,7 +80,7 @@ class TrainingSession:
         self._checkpoints = Checkpoints(self._job, self._loop.checkpoint(), config.loop.checkpoints_kept, workers)
         self._saved_step: int | None = None  # of the checkpoint that holds the loop as it is
         self._restore()
-        logs = str(self._job.logs)
+        logs = str(surroundings.logs or self._job.logs)
         self._writer = tf.summary.create_file_writer(logs) if workers.chief else tf.summary.create_noop_writer()
 
     def train(self, stopping: Callable[[], bool]) -> dict[str, Any]:
@@ -81,10 +106,11 @@ class TrainingSession:
                 self._after_call()
         if loop.step != self._saved_step:
             self._save()
+        self._surroundings.saved()
         elapsed = time.monotonic() - began
         evaluations = self._job.evaluations()
         return {
-            "job_dir": str(self._job.path),
+            "job_dir": locations.shown(self._job.path),
             "finished": loop.step >= self._config.loop.steps,
             "workers": self._workers.count,
             "steps": loop.step,
@@ -109,7 +135,8 @@ class TrainingSession:
         path = self._checkpoints.restore(lambda text: self._console.print(text, highlight=False, soft_wrap=True))
         if path is not None:
             self._saved_step = self._loop.step
-            self._console.print(f"resumed at step {self._loop.step:,} from {path}", highlight=False)
+            there = locations.shown(path)
+            self._console.print(f"resumed at step {self._loop.step:,} from {there}", highlight=False, soft_wrap=True)
         self._require_same_weights()
         if self._workers.chief:
             self._job.forget_evaluations_after(self._loop.step)
@@ -130,6 +157,7 @@ class TrainingSession:
             raise self._job.unwritable(error) from error
         self._checkpoints.save(self._loop.step)
         self._saved_step = self._loop.step
+        self._surroundings.saved()
 
     def _next_stop(self) -> int:
         """Returns the next step at which something is due in Python."""
@@ -155,6 +183,10 @@ class TrainingSession:
         with self._writer.as_default(step=step):
             for name, estimate in estimates.items():
                 tf.summary.scalar(f"test/{name}", estimate.mean)
+        self._writer.flush()
+        if self._surroundings.evaluated is not None:
+            self._surroundings.evaluated(step, {name: estimate.mean for name, estimate in estimates.items()})
+        self._surroundings.saved()
         self._console.print(
             f"step {step:,}: test {_window_text({name: found[name]['mean'] for name in found})}", highlight=False
         )

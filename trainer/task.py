@@ -1,15 +1,19 @@
 """`triage train`, and `python -m trainer.task`: trains a DyQN agent on a data directory."""
 
 import argparse
-import pathlib
 import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
+from typing import TYPE_CHECKING, Any
 
-from schemas import figures
+from schemas import figures, locations
 from schemas.errors import InputError
 from trainer import config
+from trainer.cloud import service_environment, staging, tuning_report
+
+if TYPE_CHECKING:  # TensorFlow loads only when the command runs
+    from trainer.session import Surroundings
 
 DIVERGED, BAD_INPUT = 1, 2
 INTERRUPTED = 128 + signal.SIGINT
@@ -37,12 +41,21 @@ class StopRequest:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage train`: the directories and every hyper-parameter."""
-    parser.add_argument("--data", type=pathlib.Path, required=True, help="data directory, as triage prepare makes it")
+    given = service_environment
+    data = "data directory, as triage prepare makes it"
+    given.add_argument(parser, "--data", given.TRAINING_DATA, given.training_data, data, required=True)
+    text = "data directory on whose test split the run is evaluated; without one, --data"
+    given.add_argument(parser, "--validation-data", given.VALIDATION_DATA, given.evaluation_data, text)
+    text = "data directory on whose test split the model in --model-dir is evaluated; without one, it is not"
+    given.add_argument(parser, "--test-data", given.TEST_DATA, given.evaluation_data, text)
+    text = "where checkpoints, evaluations and summaries go; a run that was interrupted there is resumed"
+    given.add_argument(parser, "--job-dir", given.CHECKPOINTS, locations.job, text, required=True)
+    text = "where TensorBoard summaries go; without one, to logs in --job-dir"
+    given.add_argument(parser, "--log-dir", given.SUMMARIES, locations.fresh_result, text)
+    text = "where the trained model goes when all steps are done, saved_model.pb right in it; without one, nowhere"
+    given.add_argument(parser, "--model-dir", given.MODEL, locations.fresh_result, text)
     parser.add_argument(
-        "--job-dir",
-        type=pathlib.Path,
-        required=True,
-        help="where checkpoints, evaluations and summaries go; a run that was interrupted there is resumed",
+        "--model-version", type=int, default=1, metavar="N", help="version of that model, in its answers (default 1)"
     )
     figures.add_argument(parser)
     config.add_arguments(parser)
@@ -59,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: the configuration, the data or the job directory is not as expected.
     """
     resolved = config.from_arguments(arguments)
+    _check(arguments, resolved)
     # Imported here, so that --help and a faulty configuration answer without loading TensorFlow.
     from trainer.job import JobDirectory
     from trainer.loop import TrainingDivergedError
@@ -68,9 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     workers = join()
     data = DataDirectory.open(arguments.data).whole()
+    _require_shared(arguments, workers.count)
     with JobDirectory(arguments.job_dir).locked(workers.index), StopRequest() as stop:
         try:
-            session = TrainingSession(arguments.job_dir, data, resolved, workers)
+            session = TrainingSession(arguments.job_dir, data, resolved, workers, _surroundings(arguments))
             report = session.train(lambda: stop.signal is not None)
         except TrainingDivergedError as error:
             sys.stderr.write(
@@ -85,10 +100,57 @@ def run(arguments: argparse.Namespace) -> int:
             )
             return LOST_WORKER
     if workers.chief:
+        if report["finished"]:
+            report |= _final_model(arguments)
         figures.write(report, arguments.json)
     if stop.signal is not None:
         return 128 + stop.signal
     return 0 if report["finished"] else LOST_WORKER  # another worker was told to stop
+
+
+def _require_shared(arguments: argparse.Namespace, workers: int) -> None:
+    """Raises InputError where several workers would each have a copy of the job directory."""
+    shown = locations.shown(arguments.job_dir)
+    if workers > 1 and locations.is_remote(shown):
+        raise InputError(
+            f"--job-dir {shown}: {workers} workers need one directory in which each sees what the others write: give a "
+            "mounted path, such as /gcs/BUCKET/... on Vertex AI"
+        )
+
+
+def _check(arguments: argparse.Namespace, resolved: config.TrainConfig) -> None:
+    if arguments.model_version < 1:
+        raise InputError(f"--model-version {arguments.model_version}: expected a whole number from 1")
+    if tuning_report.in_trial() and not resolved.loop.evaluation_interval:
+        raise InputError(
+            f"--evaluation-interval 0: {tuning_report.TRIAL} is set, and a tuning service learns how good a trial is "
+            "from its evaluations: give the steps between them"
+        )
+
+
+def _surroundings(arguments: argparse.Namespace) -> "Surroundings":
+    from trainer.session import Surroundings
+    from trainer.vignettes.tfrecord import DataDirectory
+
+    watched = arguments.validation_data
+    return Surroundings(
+        validation=None if watched is None else DataDirectory.open(watched).whole(),
+        logs=arguments.log_dir,
+        evaluated=tuning_report.tuning_report() if tuning_report.in_trial() else None,
+        saved=staging.upload(arguments),
+    )
+
+
+def _final_model(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Writes the model where one is wanted; returns what the figures say about it."""
+    if arguments.model_dir is None:
+        return {}
+    from trainer.cloud.final_model import write_final_model
+
+    exported = write_final_model(arguments.job_dir, arguments.model_dir, arguments.model_version, arguments.test_data)
+    shown = locations.shown(arguments.model_dir)
+    sys.stderr.write(f"wrote model version {arguments.model_version} to {shown}\n")
+    return {"model_dir": shown, "model_version": exported.model_version, "evaluation": exported.evaluation}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,7 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m trainer.task", description="Train a DyQN agent.")
     add_arguments(parser)
     try:
-        return run(parser.parse_args(arguments))
+        with staging.staged(parser.parse_args(arguments)) as local:
+            return run(local)
     except InputError as error:
         sys.stderr.write(f"{parser.prog}: error: {error}\n")
         return BAD_INPUT

@@ -1,11 +1,10 @@
 """`triage stats`: the statistics of a data directory's vignettes, some of them as text, or a check for anomalies."""
 
 import argparse
-import pathlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from schemas import directories, figures
+from schemas import directories, figures, locations
 from schemas.errors import InputError
 from schemas.triage import TRIAGE_DECISIONS
 
@@ -24,7 +23,7 @@ ANOMALOUS = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage stats`."""
-    parser.add_argument("data", metavar="DIR", type=pathlib.Path, help="data directory, as triage prepare makes it")
+    parser.add_argument("data", metavar="DIR", type=locations.source, help="data directory, as triage prepare makes it")
     parser.add_argument("--split", choices=directories.SPLITS, help="vignettes to use (default: all)")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument(

@@ -1,11 +1,10 @@
 """`triage export`: writes the trained agent of a job directory as a SavedModel version, past a gate where one asks."""
 
 import argparse
-import pathlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from schemas import figures
+from schemas import figures, locations
 from schemas.errors import InputError
 from trainer.evaluate import ORDERS
 
@@ -20,14 +19,19 @@ _MARGIN = 0.02
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage export`."""
-    parser.add_argument("--job-dir", type=pathlib.Path, required=True, help="directory that `triage train` wrote")
+    parser.add_argument(
+        "--job-dir", type=locations.source_job, required=True, help="directory that `triage train` wrote"
+    )
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
-        "--model-base-path", type=pathlib.Path, metavar="BASE", help="directory that holds a folder for each version"
+        "--model-base-path",
+        type=locations.model_base,
+        metavar="BASE",
+        help="directory that holds a folder for each version",
     )
     where.add_argument(
         "--push-to",
-        type=pathlib.Path,
+        type=locations.model_base,
         metavar="BASE",
         help="the same, but publish only a version that is not less safe than the newest one there; needs --data; "
         f"exit code {REJECTED} where it is not published",
@@ -36,7 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", type=int, help="checkpoint to export; the last one by default")
     parser.add_argument("--model-name", help='name under which TensorFlow Serving offers the model; default: "triage"')
     parser.add_argument(
-        "--data", type=pathlib.Path, metavar="DIR", help="data directory on whose test split to evaluate the version"
+        "--data",
+        type=locations.source,
+        metavar="DIR",
+        help="data directory on whose test split to evaluate the version",
     )
     parser.add_argument(
         "--orders", type=int, default=ORDERS, help=f"random evidence orders to average over (default {ORDERS})"
@@ -46,7 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--margin", type=float, help=f"loss of safety that --push-to accepts, from 0 to 1 (default {_MARGIN:g})"
     )
     parser.add_argument(
-        "--rejected", type=pathlib.Path, metavar="DIR", help="where --push-to leaves a version that it does not publish"
+        "--rejected",
+        type=locations.result,
+        metavar="DIR",
+        help="where --push-to leaves a version that it does not publish",
     )
     figures.add_argument(parser)
 
@@ -79,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     _say(exported, arguments)
     figures.write(
         {
-            "path": str(exported.folder) if exported.folder else None,
+            "path": locations.shown(exported.folder) if exported.folder else None,
             "model_version": exported.model_version,
             "published": exported.published,
             "vocabulary_fingerprint": trained.vocabulary.fingerprint,
@@ -109,17 +119,19 @@ def _say(exported: "Exported", arguments: argparse.Namespace) -> None:
     from trainer.exporting.gate import verdict_text
 
     lines = []
-    if exported.published:
-        lines.append(f"wrote version {exported.model_version} to {exported.folder}")
+    if exported.published and exported.folder is not None:
+        lines.append(f"wrote version {exported.model_version} to {locations.shown(exported.folder)}")
     verdict: dict[str, Any] = exported.gate or {}
     if exported.gate and verdict["serving_version"] is None:
-        lines.append(f"  there was no version in {arguments.push_to} to compare it with")
+        lines.append(f"  there was no version in {locations.shown(arguments.push_to)} to compare it with")
     elif exported.gate:
         lines.append(verdict_text(verdict))
     if exported.published:
         if arguments.json != "-":
             sys.stdout.write("\n".join(lines) + "\n")
         return
-    kept = f"the rejected version is in {exported.folder}" if exported.folder else "--rejected DIR keeps such a version"
+    kept = "--rejected DIR keeps such a version"
+    if exported.folder is not None:
+        kept = f"the rejected version is in {locations.shown(exported.folder)}"
     lines.append(f"nothing was published; {kept}")
     sys.stderr.write("\n".join(lines) + "\n")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from schemas import directories, figures
+from schemas import directories, figures, locations
 from schemas.errors import InputError
 
 STATES = 10_000
@@ -17,13 +17,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage tflite`."""
     parser.add_argument(
         "--model",
-        type=pathlib.Path,
+        type=locations.source_model,
         required=True,
         metavar="DIR",
         help="version that `triage export` wrote, or a model base path, of which the highest version is taken",
     )
     parser.add_argument(
-        "--out", type=pathlib.Path, required=True, metavar="FILE", help="file to write, with FILE.json beside it"
+        "--out", type=locations.result, required=True, metavar="FILE", help="file to write, with FILE.json beside it"
     )
     parser.add_argument(
         "--quantize",
@@ -32,7 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="none: float32; float16: half the size; dynamic: int8 weights; int8: int8 products too (default none)",
     )
     parser.add_argument(
-        "--data", type=pathlib.Path, metavar="DIR", help="data directory whose training split int8 is calibrated with"
+        "--data",
+        type=locations.source,
+        metavar="DIR",
+        help="data directory whose training split int8 is calibrated with",
     )
     parser.add_argument(
         "--states", type=int, default=STATES, help=f"random states to compare with the SavedModel on (default {STATES})"
@@ -66,8 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     tflite_file.write(arguments.out, content, description)
     told = ("model_version", "quantization", "calibration", "vocabulary_fingerprint", "parity")
     report = {
-        "path": str(arguments.out),
-        "sidecar": str(tflite_file.sidecar_path(arguments.out)),
+        "path": locations.shown(arguments.out),
+        "sidecar": locations.shown(tflite_file.sidecar_path(arguments.out)),
         "bytes": arguments.out.stat().st_size,
         **{key: description[key] for key in told},
     }

@@ -2,12 +2,11 @@
 
 import argparse
 import collections
-import pathlib
 from typing import Any
 
 from rich.console import Console
 
-from schemas import figures
+from schemas import figures, locations
 from schemas.conditions import Condition
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import DECISION_LABELS
@@ -19,7 +18,7 @@ NOTICE = "From general clinical knowledge, for research and teaching; not for cl
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage knowledge`."""
     parser.add_argument(
-        "directory", type=pathlib.Path, nargs="?", help="knowledge base to check (default: the package's)"
+        "directory", type=locations.source, nargs="?", help="knowledge base to check (default: the package's)"
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="list all conditions")

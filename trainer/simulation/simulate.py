@@ -5,7 +5,6 @@ import collections
 import concurrent.futures
 import multiprocessing
 import os
-import pathlib
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from rich import progress as bars
 from rich.console import Console
 
-from schemas import figures
+from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.knowledge_base import KnowledgeBase
 from trainer.output import OutputDirectory, describe
@@ -31,7 +30,7 @@ _WORKER: list[Simulator] = []
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage simulate`."""
-    parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR", help="data directory to make")
+    parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
     parser.add_argument(
         "--vignettes", type=int, default=PAPER_VIGNETTES, metavar="N", help=f"how many (default {PAPER_VIGNETTES})"
     )
@@ -43,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unseen-conditions", nargs="+", default=[], metavar="CODE", help="conditions that only the test split has"
     )
-    parser.add_argument("--knowledge", type=pathlib.Path, metavar="DIR", help="another knowledge base")
+    parser.add_argument("--knowledge", type=locations.source, metavar="DIR", help="another knowledge base")
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="that work at once (default: all cores)"
     )
@@ -73,8 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"--out {arguments.out}: cannot write: {error}") from error
     if arguments.json != "-":
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
-        say(Console(), f"{arguments.out}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
-    figures.write({"out": str(arguments.out), **stats}, arguments.json)
+        say(Console(), f"{locations.shown(arguments.out)}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
+    figures.write({"out": locations.shown(arguments.out), **stats}, arguments.json)
     return 0
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from schemas import figures
+from schemas import figures, locations
 from schemas.errors import InputError
 from trainer import config
 
@@ -39,9 +39,9 @@ _SIZES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage reproduce` and every hyper-parameter."""
-    parser.add_argument("--data", type=pathlib.Path, required=True, metavar="DIR", help="data directory")
+    parser.add_argument("--data", type=locations.source, required=True, metavar="DIR", help="data directory")
     parser.add_argument(
-        "--out", type=pathlib.Path, required=True, metavar="DIR",
+        "--out", type=locations.result, required=True, metavar="DIR",
         help="where results and report go; a study that was interrupted there is continued",
     )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="a small study of a few minutes on two cores")

@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import io
 import logging
-import pathlib
 import resource
 import sys
 import threading
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rich import progress as bars
 from rich.console import Console
 
-from schemas import directories, figures
+from schemas import directories, figures, locations
 from schemas.errors import InputError
 from trainer.output import OutputDirectory, describe
 from trainer.progress import progress_bar, say
@@ -41,8 +40,8 @@ _POLL_SECONDS = 0.5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage powerset`."""
-    parser.add_argument("--data", type=pathlib.Path, required=True, metavar="DIR", help="data directory to expand")
-    parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR", help="data directory to make")
+    parser.add_argument("--data", type=locations.source, required=True, metavar="DIR", help="data directory to expand")
+    parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
     parser.add_argument("--split", choices=directories.SPLITS, help="vignettes to expand (default: all)")
     parser.add_argument("--seed", type=int, default=0, help="of every random draw (default 0)")
     parser.add_argument(
@@ -265,11 +264,13 @@ def _report(stats: dict[str, Any], seconds: float, arguments: argparse.Namespace
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
         say(
             Console(),
-            f"{arguments.out}: {sizes} rows; {seconds:,.1f} s, {rows / seconds:,.0f} rows/s, at most "
+            f"{locations.shown(arguments.out)}: {sizes} rows; {seconds:,.1f} s, {rows / seconds:,.0f} rows/s, at most "
             f"{max(memory.values()) / 2**20:,.0f} MiB of memory in a process",
         )
     speed = {"rows": rows, "seconds": seconds, "rows_per_second": rows / seconds}
-    figures.write({"out": str(arguments.out), "runner": arguments.runner, **speed, **memory, **stats}, arguments.json)
+    figures.write(
+        {"out": locations.shown(arguments.out), "runner": arguments.runner, **speed, **memory, **stats}, arguments.json
+    )
 
 
 def _peak_memory() -> dict[str, int]:

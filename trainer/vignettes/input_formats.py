@@ -8,6 +8,7 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from schemas import locations
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer.vignettes.csv_long import LongTables
@@ -58,8 +59,8 @@ class Source(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of all formats."""
-    files: dict[str, Any] = {"type": pathlib.Path, "nargs": "+", "metavar": "FILE"}
-    file: dict[str, Any] = {"type": pathlib.Path, "metavar": "FILE"}
+    files: dict[str, Any] = {"type": locations.source, "nargs": "+", "metavar": "FILE"}
+    file: dict[str, Any] = {"type": locations.source, "metavar": "FILE"}
     parser.add_argument("--format", choices=tuple(FORMATS), default="jsonl", help="of the input (default jsonl)")
     vignettes = parser.add_argument_group("formats jsonl, csv-wide and csv-long")
     vignettes.add_argument("--vignettes", **files, help="jsonl: one JSON object a line; csv-wide: one row a vignette")

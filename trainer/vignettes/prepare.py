@@ -10,7 +10,7 @@ from typing import Any
 from rich import progress as bars
 from rich.console import Console
 
-from schemas import directories, figures
+from schemas import directories, figures, locations
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer.output import OutputDirectory, describe
@@ -23,7 +23,7 @@ from trainer.vignettes.rejects import RejectLog
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage prepare`."""
-    parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR", help="data directory to make")
+    parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
     input_formats.add_arguments(parser)
     parser.add_argument("--test-fraction", type=float, default=0.1, help="share of the test split (default 0.1)")
     parser.add_argument("--seed", type=int, default=0, help="of the split and the absent evidence (default 0)")
@@ -49,12 +49,12 @@ def run(arguments: argparse.Namespace) -> int:
     except (OSError, sqlite3.Error, tf.errors.OpError) as error:
         raise InputError(f"--out {arguments.out}: cannot write: {error}") from error
     if source.derived:
-        say(console, _review(vocabulary, arguments.out))
+        say(console, locations.shown(_review(vocabulary, arguments.out)))
     if not stats["splits"]["test"]["vignettes"]:
         say(console, "warning: the test split is empty: triage evaluate will have nothing to measure")
     if arguments.json != "-":
         _report(stats, arguments.out)
-    figures.write({"out": str(arguments.out), **stats}, arguments.json)
+    figures.write({"out": locations.shown(arguments.out), **stats}, arguments.json)
     return 0
 
 
@@ -126,4 +126,8 @@ def _review(vocabulary: Vocabulary, out: pathlib.Path) -> str:
 
 def _report(stats: dict[str, Any], out: pathlib.Path) -> None:
     sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
-    say(Console(), f"{out}: {sizes} vignettes; {stats['rejected']:,} rejected, {stats['blank_lines']:,} blank lines")
+    say(
+        Console(),
+        f"{locations.shown(out)}: {sizes} vignettes; {stats['rejected']:,} rejected, "
+        f"{stats['blank_lines']:,} blank lines",
+    )

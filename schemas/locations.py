@@ -1,0 +1,128 @@
+"""Where a user's files lie: on this machine, or in an object store, as `gs://bucket/folder` says.
+
+An option that takes a path gives argparse one of the functions below as its `type`. A path of this machine comes out as
+a `pathlib.Path`, an address as a `Remote`, which `trainer.staging` turns into a path before the command runs.
+"""
+
+import argparse
+import contextlib
+import contextvars
+import dataclasses
+import enum
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Mapping
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://")
+
+
+class Fetched(enum.Enum):
+    """What a command needs of what lies at an address already."""
+
+    ALL = "everything"
+    NOTHING = "nothing"
+    JOB = "everything but the summaries"
+    NEWEST_VERSION = "the newest version, and the numbers of the others"
+
+
+@dataclasses.dataclass(frozen=True)
+class Remote:
+    """An address in an object store."""
+
+    uri: str  # without a slash at its end
+    fetched: Fetched
+    written: bool  # whether the command writes there
+
+    @property
+    def folder(self) -> str:
+        """The address of what holds it."""
+        return self.uri.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """Its last part."""
+        return self.uri.rpartition("/")[2]
+
+
+def is_remote(text: str) -> bool:
+    """Whether `text` is an address rather than a path of this machine."""
+    return _SCHEME.match(text) is not None
+
+
+def any_remote(arguments: argparse.Namespace) -> bool:
+    """Whether one of the parsed arguments is an address."""
+    values = vars(arguments).values()
+    return any(isinstance(item, Remote) for value in values for item in (value if isinstance(value, list) else [value]))
+
+
+def source(text: str) -> pathlib.Path | Remote:
+    """Returns the file or directory that a command reads."""
+    return _location(text, Fetched.ALL, written=False)
+
+
+def source_job(text: str) -> pathlib.Path | Remote:
+    """Returns the job directory that a command reads."""
+    return _location(text, Fetched.JOB, written=False)
+
+
+def source_model(text: str) -> pathlib.Path | Remote:
+    """Returns the model base path of which a command reads the newest version."""
+    return _location(text, Fetched.NEWEST_VERSION, written=False)
+
+
+def result(text: str) -> pathlib.Path | Remote:
+    """Returns the file or directory that a command writes, goes on with, or refuses to replace."""
+    return _location(text, Fetched.ALL, written=True)
+
+
+def fresh_result(text: str) -> pathlib.Path | Remote:
+    """Returns the file or directory that a command writes, whatever is there."""
+    return _location(text, Fetched.NOTHING, written=True)
+
+
+def job(text: str) -> pathlib.Path | Remote:
+    """Returns the job directory that a command works in."""
+    return _location(text, Fetched.JOB, written=True)
+
+
+def model_base(text: str) -> pathlib.Path | Remote:
+    """Returns the model base path that a command adds a version to."""
+    return _location(text, Fetched.NEWEST_VERSION, written=True)
+
+
+def _location(text: str, fetched: Fetched, written: bool) -> pathlib.Path | Remote:
+    if not is_remote(text):
+        return pathlib.Path(text)
+    uri = text.rstrip("/")
+    scheme, _, path = uri.partition("://")
+    bucket, _, name = path.partition("/")
+    if not bucket or not name:
+        expected = f"{scheme}://{bucket or 'BUCKET'}/triage"
+        raise argparse.ArgumentTypeError(f"{text}: expected a place in the bucket, such as {expected}")
+    return Remote(uri, fetched, written)
+
+
+_STAGED: contextvars.ContextVar[tuple[tuple[str, str], ...]] = contextvars.ContextVar("staged", default=())
+
+
+@contextlib.contextmanager
+def staged_as(uris: Mapping[str, str]) -> Iterator[None]:
+    """Lets `shown` answer with addresses while the block runs.
+
+    Args:
+        uris: from folders of this machine to the addresses that they stand for.
+    """
+    token = _STAGED.set(tuple(uris.items()))
+    try:
+        yield
+    finally:
+        _STAGED.reset(token)
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """Returns `path`, or a text that holds paths, as the user named it: the address where a path stands for one."""
+    text = os.fspath(path)
+    for folder, uri in _STAGED.get():
+        text = text.replace(f"{folder}/", f"{uri}/")
+    return text

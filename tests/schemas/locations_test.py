@@ -1,0 +1,38 @@
+"""Paths and addresses: which is which, and how each is shown."""
+
+import argparse
+import pathlib
+
+import pytest
+
+from schemas import locations
+from schemas.locations import Fetched, Remote
+
+
+@pytest.mark.parametrize("text", ["gs://b/x", "gs://b/x/", "s3://b/x"])
+def test_an_address_is_no_path(text):
+    assert locations.source(text) == Remote(text.rstrip("/"), Fetched.ALL, written=False)
+
+
+@pytest.mark.parametrize("text", ["/data", "data", "C:/data", "gs/b", "a:b"])
+def test_a_path_is_a_path(text):
+    assert locations.result(text) == pathlib.Path(text)
+
+
+def test_an_address_names_its_folder_and_its_last_part():
+    remote = locations.job("gs://bucket/runs/first/")
+    assert (remote.folder, remote.name) == ("gs://bucket/runs", "first")
+
+
+@pytest.mark.parametrize("text", ["gs://bucket", "gs://bucket/", "gs:///x"])
+def test_a_whole_bucket_is_no_place(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a place in the bucket, such as gs://"):
+        locations.source(text)
+
+
+def test_paths_that_stand_for_addresses_are_shown_as_those_while_they_do():
+    with locations.staged_as({"/tmp/s/1": "gs://one", "/tmp/s/10": "gs://ten"}):  # noqa: S108  # no such folder
+        assert locations.shown(pathlib.Path("/tmp/s/1/job")) == "gs://one/job"  # noqa: S108
+        assert locations.shown("from /tmp/s/10/job on") == "from gs://ten/job on"
+        assert locations.shown("/data") == "/data"
+    assert locations.shown("/tmp/s/1/job") == "/tmp/s/1/job"  # noqa: S108

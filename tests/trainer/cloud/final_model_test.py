@@ -1,0 +1,110 @@
+"""What a training job leaves in its model directory, on this machine and in an object store, killed and restarted."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from serving.engine import SavedModelEngine
+from trainer.cloud.final_model import write_final_model
+from trainer.config import TrainConfig
+from trainer.session import Surroundings, TrainingSession
+from trainer.vignettes.tfrecord import DataDirectory
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SETTINGS = {
+    "network": {"hidden_sizes": [8]},
+    "memory": {"batch_size": 8, "memory_capacity": 100},
+    "loop": {"steps": 60, "burn_in_steps": 20, "steps_per_call": 30, "evaluation_interval": 30},
+}
+ON_A_STORE = """
+import sys
+from tests.conftest import ObjectStore
+ObjectStore(sys.argv[1]).install()
+from trainer import task
+sys.exit(task.main(sys.argv[2:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def job(data_directory, tmp_path_factory):
+    path = tmp_path_factory.mktemp("job")
+    TrainingSession(path, DataDirectory.open(data_directory), TrainConfig.from_dict(SETTINGS)).train(lambda: False)
+    return path
+
+
+def test_the_model_lies_right_in_the_directory_and_answers(job, tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "saved_model.pb").write_text("of the run before")
+    exported = write_final_model(job, tmp_path / "model", 3, None)
+    assert exported.folder == tmp_path / "model"
+    manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())
+    assert (manifest["model_version"], manifest["metrics"]["step"]) == ("3", 60)
+    (tmp_path / "base").mkdir()
+    (tmp_path / "model").rename(tmp_path / "base" / "3")
+    assert SavedModelEngine(tmp_path / "base" / "3").info.model_version == "3"
+
+
+def test_the_test_data_goes_into_the_model_card(job, data_directory, tmp_path):
+    exported = write_final_model(job, tmp_path / "model", 1, data_directory)
+    assert exported.evaluation["vignettes"] == 10
+    manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())
+    assert manifest["metrics"]["vignettes"] == 10
+
+
+def test_validation_data_is_evaluated_in_place_of_the_test_split_and_summaries_go_where_they_should(
+    data_directory, tmp_path
+):
+    told = []
+    data = DataDirectory.open(data_directory)
+    surroundings = Surroundings(data, tmp_path / "logs", lambda step, metrics: told.append((step, metrics)))
+    session = TrainingSession(tmp_path / "job", data, TrainConfig.from_dict(SETTINGS), surroundings=surroundings)
+    session.train(lambda: False)
+    assert [step for step, _ in told] == [30, 60]
+    assert list((tmp_path / "logs").glob("events*"))
+    assert not (tmp_path / "job" / "logs").exists()
+
+
+def test_a_preempted_job_goes_on_where_it_was_and_leaves_its_model_in_the_store(object_store, data_directory):
+    for path in data_directory.iterdir():
+        object_store.write(f"gs://b/data/{path.name}", path.read_bytes())
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto"), str(ROOT / "clients" / "python")]),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "AIP_TRAINING_DATA_URI": "gs://b/data/train-*",
+        "AIP_VALIDATION_DATA_URI": "gs://b/data",
+        "AIP_TEST_DATA_URI": "gs://b/data/test-*",
+        "AIP_CHECKPOINT_DIR": "gs://b/out/checkpoints/",
+        "AIP_TENSORBOARD_LOG_DIR": "gs://b/out/logs/",
+        "AIP_MODEL_DIR": "gs://b/out/model/",
+    }
+    command = [sys.executable, "-c", ON_A_STORE, str(object_store.folder), "--hidden-sizes", "8", "--batch-size", "8",
+               "--memory-capacity", "100", "--burn-in-steps", "20", "--steps-per-call", "50",
+               "--checkpoint-interval", "100"]  # fmt: skip
+    job = subprocess.Popen([*command, "--steps", "2000000"], env=environment, cwd=ROOT, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 300
+    while "gs://b/out/checkpoints/checkpoints/checkpoint" not in object_store.names():
+        assert job.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    job.send_signal(signal.SIGTERM)
+    assert job.wait(timeout=120) == 143, "0 would tell the service that all is done"
+    assert not object_store.names("gs://b/out/model")
+    indices = [name for name in object_store.names("gs://b/out/checkpoints/checkpoints/") if name.endswith(".index")]
+    step = max(int(name.rpartition("-")[2].removesuffix(".index")) for name in indices)
+    restarted = subprocess.run(
+        [*command, "--steps", str(step + 50)], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert restarted.returncode == 0, restarted.stderr
+    assert f"resumed at step {step:,} from gs://b/out/checkpoints/checkpoints/ckpt-{step}" in restarted.stderr
+    assert "wrote model version 1 to gs://b/out/model\n" in restarted.stderr
+    assert "gs://b/out/model/saved_model.pb" in object_store.names()
+    manifest = json.loads(object_store.read("gs://b/out/model/manifest.json"))
+    assert manifest["training"]["steps"] == step + 50
+    assert object_store.names("gs://b/out/logs/events")

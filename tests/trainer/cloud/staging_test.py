@@ -1,0 +1,202 @@
+"""Commands on an object store that has neither folders nor renaming, appending or locks."""
+
+import argparse
+import json
+
+import pytest
+import tensorflow as tf
+
+import triage_cli
+from schemas import locations
+from schemas.errors import InputError
+from trainer import task
+from trainer.cloud import staging
+
+BUCKET = "gs://bucket"
+SMALL = ["--hidden-sizes", "8", "--batch-size", "8", "--memory-capacity", "100", "--burn-in-steps", "20",
+         "--steps", "60", "--checkpoint-interval", "30", "--steps-per-call", "30",
+         "--evaluation-interval", "30"]  # fmt: skip
+
+
+def _put(store, folder, address):
+    for path in folder.rglob("*"):
+        if path.is_file():
+            store.write(f"{address}/{path.relative_to(folder).as_posix()}", path.read_bytes())
+
+
+def test_the_whole_way_from_vignettes_to_a_version_leads_through_the_object_store(
+    object_store, data_directory, capsys, monkeypatch
+):
+    folder = data_directory.parent
+    object_store.write(f"{BUCKET}/raw/vignettes.jsonl", (folder / "vignettes.jsonl").read_bytes())
+    object_store.write(f"{BUCKET}/raw/vocabulary.csv", (folder / "vocabulary.csv").read_bytes())
+    raw = ["--vignettes", f"{BUCKET}/raw/vignettes.jsonl", "--vocabulary", f"{BUCKET}/raw/vocabulary.csv"]
+    data, job, models = f"{BUCKET}/data", f"{BUCKET}/job", f"{BUCKET}/models"
+    assert triage_cli.main(["prepare", *raw, "--out", data, "--test-fraction", "0.2", "--gzip"]) == 0
+    assert json.loads(object_store.read(f"{data}/stats.json"))["splits"]["test"]["vignettes"] == 10
+    assert triage_cli.main(["train", "--data", data, "--job-dir", job, *SMALL]) == 0
+    assert "step 60" in capsys.readouterr().err
+    steps = [json.loads(line)["step"] for line in object_store.read(f"{job}/evaluations.jsonl").splitlines()]
+    assert steps == [30, 60]
+    assert object_store.names(f"{job}/logs/events.out.tfevents")
+    evaluate = ["evaluate", "--job-dir", job, "--data", data, "--orders", "2", "--json", f"{BUCKET}/figures.json"]
+    assert triage_cli.main(evaluate) == 0
+    figures = json.loads(object_store.read(f"{BUCKET}/figures.json"))
+    assert (figures["training"]["steps"], figures["job_dir"], figures["data"]) == (60, job, data)
+    capsys.readouterr()
+    export = ["export", "--job-dir", job, "--data", data, "--orders", "2"]
+    assert triage_cli.main([*export, "--model-base-path", models]) == 0
+    assert capsys.readouterr().out == f"wrote version 1 to {models}/1\n"
+    assert triage_cli.main([*export, "--push-to", models, "--margin", "1"]) in (0, 3)
+    assert f"{models}/1/assets/vocabulary.csv" in object_store.names()
+    assert not [name for name in object_store.names() if "exporting-" in name or name.endswith("lock")]
+
+
+def test_training_goes_on_in_another_machine_from_what_the_store_has(object_store, data_directory, capsys):
+    _put(object_store, data_directory, f"{BUCKET}/data")
+    train = ["train", "--data", f"{BUCKET}/data", "--job-dir", f"{BUCKET}/runs/job", *SMALL]
+    assert triage_cli.main(train) == 0
+    assert triage_cli.main([*train, "--steps", "90", "--checkpoints-kept", "1"]) == 0
+    assert f"resumed at step 60 from {BUCKET}/runs/job/checkpoints/ckpt-60" in capsys.readouterr().err
+    left = [name for name in object_store.names(f"{BUCKET}/runs/job/checkpoints/") if name.endswith(".index")]
+    assert left == [f"{BUCKET}/runs/job/checkpoints/ckpt-90.index"], "older ones are deleted there too"
+
+
+def test_a_checkpoint_is_named_in_the_store_only_when_it_is_whole_there(object_store, data_directory):
+    _put(object_store, data_directory, f"{BUCKET}/data")
+    job = f"{BUCKET}/job"
+    assert triage_cli.main(["train", "--data", f"{BUCKET}/data", "--job-dir", job, *SMALL]) == 0
+    named = object_store.history.index(("write", f"{job}/checkpoints/checkpoint"))
+    first = [name for done, name in object_store.history[:named] if done == "write"]
+    assert {f"{job}/checkpoints/ckpt-30.index", f"{job}/checkpoints/ckpt-30.data-00000-of-00001"} <= set(first)
+    assert f"{job}/checkpoints/ckpt-60.index" not in first, "the first one went up before the second was made"
+
+
+def _stage(tmp_path):
+    return staging.Stage(tmp_path / "stage")
+
+
+def test_what_makes_a_version_one_goes_up_last(object_store, tmp_path):
+    stage = _stage(tmp_path)
+    version = stage.place(locations.model_base(f"{BUCKET}/models")) / "1"
+    version.mkdir(parents=True)
+    for name in ("saved_model.pb", "zebra", "manifest.json"):
+        (version / name).write_text(name)
+    stage.upload()
+    assert [name.rpartition("/")[2] for _, name in object_store.history] == ["manifest.json", "zebra", "saved_model.pb"]
+
+
+def test_only_the_newest_version_is_fetched_and_the_numbers_of_the_others(object_store, tmp_path):
+    for version in (2, 10):
+        object_store.write(f"{BUCKET}/models/{version}/saved_model.pb", b"graph")
+    base = _stage(tmp_path).place(locations.model_base(f"{BUCKET}/models"))
+    assert sorted(path.relative_to(base).as_posix() for path in base.rglob("*")) == ["10", "10/saved_model.pb", "2"]
+
+
+def test_what_was_not_touched_is_not_written_and_what_was_not_fetched_is_not_deleted(object_store, tmp_path):
+    for name in ("run.json", "checkpoints/ckpt-1.index", "logs/events"):
+        object_store.write(f"{BUCKET}/job/{name}", b"old")
+    object_store.write(f"{BUCKET}/neighbour", b"old")
+    stage = _stage(tmp_path)
+    job = stage.place(locations.job(f"{BUCKET}/job"))
+    (job / "checkpoints/ckpt-1.index").unlink()
+    (job / "checkpoints/ckpt-2.index").write_text("new")
+    stage.upload()
+    assert object_store.history == [
+        ("write", f"{BUCKET}/job/checkpoints/ckpt-2.index"),
+        ("remove", f"{BUCKET}/job/checkpoints/ckpt-1.index"),
+    ]
+    stage.upload()
+    assert len(object_store.history) == 2
+
+
+def test_new_vignettes_never_stand_beside_the_old_counts(object_store, tmp_path):
+    for name in ("stats.json", "train-00000-of-00001.tfrecord", "vocabulary.csv"):
+        object_store.write(f"{BUCKET}/data/{name}", b"old")
+    stage = _stage(tmp_path)
+    data = stage.place(locations.result(f"{BUCKET}/data"))
+    for name in ("stats.json", "train-00000-of-00001.tfrecord"):
+        (data / name).write_text("newer")
+    stage.upload()
+    assert object_store.history == [
+        ("remove", f"{BUCKET}/data/stats.json"),
+        ("write", f"{BUCKET}/data/train-00000-of-00001.tfrecord"),
+        ("write", f"{BUCKET}/data/stats.json"),
+    ]
+
+
+def test_a_command_that_reads_writes_nothing(object_store, tmp_path):
+    object_store.write(f"{BUCKET}/data/stats.json", b"old")
+    stage = _stage(tmp_path)
+    (stage.place(locations.source(f"{BUCKET}/data")) / "stats.json").unlink()
+    stage.upload()
+    assert object_store.history == []
+
+
+def test_a_folder_that_a_tool_marked_with_an_empty_object_is_read(object_store):
+    for name, content in (("data/", b""), ("data/a", b"1"), ("data/below/", b""), ("data/below/b", b"2")):
+        object_store.write(f"{BUCKET}/{name}", content)
+    assert staging.objects(f"{BUCKET}/data") == ["a", "below/b"]
+
+
+def test_a_file_system_that_tensorflow_brings_will_do():
+    """Not the store of these tests: TensorFlow's own file system in memory, registered as `ram`."""
+    tf.io.gfile.makedirs("ram://staging_test/in")
+    with tf.io.gfile.GFile("ram://staging_test/in/config.json", "w") as file:
+        file.write("{}")
+    given = argparse.Namespace(
+        config=locations.source("ram://staging_test/in/config.json"),
+        json=locations.fresh_result("ram://staging_test/out"),
+    )
+    with staging.staged(given) as local:
+        local.json.write_text(local.config.read_text() + "!")
+    with tf.io.gfile.GFile("ram://staging_test/out") as file:
+        assert file.read() == "{}!"
+
+
+def test_errors_name_the_address(object_store, data_directory, capsys):
+    nowhere = ["evaluate", "--job-dir", f"{BUCKET}/nowhere", "--data", f"{BUCKET}/data"]
+    assert triage_cli.main(nowhere) == 2
+    assert f"{BUCKET}/data: no such data directory" in capsys.readouterr().err
+    _put(object_store, data_directory, f"{BUCKET}/data")
+    assert triage_cli.main(nowhere) == 2
+    assert f"{BUCKET}/nowhere: no run.json" in capsys.readouterr().err
+
+
+def test_rejects_reach_the_store_though_the_command_fails(object_store, data_directory, capsys):
+    folder = data_directory.parent
+    object_store.write(f"{BUCKET}/bad.jsonl", b"no vignette\n")
+    object_store.write(f"{BUCKET}/vocabulary.csv", (folder / "vocabulary.csv").read_bytes())
+    arguments = ["--vignettes", f"{BUCKET}/bad.jsonl", "--vocabulary", f"{BUCKET}/vocabulary.csv"]
+    assert triage_cli.main(["prepare", *arguments, "--out", f"{BUCKET}/data"]) == 2
+    assert f"{BUCKET}/data/rejects.jsonl" in capsys.readouterr().err
+    assert b"no vignette" in object_store.read(f"{BUCKET}/data/rejects.jsonl")
+    assert f"{BUCKET}/data/stats.json" not in object_store.names()
+
+
+def test_a_directory_that_is_not_empty_is_not_overwritten_unasked(object_store, data_directory, capsys):
+    folder = data_directory.parent
+    object_store.write(f"{BUCKET}/data/holiday.jpg", b"beach")
+    arguments = ["--vignettes", str(folder / "vignettes.jsonl"), "--vocabulary", str(folder / "vocabulary.csv")]
+    assert triage_cli.main(["prepare", *arguments, "--out", f"{BUCKET}/data"]) == 2
+    assert f"--out {BUCKET}/data: not empty" in capsys.readouterr().err
+    assert triage_cli.main(["prepare", *arguments, "--out", f"{BUCKET}/data", "--overwrite"]) == 2
+    assert object_store.names() == [f"{BUCKET}/data/holiday.jpg"]
+
+
+def test_a_store_that_refuses_is_one_clear_line(object_store, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise tf.errors.PermissionDeniedError(None, None, "403 Forbidden\nmore of it")
+
+    monkeypatch.setattr(tf.io.gfile, "copy", refuse)
+    stage = _stage(tmp_path)
+    stage.place(locations.fresh_result(f"{BUCKET}/runs/figures.json")).write_text("{}")
+    with pytest.raises(InputError, match=r"^gs://bucket/runs: cannot write: 403 Forbidden: check the address"):
+        stage.upload()
+
+
+def test_several_workers_are_refused_a_job_directory_that_they_cannot_share(object_store):
+    with staging.staged(argparse.Namespace(job_dir=locations.job(f"{BUCKET}/runs/job"))) as local:
+        task._require_shared(local, 1)
+        with pytest.raises(InputError, match=r"^--job-dir gs://bucket/runs/job: 2 workers need one directory"):
+            task._require_shared(local, 2)

@@ -1,0 +1,43 @@
+"""What a training job leaves in `--model-dir`: the servable itself, where a model registry looks for saved_model.pb."""
+
+import pathlib
+import shutil
+import tempfile
+
+from schemas import directories
+from schemas.errors import InputError
+from trainer import job
+from trainer.evaluate import ORDERS
+from trainer.exporting import publish, servable
+
+EVALUATION_SEED = 0
+
+
+def write_final_model(
+    job_dir: pathlib.Path, model_dir: pathlib.Path, number: int, data: pathlib.Path | None
+) -> publish.Exported:
+    """Exports the newest checkpoint of `job_dir` to `model_dir`, over what is there; saved_model.pb comes last.
+
+    Args:
+        job_dir: of a training run.
+        model_dir: gets the files that `<model base path>/<version>/` would have.
+        number: of the version, which its answers carry; from 1.
+        data: on whose test split the version is evaluated, for its model card; None means not.
+
+    Raises:
+        InputError: there is no trained agent, or it cannot be exported, evaluated or written.
+    """
+    trained = job.load_network(job_dir)
+    exam = publish.Examination(data, ORDERS, EVALUATION_SEED) if data is not None else None
+    with tempfile.TemporaryDirectory() as scratch:
+        target = publish.Target(pathlib.Path(scratch), number, servable.MODEL_NAME)
+        exported = publish.export(trained, job_dir, target, exam)
+        whole = pathlib.Path(scratch) / str(number)
+        try:
+            shutil.copytree(
+                whole, model_dir, dirs_exist_ok=True, ignore=shutil.ignore_patterns(directories.SAVED_MODEL)
+            )
+            shutil.copy2(whole / directories.SAVED_MODEL, model_dir / directories.SAVED_MODEL)
+        except (OSError, shutil.Error) as error:
+            raise InputError(f"--model-dir {model_dir}: cannot write: {error}") from error
+    return exported._replace(folder=model_dir)

@@ -1,0 +1,67 @@
+"""What a training service says in the environment, as defaults of flags: the names that Vertex AI gives them."""
+
+import argparse
+import os
+import pathlib
+from collections.abc import Callable
+
+from schemas import directories, locations
+from schemas.locations import Remote
+
+CHECKPOINTS = "AIP_CHECKPOINT_DIR"
+SUMMARIES = "AIP_TENSORBOARD_LOG_DIR"
+MODEL = "AIP_MODEL_DIR"
+TRAINING_DATA = "AIP_TRAINING_DATA_URI"
+VALIDATION_DATA = "AIP_VALIDATION_DATA_URI"
+TEST_DATA = "AIP_TEST_DATA_URI"
+
+_WILDCARDS = frozenset("*?[")
+
+
+def add_argument(
+    parser: argparse.ArgumentParser,
+    flag: str,
+    variable: str,
+    kind: Callable[[str], object],
+    text: str,
+    required: bool = False,
+) -> None:
+    """Gives `parser` a flag whose default is an environment variable, where that is set and not empty.
+
+    Args:
+        parser: of the command.
+        flag: such as `--data`.
+        variable: the environment variable.
+        kind: the flag's `type`, which reads the variable too.
+        text: of the help, which goes on to name the variable and what it says now.
+        required: whether there must be one or the other.
+    """
+    value = os.environ.get(variable) or None
+    now = "" if value is None else f", now {value}"
+    shown = f"{text} (default: what {variable} says in the environment{now})".replace("%", "%%")
+    metavar = flag.strip("-").replace("-", "_").upper()
+    parser.add_argument(
+        flag, type=kind, default=value, required=required and value is None, metavar=metavar, help=shown
+    )
+
+
+def training_data(text: str) -> pathlib.Path | Remote:
+    """Returns the data directory to train on, which may be given as a pattern of its training shards."""
+    return _data(text, "train")
+
+
+def evaluation_data(text: str) -> pathlib.Path | Remote:
+    """Returns a data directory to evaluate on, which may be given as a pattern of its test shards."""
+    return _data(text, "test")
+
+
+def _data(text: str, split: str) -> pathlib.Path | Remote:
+    folder, _, last = text.rpartition("/")
+    parts = directories.shard_parts(last)
+    if parts is None and not _WILDCARDS & set(last):
+        return locations.source(text)
+    if not last.startswith(f"{split}-"):
+        raise argparse.ArgumentTypeError(
+            f"{text}: expected a data directory, as triage prepare makes it, or its shards {split}-*.tfrecord"
+        )
+    return locations.source(folder or ".")

@@ -1,0 +1,213 @@
+"""Commands on an object store (`gs://`): what they read is copied to this machine, what they wrote is copied back.
+
+The one place that moves files between this machine and an object store, and only with `tf.io.gfile`. A store has
+objects and no folders, appends to nothing, renames nothing in one step and locks nothing; the files of a command
+need all of that, so that they live in a folder of this machine while it runs. Objects go up whole, and those
+that make a reader take a directory for a finished one go up last.
+"""
+
+import argparse
+import contextlib
+import pathlib
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from schemas import directories, locations
+from schemas.errors import InputError
+from schemas.locations import Fetched, Remote
+
+CHECKPOINT_LIST = "checkpoint"
+"""The file in which TensorFlow names the newest checkpoint."""
+SUMMARIES = "logs"
+
+_LAST = (directories.SAVED_MODEL, directories.STATS, CHECKPOINT_LIST)
+_LOCAL = ("lock",)  # means nothing on another machine
+
+
+@contextlib.contextmanager
+def staged(arguments: argparse.Namespace) -> Iterator[argparse.Namespace]:
+    """Yields `arguments` with a path of this machine in place of every `Remote`.
+
+    What the command reads is fetched before, what it wrote is put in its place afterwards, also where it ends with an
+    InputError, and whenever the command calls `arguments.upload()`.
+
+    Raises:
+        InputError: the object store cannot be read or written; or the command's own, with addresses for paths.
+    """
+    if not locations.any_remote(arguments):
+        yield arguments
+        return
+    with tempfile.TemporaryDirectory(prefix="triage-") as scratch:
+        stage = Stage(pathlib.Path(scratch).resolve())
+        try:
+            local = {name: _mapped(values, stage.place) for name, values in vars(arguments).items()}
+            with locations.staged_as(stage.uris):
+                try:
+                    yield argparse.Namespace(**local, upload=stage.upload)
+                except InputError as error:
+                    stage.upload()
+                    raise InputError(locations.shown(str(error))) from error
+            stage.upload()
+        finally:
+            stage.forget()
+
+
+def upload(arguments: argparse.Namespace) -> Callable[[], None]:
+    """Returns what a long command calls whenever its files are worth keeping; nothing happens on local paths."""
+    return getattr(arguments, "upload", lambda: None)
+
+
+class Stage:
+    """Folders of this machine that stand for addresses."""
+
+    def __init__(self, scratch: pathlib.Path):
+        self._scratch = scratch
+        self._mirrors: list[Mirror] = []
+
+    @property
+    def uris(self) -> Mapping[str, str]:
+        """From local folders to the addresses that they stand for."""
+        return {str(mirror.local): mirror.uri for mirror in self._mirrors}
+
+    def place(self, remote: Remote) -> pathlib.Path:
+        """Returns where `remote` lies on this machine, with what is needed of it fetched."""
+        mirror = Mirror(self._scratch / str(len(self._mirrors)), remote.folder, remote.written)
+        self._mirrors.append(mirror)
+        mirror.fetch(remote.name, remote.fetched)
+        return mirror.local / remote.name
+
+    def upload(self) -> None:
+        """Puts what was written in its place."""
+        for mirror in self._mirrors:
+            mirror.push()
+
+    def forget(self) -> None:
+        """Ends the stage; nothing is uploaded any more."""
+        self._mirrors = []
+
+
+class Mirror:
+    """A folder of this machine that stands for an address, of which it holds what one command needs.
+
+    The folder is that above what the command was given, so that what it writes beside that goes up as well.
+    """
+
+    def __init__(self, local: pathlib.Path, uri: str, written: bool):
+        self.local = local
+        self.uri = uri
+        self._written = written
+        self._known: dict[str, tuple[int, int]] = {}  # time and size of what is the same there and here
+        local.mkdir(parents=True)
+
+    def fetch(self, name: str, fetched: Fetched) -> None:
+        """Copies what there is of `name`, a file or a directory, to this machine.
+
+        Raises:
+            InputError: the object store cannot be read.
+        """
+        if fetched is Fetched.NOTHING:
+            return
+        with _faults(f"{self.uri}/{name}: cannot read"):
+            names = objects(f"{self.uri}/{name}")
+            for each in _needed(names, fetched):
+                path = "/".join(filter(None, (name, each)))
+                target = self.local / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                copy(f"{self.uri}/{path}", str(target))
+                self._known[path] = _state(target)
+            if fetched is Fetched.NEWEST_VERSION:
+                for version in _versions(names).values():
+                    (self.local / name / version).mkdir(parents=True, exist_ok=True)
+
+    def push(self) -> None:
+        """Makes the address hold what the folder holds, but for what was never fetched.
+
+        Raises:
+            InputError: the object store cannot be written.
+        """
+        if not self._written:
+            return
+        import tensorflow as tf
+
+        files = {path.relative_to(self.local).as_posix(): path for path in self.local.rglob("*") if _kept(path)}
+        states = {name: _state(path) for name, path in files.items()}
+        changed = [name for name, state in states.items() if self._known.get(name) != state]
+        with _faults(f"{self.uri}: cannot write"):
+            for name in changed:
+                # An old list of counts must not stand beside new vignettes, not even for a moment.
+                if name in self._known and name.endswith(directories.STATS):
+                    tf.io.gfile.remove(f"{self.uri}/{name}")
+            for name in sorted(changed, key=_goes_last):
+                copy(str(files[name]), f"{self.uri}/{name}")
+                self._known[name] = states[name]
+            for name in [name for name in self._known if name not in states]:
+                tf.io.gfile.remove(f"{self.uri}/{name}")
+                del self._known[name]
+
+
+def objects(uri: str) -> list[str]:
+    """Returns the names of the objects below `uri`, relative to it; `[""]` for one object, nothing where none is."""
+    import tensorflow as tf
+
+    if not tf.io.gfile.isdir(uri):
+        return [""] if tf.io.gfile.exists(uri) else []
+    found = []
+    for folder, _, names in tf.io.gfile.walk(uri):
+        below = folder.rstrip("/").removeprefix(uri).strip("/")
+        # Some tools mark a folder with an empty object whose name ends with a slash.
+        found += ["/".join(filter(None, (below, name))) for name in names if name and not name.endswith("/")]
+    return sorted(found)
+
+
+def copy(source: str, target: str) -> None:
+    """Copies a file or an object, whole, over what is there."""
+    import tensorflow as tf
+
+    tf.io.gfile.copy(source, target, overwrite=True)
+
+
+def _needed(names: list[str], fetched: Fetched) -> list[str]:
+    if fetched is Fetched.JOB:
+        return [name for name in names if name.split("/")[0] not in (SUMMARIES, *_LOCAL)]
+    if fetched is Fetched.NEWEST_VERSION and (versions := _versions(names)):
+        newest = versions[max(versions)]
+        return [name for name in names if name.split("/")[0] == newest]
+    return names
+
+
+def _versions(names: list[str]) -> dict[int, str]:
+    """Returns the version folders among the names of objects, by their numbers."""
+    folders = {name.split("/")[0] for name in names if "/" in name}
+    return {number: name for name in folders if (number := directories.version_number(name)) is not None}
+
+
+def _kept(path: pathlib.Path) -> bool:
+    return path.is_file() and path.name not in _LOCAL
+
+
+def _goes_last(name: str) -> tuple[bool, str]:
+    return name.rpartition("/")[2] in _LAST, name
+
+
+def _state(path: pathlib.Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size
+
+
+def _mapped(value: Any, place: Callable[[Remote], pathlib.Path]) -> Any:
+    if isinstance(value, list):
+        return [_mapped(item, place) for item in value]
+    return place(value) if isinstance(value, Remote) else value
+
+
+@contextlib.contextmanager
+def _faults(text: str) -> Iterator[None]:
+    """Turns what TensorFlow raises into an InputError that begins with `text`."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except (tf.errors.OpError, OSError) as error:
+        reason = str(getattr(error, "message", None) or error).splitlines()[0]
+        raise InputError(f"{text}: {reason}: check the address, and that this machine's account may use it") from error

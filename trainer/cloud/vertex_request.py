@@ -1,0 +1,148 @@
+"""What a file of deploy/vertex/ asks of Vertex AI: a request of its API, checked against the API's own messages."""
+
+import contextlib
+import pathlib
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from schemas.errors import InputError
+
+if TYPE_CHECKING:
+    import grpc
+
+_PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+_KINDS = {
+    # a key that only this kind of file has: (collection and method of the API, what is made)
+    "workerPoolSpecs": ("customJobs", "CustomJob"),
+    "studySpec": ("hyperparameterTuningJobs", "HyperparameterTuningJob"),
+    "model": ("models:upload", "Model"),
+}
+
+
+class Place(NamedTuple):
+    """Where a request goes."""
+
+    project: str
+    region: str
+
+    @property
+    def parent(self) -> str:
+        """The name of the location in the API."""
+        return f"projects/{self.project}/locations/{self.region}"
+
+    @property
+    def endpoint(self) -> str:
+        """The host that answers for the region."""
+        return f"{self.region}-aiplatform.googleapis.com"
+
+
+class Request(NamedTuple):
+    """One call of the API."""
+
+    place: Place
+    method: str  # the end of its address
+    kind: str  # name of the message
+    message: Any  # of google.cloud.aiplatform_v1.types
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the call as its REST form has it: `method`, `url` and `body`."""
+        body = type(self.message).to_dict(
+            self.message, use_integers_for_enums=False, including_default_value_fields=False,
+            preserving_proto_field_name=False,
+        )  # fmt: skip
+        url = f"https://{self.place.endpoint}/v1/{self.place.parent}/{self.method}"
+        return {"method": "POST", "url": url, "body": {"model": body} if self.kind == "Model" else body}
+
+
+def read_request(path: pathlib.Path, place: Place, display_name: str | None, values: Mapping[str, str]) -> Request:
+    """Returns the request that a file asks for.
+
+    Args:
+        path: YAML, a CustomJobSpec, a HyperparameterTuningJob or the body of models.upload.
+        place: where it goes.
+        display_name: of the job or model; by default the file's own, or its name without its ending.
+        values: what stands for `${NAME}` in the file.
+
+    Raises:
+        InputError: the extra is not installed, the file cannot be read, is none of the three, has a field or a value
+            that the API does not know, or a `${NAME}` without a value.
+    """
+    with _the_extra():
+        import yaml
+        from google.cloud.aiplatform_v1 import types
+        from google.protobuf import json_format
+    try:
+        content = yaml.safe_load(_filled(path, path.read_text(encoding="utf-8"), values))
+    except OSError as error:
+        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+    found = [key for key in _KINDS if isinstance(content, dict) and key in content]
+    if len(found) != 1:
+        raise InputError(f"{path}: expected one of the keys {', '.join(_KINDS)} at the top: see deploy/vertex/")
+    method, kind = _KINDS[found[0]]
+    body = {"workerPoolSpecs": {"jobSpec": content}, "model": content.get("model")}.get(found[0], content)
+    message = getattr(types, kind)()
+    try:
+        json_format.ParseDict(body, type(message).pb(message))
+    except json_format.ParseError as error:
+        raise InputError(f"{path}: not a {kind} of Vertex AI: {' '.join(str(error).split())}") from error
+    message.display_name = display_name or message.display_name or path.stem
+    return Request(place, method, kind, message)
+
+
+def send(request: Request, channel: "grpc.Channel | None" = None) -> str:
+    """Sends `request` and returns the name of what was made.
+
+    Args:
+        request: of `read_request`.
+        channel: to the service; by default one to the region's endpoint with the machine's own credentials.
+
+    Raises:
+        InputError: there are no credentials, or the service refuses.
+    """
+    with _the_extra():
+        from google.api_core import exceptions
+        from google.auth import exceptions as auth
+        from google.cloud import aiplatform_v1 as api
+    client_class: Any = api.ModelServiceClient if request.kind == "Model" else api.JobServiceClient
+    try:
+        if channel is None:
+            client = client_class(client_options={"api_endpoint": request.place.endpoint})
+        else:
+            client = client_class(transport=client_class.get_transport_class("grpc")(channel=channel))
+        parent, message = request.place.parent, request.message
+        if request.kind == "CustomJob":
+            return client.create_custom_job(parent=parent, custom_job=message).name
+        if request.kind == "HyperparameterTuningJob":
+            return client.create_hyperparameter_tuning_job(parent=parent, hyperparameter_tuning_job=message).name
+        return client.upload_model(parent=parent, model=message).result().model
+    except auth.GoogleAuthError as error:
+        raise InputError(
+            f"no credentials for Vertex AI: {' '.join(str(error).split())}: run gcloud auth application-default login"
+        ) from error
+    except exceptions.GoogleAPIError as error:
+        raise InputError(f"{request.place.endpoint} refused: {' '.join(str(error).split())}") from error
+
+
+def _filled(path: pathlib.Path, text: str, values: Mapping[str, str]) -> str:
+    for name in _PLACEHOLDER.findall(text):
+        if name not in values:
+            known = ", ".join(f"--{each.lower()}" for each in values)
+            raise InputError(f"{path}: ${{{name}}} has no value: give --{name.lower()}; given are {known}")
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
+
+
+@contextlib.contextmanager
+def _the_extra() -> Iterator[None]:
+    """Imports the packages of the extra: quietly, as they warn of versions of grpcio that are still to come."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        try:
+            yield
+        except ImportError as error:
+            raise InputError(
+                f"triage vertex needs the package {error.name}: pip install 'dyqn-triage[vertex]'"
+            ) from error
