@@ -9,7 +9,7 @@ import os
 import pathlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from schemas.errors import InputError
 
@@ -103,6 +103,10 @@ class Vocabulary:
 
     def __contains__(self, code: object) -> bool:
         return code in self._index
+
+    def has_all(self, codes: Set[str]) -> bool:
+        """Whether each of `codes` is in the vocabulary."""
+        return codes <= self._index.keys()
 
     def __getitem__(self, index: int) -> Evidence:
         return self._entries[index]

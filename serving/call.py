@@ -39,6 +39,8 @@ class Call:
         model_version: the version that answered, "" before.
         signature: the signature that answered, "" before.
         states: number of evidence states answered.
+        run_states: number of states in the run that answered it together with others, 0 where another call counts that
+            run; None where it had a run of its own.
         reason: of a call that failed, why, as in google.rpc.ErrorInfo; "" otherwise.
         unknown_codes: number of unknown codes for which it was refused.
         trace_id: of OpenTelemetry, "" without traces.
@@ -46,8 +48,8 @@ class Call:
     """
 
     __slots__ = (
-        "arrived", "method", "model_version", "reason", "request_id", "signature", "span", "stages", "states",
-        "trace_id", "unknown_codes",
+        "arrived", "method", "model_version", "reason", "request_id", "run_states", "signature", "span", "stages",
+        "states", "trace_id", "unknown_codes",
     )  # fmt: skip
 
     def __init__(self, method: str = "", request_id: str = ""):
@@ -58,6 +60,7 @@ class Call:
         self.model_version = ""
         self.signature = ""
         self.states = 0
+        self.run_states: int | None = None
         self.reason = ""
         self.unknown_codes = 0
         self.trace_id = ""

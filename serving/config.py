@@ -1,11 +1,14 @@
 """How a server runs: the one list of its settings and their defaults."""
 
 import dataclasses
+import functools
+import pathlib
 import re
 from typing import Any
 
 from schemas.errors import InputError
 from serving.addresses import is_loopback
+from serving.batching_parameters import BatchingParameters, read_parameters
 from serving.logs import FORMATS
 
 ENGINES = ("saved-model", "tensorflow-serving")
@@ -40,8 +43,12 @@ class ServeConfig:
     )
     tf_serving: str = _field("", "HOST:PORT of the TensorFlow Serving, with --engine tensorflow-serving")
     engine_timeout_seconds: float = _field(10.0, "longest wait for the TensorFlow Serving, in seconds")
+    enable_batching: bool = _field(True, "answer calls that come at the same time by one run of the model")
+    batching_parameters_file: str = _field(
+        "", "file of BatchingParameters in text format, as TensorFlow Serving reads it; default: see the documentation"
+    )
     max_workers: int = _field(
-        8, "number of calls that are answered at the same time, however many interviews there are"
+        64, "number of calls that are answered at the same time, however many interviews there are"
     )
     max_interviews: int = _field(32, "largest number of interviews under way, each of which holds a thread")
     interview_seconds: float = _field(3600.0, "longest that an interview may take, in seconds")
@@ -82,6 +89,9 @@ class ServeConfig:
             raise InputError(f"--probe-port {self.probe_port}: expected a number from 0 to 65535, or -1 for none")
         self._check_tls()
         self._check_engine()
+        if self.batching_parameters_file and not self.enable_batching:
+            raise InputError("--batching-parameters-file belongs to batching: leave it or --no-enable-batching out")
+        _ = self.batching  # a faulty file is told before the port is taken
         if self.max_waiting < 0:
             raise InputError(f"--max-waiting {self.max_waiting}: expected a whole number, 0 or more")
         for name in ("max_workers", "max_interviews", "max_streams", "max_batch", "max_evidence", "max_message_bytes"):
@@ -101,6 +111,12 @@ class ServeConfig:
             if not 0 <= getattr(self, name) < float("inf"):
                 option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds, 0 or more")
+
+    @functools.cached_property
+    def batching(self) -> BatchingParameters:
+        """How calls are put together, where `enable_batching` says that they are."""
+        path = self.batching_parameters_file
+        return read_parameters(pathlib.Path(path)) if path else BatchingParameters()
 
     @property
     def encrypted(self) -> bool:

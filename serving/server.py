@@ -166,7 +166,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for field in dataclasses.fields(ServeConfig):
         option = f"--{field.name.replace('_', '-')}"
         if isinstance(field.default, bool):
-            parser.add_argument(option, action="store_true", help=field.metadata["help"])
+            action: Any = argparse.BooleanOptionalAction if field.default else "store_true"
+            parser.add_argument(option, action=action, default=field.default, help=field.metadata["help"])
             continue
         parser.add_argument(
             option,
@@ -226,6 +227,10 @@ def _watcher(config: ServeConfig, wanted: Wanted) -> "Watcher[Any]":
         from serving.local_models import LocalModels
 
         source = LocalModels()
+    if config.enable_batching:
+        from serving.batching import BatchedModels
+
+        source = BatchedModels(source, config.batching)
     return Watcher(Versions(config.model_name), source, wanted)
 
 

@@ -159,8 +159,11 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         return responses
 
     def _told(self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]) -> None:
-        current().signature = features.SERVING_DEFAULT
-        self._telemetry.model_run(responses[0].model_version, features.SERVING_DEFAULT, len(states))
+        call = current()
+        call.signature = features.SERVING_DEFAULT
+        run_states = len(states) if call.run_states is None else call.run_states
+        if run_states:
+            self._telemetry.model_run(responses[0].model_version, features.SERVING_DEFAULT, run_states)
         self._telemetry.answered(states, responses)
         self._routing.show(states, responses)
 

@@ -3,7 +3,9 @@
 The messages are taken apart here, not in the graph, where one that cannot be parsed would fail its whole batch.
 """
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress, repeat
 
 import numpy as np
 
@@ -30,6 +32,17 @@ _ACTIONS = (
     triage_pb2.TRIAGE_ACTION_ASK,
 )
 
+# One row for each action: a serialized TriageResponse of that one Q-value, whose float stands in the last four bytes.
+_SERIALIZED_Q_VALUES = np.array(
+    [
+        list(triage_pb2.TriageResponse(q_values=[triage_pb2.QValue(action=action, value=1.0)]).SerializeToString())
+        for action in _ACTIONS
+    ],
+    np.uint8,
+)  # [A, 9]
+
+_CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
+
 # More questions than any model's limit: what makes `serving_default` force a decision, which has no other word for it.
 _NO_QUESTIONS_LEFT = 2**31 - 1
 
@@ -39,45 +52,58 @@ def to_inputs(states: Sequence[triage_pb2.EvidenceState]) -> dict[str, np.ndarra
 
     Evidence whose status is neither present nor absent is left out. The codes have at least one column.
     """
+    pieces = [list(state.evidence) for state in states]
+    statuses = [list(map(_STATUS, evidence)) for evidence in pieces]
     return {
-        features.PRESENT: _padded(_codes(state, triage_pb2.EVIDENCE_STATUS_PRESENT) for state in states),
-        features.ABSENT: _padded(_codes(state, triage_pb2.EVIDENCE_STATUS_ABSENT) for state in states),
+        features.PRESENT: _padded(map(_codes, pieces, statuses, repeat(triage_pb2.EVIDENCE_STATUS_PRESENT))),
+        features.ABSENT: _padded(map(_codes, pieces, statuses, repeat(triage_pb2.EVIDENCE_STATUS_ABSENT))),
         features.QUESTIONS_ASKED: np.array([_questions_asked(state) for state in states], np.int32),
     }
 
 
 def to_responses(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[triage_pb2.TriageResponse]:
     """Returns the response of each row of `OUTPUTS`, `q_values` float32 [B, A], codes bytes [B, U], the others [B]."""
+    serialized = map(bytes.__add__, repeat(_constant_part(info)), _serialized_q_values(outputs[features.Q_VALUES]))
+    messages = list(map(triage_pb2.TriageResponse.FromString, serialized))
     # A zip of lists: element by element, NumPy is slow.
-    rows = zip(*(outputs[name].tolist() for name in OUTPUTS), strict=True)
-    return [
-        triage_pb2.TriageResponse(
-            action=_ACTIONS[action],
-            best_triage=_ACTIONS[best_triage],
-            q_values=[
-                triage_pb2.QValue(action=number, value=value) for number, value in zip(_ACTIONS, q_values, strict=True)
-            ],
-            forced=forced,
-            unknown_codes=[code.decode() for code in unknown if code],
-            conflicting_codes=[code.decode() for code in conflicting if code],
-            model_version=info.model_version,
-            vocabulary_fingerprint=info.vocabulary_fingerprint,
-        )
-        for q_values, action, best_triage, forced, unknown, conflicting in rows
-    ]
+    rows = zip(messages, *(outputs[name].tolist() for name in OUTPUTS if name != features.Q_VALUES), strict=True)
+    for message, action, best_triage, forced, unknown, conflicting in rows:
+        message.action = _ACTIONS[action]
+        message.best_triage = _ACTIONS[best_triage]
+        message.forced = forced
+        if any(unknown):
+            message.unknown_codes.extend(code.decode() for code in unknown if code)
+        if any(conflicting):
+            message.conflicting_codes.extend(code.decode() for code in conflicting if code)
+    return messages
 
 
-def _codes(state: triage_pb2.EvidenceState, status: int) -> list[bytes]:
-    return [evidence.code.encode() for evidence in state.evidence if evidence.status == status]
+def _constant_part(info: ModelInfo) -> bytes:
+    return triage_pb2.TriageResponse(
+        model_version=info.model_version, vocabulary_fingerprint=info.vocabulary_fingerprint
+    ).SerializeToString()
+
+
+def _serialized_q_values(q_values: np.ndarray) -> list[bytes]:
+    """Returns a serialized TriageResponse of Q-values alone for each row of `q_values` `[B, A]` float32.
+
+    Serialized messages one after the other are the message of all their fields. To fill in the floats of all rows at
+    once takes a tenth of the time that it takes to make five messages for each row.
+    """
+    rows = np.broadcast_to(_SERIALIZED_Q_VALUES, (len(q_values), *_SERIALIZED_Q_VALUES.shape)).copy()
+    rows[:, :, -4:] = np.ascontiguousarray(q_values, "<f4").view(np.uint8).reshape(*q_values.shape, 4)
+    return list(map(bytes, rows.reshape(len(q_values), _SERIALIZED_Q_VALUES.size)))
+
+
+def _codes(evidence: Sequence[triage_pb2.Evidence], statuses: Sequence[int], status: int) -> list[bytes]:
+    """Returns the codes of one status; there is no line of Python that runs once for each piece of evidence."""
+    return list(map(str.encode, map(_CODE, compress(evidence, map(status.__eq__, statuses)))))
 
 
 def _padded(rows: Iterable[list[bytes]]) -> np.ndarray:
     listed = list(rows)
-    width = max((len(row) for row in listed), default=0) or 1
-    padded: np.ndarray = np.full([len(listed), width], b"", object)
-    for row, codes in zip(padded, listed, strict=True):
-        row[: len(codes)] = codes
-    return padded
+    width = max(map(len, listed), default=0) or 1
+    return np.array([row + [b""] * (width - len(row)) for row in listed], object).reshape(len(listed), width)
 
 
 def _questions_asked(state: triage_pb2.EvidenceState) -> int:

@@ -1,6 +1,7 @@
 """What an evidence state must be before it may reach the model."""
 
 import dataclasses
+import operator
 from collections.abc import Iterator, Sequence
 
 from schemas.evidence import MAX_CODE_LENGTH, Vocabulary, unknown_message
@@ -8,6 +9,8 @@ from serving.errors import UNKNOWN_CODE, Fault, FaultyRequestError
 from triage.v1 import triage_pb2
 
 _STATUSES = (triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT)
+_CLEAR_STATUSES = frozenset(_STATUSES)
+_CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
 _MAX_FAULTS = 10
 """Faults that one message tells; finding the nearest codes costs time, and a status message has little room."""
 
@@ -38,12 +41,28 @@ def check_states(states: Sequence[triage_pb2.EvidenceState], rules: Rules, batch
         raise FaultyRequestError([Fault("states", description, "TOO_MANY_STATES")])
     faults: list[Fault] = []
     for number, state in enumerate(states):
+        if _is_clear(state, rules):
+            continue
         for fault in _state_faults(state, f"states[{number}]" if batch else "state", rules):
             if len(faults) == _MAX_FAULTS:
                 raise FaultyRequestError(faults, more=True)
             faults.append(fault)
     if faults:
         raise FaultyRequestError(faults)
+
+
+def _is_clear(state: triage_pb2.EvidenceState, rules: Rules) -> bool:
+    """Whether a state is beyond doubt, found without a line of Python for each piece of evidence."""
+    pieces = list(state.evidence)
+    codes = list(map(_CODE, pieces))
+    distinct = set(codes)
+    return (
+        0 < len(codes) == len(distinct) <= rules.max_evidence
+        and rules.vocabulary.has_all(distinct)
+        and set(map(_STATUS, pieces)) <= _CLEAR_STATUSES
+        and state.questions_asked >= 0
+        and state.max_questions >= 0
+    )
 
 
 def _state_faults(state: triage_pb2.EvidenceState, path: str, rules: Rules) -> Iterator[Fault]:

@@ -93,3 +93,22 @@ def test_metrics_stay_on_this_machine_unless_they_are_encrypted_or_somebody_says
     assert ServeConfig(metrics_host="::").metrics_port == -1  # nobody listens
     assert ServeConfig(metrics_port=0, metrics_host="::", **PAIR).encrypted
     assert not ServeConfig(metrics_port=0, metrics_host="::", insecure=True).encrypted
+
+
+def test_batching_is_on_and_takes_its_numbers_from_the_file(tmp_path):
+    path = tmp_path / "batching.txt"
+    path.write_text("max_batch_size { value: 8 }")
+    assert ServeConfig().enable_batching
+    assert ServeConfig(batching_parameters_file=str(path)).batching.max_batch_size == 8
+
+
+def test_a_faulty_batching_file_is_told_at_the_start(tmp_path):
+    path = tmp_path / "batching.txt"
+    path.write_text("max_batch_size { value: 0 }")
+    with pytest.raises(InputError, match="max_batch_size 0: expected a whole number from 1"):
+        ServeConfig(batching_parameters_file=str(path))
+
+
+def test_a_batching_file_without_batching_is_refused():
+    with pytest.raises(InputError, match="--batching-parameters-file belongs to batching"):
+        ServeConfig(batching_parameters_file="batching.txt", enable_batching=False)

@@ -13,6 +13,8 @@ import pytest
 import tensorflow as tf
 
 from schemas.evidence import Evidence, Vocabulary
+from serving.batching import BatchedModels
+from serving.batching_parameters import BatchingParameters
 from serving.client import TriageClient
 from serving.config import ServeConfig
 from serving.connection import Connection
@@ -100,7 +102,8 @@ def engine(model_base_path):
 @pytest.fixture(scope="session")
 def watcher(model_base_path):
     """Version 3, which also has the label "stable"."""
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(model_base_path, labels={"stable": 3}))
+    models = BatchedModels(LocalModels(), BatchingParameters())
+    watcher = Watcher(Versions("triage"), models, Wanted(model_base_path, labels={"stable": 3}))
     watcher.look()
     return watcher
 
@@ -124,7 +127,8 @@ def remote_server(server, config, model_base_path):
     """A server with the same limits that answers through `server`, as if that were a TensorFlow Serving."""
     remote = dataclasses.replace(config, engine="tensorflow-serving", tf_serving=server.address)
     connection = Connection(server.address, timeout_seconds=30.0)
-    watcher = Watcher(Versions("triage"), RemoteModels(connection, "triage"), Wanted(model_base_path))
+    models = BatchedModels(RemoteModels(connection, "triage"), BatchingParameters())
+    watcher = Watcher(Versions("triage"), models, Wanted(model_base_path))
     watcher.look()
     watcher.check()
     front = TriageServer(remote)
