@@ -86,6 +86,20 @@ class OptimiserConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class LearnerConfig:
+    """How an optimisation is computed, not what is computed; the measurements are in docs/performance.md."""
+
+    engine: str = _field(
+        "fused", "fused: one pass over s and s', sparse first layer, compiled; plain: automatic gradients, dense",
+        ("fused", "plain"),
+    )  # fmt: skip
+    precision: str = _field(
+        "float32", "of the hidden layers' matrix products in an optimisation; sums and weights stay float32",
+        ("float32", "bfloat16"),
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
 class LoopConfig:
     """The training cycle (paper, algo:dyqn); how the number of steps was chosen: docs/training.md."""
 
@@ -110,6 +124,7 @@ class TrainConfig:
     exploration: ExplorationConfig = ExplorationConfig()
     memory: MemoryConfig = MemoryConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
+    learner: LearnerConfig = LearnerConfig()
     loop: LoopConfig = LoopConfig()
 
     def __post_init__(self) -> None:
@@ -190,6 +205,8 @@ def _check(config: TrainConfig) -> None:
          "ask noise must be 0 or more"),
         (min(loop.burn_in_steps, loop.evaluation_interval, loop.seed) >= 0,
          "burn_in_steps, evaluation_interval and seed must be 0 or more"),
+        (config.learner.engine == "fused" or config.learner.precision == "float32",
+         "precision bfloat16 needs the engine fused"),
         (loop.burn_in_steps >= 1, "burn_in_steps must be at least 1: the first optimisation needs a memory"),
     ]  # fmt: skip
     for holds, message in rules:

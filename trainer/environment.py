@@ -122,6 +122,14 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         return tf.identity(self._vignette)
 
     @property
+    def signed_codes(self) -> tf.Tensor:
+        """int32 `[B, M]`: the state of each row's current time step as signed codes, M the largest vignette."""
+        # Triage does not move the episode on; what asking would have revealed is only looked at.
+        looked_at = tf.where(self._is_last() & self._mode.counterfactual, self._revealed + 1, self._revealed)
+        shown = tf.minimum(looked_at, self._evidence_total())
+        return tf.where(tf.sequence_mask(shown, self._width), self._order, 0)
+
+    @property
     def questions_asked(self) -> tf.Tensor:
         """int32 `[B]`: number of `ask` actions in each row's episode."""
         return tf.identity(self._questions)
@@ -146,10 +154,6 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
     def _current_time_step(self) -> ts.TimeStep:
         total = self._evidence_total()
         last = self._is_last()
-        # Triage does not move the episode on; what asking would have revealed is only looked at.
-        looked_at = tf.where(last & self._mode.counterfactual, self._revealed + 1, self._revealed)
-        shown = tf.minimum(looked_at, total)
-        visible = tf.sequence_mask(shown, self._width)  # [B, M]
         forced = self._questions >= self._mode.max_questions
         if self._mode.training:
             forced |= self._revealed >= total
@@ -160,7 +164,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
             reward=tf.where(first[:, tf.newaxis], 0.0, reward),
             discount=tf.where(last, 0.0, 1.0),
             observation=Observation(
-                state=state.from_signed_codes(tf.where(visible, self._order, 0), self._evidence_count),
+                state=state.from_signed_codes(self.signed_codes, self._evidence_count),
                 forced=forced,
             ),
         )

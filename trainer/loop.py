@@ -16,6 +16,7 @@ from trainer import targets
 from trainer.agent import DyqnAgent
 from trainer.config import TrainConfig
 from trainer.environment import Mode, VignetteEnvironment, Vignettes
+from trainer.learner import build_learner
 from trainer.network import build_network
 from trainer.replay import BucketMemory
 from trainer.targets import Transition
@@ -64,8 +65,9 @@ class TrainingLoop:
             workers,
         )
         # The first piece of evidence, one more for each question, and one for the successor of the last state.
-        known_limit = min(int(np.diff(vignettes.offsets).max()), limit + 2)
-        self.memory = BucketMemory(evidence_count, known_limit, NUM_DECISIONS, config.memory)
+        self._known_limit = min(int(np.diff(vignettes.offsets).max()), limit + 2)
+        self.memory = BucketMemory(self._known_limit, NUM_DECISIONS, config.memory)
+        self._learner = build_learner(self.agent, config, workers)
         self.window = EpisodeWindow(config.loop.window_episodes)
         self._step = tf.Variable(0, dtype=tf.int64, name="step")
         self._compiled = tf.function(self._run, autograph=False)
@@ -131,31 +133,42 @@ class TrainingLoop:
             self._step.assign_add(tf.cast(finite, tf.int64))
             return finite, learned + tf.cast(due, tf.int64), losses + action_losses
 
+        self._learner.prepare()
         start = (tf.constant(True), tf.constant(0, tf.int64), tf.zeros([NUM_ACTIONS]))
         return tf.while_loop(going, body, start, parallel_iterations=1)
 
     def _collect(self) -> None:
         """One action of the agent: lines 3 to 17 of the algorithm."""
         ended = self.environment.current_time_step().is_last()[0]
-        before = tf.cond(ended, self.environment.reset, self.environment.current_time_step)
-        taken = self.agent.collect_policy.action(before)
-        after = self.environment.step(taken.action)
-        transition = Transition(before.observation.state, taken.action, after.reward, after.observation.state)
-        self.memory.add(transition, targets.priority(taken.info, after.reward))
+        tf.cond(ended, self._restart, tf.no_op)
+        s_tm1 = self._known()
+        q_tm1 = self._learner.q_values(s_tm1)
+        forced = self.environment.current_time_step().observation.forced
+        action = self.agent.collect_policy.choose(q_tm1, forced)
+        after = self.environment.step(action)
+        self.memory.add(Transition(s_tm1, action, after.reward, self._known()), targets.priority(q_tm1, after.reward))
 
         def finish() -> tf.Operation:
             self.agent.episode.assign_add(1)
             counts, questions = self.environment.decision_counts[0], self.environment.questions_asked[0]
-            self.window.record(taken.action[0], counts, questions)
+            self.window.record(action[0], counts, questions)
             return tf.no_op()
 
         tf.cond(after.is_last()[0], finish, tf.no_op)
 
+    def _restart(self) -> tf.Operation:
+        self.environment.reset()
+        return tf.no_op()
+
+    def _known(self) -> tf.Tensor:
+        """Returns the signed codes int32 `[1, W]` of the environment's state, as the memory keeps them."""
+        return self.environment.signed_codes[:, : self._known_limit]
+
     def _learn(self) -> tuple[tf.Tensor, tf.Tensor]:
         """One optimisation: lines 18 to 21 of the algorithm. Returns (finite, action losses [A])."""
         batch = self.memory.sample(self.config.memory.batch_size, self._generators["memory"])
-        info = self.agent.train(batch)
-        return info.extra.finite, info.extra.action_losses
+        done = self._learner.learn(batch)
+        return done.finite, done.action_losses
 
     def _divergence(self, losses: tf.Tensor) -> str:
         where = [f"weights {name}" for name in non_finite(self.network.variables)]

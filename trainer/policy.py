@@ -41,8 +41,12 @@ class QPolicy(tf_policy.TFPolicy):
     def _action(self, time_step: ts.TimeStep, policy_state: Any, seed: Any = None) -> policy_step.PolicyStep:
         del seed  # randomness comes from the generator behind the noise
         q_values = self._network(time_step.observation.state)  # [B, A]
+        return policy_step.PolicyStep(self.choose(q_values, time_step.observation.forced), policy_state, q_values)
+
+    def choose(self, q_values: tf.Tensor, forced: tf.Tensor) -> tf.Tensor:
+        """Returns the actions int32 `[B]` for Q-values `[B, A]`, where `forced` bool `[B]` forbids to ask."""
         noisy = q_values if self._ask_noise is None else add_ask_noise(q_values, self._ask_noise)
-        return policy_step.PolicyStep(decide(noisy, time_step.observation.forced), policy_state, q_values)
+        return decide(noisy, forced)
 
 
 def add_ask_noise(q_values: tf.Tensor, ask_noise: AskNoise) -> tf.Tensor:

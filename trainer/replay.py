@@ -1,4 +1,4 @@
-"""The agent's memory: four priority buckets, in graph, states stored sparsely (paper, section "Memory").
+"""The agent's memory: four priority buckets, in graph, states as signed codes (paper, section "Memory").
 
 A memory's priority is set when it is stored and only decays afterwards, by a factor each time the memory is sampled,
 so that it sinks into buckets that are sampled more rarely. There is no importance weighting. When the memory is full,
@@ -7,7 +7,6 @@ the oldest transition goes.
 
 import tensorflow as tf
 
-from trainer import state
 from trainer.config import MemoryConfig
 from trainer.targets import Transition
 
@@ -19,18 +18,16 @@ class BucketMemory(tf.Module):
     anything, then a transition in it uniformly, with replacement.
     """
 
-    def __init__(self, evidence_count: int, known_limit: int, decisions: int, config: MemoryConfig):
+    def __init__(self, known_limit: int, decisions: int, config: MemoryConfig):
         """Makes an empty memory.
 
         Args:
-            evidence_count: E, the width of the state.
-            known_limit: the most pieces of evidence that a stored state can hold.
+            known_limit: W, the most pieces of evidence that a stored state can hold.
             decisions: width of the reward.
             config: capacity, buckets and decay.
         """
         super().__init__(name="memory")
         capacity = config.memory_capacity
-        self._evidence_count = evidence_count
         self._capacity = capacity
         self._decay = config.priority_decay
         self._thresholds = tf.constant(config.bucket_thresholds, tf.float32)  # [K - 1]
@@ -48,12 +45,14 @@ class BucketMemory(tf.Module):
         return tf.minimum(self.stored, self._capacity)
 
     def add(self, transition: Transition, priorities: tf.Tensor) -> None:
-        """Stores a batch of transitions with their priorities `[B]`; B is at most the capacity."""
-        width = self.s_tm1.shape[1]
+        """Stores a batch of transitions, states as signed codes `[B, W]` (`trainer.state`), with priorities `[B]`.
+
+        B is at most the capacity.
+        """
         count = tf.shape(priorities, tf.int64)[0]
         slots = ((self.stored + tf.range(count)) % self._capacity)[:, tf.newaxis]  # [B, 1]
-        self.s_tm1.scatter_nd_update(slots, state.to_signed_codes(transition.s_tm1, width))
-        self.s_t.scatter_nd_update(slots, state.to_signed_codes(transition.s_t, width))
+        self.s_tm1.scatter_nd_update(slots, transition.s_tm1)
+        self.s_t.scatter_nd_update(slots, transition.s_t)
         self.a_tm1.scatter_nd_update(slots, transition.a_tm1)
         self.r_t.scatter_nd_update(slots, transition.r_t)
         self.priorities.scatter_nd_update(slots, priorities)
@@ -67,16 +66,16 @@ class BucketMemory(tf.Module):
     def sample(self, batch_size: int, generator: tf.random.Generator) -> Transition:
         """Returns `batch_size` transitions and decays the priority of each, once for every time it was drawn.
 
-        The memory holds at least one transition.
+        The states are signed codes `[batch_size, W]`. The memory holds at least one transition.
         """
         slots = self._draw(batch_size, generator)
         decay = tf.fill([batch_size], self._decay)
         self.priorities.scatter_mul(tf.IndexedSlices(decay, slots))  # a slot drawn twice decays twice
         return Transition(
-            s_tm1=state.from_signed_codes(tf.gather(self.s_tm1, slots), self._evidence_count),
+            s_tm1=tf.gather(self.s_tm1, slots),
             a_tm1=tf.gather(self.a_tm1, slots),
             r_t=tf.gather(self.r_t, slots),
-            s_t=state.from_signed_codes(tf.gather(self.s_t, slots), self._evidence_count),
+            s_t=tf.gather(self.s_t, slots),
         )
 
     def _draw(self, batch_size: int, generator: tf.random.Generator) -> tf.Tensor:

@@ -46,18 +46,6 @@ def from_signed_codes(signed_codes: tf.Tensor, evidence_count: int) -> tf.Tensor
     return tf.ensure_shape(spare[:, :evidence_count], [signed_codes.shape[0], evidence_count])
 
 
-def to_signed_codes(states: tf.Tensor, width: int) -> tf.Tensor:
-    """Returns the signed codes `[B, width]` int32 of states `[B, E]`, padded with 0.
-
-    `width` is at least the number of known pieces of evidence in every row; further ones would be lost.
-    """
-    evidence_count = states.shape[-1]
-    known, cells = tf.math.top_k(tf.abs(states), k=min(width, evidence_count))  # ties: lower cell first
-    signs = tf.gather(states, cells, batch_dims=1)
-    signed_codes = tf.where(known > 0, tf.cast(signs, tf.int32) * (cells + 1), 0)
-    return tf.pad(signed_codes, [[0, 0], [0, width - min(width, evidence_count)]])
-
-
 def from_codes(present: tf.Tensor, absent: tf.Tensor, lookup: Lookup, evidence_count: int) -> EncodedEvidence:
     """Encodes evidence codes.
 

@@ -13,7 +13,7 @@ from trainer.rewards import appropriate
 
 
 class Transition(NamedTuple):
-    """What the memory keeps of a step: e = (s, a, r, s')."""
+    """What the memory keeps of a step: e = (s, a, r, s'); states as below, or as signed codes int32 [B, W]."""
 
     s_tm1: tf.Tensor  # float32 [B, E]
     a_tm1: tf.Tensor  # int32 [B]

@@ -11,6 +11,7 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import Action
+from trainer import state
 from trainer.environment import Mode, VignetteEnvironment
 from trainer.rollout import Slice
 
@@ -46,6 +47,19 @@ def test_emits_what_its_specs_say_in_every_step_of_random_episodes(random_vignet
                 assert np.all(value.numpy() <= spec.maximum)
         actions = generator.integers(0, 5, 16)
         actions[time_step.observation.forced.numpy() & (actions == Action.ASK)] = Action.GREEN
+        time_step = environment.step(tf.constant(actions, tf.int32))
+
+
+@pytest.mark.parametrize("mode", [TRAINING, EVALUATION, Mode(True, 23, counterfactual=False)])
+def test_signed_codes_are_the_observed_state_in_every_step(random_vignettes, mode):
+    environment = _environment(random_vignettes, mode, rows=16, evidence_count=30)
+    generator = np.random.default_rng(0)
+    time_step = environment.reset()
+    for _ in range(20):
+        seen = state.from_signed_codes(environment.signed_codes, 30)
+        np.testing.assert_array_equal(seen, time_step.observation.state)
+        actions = generator.choice([Action.GREEN, Action.ASK], environment.batch_size)
+        actions[time_step.observation.forced.numpy()] = Action.GREEN
         time_step = environment.step(tf.constant(actions, tf.int32))
 
 

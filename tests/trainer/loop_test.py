@@ -121,6 +121,28 @@ def test_a_run_restored_from_a_checkpoint_repeats_the_uninterrupted_one_bit_for_
         np.testing.assert_array_equal(mine, theirs)
 
 
+def test_both_engines_take_the_same_course(random_vignettes):
+    fused, plain = (_loop(random_vignettes, burn_in=20, learner={"engine": engine}) for engine in ("fused", "plain"))
+    for loop in (fused, plain):
+        loop.run(120)
+    assert fused.episode == plain.episode
+    np.testing.assert_array_equal(fused.memory.a_tm1, plain.memory.a_tm1)
+    for mine, theirs in zip(fused.network.get_weights(), plain.network.get_weights(), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-5)
+
+
+def test_a_bfloat16_run_repeats_itself_after_a_checkpoint_bit_for_bit(random_vignettes, tmp_path):
+    rounded = {"learner": {"precision": "bfloat16"}, "network": {"hidden_sizes": [32, 32]}}
+    whole = _loop(random_vignettes, burn_in=20, **rounded)
+    whole.run(40)
+    path = whole.checkpoint().write(str(tmp_path / "checkpoint"))
+    whole.run(60)
+    resumed = _loop(random_vignettes, burn_in=20, **rounded)
+    resumed.checkpoint().read(path).assert_consumed()
+    resumed.run(60)
+    assert _weights(resumed) == _weights(whole)
+
+
 def test_the_seed_decides_the_run(random_vignettes):
     first, again = _loop(random_vignettes, burn_in=20), _loop(random_vignettes, burn_in=20)
     other = _loop(random_vignettes, burn_in=20, loop={"seed": 4})
@@ -137,7 +159,7 @@ def test_a_weight_that_is_not_a_number_stops_the_run_and_is_named(random_vignett
     poisoned = kernel.numpy()
     poisoned[0, 0] = np.nan
     kernel.assign(poisoned)
-    # Evidence 0 need not be in the first batch, yet a NaN times zero is a NaN.
+    # Evidence 0 need not be in the first batch, yet row 0 is what padding reads, and a NaN times zero is a NaN.
     with pytest.raises(TrainingDivergedError, match=r"step 30, .*weights hidden_1/kernel.*TD errors of Red"):
         loop.run(60)
     assert loop.step == 30

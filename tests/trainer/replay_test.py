@@ -14,18 +14,16 @@ CONFIG = MemoryConfig(memory_capacity=8, bucket_thresholds=(0.1, 0.2, 0.4))
 
 
 def _transition(number):
-    """A transition that tells its number by cell and action."""
-    states = np.zeros([2, EVIDENCE_COUNT], np.float32)
-    states[0, number % EVIDENCE_COUNT] = -1.0
-    states[1, [number % EVIDENCE_COUNT, (number + 1) % EVIDENCE_COUNT]] = [-1.0, 1.0]
+    """A transition that tells its number by code and action."""
+    here, following = number % EVIDENCE_COUNT + 1, (number + 1) % EVIDENCE_COUNT + 1
     return Transition(
-        tf.constant(states[:1]), tf.constant([number]), tf.constant([[0.0, 1.0, 0.5, number / 10]]),
-        tf.constant(states[1:]),
+        tf.constant([[-here, 0, 0]]), tf.constant([number]), tf.constant([[0.0, 1.0, 0.5, number / 10]]),
+        tf.constant([[-here, following, 0]]),
     )  # fmt: skip
 
 
 def _memory(priorities, config=CONFIG):
-    memory = BucketMemory(EVIDENCE_COUNT, 3, 4, config)
+    memory = BucketMemory(3, 4, config)
     for number, priority in enumerate(priorities):
         memory.add(_transition(number), tf.constant([priority]))
     return memory
@@ -93,7 +91,7 @@ def test_the_oldest_transition_goes_when_the_memory_is_full():
 
 
 def test_a_batch_is_stored_row_by_row():
-    memory = BucketMemory(EVIDENCE_COUNT, 3, 4, CONFIG)
+    memory = BucketMemory(3, 4, CONFIG)
     rows = [_transition(number) for number in (4, 5, 2)]
     memory.add(Transition(*(tf.concat(column, axis=0) for column in zip(*rows, strict=True))), tf.fill([3], 0.5))
     assert set(memory.sample(60, _generator()).a_tm1.numpy().tolist()) == {4, 5, 2}
@@ -101,9 +99,4 @@ def test_a_batch_is_stored_row_by_row():
 
 @pytest.mark.parametrize("batch_size", [100, 200])
 def test_samples_the_batch_sizes_of_the_paper_from_a_smaller_memory(batch_size):
-    assert _memory([0.5, 0.2]).sample(batch_size, _generator()).s_t.shape == [batch_size, EVIDENCE_COUNT]
-
-
-def test_states_take_a_few_numbers_each_whatever_the_vocabulary():
-    memory = BucketMemory(10_000, 25, 4, CONFIG)
-    assert memory.s_tm1.shape == [8, 25]
+    assert _memory([0.5, 0.2]).sample(batch_size, _generator()).s_t.shape == [batch_size, 3]
