@@ -66,7 +66,7 @@ class TrainingLoop:
         )
         # The first piece of evidence, one more for each question, and one for the successor of the last state.
         self._known_limit = min(int(np.diff(vignettes.offsets).max()), limit + 2)
-        self.memory = BucketMemory(self._known_limit, NUM_DECISIONS, config.memory)
+        self.memory = BucketMemory(evidence_count, self._known_limit, NUM_DECISIONS, config.memory)
         self._learner = build_learner(self.agent, config, workers)
         self.window = EpisodeWindow(config.loop.window_episodes)
         self._step = tf.Variable(0, dtype=tf.int64, name="step")

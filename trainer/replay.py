@@ -2,11 +2,13 @@
 
 A memory's priority is set when it is stored and only decays afterwards, by a factor each time the memory is sampled,
 so that it sinks into buckets that are sampled more rarely. There is no importance weighting. When the memory is full,
-the oldest transition goes.
+the oldest transition goes. What a step costs does not grow with the number of transitions held, save by a logarithm.
 """
 
+import numpy as np
 import tensorflow as tf
 
+from trainer.bucket_counts import FAN_OUT, BucketCounts, place_of_rank
 from trainer.config import MemoryConfig
 from trainer.targets import Transition
 
@@ -18,10 +20,11 @@ class BucketMemory(tf.Module):
     anything, then a transition in it uniformly, with replacement.
     """
 
-    def __init__(self, known_limit: int, decisions: int, config: MemoryConfig):
+    def __init__(self, evidence_count: int, known_limit: int, decisions: int, config: MemoryConfig):
         """Makes an empty memory.
 
         Args:
+            evidence_count: E, the number of codes.
             known_limit: W, the most pieces of evidence that a stored state can hold.
             decisions: width of the reward.
             config: capacity, buckets and decay.
@@ -32,8 +35,10 @@ class BucketMemory(tf.Module):
         self._decay = config.priority_decay
         self._thresholds = tf.constant(config.bucket_thresholds, tf.float32)  # [K - 1]
         self._probabilities = tf.constant(config.bucket_probabilities, tf.float64)  # [K]
-        self.s_tm1 = tf.Variable(tf.zeros([capacity, known_limit], tf.int32), name="s_tm1")  # signed codes
-        self.s_t = tf.Variable(tf.zeros([capacity, known_limit], tf.int32), name="s_t")
+        self._counts = BucketCounts(capacity, len(config.bucket_probabilities))
+        signed_code = tf.int16 if evidence_count <= np.iinfo(np.int16).max else tf.int32
+        self.s_tm1 = tf.Variable(tf.zeros([capacity, known_limit], signed_code), name="s_tm1")
+        self.s_t = tf.Variable(tf.zeros([capacity, known_limit], signed_code), name="s_t")
         self.a_tm1 = tf.Variable(tf.zeros([capacity], tf.int32), name="a_tm1")
         self.r_t = tf.Variable(tf.zeros([capacity, decisions]), name="r_t")
         self.priorities = tf.Variable(tf.zeros([capacity]), name="priorities")
@@ -44,24 +49,27 @@ class BucketMemory(tf.Module):
         """int64 scalar: number of transitions held."""
         return tf.minimum(self.stored, self._capacity)
 
+    @property
+    def bucket_sizes(self) -> tf.Tensor:
+        """int32 `[K]`: number of transitions in each bucket, that of the lowest priorities first."""
+        return self._counts.totals
+
     def add(self, transition: Transition, priorities: tf.Tensor) -> None:
         """Stores a batch of transitions, states as signed codes `[B, W]` (`trainer.state`), with priorities `[B]`.
 
         B is at most the capacity.
         """
         count = tf.shape(priorities, tf.int64)[0]
-        slots = ((self.stored + tf.range(count)) % self._capacity)[:, tf.newaxis]  # [B, 1]
-        self.s_tm1.scatter_nd_update(slots, transition.s_tm1)
-        self.s_t.scatter_nd_update(slots, transition.s_t)
-        self.a_tm1.scatter_nd_update(slots, transition.a_tm1)
-        self.r_t.scatter_nd_update(slots, transition.r_t)
-        self.priorities.scatter_nd_update(slots, priorities)
+        slots = (self.stored + tf.range(count)) % self._capacity  # [B]
+        rows = slots[:, tf.newaxis]
+        self._counts.add(slots, self._buckets(slots), -tf.cast(slots < self.size, tf.int32))
+        self.s_tm1.scatter_nd_update(rows, tf.cast(transition.s_tm1, self.s_tm1.dtype))
+        self.s_t.scatter_nd_update(rows, tf.cast(transition.s_t, self.s_t.dtype))
+        self.a_tm1.scatter_nd_update(rows, transition.a_tm1)
+        self.r_t.scatter_nd_update(rows, transition.r_t)
+        self.priorities.scatter_nd_update(rows, priorities)
+        self._counts.add(slots, self._buckets(slots), tf.ones_like(slots, tf.int32))
         self.stored.assign_add(count)
-
-    def buckets(self) -> tf.Tensor:
-        """Returns int32 `[size]`: the bucket of each held transition, 0 for the lowest priorities."""
-        priorities = self.priorities[: self.size]
-        return tf.searchsorted(self._thresholds, priorities, side="right")
 
     def sample(self, batch_size: int, generator: tf.random.Generator) -> Transition:
         """Returns `batch_size` transitions and decays the priority of each, once for every time it was drawn.
@@ -69,23 +77,45 @@ class BucketMemory(tf.Module):
         The states are signed codes `[batch_size, W]`. The memory holds at least one transition.
         """
         slots = self._draw(batch_size, generator)
-        decay = tf.fill([batch_size], self._decay)
-        self.priorities.scatter_mul(tf.IndexedSlices(decay, slots))  # a slot drawn twice decays twice
+        self._decay_priorities(slots)
         return Transition(
-            s_tm1=tf.gather(self.s_tm1, slots),
+            s_tm1=tf.cast(tf.gather(self.s_tm1, slots), tf.int32),
             a_tm1=tf.gather(self.a_tm1, slots),
             r_t=tf.gather(self.r_t, slots),
-            s_t=tf.gather(self.s_t, slots),
+            s_t=tf.cast(tf.gather(self.s_t, slots), tf.int32),
         )
+
+    def _buckets(self, slots: tf.Tensor) -> tf.Tensor:
+        """Returns int32, like `slots`: the bucket of the priority that stands in each slot."""
+        priorities = tf.gather(self.priorities, slots)[..., tf.newaxis]
+        return tf.reduce_sum(tf.cast(priorities >= self._thresholds, tf.int32), axis=-1)
 
     def _draw(self, batch_size: int, generator: tf.random.Generator) -> tf.Tensor:
         """Returns int64 `[batch_size]`, the slots drawn."""
-        buckets = self.buckets()
-        held = tf.math.bincount(buckets, minlength=len(self._probabilities), dtype=tf.float64)  # [K]
-        share = tf.math.divide_no_nan(self._probabilities, held)  # of one transition in the bucket, before scaling
+        held = tf.cast(self.bucket_sizes, tf.float64)  # [K]
+        share = tf.where(held > 0, self._probabilities, 0.0)
         # Where every bucket that holds something has probability 0, all held transitions are alike.
-        share = tf.cond(tf.reduce_sum(share) > 0, lambda: share, lambda: tf.ones_like(share))
-        cumulative = tf.cumsum(tf.gather(share, buckets))  # [size], float64 for the sake of large memories
-        points = generator.uniform([batch_size], dtype=tf.float64) * cumulative[-1]
-        slots = tf.searchsorted(cumulative, points, side="right", out_type=tf.int64)
-        return tf.minimum(slots, self.size - 1)
+        share = tf.where(tf.reduce_sum(share) > 0, share, held)
+        cumulative = tf.cumsum(share)  # [K]
+        points = generator.uniform([batch_size], dtype=tf.float64) * cumulative[-1]  # [B]
+        # One number decides on the bucket, and by where it lies in the bucket's share, on the transition. Rounding
+        # must lead neither past the last bucket that can be drawn nor past the last transition in it.
+        last = tf.reduce_max(tf.where(share > 0, tf.range(len(self._probabilities)), 0))
+        buckets = tf.minimum(tf.searchsorted(cumulative, points, side="right"), last)
+        within = (points - tf.gather(cumulative - share, buckets)) / tf.gather(share, buckets)  # [B] in [0, 1)
+        sizes = tf.gather(held, buckets)
+        ranks = tf.cast(tf.clip_by_value(tf.floor(within * sizes), 0.0, sizes - 1.0), tf.int32)
+        blocks, ranks = self._counts.find(buckets, ranks)
+        slots = tf.cast(blocks, tf.int64)[:, tf.newaxis] * FAN_OUT + tf.range(FAN_OUT, dtype=tf.int64)
+        of_bucket = self._buckets(tf.minimum(slots, self._capacity - 1)) == buckets[:, tf.newaxis]
+        places, _ = place_of_rank(tf.cast(of_bucket & (slots < self.size), tf.int32), ranks)
+        return slots[:, 0] + tf.cast(places, tf.int64)
+
+    def _decay_priorities(self, slots: tf.Tensor) -> None:
+        """Decays the priorities of drawn transitions `[B]`; one drawn twice decays twice."""
+        slots = tf.sort(slots)
+        before = self._buckets(slots)
+        self.priorities.scatter_mul(tf.IndexedSlices(tf.fill(tf.shape(slots), self._decay), slots))
+        once = tf.cast(tf.concat([[True], slots[1:] != slots[:-1]], axis=0), tf.int32)  # it moves once, though
+        self._counts.add(slots, before, -once)
+        self._counts.add(slots, self._buckets(slots), once)

@@ -209,7 +209,8 @@ class TrainingSession:
             )
             tf.summary.scalar("train/ask_noise", noise)
             tf.summary.scalar("train/steps_per_second", rate)
-            tf.summary.histogram("train/memory_bucket", self._loop.memory.buckets())
+            for number, size in enumerate(self._loop.memory.bucket_sizes.numpy(), start=1):
+                tf.summary.scalar(f"train/memory_bucket_{number}", size)
 
     def _progress_bar(self) -> bars.Progress:
         return bars.Progress(

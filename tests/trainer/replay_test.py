@@ -23,7 +23,7 @@ def _transition(number):
 
 
 def _memory(priorities, config=CONFIG):
-    memory = BucketMemory(3, 4, config)
+    memory = BucketMemory(EVIDENCE_COUNT, 3, 4, config)
     for number, priority in enumerate(priorities):
         memory.add(_transition(number), tf.constant([priority]))
     return memory
@@ -46,7 +46,7 @@ def test_returns_what_was_stored():
 
 def test_bucket_is_decided_by_the_thresholds_each_of_which_belongs_to_the_upper_bucket():
     memory = _memory([0.0, 0.0999, 0.1, 0.25, 0.4, 1.0])
-    assert memory.buckets().numpy().tolist() == [0, 0, 1, 2, 3, 3]
+    assert memory.bucket_sizes.numpy().tolist() == [2, 1, 1, 2]
 
 
 def test_buckets_are_sampled_with_their_probabilities_whatever_their_sizes():
@@ -79,9 +79,42 @@ def test_priority_decays_once_for_every_time_a_transition_is_drawn():
 
 def test_decay_moves_a_transition_into_a_lower_bucket():
     memory = _memory([0.41], dataclasses.replace(CONFIG, priority_decay=0.9))
-    assert memory.buckets().numpy().tolist() == [3]
+    assert memory.bucket_sizes.numpy().tolist() == [0, 0, 0, 1]
     memory.sample(1, _generator())  # 0.369
-    assert memory.buckets().numpy().tolist() == [2]
+    assert memory.bucket_sizes.numpy().tolist() == [0, 0, 1, 0]
+
+
+def test_a_transition_drawn_many_times_at_once_moves_once():
+    memory = _memory([0.5, 0.05], dataclasses.replace(CONFIG, priority_decay=0.9, bucket_probabilities=(0, 0, 0, 1)))
+    memory.sample(12, _generator())  # .5 * .9^12 = .14
+    assert memory.bucket_sizes.numpy().tolist() == [1, 1, 0, 0]
+
+
+def test_bucket_sizes_stay_true_while_transitions_come_go_and_decay():
+    # 300 slots are three blocks of the tree of counts, the last one not whole.
+    config = dataclasses.replace(CONFIG, memory_capacity=300, priority_decay=0.95)
+    memory, generator, priorities = _memory([], config), _generator(), np.random.default_rng(0)
+    for number in range(60):
+        rows = [_transition(number) for _ in range(11)]
+        batch = Transition(*(tf.concat(column, axis=0) for column in zip(*rows, strict=True)))
+        memory.add(batch, tf.constant(priorities.uniform(0, 0.6, 11), tf.float32))
+        memory.sample(40, generator)
+        held = memory.priorities.numpy()[: int(memory.size)]
+        buckets = np.searchsorted(np.float32(config.bucket_thresholds), held, side="right")
+        assert memory.bucket_sizes.numpy().tolist() == np.bincount(buckets, minlength=4).tolist()
+
+
+def test_every_transition_of_a_large_memory_is_drawn_equally_often_within_its_bucket():
+    config = dataclasses.replace(CONFIG, memory_capacity=300, priority_decay=1.0, bucket_thresholds=(0.1, 0.2, 0.4))
+    memory = _memory([], config)
+    states, priorities = tf.zeros([290, 3], tf.int32), np.resize([0.3, 0.3, 0.9], 290)
+    batch = Transition(states, tf.range(290), tf.zeros([290, 4]), states)
+    memory.add(batch, tf.constant(priorities, tf.float32))
+    drawn = np.bincount(memory.sample(60_000, _generator(3)).a_tm1.numpy(), minlength=290)
+    assert len(drawn) == 290, "a slot that holds nothing was drawn"
+    upper = priorities == 0.9
+    expected = 60_000 * np.where(upper, 0.80 / upper.sum(), 0.15 / (~upper).sum()) / 0.95
+    assert scipy.stats.chisquare(drawn, expected).pvalue > 1e-3
 
 
 def test_the_oldest_transition_goes_when_the_memory_is_full():
@@ -91,7 +124,7 @@ def test_the_oldest_transition_goes_when_the_memory_is_full():
 
 
 def test_a_batch_is_stored_row_by_row():
-    memory = BucketMemory(3, 4, CONFIG)
+    memory = BucketMemory(EVIDENCE_COUNT, 3, 4, CONFIG)
     rows = [_transition(number) for number in (4, 5, 2)]
     memory.add(Transition(*(tf.concat(column, axis=0) for column in zip(*rows, strict=True))), tf.fill([3], 0.5))
     assert set(memory.sample(60, _generator()).a_tm1.numpy().tolist()) == {4, 5, 2}
@@ -100,3 +133,19 @@ def test_a_batch_is_stored_row_by_row():
 @pytest.mark.parametrize("batch_size", [100, 200])
 def test_samples_the_batch_sizes_of_the_paper_from_a_smaller_memory(batch_size):
     assert _memory([0.5, 0.2]).sample(batch_size, _generator()).s_t.shape == [batch_size, 3]
+
+
+@pytest.mark.parametrize("evidence_count", [32_767, 32_768])
+def test_the_last_code_of_a_large_vocabulary_keeps_its_place_and_sign(evidence_count):
+    memory = BucketMemory(evidence_count, 2, 4, CONFIG)
+    codes = tf.constant([[evidence_count, 0]])
+    memory.add(Transition(-codes, tf.constant([0]), tf.zeros([1, 4]), codes), tf.ones([1]))
+    batch = memory.sample(1, _generator())
+    np.testing.assert_array_equal(batch.s_tm1, [[-evidence_count, 0]])
+    np.testing.assert_array_equal(batch.s_t, [[evidence_count, 0]])
+
+
+def test_a_million_transitions_take_less_than_300_megabytes():
+    config = dataclasses.replace(CONFIG, memory_capacity=1_000_000)
+    memory = BucketMemory(20_000, 25, 4, config)  # 25: all that 23 questions can reveal
+    assert sum(variable.dtype.size * np.prod(variable.shape) for variable in memory.variables) < 300e6
