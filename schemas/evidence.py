@@ -152,6 +152,22 @@ class Vocabulary:
         """
         return "sha256:" + hashlib.sha256("".join(f"{code}\n" for code in self._index).encode()).hexdigest()
 
+    def difference(self, other: "Vocabulary") -> str:
+        """Returns in words how the codes of `other` differ from these; "" where the fingerprints agree."""
+        codes, others = self.codes, other.codes
+        parts = [
+            f"{name} {len(found)} ({', '.join(map(repr, found[:3]))}{', ...' if len(found) > 3 else ''})"
+            for name, found in (
+                ("lacks", [code for code in codes if code not in other]),
+                ("adds", [code for code in others if code not in self]),
+            )
+            if found
+        ]
+        if not parts and codes != others:
+            cell = next(cell for cell, (code, wanted) in enumerate(zip(codes, others, strict=True)) if code != wanted)
+            parts = [f"has the codes in another order from cell {cell} on: {others[cell]!r}, not {codes[cell]!r}"]
+        return " and ".join(parts)
+
     def to_csv(self) -> str:
         """Returns the canonical text of the vocabulary file, LF line ends, header first."""
         text = io.StringIO()

@@ -113,7 +113,7 @@ class JobDirectory:
         if not write and not (self.path / RUN).exists():
             raise InputError(f"{self.path}: the chief's {RUN} is not there: give all workers the same --job-dir")
         if (self.path / RUN).exists():
-            _require_same(self.path, {"workers": 1} | self.run(), run)
+            self._require_same({"workers": 1} | self.run(), run, vocabulary)
         if not write:
             return
         try:
@@ -122,6 +122,28 @@ class JobDirectory:
             _replace(self.path / RUN, json.dumps(run, indent=2) + "\n")
         except OSError as error:
             raise self.unwritable(error) from error
+
+    def _require_same(self, there: dict[str, Any], given: dict[str, Any], vocabulary: Vocabulary) -> None:
+        differences = [
+            f"{name} {there['config'].get(section, {}).get(name)!r} there, {value!r} given"
+            for section, values in given["config"].items()
+            for name, value in values.items()
+            if name not in RESUMABLE and there["config"].get(section, {}).get(name) != value
+        ]
+        if there["workers"] != given["workers"]:
+            differences.append(f"workers {there['workers']} there, {given['workers']} in TF_CONFIG")
+        if there["vocabulary_fingerprint"] != given["vocabulary_fingerprint"]:
+            kept = Vocabulary.load(self.path / directories.VOCABULARY)
+            differences.append(f"the vocabulary given {kept.difference(vocabulary) or 'is not the one trained with'}")
+        if there["data_fingerprint"] != given["data_fingerprint"]:
+            differences.append(
+                f"data fingerprint {there['data_fingerprint'][:19]}... there, {given['data_fingerprint'][:19]}... given"
+            )
+        if differences:
+            raise InputError(
+                f"{self.path}: holds a run that differs ({'; '.join(differences)}): choose another --job-dir, or give "
+                "the same settings and data to resume it"
+            )
 
     def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
         """Returns what to raise where writing failed."""
@@ -241,23 +263,6 @@ def _checkpoint_path(paths: list[str], step: int | None, job_dir: pathlib.Path) 
     if step is not None and step not in steps:
         raise InputError(f"{job_dir}: no checkpoint of step {step}; there are {', '.join(map(str, sorted(steps)))}")
     return steps[max(steps) if step is None else step]
-
-
-def _require_same(path: pathlib.Path, there: dict[str, Any], given: dict[str, Any]) -> None:
-    differences = [
-        f"{name} {there['config'].get(section, {}).get(name)!r} there, {value!r} given"
-        for section, values in given["config"].items()
-        for name, value in values.items()
-        if name not in RESUMABLE and there["config"].get(section, {}).get(name) != value
-    ]
-    if there["workers"] != given["workers"]:
-        differences.append(f"workers {there['workers']} there, {given['workers']} in TF_CONFIG")
-    differences += [key.replace("_", " ") for key in given if "fingerprint" in key and there[key] != given[key]]
-    if differences:
-        raise InputError(
-            f"{path}: holds a run that differs ({'; '.join(differences)}): choose another --job-dir, or give "
-            "the same settings and data to resume it"
-        )
 
 
 def _replace(path: pathlib.Path, text: str) -> None:

@@ -140,6 +140,22 @@ def test_a_file_that_is_not_there_is_one_clear_error(tmp_path):
         Vocabulary.load(tmp_path / "none.csv")
 
 
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ("abcd", ""),
+        ("abd", "lacks 1 ('c')"),
+        ("abcdef", "adds 2 ('e', 'f')"),
+        ("aefgh", "lacks 3 ('b', 'c', 'd') and adds 4 ('e', 'f', 'g', ...)"),
+        ("acbd", "has the codes in another order from cell 1 on: 'c', not 'b'"),
+    ],
+)
+def test_difference_says_what_another_vocabulary_lacks_adds_or_moves(codes, expected):
+    this, other = (Vocabulary(Evidence(code, "symptom", "n", "q") for code in each) for each in ("abcd", codes))
+    assert this.difference(other) == expected
+    assert (expected == "") == (this.fingerprint == other.fingerprint)
+
+
 def test_fingerprint_is_over_the_codes_in_order_and_nothing_else():
     vocabulary = Vocabulary([evidence("a"), evidence("b")])
 

@@ -75,8 +75,13 @@ def test_the_same_run_may_be_prepared_again_for_more_steps_but_no_other_run(tmp_
     other = TrainConfig.from_dict({**CONFIG.to_dict(), "memory": {"batch_size": 5, "memory_capacity": 32}})
     with pytest.raises(InputError, match=r"batch_size 4 there, 5 given"):
         job.prepare(other, VOCABULARY, "sha256:data")
-    with pytest.raises(InputError, match="data fingerprint"):
+    with pytest.raises(InputError, match=r"data fingerprint sha256:data\.\.\. there, sha256:other\.\.\. given"):
         job.prepare(CONFIG, VOCABULARY, "sha256:other")
+    entries = [*VOCABULARY]
+    with pytest.raises(InputError, match=r"the vocabulary given lacks 1 \('c29'\)"):
+        job.prepare(CONFIG, Vocabulary(entries[:-1]), "sha256:data")
+    with pytest.raises(InputError, match=r"other order from cell 0 on: 'c29', not 'c0'\): choose another --job-dir"):
+        job.prepare(CONFIG, Vocabulary(entries[::-1]), "sha256:data")
     with pytest.raises(InputError, match="workers 1 there, 2 in TF_CONFIG"):
         job.prepare(CONFIG, VOCABULARY, "sha256:data", workers=2)
 

@@ -59,7 +59,7 @@ class RecordCheck:
                     if checked is not None and checked.state:
                         yield checked
             except tf.errors.OpError as error:
-                detail = f"{damage(shard, compressed, error)}; {number:,} records read"
+                detail = f"{damage(shard, compressed, number + 1, error)}; {number:,} records read"
                 self._findings.add(Kind.DAMAGED_SHARD, Place(shard.name), detail)
 
     def _record(self, serialized: bytes, place: Place, tally: SplitTally) -> CheckedRecord | None:

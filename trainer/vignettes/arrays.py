@@ -1,5 +1,6 @@
 """The vignettes of a split in memory: two or four bytes for each piece of evidence, read a shard at a time."""
 
+import contextlib
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -38,6 +39,7 @@ class _Batch(NamedTuple):
     tags: tf.Tensor  # string [sum of tag_lengths]
     tag_lengths: tf.Tensor  # int64 [B]
     unknown: tf.Tensor  # string [U]: codes and decisions that nothing knows
+    unknown_rows: tf.Tensor  # int64 [U]: the example of each
 
 
 class _Part(NamedTuple):
@@ -89,8 +91,9 @@ class ShardReader:
 
     def _read_shard(self, shard: pathlib.Path) -> Iterator[_Part]:
         compressed = shard.name.endswith(".gz")
-        dataset = tf.data.TFRecordDataset(str(shard), "GZIP" if compressed else "").batch(BATCH_SIZE)
-        batches = iter(dataset.map(self._parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(2))
+        records = tf.data.TFRecordDataset(str(shard), "GZIP" if compressed else "")
+        batches = iter(records.batch(BATCH_SIZE).map(self._parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(2))
+        read = 0
         while True:
             try:
                 batch = _Batch(*(tensor.numpy() for tensor in next(batches)))
@@ -98,11 +101,24 @@ class ShardReader:
                 return
             # TensorFlow quotes the record in its message, which then may be no text.
             except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
-                raise InputError(f"{shard}: holds a record that is no vignette's tf.Example") from error
+                number = self._first_faulty(records, read)
+                raise InputError(
+                    f"{shard}: record {number} is no vignette's tf.Example: prepare the data again"
+                ) from error
             except tf.errors.OpError as error:
-                raise InputError(f"{shard}: {damage(shard, compressed, error)}") from error
-            _check(shard, batch, self._partial)
+                detail = damage(shard, compressed, self._first_faulty(records, read), error)
+                raise InputError(f"{shard}: {detail}") from error
+            _check(shard, read, batch, self._partial)
+            read += len(batch.vignette_ids)
             yield self._part(batch)
+
+    def _first_faulty(self, records: tf.data.Dataset, read: int) -> int:
+        """Returns the number, from 1, of the first record that cannot be read; the first `read` ones can."""
+        one_by_one = records.skip(read).batch(1).map(self._parse).as_numpy_iterator()
+        with contextlib.suppress(tf.errors.OpError, UnicodeDecodeError):
+            for _ in one_by_one:
+                read += 1
+        return read + 1
 
     def _parse(self, serialized: tf.Tensor) -> _Batch:
         texts = tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64)
@@ -119,14 +135,7 @@ class ShardReader:
         counts = tf.math.unsorted_segment_sum(
             tf.one_hot(labels, NUM_DECISIONS, dtype=tf.int32), decisions.value_rowids(), decisions.nrows()
         )
-        unknown = [
-            tf.boolean_mask(values, cells == UNKNOWN)
-            for values, cells in (
-                (present.values, present_cells),
-                (absent.values, absent_cells),
-                (decisions.values, labels),
-            )
-        ]
+        looked_up = ((present, present_cells), (absent, absent_cells), (decisions, labels))
         return _Batch(
             vignette_ids=parsed[features.VIGNETTE_ID],
             row_lengths=signed.row_lengths(),
@@ -134,7 +143,10 @@ class ShardReader:
             decision_counts=counts,
             tags=parsed[features.TAGS].values,
             tag_lengths=parsed[features.TAGS].row_lengths(),
-            unknown=tf.concat(unknown, axis=0),
+            unknown=tf.concat([tf.boolean_mask(each.values, cells == UNKNOWN) for each, cells in looked_up], axis=0),
+            unknown_rows=tf.concat(
+                [tf.boolean_mask(each.value_rowids(), cells == UNKNOWN) for each, cells in looked_up], axis=0
+            ),
         )
 
     def _part(self, batch: _Batch) -> _Part:
@@ -149,11 +161,16 @@ class ShardReader:
         )
 
 
-def _check(shard: pathlib.Path, batch: _Batch, partial: bool) -> None:
-    """Refuses what `triage prepare` would have: another program may have written the shard."""
+def _check(shard: pathlib.Path, read: int, batch: _Batch, partial: bool) -> None:
+    """Refuses what `triage prepare` would have: another program may have written the shard.
+
+    `read` records stand before the batch.
+    """
     if len(batch.unknown):
+        first = batch.unknown_rows.argmin()
         raise InputError(
-            f"{shard}: {batch.unknown[0].decode(errors='replace')!r} is neither a code of {directories.VOCABULARY} "
+            f"{shard}: record {read + batch.unknown_rows[first] + 1}: "
+            f"{batch.unknown[first].decode(errors='replace')!r} is neither a code of {directories.VOCABULARY} "
             "nor a triage decision: prepare the data again with its own vocabulary"
         )
     rows: np.ndarray = np.repeat(np.arange(len(batch.row_lengths)), batch.row_lengths)
@@ -171,7 +188,7 @@ def _check(shard: pathlib.Path, batch: _Batch, partial: bool) -> None:
     for fault, found in faults.items():
         if len(found):
             vignette_id = batch.vignette_ids[found[0]].decode(errors="replace")
-            raise InputError(f"{shard}: vignette {vignette_id!r} has {fault}")
+            raise InputError(f"{shard}: record {read + found[0] + 1}: vignette {vignette_id!r} has {fault}")
 
 
 def _tuples(values: np.ndarray, lengths: np.ndarray) -> tuple[tuple[str, ...], ...]:
@@ -182,8 +199,8 @@ def _tuples(values: np.ndarray, lengths: np.ndarray) -> tuple[tuple[str, ...], .
     return tuple(known.setdefault(row, tuple(tag.decode(errors="replace") for tag in row)) for row in rows)
 
 
-def damage(shard: pathlib.Path, compressed: bool, error: tf.errors.OpError) -> str:
-    """Returns what is wrong with a shard that TensorFlow could not read, in one line."""
+def damage(shard: pathlib.Path, compressed: bool, record: int, error: tf.errors.OpError) -> str:
+    """Returns what is wrong with a shard of which TensorFlow could not read record `record` (from 1), in one line."""
     try:
         with shard.open("rb") as file:
             looks_compressed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
@@ -193,4 +210,5 @@ def damage(shard: pathlib.Path, compressed: bool, error: tf.errors.OpError) -> s
         return "the content is gzip, the name says it is not: expected the ending .gz"
     if compressed and not looks_compressed:
         return "the name says gzip, the content is not: expected no ending .gz"
-    return f"a damaged or cut TFRecord file, prepare the data again: {error.message.splitlines()[0]}"
+    reason = error.message.splitlines()[0]
+    return f"record {record} is damaged, or the file is cut there: prepare the data again ({reason})"

@@ -66,13 +66,18 @@ def decode_example(serialized: bytes) -> Vignette:
 
 
 def read_records(path: str | os.PathLike[str], compressed: bool = False) -> Iterator[bytes]:
-    """Yields the records of a TFRecord file, a batch in memory at a time."""
+    """Yields the records of a TFRecord file, a batch in memory at a time; of a damaged one, all before the damage."""
     options = tf.data.Options()
     # Nothing here to tune, and its thread holds up the end of each file for up to seconds.
     options.autotune.enabled = False
-    dataset = tf.data.TFRecordDataset(os.fspath(path), _compression(compressed)).batch(BATCH_SIZE)
-    for batch in dataset.with_options(options).as_numpy_iterator():
-        yield from batch
+    records = tf.data.TFRecordDataset(os.fspath(path), _compression(compressed)).with_options(options)
+    read = 0
+    try:
+        for batch in records.batch(BATCH_SIZE).as_numpy_iterator():
+            yield from batch
+            read += len(batch)
+    except tf.errors.OpError:  # a record of the batch, of which none has come
+        yield from records.skip(read).as_numpy_iterator()
 
 
 class ShardWriter:

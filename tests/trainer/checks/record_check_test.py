@@ -94,8 +94,8 @@ def test_a_cut_shard_is_named(tmp_path):
     found, _, _ = check(tmp_path, [serialized(b"v1"), serialized(b"v2")], cut=5)
     count, detail = found.pop(Kind.DAMAGED_SHARD)
     assert count == 1
-    assert "a damaged or cut TFRecord file" in detail
-    assert detail.endswith("records read")
+    assert detail.startswith("record 2 is damaged, or the file is cut there")
+    assert detail.endswith("; 1 records read")
     assert found == {}
 
 

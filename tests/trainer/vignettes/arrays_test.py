@@ -1,3 +1,4 @@
+import dataclasses
 import gzip
 
 import numpy as np
@@ -98,6 +99,39 @@ def test_a_damaged_shard_is_named(tmp_path, change, compressed):
     assert error_of_reading(shards).startswith(f"{shards[1]}: ")
 
 
+def _flip(content, place):
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+@pytest.mark.parametrize(
+    "change",
+    # The last byte belongs to the last of 5,000 records, which are two batches.
+    [lambda content: content[:-1], lambda content: _flip(content, -6)],
+    ids=["cut", "one bit"],
+)
+def test_a_damaged_record_is_named_by_its_number(tmp_path, change):
+    records = [encode_example(dataclasses.replace(VIGNETTES[0], vignette_id=f"v{i}")) for i in range(5000)]
+    shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", *records)
+    damage(shard, change)
+
+    assert error_of_reading([shard]).startswith(f"{shard}: record 5000 is damaged, or the file is cut there: prepare")
+
+
+def test_a_record_in_the_middle_that_is_no_example_is_named_by_its_number(tmp_path):
+    records = [encode_example(VIGNETTES[0])] * 4200
+    records[4150] = b"text"
+    shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", *records)
+
+    assert error_of_reading([shard]).startswith(f"{shard}: record 4151 is no vignette's tf.Example")
+
+
+def test_a_record_that_prepare_would_not_write_is_named_by_its_number(tmp_path):
+    records = [encode_example(VIGNETTES[0])] * 4200
+    for fault in (Vignette("v", ("zzz",), (), (Action.RED,)), Vignette("v", ("a",), (), ())):
+        shard = write_records(tmp_path / "shard", *records[:-1], encode_example(fault))
+        assert error_of_reading([shard]).startswith(f"{shard}: record 4200: ")
+
+
 def test_a_shard_that_is_a_directory_cannot_be_read(tmp_path):
     shards = write_shards(tmp_path, VIGNETTES)
     shards[0].unlink()
@@ -164,4 +198,4 @@ def test_an_unknown_decision_in_an_example_is_named(tmp_path):
 def test_a_record_that_is_no_vignette_is_named(tmp_path, record):
     shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", record)
 
-    assert error_of_reading([shard]).startswith(f"{shard}: holds a record that is no vignette")
+    assert error_of_reading([shard]).startswith(f"{shard}: record 1 is no vignette")
