@@ -7,8 +7,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
+from tf_agents.trajectories import policy_step
+from tf_agents.trajectories import time_step as ts
 
-from schemas.triage import NUM_ACTIONS
+from schemas.triage import NUM_ACTIONS, Action
 from trainer.environment import Mode, VignetteEnvironment, Vignettes, action_spec, time_step_spec
 from trainer.policy import QPolicy
 
@@ -37,7 +39,8 @@ class Slice(NamedTuple):
 class Rollout:
     """Plays `policy` over vignettes, never forced by exhaustion; forced at `max_questions` (docs/paper.md).
 
-    A policy whose info is one float32 tensor of shape `[A]` tells its Q-values that way, as `QPolicy` does.
+    A policy whose info is one float32 tensor of shape `[A]` tells its Q-values that way, as `QPolicy` does. It must
+    decide by the observation alone: it is not asked twice about the same one.
     """
 
     def __init__(self, vignettes: Vignettes, evidence_count: int, max_questions: int, policy: tf_policy.TFPolicy):
@@ -63,9 +66,12 @@ class Rollout:
         rows = environment.batch_size
         q_columns = NUM_ACTIONS if _tells_q_values(policy) else 0
 
-        def body(_: tf.Tensor, outcome: Outcomes, done: tf.Tensor) -> tuple[tf.Tensor, Outcomes, tf.Tensor]:
-            before = environment.current_time_step()
-            decided = policy.action(before)
+        def body(_: tf.Tensor, outcome: Outcomes, done: tf.Tensor, judged: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            before, seen = environment.current_time_step(), environment.evidence_seen
+            if q_columns:
+                decided = _decide(policy, before, done, ~done & ((seen > judged) | before.observation.forced))
+            else:
+                decided = policy.action(before)
             after = environment.step(decided.action)
             deciding = after.is_last() & ~done  # rows that are done begin anew; what they do then is not looked at
             now = Outcomes(
@@ -77,23 +83,41 @@ class Rollout:
             )
             chosen = tf.nest.map_structure(lambda new, old: _where_rows(deciding, new, old), now, outcome)
             done |= deciding
-            return ~tf.reduce_all(done), chosen, done
+            return ~tf.reduce_all(done), chosen, done, seen
 
         def play() -> Outcomes:
             environment.reset()
             integers = tf.zeros([rows], tf.int32)
             flags = tf.zeros([rows], tf.bool)
             empty = Outcomes(integers, integers, integers, flags, tf.zeros([rows, q_columns]))
-            _, outcome, _ = tf.while_loop(
+            _, outcome, *_ = tf.while_loop(
                 lambda going, *_: going,
                 body,
-                (tf.constant(True), empty, flags),
+                (tf.constant(True), empty, flags, integers),
                 maximum_iterations=self._max_questions + 1,
                 parallel_iterations=1,
             )
             return outcome
 
         return tf.function(play, autograph=False)
+
+
+def _decide(
+    policy: tf_policy.TFPolicy, time_step: ts.TimeStep, done: tf.Tensor, judged: tf.Tensor
+) -> policy_step.PolicyStep:
+    """Returns the policy's actions and Q-values, of which only rows `judged`, bool `[B]`, are computed.
+
+    Most episodes end early, and many questions are in vain. A row that goes on and is not judged has asked in this very
+    state, and asks again. Rows that are `done` get any action; Q-values of rows not judged are 0.
+    """
+    places = tf.where(judged)  # [R, 1]
+    answer = policy.action(tf.nest.map_structure(lambda column: tf.gather_nd(column, places), time_step))
+    otherwise = tf.where(done, int(Action.RED), int(Action.ASK))
+    q_values = tf.zeros([done.shape[0], NUM_ACTIONS])
+    return policy_step.PolicyStep(
+        tf.tensor_scatter_nd_update(otherwise, places, answer.action),
+        info=tf.tensor_scatter_nd_update(q_values, places, answer.info),
+    )
 
 
 def _tells_q_values(policy: tf_policy.TFPolicy) -> bool:

@@ -8,6 +8,7 @@ from schemas.triage import Action
 from trainer import rollout
 from trainer.environment import action_spec, time_step_spec
 from trainer.network import build_network
+from trainer.policy import QPolicy
 from trainer.rollout import Rollout, greedy_policy
 
 
@@ -123,3 +124,48 @@ def test_q_values_of_rows_that_ended_early_are_not_overwritten(vignettes_of):
 def test_a_policy_without_q_values_leaves_none(vignettes_of):
     vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([4, 5], [0, 0, 1, 0])])
     assert Rollout(vignettes, 6, 23, _ChangesItsMind()).run([0]).q_values is None
+
+
+class _Mute(QPolicy):
+    """The greedy policy, but it tells no Q-values, so that it is asked about every row in every step."""
+
+    def __init__(self, network):
+        super().__init__(time_step_spec(30), action_spec(), network)
+        self._info_spec = ()
+        self._policy_step_spec = self._policy_step_spec._replace(info=())
+
+    def _action(self, time_step, policy_state, seed=None):
+        return super()._action(time_step, policy_state)._replace(info=())
+
+
+class _Counting(QPolicy):
+    """The greedy policy; it counts the rows that it is asked about."""
+
+    def __init__(self, network):
+        self.rows = tf.Variable(0)
+        super().__init__(time_step_spec(6), action_spec(), network)
+
+    def _action(self, time_step, policy_state, seed=None):
+        self.rows.assign_add(tf.shape(time_step.step_type)[0])
+        return super()._action(time_step, policy_state)
+
+
+def test_leaving_out_what_is_decided_changes_no_episode(random_vignettes):
+    network = build_network(30, (8,), seed=1)
+    layer = network.get_layer("q_values")
+    kernel, biases = layer.get_weights()
+    layer.set_weights([2 * kernel, biases + np.array([0, 0, 0, 0, 1.5])])
+    told = Rollout(random_vignettes, 30, 7, greedy_policy(network)).run([1, 2, 3])
+    mute = Rollout(random_vignettes, 30, 7, _Mute(network)).run([1, 2, 3])
+    assert mute.q_values is None
+    assert set(told.questions.ravel().tolist()) == set(range(8))
+    for column, expected in zip(told[:4], mute[:4], strict=True):
+        np.testing.assert_array_equal(column, expected)
+
+
+def test_a_policy_is_asked_once_about_each_state_that_an_episode_comes_to(vignettes_of):
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([-4], [0, 0, 0, 1])])
+    policy = _Counting(_network([0, 0, 1, 0, 9]))
+    assert Rollout(vignettes, 6, 23, policy).run([1]).questions.tolist() == [[23, 23]]
+    # 3 states and 1, and in either row once more when the limit forces a triage.
+    assert int(policy.rows) == 3 + 1 + 2
