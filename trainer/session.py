@@ -61,7 +61,7 @@ class TrainingSession:
                 f"{watched.path}: its vocabulary is not that of {data.path}: prepare the validation data with "
                 f"--vocabulary {data.path / 'vocabulary.csv'}"
             )
-        train, test = data.read("train"), watched.read("test")
+        train, test = data.read("train", names=False), watched.read("test", names=False)
         if not len(train.decision_counts):
             raise InputError(f"{data.path}: the train split has no vignettes")
         self._config = config

@@ -58,10 +58,12 @@ class ShardReader:
     Args:
         vocabulary: of the data directory.
         partial: whether a vignette may be without evidence, see `trainer.vignettes.tfrecord.DataDirectory.partial`.
+        names: whether ids and tags are wanted, which take more memory than all else; without, all are "" and ().
     """
 
-    def __init__(self, vocabulary: Vocabulary, partial: bool = False):
+    def __init__(self, vocabulary: Vocabulary, partial: bool = False, names: bool = True):
         self._partial = partial
+        self._names = names
         self._dtype = np.int16 if len(vocabulary) < np.iinfo(np.int16).max else np.int32
         self._codes = vocabulary_table(vocabulary)
         labels = tf.lookup.KeyValueTensorInitializer(tf.constant(DECISION_LABELS), tf.range(NUM_DECISIONS))
@@ -150,14 +152,15 @@ class ShardReader:
         )
 
     def _part(self, batch: _Batch) -> _Part:
-        ids: np.ndarray = np.empty(len(batch.vignette_ids), object)
-        ids[:] = [vignette_id.decode(errors="replace") for vignette_id in batch.vignette_ids]
+        ids: np.ndarray = np.full(len(batch.vignette_ids), "", object)
+        if self._names:
+            ids[:] = [vignette_id.decode(errors="replace") for vignette_id in batch.vignette_ids]
         return _Part(
             vignette_ids=ids,
             row_lengths=batch.row_lengths,
             signed_codes=batch.signed_codes.astype(self._dtype),
             decision_counts=batch.decision_counts.astype(np.uint8),
-            tags=_tuples(batch.tags, batch.tag_lengths),
+            tags=_tuples(batch.tags, batch.tag_lengths) if self._names else ((),) * len(ids),
         )
 
 

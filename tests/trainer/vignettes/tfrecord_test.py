@@ -1,6 +1,7 @@
 import json
 import struct
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
@@ -84,7 +85,12 @@ def test_shards_are_full_but_the_last_and_hold_the_records_in_order(directory):
 def test_a_data_directory_gives_its_splits_vocabulary_and_fingerprint(tmp_path, compressed):
     data = DataDirectory.open(write_directory(tmp_path / "data", TRAIN, TEST, compressed=compressed))
 
-    assert data.read("train").vignette_ids.tolist() == ["v1", "v2", "été"]
+    whole, nameless = data.read("train"), data.read("train", names=False)
+    assert whole.vignette_ids.tolist() == ["v1", "v2", "été"]
+    assert nameless.vignette_ids.tolist() == [""] * 3
+    assert nameless.tags == ((),) * 3
+    for column in ("offsets", "signed_codes", "decision_counts"):
+        np.testing.assert_array_equal(getattr(nameless, column), getattr(whole, column))
     assert data.read("test").signed_codes.tolist() == [2]  # b is cell 1
     assert data.vocabulary == VOCABULARY
     assert data.data_fingerprint == "sha256:0"
