@@ -40,8 +40,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--axes", nargs="+", choices=AXES, default=list(AXES), help="what to vary (default: all)")
     parser.add_argument("--batch-size", type=int, default=100, help="of an optimisation (default 100)")
-    parser.add_argument("--steps", type=int, default=60, help="in a stretch (default 60)")
-    parser.add_argument("--stretches", type=int, default=7, help="of which the fastest counts (default 7)")
+    parser.add_argument("--steps", type=int, default=20, help="in a stretch (default 20)")
+    parser.add_argument("--stretches", type=int, default=20, help="of which the fastest counts (default 20)")
     parser.add_argument("--plot", type=pathlib.Path, metavar="FILE", help="writes a figure (SVG or PNG)")
     parser.add_argument("--data", type=pathlib.Path, help="measure the start of a run on this data directory instead")
     parser.add_argument("--point", type=json.loads, help=argparse.SUPPRESS)
@@ -132,18 +132,18 @@ def _fill(memory: Any, count: int, evidence: int) -> None:
     """Fills the memory with random transitions."""
     import tensorflow as tf
 
-    from trainer import state
     from trainer.targets import Transition
 
     generator = np.random.default_rng(1)
     for start in range(0, count, BATCH):
         size = min(BATCH, count - start)
-        codes = 1 + generator.integers(evidence - PIECES, size=(size, 1)) + np.arange(PIECES)
+        codes = 1 + generator.integers(evidence - PIECES, size=(size, 1)) + np.arange(KNOWN_LIMIT)
+        codes[:, PIECES:] = 0
         batch = Transition(
-            state.from_signed_codes(tf.constant(codes[:, :-1], tf.int32), evidence),
+            tf.constant(np.where(np.arange(KNOWN_LIMIT) < PIECES - 1, codes, 0), tf.int32),
             tf.constant(generator.integers(5, size=size), tf.int32),
             tf.constant(generator.uniform(size=(size, 4)), tf.float32),
-            state.from_signed_codes(tf.constant(codes, tf.int32), evidence),
+            tf.constant(codes, tf.int32),
         )
         memory.add(batch, tf.constant(10.0 ** generator.uniform(-4, -1, size), tf.float32))
 
