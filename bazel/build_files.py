@@ -26,7 +26,9 @@ TESTS = (
 _DEPLOYED = (".yaml", "Dockerfile")
 WHOLE = ("tests", "tests/bazel", "tests/clients", "tests/trainer/cloud")
 """Those that read the project itself."""
-SCRIPTS = ("bazel", "benchmarks", "clients/node", "clients/python", "examples", "examples/mobile", "proto")
+SCRIPTS = (
+    "bazel", "benchmarks", "clients/node", "clients/python", "deploy/serving", "examples", "examples/mobile", "proto",
+)  # fmt: skip
 IMPORTED_FROM = ("clients/python", "proto")
 """Folders whose content is imported as if they were the root."""
 HEADER = '"""Written by bazel/build_files.py (`make build-files`): change that, not this."""\n'
@@ -267,7 +269,7 @@ def tests_build(project: Project, folder: str) -> str:
             targets.append(rule("py_library", "conftest", testonly="True", srcs=["conftest.py"], deps=deps))
         elif file.target.endswith("_test"):
             needed = sorted({*deps, *shared}, key=_order)
-            whole = ["//:files"] if folder in WHOLE else None
+            whole = ["//:files"] if folder in WHOLE or file.target.startswith("deploy_") else None
             targets.append(rule("pytest_test", file.target, src=f'"{file.path.name}"', data=whole, deps=needed))
     loads = [load(PYTHON, "py_library")] if (project.root / folder / "conftest.py").exists() else []
     return "\n".join([HEADER, "".join([*loads, load(PYTEST, "pytest_test")]), VISIBILITY, *targets, FILES])
@@ -294,7 +296,10 @@ def root_build(project: Project) -> str:
     cli = File(_path("triage_cli.py"))
     packages = sorted({f"//{folder}:files" for folder in (*PACKAGES, *SCRIPTS, *TESTS)}, key=_order)
     deployed = (
-        path for path in (project.root / "deploy").rglob("*") if path.name in _DEPLOYED or path.suffix in _DEPLOYED
+        path
+        for path in (project.root / "deploy").rglob("*")
+        if (path.name in _DEPLOYED or path.suffix in _DEPLOYED)
+        and not any(path.is_relative_to(project.root / folder) for folder in SCRIPTS)  # which have a BUILD of their own
     )
     own = sorted(path.relative_to(project.root).as_posix() for path in deployed) + sorted(
         path.name

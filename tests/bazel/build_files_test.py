@@ -26,9 +26,10 @@ def test_the_committed_files_are_those_that_the_imports_give(written):
 
 
 def test_every_module_test_script_and_proto_is_in_the_build_file_of_its_folder(written):
+    tops = ["schemas", "trainer", "serving", "proto", "tests", "benchmarks", "clients", "deploy", "examples", "bazel"]
     tracked = [
         path.relative_to(ROOT)
-        for top in ("schemas", "trainer", "serving", "proto", "tests", "benchmarks", "clients", "examples", "bazel")
+        for top in tops
         for path in (ROOT / top).rglob("*")
         if path.suffix in (".py", ".proto") and not {"offline", "node_modules"} & {*path.parts}
     ]

@@ -1,0 +1,154 @@
+"""The image: linted, from pinned bases, as nobody, with all that the server needs and nothing of training."""
+
+import importlib.metadata
+import json
+import pathlib
+import re
+import runpy
+import subprocess
+import sys
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy" / "serving"
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
+REQUIREMENTS = runpy.run_path(str(DEPLOY / "requirements.py"))
+
+
+def stages():
+    """The instructions of each stage, as (name, text); the one without FROM, which holds the arguments, is left out."""
+    joined = re.sub(r"\\\n\s*", "", re.sub(r"^\s*#.*\n", "", DOCKERFILE, flags=re.MULTILINE))
+    instructions = [tuple(line.split(None, 1)) for line in joined.splitlines() if line.strip()]
+    found = []
+    for instruction in instructions:
+        if instruction[0] == "FROM":
+            found.append([])
+        if found:
+            found[-1].append(instruction)
+    return found
+
+
+BUILD, IMAGE = stages()
+
+
+def last(name):
+    return [text for instruction, text in IMAGE if instruction == name][-1]
+
+
+def lines(name):
+    return [line for line in (DEPLOY / name).read_text().splitlines() if line and not line.startswith(("#", " "))]
+
+
+def pins():
+    return {
+        canonicalize_name(pin.name): pin.specifier
+        for pin in (Requirement(line.rstrip(" \\")) for line in lines("requirements.txt"))
+    }
+
+
+def test_the_linter_has_nothing_to_say():
+    linter = pathlib.Path(sys.executable).with_name("hadolint")
+    linted = subprocess.run([linter, DEPLOY / "Dockerfile"], capture_output=True, text=True, timeout=60)
+    assert linted.returncode == 0, linted.stdout
+
+
+def test_both_stages_are_of_one_base_of_a_version_that_does_not_move():
+    assert BUILD[0][1] == "${PYTHON} AS build"
+    assert IMAGE[0][1] == "${PYTHON}"
+    assert re.search(r"^ARG PYTHON=python:3\.11\.\d+-slim-bookworm$", DOCKERFILE, re.MULTILINE)
+
+
+def test_it_runs_as_nobody_by_number_and_writes_no_files():
+    user = [text for instruction, text in IMAGE if instruction == "USER"]
+    assert user == ["65532:65532"]
+    after = IMAGE[IMAGE.index(("USER", user[0])) :]
+    assert not {name for name, _ in after} & {"RUN", "COPY", "ADD"}
+    assert "PYTHONDONTWRITEBYTECODE=1" in last("ENV")
+
+
+def test_nothing_is_copied_but_the_code_and_the_lock():
+    copied = [text.split()[:-1] for instruction, text in BUILD + IMAGE if instruction == "COPY"]
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    assert "*" in ignored
+    let_in = {line.removeprefix("!") for line in ignored if line.startswith("!")}
+    assert {path for paths in copied for path in paths} == let_in | {"--from=build", "/opt/triage"}
+    for path in let_in:
+        assert (ROOT / path).exists()
+
+
+def test_its_command_is_the_one_that_the_manifests_add_to():
+    assert json.loads(last("ENTRYPOINT")) == [
+        "triage", "serve", "--model-base-path", "/models", "--probe-port", "8502",
+    ]  # fmt: skip
+    probe = json.loads(last("HEALTHCHECK").split("CMD", 1)[1])
+    assert probe == ["triage", "health", "--server", "127.0.0.1:8502"]
+    assert last("EXPOSE").split() == ["8500", "8502", "9090"]
+
+
+def test_it_holds_what_the_server_imports_in_the_versions_of_the_project():
+    assert lines("requirements.in") == REQUIREMENTS["requirements"](), "run: python deploy/serving/requirements.py"
+    project = {canonicalize_name(pin.name): pin for pin in map(Requirement, lines("../../bazel/requirements.txt"))}
+    instead = {value: key for key, value in REQUIREMENTS["INSTEAD"].items()}
+    for line in lines("requirements.in"):
+        wanted = Requirement(line)
+        [locked] = pins()[wanted.name]
+        assert wanted.specifier.contains(locked.version), f"{line}: run: python deploy/serving/requirements.py"
+    for name, specifier in pins().items():
+        same = project.get(instead.get(name, name))
+        assert same is None or same.specifier == specifier, f"{name}: run: python deploy/serving/requirements.py"
+
+
+def test_nothing_of_training_is_in_it():
+    needed = REQUIREMENTS["needed"]()
+    assert {"tensorflow", "grpcio", "tensorflow-serving-api"} <= needed
+    assert not {"tf-agents", "tf-keras", "scikit-learn", "matplotlib", "scipy", "tensorflow"} & pins().keys()
+
+
+def test_the_lock_is_closed_and_by_hash_and_names_no_place():
+    text = (DEPLOY / "requirements.txt").read_text()
+    assert "://" not in text
+    for entry in re.split(r"\n(?=[a-z])", text.split("\n", 1)[1]):
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), entry
+    replaced = set(REQUIREMENTS["INSTEAD"])
+    for name in pins():
+        try:
+            needs = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue  # not installed here; what it needs was locked with it
+        for need in map(Requirement, needs):
+            if need.marker is None or need.marker.evaluate({"extra": ""}):
+                assert canonicalize_name(need.name) in pins().keys() | replaced, f"{name} needs {need.name}"
+
+
+# Lets nothing be imported from site-packages but what the lock names, TensorFlow as its variant.
+ONLY_LOCKED = """
+import importlib.metadata, sys
+allowed = set(sys.argv.pop(1).split(","))
+owners = importlib.metadata.packages_distributions()
+class OnlyLocked:
+    def find_spec(self, name, path=None, target=None):
+        top = name.split(".")[0]
+        found = {owner.lower().replace("_", "-") for owner in owners.get(top, ())}
+        if name.startswith("trainer") or (found and not found & allowed):
+            raise ModuleNotFoundError(f"{name} is not in the image", name=name)
+sys.meta_path.insert(0, OnlyLocked())
+import triage_cli
+sys.exit(triage_cli.main())
+"""
+
+
+@pytest.mark.parametrize("command", ["serve", "health"])
+def test_a_command_of_the_image_needs_no_more_than_the_lock(command, tmp_path):
+    allowed = ",".join([*pins(), *REQUIREMENTS["INSTEAD"], "dyqn-triage", "dyqn-triage-client"])
+    # A folder without versions is told only after everything was loaded.
+    options = {"serve": ["--model-base-path", tmp_path, "--port", "0"], "health": ["--server", "127.0.0.1:1"]}
+    ran = subprocess.run(
+        [sys.executable, "-c", ONLY_LOCKED, allowed, command, *options[command]],
+        cwd=ROOT, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'proto'}"},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    expected = {"serve": (2, "error: .* version"), "health": (1, "no server at 127.0.0.1:1")}[command]
+    assert (ran.returncode, bool(re.search(expected[1], ran.stderr))) == (expected[0], True), ran.stderr

@@ -1,0 +1,248 @@
+"""The processes of the manifests, started with the flags that stand there, as the user that stands there.
+
+No container engine is needed: where the test runs as root, `unshare` gives the process a read-only file system with the
+one writable folder of the manifest, and `setpriv` takes all rights from it. TensorFlow Serving's place is taken by this
+server's own PredictionService.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+import grpc
+import pytest
+import yaml
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from serving.client import TriageClient, evidence_state
+from serving.probe_port import LIVENESS
+from serving.tls import channel_credentials
+from triage.v1 import triage_pb2
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy" / "serving"
+NOBODY = "65532"
+SECONDS = 300
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+# Its first argument is the folder that may be written to.
+CONFINE = """
+set -e
+mount -t tmpfs -o size=64m,mode=1777 tmpfs "$1"
+mount -o remount,bind,ro /
+export TMPDIR="$1"
+shift
+cd /
+exec setpriv --reuid 65532 --regid 65532 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all "$@"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder():
+    """A folder that everybody may look into, unlike pytest's own."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="triage-deploy-"))
+    path.chmod(0o755)
+    (path / "tmp").mkdir()
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(scope="module")
+def confined(folder):
+    """What a command line begins with to be confined; nothing where that cannot be done here."""
+    prefix = ["unshare", "--mount", "--propagation", "private", "sh", "-c", CONFINE, "sh", str(folder / "tmp")]
+    code = "import grpc, sys; sys.path.insert(0, sys.argv[1]); import serving"
+    try:
+        subprocess.run([*prefix, sys.executable, "-c", code, ROOT], check=True, capture_output=True, timeout=120)
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return prefix
+
+
+@pytest.fixture(scope="module")
+def mounted(folder, model_base_path, certificates):
+    """What the manifests mount, by the place where they mount it."""
+    shutil.copytree(model_base_path, folder / "models")
+    (folder / "tls").mkdir()
+    shutil.copy(certificates.server, folder / "tls" / "tls.crt")
+    shutil.copy(certificates.key(certificates.server), folder / "tls" / "tls.key")
+    (folder / "tokens").mkdir()
+    (folder / "tokens" / "tokens").write_text("secret\n")
+    for path in [*folder.rglob("*")]:
+        if path != folder / "tmp":
+            path.chmod(0o555 if path.is_dir() else 0o444)
+    yield {"/models": folder / "models", "/etc/triage/tls": folder / "tls", "/etc/triage/tokens": folder / "tokens"}
+    for path in [*folder.rglob("*")]:
+        if path.is_dir():
+            path.chmod(0o755)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Process:
+    """The container of a manifest, at its own ports of this machine."""
+
+    def __init__(self, manifest, mounted, confined, folder, places=()):
+        spec = yaml.safe_load((DEPLOY / "kubernetes" / manifest).read_text())["spec"]["template"]["spec"]
+        self.container = spec["containers"][0]
+        self.ports = {port["containerPort"]: free_port() for port in self.container["ports"]}
+        entrypoint = json.loads(re.search(r"^ENTRYPOINT (.+)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)[1])
+        assert entrypoint[0] == "triage"
+        command = [
+            self._here(argument, mounted, dict(places)) for argument in [*entrypoint[1:], *self.container["args"]]
+        ]
+        environment = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+        environment["PYTHONPATH"] = f"{ROOT}:{ROOT / 'proto'}"
+        self.log = (folder.parent / f"{folder.name}-{manifest}.log").open("w+")
+        self.process = subprocess.Popen(
+            [*confined, sys.executable, "-m", "triage_cli", *command],
+            env=environment, cwd=ROOT, stdout=self.log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def _here(self, argument, mounted, places):
+        if argument in map(str, self.ports):
+            return str(self.ports[int(argument)])
+        flag, equals, value = argument.rpartition("=")
+        for there, here in {**mounted, **places}.items():
+            if value == there or value.startswith(f"{there}/"):
+                return f"{flag}{equals}{here}{value.removeprefix(there)}"
+        if flag.endswith("port"):
+            return f"{flag}={self.ports[int(value)]}"
+        return argument
+
+    def probe(self, name, seconds=5.0):
+        """Asks what the manifest's probe asks, as the kubelet does: in plain text, with a connection of its own."""
+        asked = self.container[name]["grpc"]
+        address = f"127.0.0.1:{self.ports[asked['port']]}"
+        with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+            request = health_pb2.HealthCheckRequest(service=asked.get("service", ""))
+            return health_pb2_grpc.HealthStub(channel).Check(request, timeout=seconds, wait_for_ready=True).status
+
+    def wait(self, probe="startupProbe"):
+        """Waits until the probe succeeds, as long as the process lives."""
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            assert self.process.poll() is None, self.read()
+            try:
+                if self.probe(probe) == SERVING:
+                    return
+            except grpc.RpcError:
+                continue
+        raise AssertionError(f"not serving within {SECONDS} s: {self.read()}")
+
+    def read(self):
+        self.log.flush()
+        return pathlib.Path(self.log.name).read_text()
+
+    def end(self):
+        """Ends it as the kubelet does, and returns its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(SECONDS)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.log.close()
+        pathlib.Path(self.log.name).unlink()
+
+
+@pytest.fixture
+def start(folder, mounted, confined):
+    started = []
+
+    def start(manifest, **places):
+        started.append(Process(manifest, mounted, confined, folder, places.get("places", ())))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.close()
+
+
+def ask(process, certificates, token="secret"):  # noqa: S107
+    credentials = channel_credentials(certificates.ca)
+    with TriageClient(f"127.0.0.1:{process.ports[8500]}", 60.0, credentials, token) as client:
+        return client.triage(evidence_state(["chest_pain"]))
+
+
+def test_the_server_of_the_deployment(start, confined, certificates):
+    process = start("deployment.yaml")
+    assert process.probe("livenessProbe", SECONDS) == SERVING  # before there is a model
+    process.wait()
+    assert process.probe("readinessProbe") == SERVING
+    assert ask(process, certificates).action == triage_pb2.TRIAGE_ACTION_RED
+    with pytest.raises(grpc.RpcError) as error:
+        ask(process, certificates, token="")
+    assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    if confined:
+        status = pathlib.Path(f"/proc/{process.process.pid}/status").read_text()
+        fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        assert set(fields["Uid"].split()) == set(fields["Gid"].split()) == {NOBODY}
+        assert {int(fields[name], 16) for name in ("CapPrm", "CapEff", "CapBnd")} == {0}
+        assert fields["NoNewPrivs"] == "1"
+        mounts = pathlib.Path(f"/proc/{process.process.pid}/mounts").read_text().splitlines()
+        root = [line.split()[3].split(",") for line in mounts if line.split()[1] == "/"][-1]
+        assert "ro" in root
+    with urllib.request.urlopen(
+        f"https://127.0.0.1:{process.ports[9090]}/metrics", context=_context(certificates), timeout=60
+    ) as response:
+        assert b"triage" in response.read()
+    assert process.end() == 0
+    assert all(line.startswith("{") for line in process.read().splitlines() if "WARNING" in line)
+
+
+def _context(certificates):
+    import ssl
+
+    return ssl.create_default_context(cafile=certificates.ca)
+
+
+def test_the_confinement_is_that_of_the_manifest(confined, folder):
+    if not confined:
+        pytest.skip("needs root, and the programs unshare and setpriv, for a read-only file system")
+    code = (
+        "import os, sys, tempfile\n"
+        "tempfile.TemporaryFile()\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: open(os.path.join(path, 'x'), 'w')\n"
+        "    except OSError as error: print(error.errno)\n"
+    )
+    tried = ["/", "/usr", str(folder)]
+    ran = subprocess.run([*confined, sys.executable, "-c", code, *tried], capture_output=True, text=True, timeout=120)
+    assert ran.stderr == ""
+    assert set(ran.stdout.split()) <= {"13", "30"}  # permission denied, read-only file system
+    assert len(ran.stdout.split()) == len(tried)
+
+
+def test_the_server_in_front_of_a_tensorflow_serving(start, server, certificates):
+    # `server` answers PredictionService and ModelService in plain text, as TensorFlow Serving does.
+    process = start("tensorflow-serving.yaml", places={"127.0.0.1:9000": server.address})
+    process.wait()
+    assert process.probe("livenessProbe") == SERVING
+    response = ask(process, certificates)
+    assert (response.action, response.model_version) == (triage_pb2.TRIAGE_ACTION_RED, "3")
+    assert process.end() == 0
+
+
+@pytest.mark.learning  # long: a third process that loads TensorFlow
+def test_a_server_that_has_lost_its_tensorflow_serving_is_alive_and_not_ready(start, certificates):
+    process = start("tensorflow-serving.yaml", places={"127.0.0.1:9000": f"127.0.0.1:{free_port()}"})
+    assert process.probe("livenessProbe", SECONDS) == SERVING
+    assert process.probe("readinessProbe", SECONDS) == NOT_SERVING
+    with pytest.raises(grpc.RpcError) as error:
+        ask(process, certificates)
+    assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert process.container["livenessProbe"]["grpc"]["service"] == LIVENESS
