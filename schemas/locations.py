@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://")
 
@@ -101,6 +102,23 @@ def _location(text: str, fetched: Fetched, written: bool) -> pathlib.Path | Remo
         expected = f"{scheme}://{bucket or 'BUCKET'}/triage"
         raise argparse.ArgumentTypeError(f"{text}: expected a place in the bucket, such as {expected}")
     return Remote(uri, fetched, written)
+
+
+def objects(files: Any, uri: str) -> list[str]:
+    """Returns the names of the objects below `uri`, relative to it; `[""]` for one object, nothing where none is.
+
+    Args:
+        files: `tf.io.gfile`.
+        uri: without a slash at its end.
+    """
+    if not files.isdir(uri):
+        return [""] if files.exists(uri) else []
+    found = []
+    for folder, _, names in files.walk(uri):
+        below = folder.rstrip("/").removeprefix(uri).strip("/")
+        # Some tools mark a folder with an empty object whose name ends with a slash.
+        found += ["/".join(filter(None, (below, name))) for name in names if name and not name.endswith("/")]
+    return sorted(found)
 
 
 _STAGED: contextvars.ContextVar[tuple[tuple[str, str], ...]] = contextvars.ContextVar("staged", default=())

@@ -22,6 +22,7 @@ from serving.capacity import REFUSALS, CapacityInterceptor, Workers
 from serving.config import ServeConfig
 from serving.metrics import Metrics
 from serving.metrics_port import MetricsPort
+from serving.model_store import ModelStore, StoredModels, local_base
 from serving.observing import ObservingInterceptor
 from serving.probe_port import ProbePort
 from serving.telemetry import Telemetry
@@ -141,9 +142,8 @@ def _add_tensorflow_serving(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage serve`."""
-    parser.add_argument(
-        "--model-base-path", type=pathlib.Path, required=True, help="directory that holds a folder for each version"
-    )
+    text = "directory that holds a folder for each version, here or gs://"
+    parser.add_argument("--model-base-path", required=True, metavar="BASE", help=text)
     parser.add_argument("--version", type=int, help="number of the version to serve; default: always the highest")
     parser.add_argument(
         "--label",
@@ -184,13 +184,18 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: a setting is out of range, the port is taken, or there is no model that can be served.
     """
+    with local_base(arguments.model_base_path) as (base, store):
+        return _serve(arguments, base, store)
+
+
+def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore | None) -> int:
     config = ServeConfig(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(ServeConfig)})
     logs.configure(config.log_format)
-    wanted = Wanted(arguments.model_base_path, _policy(arguments.version), _labels(arguments, config))
+    wanted = Wanted(base, _policy(arguments.version), _labels(arguments, config))
     if config.insecure:
         _LOGGER.warning("--insecure: whoever is on the way can read and change what is asked and answered")
     server = TriageServer(config)  # before the model, so that a taken port is told at once
-    watcher = _watcher(config, wanted)
+    watcher = _watcher(config, wanted, store)
     server.start(watcher)
     try:
         watcher.look()
@@ -211,7 +216,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if number == signal.SIGTERM else 128 + number
 
 
-def _watcher(config: ServeConfig, wanted: Wanted) -> "Watcher[Any]":
+def _watcher(config: ServeConfig, wanted: Wanted, store: ModelStore | None) -> "Watcher[Any]":
     """Returns what brings versions into the engine that `config` names."""
     from serving.versions import Versions  # brings in TensorFlow
     from serving.watcher import Source, Watcher
@@ -231,7 +236,7 @@ def _watcher(config: ServeConfig, wanted: Wanted) -> "Watcher[Any]":
         from serving.batching import BatchedModels
 
         source = BatchedModels(source, config.batching)
-    return Watcher(Versions(config.model_name), source, wanted)
+    return Watcher(Versions(config.model_name), StoredModels(source, store) if store else source, wanted)
 
 
 def _check(watcher: "Watcher[Any]", config: ServeConfig) -> None:

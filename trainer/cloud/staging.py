@@ -147,17 +147,10 @@ class Mirror:
 
 
 def objects(uri: str) -> list[str]:
-    """Returns the names of the objects below `uri`, relative to it; `[""]` for one object, nothing where none is."""
+    """Returns the names of the objects below `uri`, see `schemas.locations.objects`."""
     import tensorflow as tf
 
-    if not tf.io.gfile.isdir(uri):
-        return [""] if tf.io.gfile.exists(uri) else []
-    found = []
-    for folder, _, names in tf.io.gfile.walk(uri):
-        below = folder.rstrip("/").removeprefix(uri).strip("/")
-        # Some tools mark a folder with an empty object whose name ends with a slash.
-        found += ["/".join(filter(None, (below, name))) for name in names if name and not name.endswith("/")]
-    return sorted(found)
+    return locations.objects(tf.io.gfile, uri)
 
 
 def copy(source: str, target: str) -> None:
