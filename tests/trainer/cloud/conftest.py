@@ -1,0 +1,145 @@
+"""A Cloud Storage of this machine, for TensorFlow's own client of it."""
+
+import http.server
+import json
+import re
+import shutil
+import ssl
+import subprocess
+import threading
+import urllib.parse
+
+import pytest
+
+HOSTS = ("www.googleapis.com", "storage.googleapis.com")
+
+
+class _CloudStorage(http.server.BaseHTTPRequestHandler):
+    """A proxy that answers for Google's hosts itself: the calls that TensorFlow makes, and no others."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_CONNECT(self):
+        self._answer(200)
+        self.connection = self.server.tls.wrap_socket(self.connection, server_side=True)
+        self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", buffering=0)
+        self.close_connection = False
+
+    def do_GET(self):
+        path, query = self._asked()
+        if self.headers["Host"].startswith("storage."):
+            self._download("/".join(path.split("/")[1:]))
+        elif match := re.fullmatch(r"/storage/v1/b/([^/]+)/o", path):
+            self._list(f"{match[1]}/", query)
+        elif match := re.fullmatch(r"/storage/v1/b/([^/]+)/o/(.+)", path):
+            self._stat(f"{match[1]}/{match[2]}")
+        else:
+            self._answer(200, {"location": "EU"})  # of a bucket
+
+    def do_POST(self):
+        path, query = self._asked()
+        self._body()
+        bucket = re.fullmatch(r"/upload/storage/v1/b/([^/]+)/o", path)[1]
+        session = urllib.parse.quote(f"{bucket}/{query['name']}", safe="")
+        self._answer(200, Location=f"https://www.googleapis.com/session/{session}")
+
+    def do_PUT(self):
+        name = self._asked()[0].removeprefix("/session/")
+        content = self._body()
+        if not self.headers["Content-Range"].startswith("bytes */"):  # a question about the upload so far
+            self.server.objects[name] = content
+        self._answer(200, {})
+
+    def do_DELETE(self):
+        bucket, name = re.fullmatch(r"/storage/v1/b/([^/]+)/o/(.+)", self._asked()[0]).groups()
+        self._answer(404 if self.server.objects.pop(f"{bucket}/{name}", None) is None else 204)
+
+    def _download(self, name):
+        content = self.server.objects.get(name)
+        if content is None:
+            return self._answer(404)
+        first, last = map(int, re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"]).groups())
+        return self._answer(206, content[first : last + 1]) if first < len(content) else self._answer(416)
+
+    def _stat(self, name):
+        if name not in self.server.objects:
+            return self._answer(404)
+        size = str(len(self.server.objects[name]))
+        return self._answer(200, {"size": size, "generation": "1", "updated": "2026-01-01T00:00:00.000Z"})
+
+    def _list(self, bucket, query):
+        start, delimiter = bucket + query.get("prefix", ""), query.get("delimiter")
+        items, folders = [], set()
+        for name in sorted(name for name in self.server.objects if name.startswith(start)):
+            rest = name[len(start) :]
+            if delimiter and delimiter in rest:
+                folders.add((start + rest.partition(delimiter)[0] + delimiter).removeprefix(bucket))
+            else:
+                items.append({"name": name.removeprefix(bucket)})
+        self._answer(200, {"items": items[: int(query.get("maxResults", 1000))], "prefixes": sorted(folders)})
+
+    def _asked(self):
+        """The path and the query, both decoded."""
+        parts = urllib.parse.urlsplit(self.path)
+        return urllib.parse.unquote(parts.path), dict(urllib.parse.parse_qsl(parts.query))
+
+    def _body(self):
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        content = b""
+        while size := int(self.rfile.readline(), 16):
+            content += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return content
+
+    def _answer(self, status, body=b"", **headers):
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in {**headers, "content-length": str(len(content))}.items():
+            if self.command != "CONNECT":
+                self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+
+class CloudStorage:
+    def __init__(self, server, certificate):
+        self._server = server
+        self.environment = {
+            "https_proxy": f"http://127.0.0.1:{server.server_port}",
+            "CURL_CA_BUNDLE": str(certificate),
+            "GOOGLE_AUTH_TOKEN_FOR_TESTING": "anybody",
+            "NO_GCE_CHECK": "true",
+        }
+
+    @property
+    def objects(self):
+        """The content of each object, by bucket and name."""
+        return self._server.objects
+
+
+@pytest.fixture
+def cloud_storage(tmp_path):
+    """What Google's hosts are for a process with its `environment`."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("makes its certificate with openssl, which is not here")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    names = ",".join(f"DNS:{host}" for host in HOSTS)
+    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=storage",
+               "-addext", f"subjectAltName={names}", "-keyout", str(key), "-out", str(certificate)]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _CloudStorage)
+    server.daemon_threads, server.objects = True, {}
+    server.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.tls.load_cert_chain(certificate, key)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield CloudStorage(server, certificate)
+    server.shutdown()
+    thread.join()
+    server.server_close()
