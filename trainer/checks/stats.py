@@ -179,7 +179,7 @@ def _validate(arguments: argparse.Namespace) -> int:
         checked = ", ".join(f"{split} {count:,}" for split, count in report.vignettes.items())
         say(console, f"{checked} vignettes: {', '.join(numbers) if report.anomalies else 'no anomalies'}")
     found = {
-        "data": str(arguments.data),
+        "data": locations.shown(arguments.data),
         "vignettes": report.vignettes,
         "anomalies": [anomaly.to_dict() for anomaly in report.anomalies],
     }

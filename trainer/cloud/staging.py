@@ -46,7 +46,8 @@ def staged(arguments: argparse.Namespace) -> Iterator[argparse.Namespace]:
                 try:
                     yield argparse.Namespace(**local, upload=stage.upload)
                 except InputError as error:
-                    stage.upload()
+                    with contextlib.suppress(InputError):  # the first error is the one to tell
+                        stage.upload()
                     raise InputError(locations.shown(str(error))) from error
             stage.upload()
         finally:
@@ -64,6 +65,7 @@ class Stage:
     def __init__(self, scratch: pathlib.Path):
         self._scratch = scratch
         self._mirrors: list[Mirror] = []
+        self._refused = False  # by the store, which is not asked again
 
     @property
     def uris(self) -> Mapping[str, str]:
@@ -78,9 +80,19 @@ class Stage:
         return mirror.local / remote.name
 
     def upload(self) -> None:
-        """Puts what was written in its place."""
-        for mirror in self._mirrors:
-            mirror.push()
+        """Puts what was written in its place, unless the store has refused that before.
+
+        Raises:
+            InputError: the store refuses.
+        """
+        if self._refused:
+            return
+        try:
+            for mirror in self._mirrors:
+                mirror.push()
+        except InputError:
+            self._refused = True
+            raise
 
     def forget(self) -> None:
         """Ends the stage; nothing is uploaded any more."""

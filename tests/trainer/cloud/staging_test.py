@@ -229,6 +229,22 @@ def test_a_store_that_refuses_is_one_clear_line(object_store, tmp_path, monkeypa
     stage.place(locations.fresh_result(f"{BUCKET}/runs/figures.json")).write_text("{}")
     with pytest.raises(InputError, match=r"^gs://bucket/runs: cannot write: 403 Forbidden: check the address"):
         stage.upload()
+    stage.upload()  # as a command does that ends with that error: not refused for a second time
+
+
+def test_the_error_that_ends_a_command_is_told_though_the_store_refuses_too(object_store, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise tf.errors.PermissionDeniedError(None, None, "403 Forbidden")
+
+    monkeypatch.setattr(tf.io.gfile, "copy", refuse)
+
+    def command():
+        with staging.staged(argparse.Namespace(out=locations.fresh_result(f"{BUCKET}/out"))) as local:
+            local.out.write_text("half")
+            raise InputError(f"{local.out}: the vignettes are bad")
+
+    with pytest.raises(InputError, match=r"^gs://bucket/out: the vignettes are bad$"):
+        command()
 
 
 def test_several_workers_are_refused_a_job_directory_that_they_cannot_share(object_store):
@@ -236,3 +252,23 @@ def test_several_workers_are_refused_a_job_directory_that_they_cannot_share(obje
         task._require_shared(local, 1)
         with pytest.raises(InputError, match=r"^--job-dir gs://bucket/runs/job: 2 workers need one directory"):
             task._require_shared(local, 2)
+
+
+def test_a_version_in_the_store_becomes_a_file_for_phones_there(object_store, version_base, capsys):
+    _put(object_store, version_base, f"{BUCKET}/models")
+    convert = ["tflite", "--model", f"{BUCKET}/models", "--out", f"{BUCKET}/phones/triage.tflite", "--states", "50"]
+    assert triage_cli.main(convert) == 0
+    assert f"to {BUCKET}/phones/triage.tflite and {BUCKET}/phones/triage.tflite.json" in capsys.readouterr().out
+    assert json.loads(object_store.read(f"{BUCKET}/phones/triage.tflite.json"))["model_version"] == "1"
+    assert object_store.read(f"{BUCKET}/phones/triage.tflite")[4:8] == b"TFL3"
+
+
+def test_the_statistics_of_data_in_the_store_are_those_of_the_data(object_store, data_directory, tmp_path, capsys):
+    _put(object_store, data_directory, f"{BUCKET}/data")
+    assert triage_cli.main(["stats", f"{BUCKET}/data", "--json", f"{BUCKET}/stats.json"]) == 0
+    assert triage_cli.main(["stats", str(data_directory), "--json", str(tmp_path / "stats.json")]) == 0
+    there, here = (
+        json.loads(object_store.read(f"{BUCKET}/stats.json")),
+        json.loads((tmp_path / "stats.json").read_text()),
+    )
+    assert {**there, "data": None} == {**here, "data": None}

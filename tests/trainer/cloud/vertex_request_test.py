@@ -35,6 +35,13 @@ def _read(name):
     return read_request(DEPLOY / name, PLACE, None, VALUES)
 
 
+def test_proto_plus_is_what_one_gets_as_proto_though_our_folder_of_that_name_is_on_the_path():
+    import proto
+
+    assert issubclass(types.CustomJob, proto.Message)
+    assert not (DEPLOY.parents[1] / "proto" / "__init__.py").exists(), "it would hide proto-plus from the Vertex SDK"
+
+
 def test_every_file_is_one_that_these_tests_read():
     assert {path.name for path in DEPLOY.glob("*.yaml")} == set(KINDS)
 
