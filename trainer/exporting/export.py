@@ -36,6 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the same, but publish only a version that is not less safe than the newest one there; needs --data; "
         f"exit code {REJECTED} where it is not published",
     )
+    parser.add_argument(
+        "--compare-with",
+        type=pathlib.Path,
+        metavar="BASE",
+        help="with --model-base-path: mark the version as BLESSED or NOT_BLESSED by comparing it with the newest one "
+        f"of this BASE, for a later `triage push`; needs --data; exit code {REJECTED} where it is not blessed",
+    )
     parser.add_argument("--version", type=int, help="number of the version; the highest that exists plus 1 by default")
     parser.add_argument("--step", type=int, help="checkpoint to export; the last one by default")
     parser.add_argument("--model-name", help='name under which TensorFlow Serving offers the model; default: "triage"')
@@ -80,11 +87,13 @@ def run(arguments: argparse.Namespace) -> int:
     target = publish.Target(
         arguments.push_to or arguments.model_base_path, arguments.version, arguments.model_name or servable.MODEL_NAME
     )
+    margin = _MARGIN if arguments.margin is None else arguments.margin
     if arguments.push_to:
         if arguments.rejected:
             publish.check_rejected(arguments.rejected, arguments.push_to)
-        margin = _MARGIN if arguments.margin is None else arguments.margin
         target = target._replace(margin=margin, rejected=arguments.rejected)
+    if arguments.compare_with:
+        target = target._replace(margin=margin, against=arguments.compare_with)
     exported = publish.export(trained, arguments.job_dir, target, exam)
     _say(exported, arguments)
     figures.write(
@@ -106,10 +115,18 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.orders < 1 or arguments.seed < 0:
         raise InputError("--orders must be at least 1 and --seed 0 or more")
-    if arguments.push_to is None and (arguments.margin is not None or arguments.rejected is not None):
-        raise InputError("--margin and --rejected belong to --push-to: give that instead of --model-base-path")
-    if arguments.push_to is not None and arguments.data is None:
-        raise InputError("--push-to compares the new version with the serving one: give the vignettes with --data DIR")
+    if arguments.push_to is None and arguments.rejected is not None:
+        raise InputError("--rejected belongs to --push-to: give that instead of --model-base-path")
+    if arguments.push_to is not None and arguments.compare_with is not None:
+        raise InputError("--push-to compares with the versions that it pushes to: leave --compare-with out")
+    gated = arguments.push_to is not None or arguments.compare_with is not None
+    if not gated and arguments.margin is not None:
+        raise InputError("--margin belongs to --push-to and --compare-with: give that instead of --model-base-path")
+    if gated and arguments.data is None:
+        name = "--push-to" if arguments.push_to else "--compare-with"
+        raise InputError(f"{name} compares the new version with the serving one: give the vignettes with --data DIR")
+    if arguments.compare_with is not None and arguments.compare_with.resolve() == arguments.model_base_path.resolve():
+        raise InputError(f"--compare-with {arguments.compare_with}: versions are served from there: use --push-to")
     if arguments.margin is not None and not 0 <= arguments.margin <= 1:
         raise InputError(f"--margin {arguments.margin}: expected a share from 0 to 1, such as 0.02")
 
@@ -123,7 +140,8 @@ def _say(exported: "Exported", arguments: argparse.Namespace) -> None:
         lines.append(f"wrote version {exported.model_version} to {locations.shown(exported.folder)}")
     verdict: dict[str, Any] = exported.gate or {}
     if exported.gate and verdict["serving_version"] is None:
-        lines.append(f"  there was no version in {locations.shown(arguments.push_to)} to compare it with")
+        base = locations.shown(arguments.push_to or arguments.compare_with)
+        lines.append(f"  there was no version in {base} to compare it with")
     elif exported.gate:
         lines.append(verdict_text(verdict))
     if exported.published:
@@ -133,5 +151,5 @@ def _say(exported: "Exported", arguments: argparse.Namespace) -> None:
     kept = "--rejected DIR keeps such a version"
     if exported.folder is not None:
         kept = f"the rejected version is in {locations.shown(exported.folder)}"
-    lines.append(f"nothing was published; {kept}")
+    lines.append(f"nothing was {'blessed' if arguments.compare_with else 'published'}; {kept}")
     sys.stderr.write("\n".join(lines) + "\n")

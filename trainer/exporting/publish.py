@@ -18,7 +18,7 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer.evaluate import agent_figures, baseline_figures, order_seeds
 from trainer.exporting import card_markdown, gate, model_card
-from trainer.exporting.servable import StagedVersion, newest_version, staged
+from trainer.exporting.servable import StagedVersion, newest_version, next_version, staged
 from trainer.exporting.servable_policy import LoadedVersion, known_codes, load_version, play
 from trainer.job import TrainedNetwork
 from trainer.rollout import Outcomes
@@ -38,6 +38,12 @@ class Target(NamedTuple):
     model_name: str
     margin: float | None = None  # of the gate; None where there is no gate to pass
     rejected: pathlib.Path | None = None  # base path for a version that does not pass; None deletes it
+    against: pathlib.Path | None = None  # base path of the serving version, where that is not `base`
+
+    @property
+    def serving_base(self) -> pathlib.Path:
+        """The base path with whose newest version a new one is compared, and whose numbers it continues."""
+        return self.against or self.base
 
 
 class Exported(NamedTuple):
@@ -130,7 +136,8 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, exam:
         exam.require_known(trained.vocabulary, job_dir, f"prepare the data with --vocabulary {known}")
         if target.margin is not None:
             serving = _serving(target, exam)
-    with staged(target.base, trained, target.version, target.model_name) as stage:
+    number = next_version(target.serving_base) if target.version is None else target.version
+    with staged(target.base, trained, number, target.model_name) as stage:
         name = str(stage.number)
         evaluation, verdict = None, None
         entries: dict[str, Any] = {}
@@ -168,7 +175,7 @@ def check_rejected(rejected: pathlib.Path, base: pathlib.Path) -> None:
 
 def _serving(target: Target, exam: Examination) -> LoadedVersion | None:
     """Returns the version that a server takes now, None where there is none."""
-    folder = newest_version(target.base)
+    folder = newest_version(target.serving_base)
     if folder is None:
         return None
     if target.version is not None and target.version <= int(folder.name):
@@ -219,10 +226,10 @@ def _write_card(
 
 def _publish(stage: StagedVersion, target: Target, serving: LoadedVersion | None, blessed: bool) -> pathlib.Path:
     if blessed:
-        if newest_version(target.base) != (serving.folder if serving else None):
+        if newest_version(target.serving_base) != (serving.folder if serving else None):
             raise InputError(
-                f"{target.base}: another version was published while this one was examined: push it again, to compare "
-                "it with that one"
+                f"{target.serving_base}: another version was published while this one was examined: push it again, to "
+                "compare it with that one"
             )
         (stage.folder / gate.BLESSED).touch()
     return stage.publish()
@@ -230,6 +237,9 @@ def _publish(stage: StagedVersion, target: Target, serving: LoadedVersion | None
 
 def _keep_rejected(stage: StagedVersion, target: Target) -> pathlib.Path | None:
     """Moves the version to the folder for rejected ones; returns where it is, None where there is no such folder."""
+    if target.against is not None:  # nothing is served from the base path
+        (stage.folder / gate.NOT_BLESSED).touch()
+        return stage.publish()
     if target.rejected is None:
         return None
     (stage.folder / gate.NOT_BLESSED).touch()

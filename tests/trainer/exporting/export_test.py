@@ -169,8 +169,11 @@ def test_a_push_publishes_what_is_safe_and_ends_with_3_on_what_is_not(jobs, data
         (["--push-to", "models"], "give the vignettes with --data"),
         (["--push-to", "models", "--data", "d", "--margin", "nan"], "a share from 0 to 1"),
         (["--push-to", "models", "--data", "d", "--margin", "-0.1"], "a share from 0 to 1"),
-        (["--model-base-path", "models", "--margin", "0.1"], "belong to --push-to"),
-        (["--model-base-path", "models", "--rejected", "r"], "belong to --push-to"),
+        (["--model-base-path", "models", "--margin", "0.1"], "--margin belongs to --push-to"),
+        (["--model-base-path", "models", "--rejected", "r"], "belongs to --push-to"),
+        (["--model-base-path", "models", "--compare-with", "b"], "--compare-with compares the new version"),
+        (["--model-base-path", "m", "--compare-with", "m", "--data", "d"], "versions are served from there"),
+        (["--push-to", "models", "--compare-with", "b", "--data", "d"], "leave --compare-with out"),
         (["--model-base-path", "models", "--orders", "0"], "--orders must be at least 1"),
         (["--model-base-path", "models", "--data", "nowhere"], "nowhere: no such data directory"),
     ],
@@ -189,3 +192,24 @@ def test_pushing_and_plain_exporting_exclude_each_other(job_dir, tmp_path, capsy
     with pytest.raises(SystemExit, match="2"):
         triage_cli.main(["export", "--job-dir", str(job_dir), "--push-to", "a", "--model-base-path", "b"])
     assert "not allowed with argument" in capsys.readouterr().err
+
+
+def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pushed(jobs, data, tmp_path, capsys):
+    served, apart = tmp_path / "served", tmp_path / "apart"
+    given = ["--compare-with", served, "--data", data, "--orders", "1"]
+    code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], "--model-base-path", apart / "red", *given)
+    assert code == 0
+    assert out.endswith(f"there was no version in {served} to compare it with\n")
+    assert not served.exists()
+    assert run(capsys, "push", "--version-dir", apart / "red" / "1", "--to", served)[:2] == (
+        0, f"pushed to {served / '1'}\n",
+    )  # fmt: skip
+    # The agent that says Blue to a fever is less safe than the one that says Red to all.
+    code, _, error = run(capsys, "export", "--job-dir", jobs["asks"], "--model-base-path", apart / "asks", *given)
+    assert code == 3
+    assert error.endswith(f"\nnothing was blessed; the rejected version is in {apart / 'asks' / '2'}\n")
+    assert (apart / "asks" / "2" / "NOT_BLESSED").exists()
+    code, _, error = run(capsys, "push", "--version-dir", apart / "asks" / "2", "--to", served)
+    assert code == 2
+    assert "was not blessed" in error
+    assert [path.name for path in served.iterdir()] == ["1"]

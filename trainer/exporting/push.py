@@ -1,0 +1,69 @@
+"""`triage push`: copies a version that was blessed into a model base path, as TFX's Pusher does."""
+
+import argparse
+import json
+import pathlib
+import shutil
+import sys
+
+from schemas import directories
+from schemas.errors import InputError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage push`."""
+    parser.add_argument(
+        "--version-dir",
+        type=pathlib.Path,
+        required=True,
+        metavar="DIR",
+        help="folder of the version, as `triage export --compare-with` wrote it",
+    )
+    parser.add_argument(
+        "--to", type=pathlib.Path, required=True, metavar="BASE", help="directory that holds a folder for each version"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Pushes, and says where to; returns 0.
+
+    Raises:
+        InputError: see `push`.
+    """
+    sys.stdout.write(f"pushed to {push(arguments.version_dir, arguments.to)}\n")
+    return 0
+
+
+def push(version: pathlib.Path, base: pathlib.Path) -> pathlib.Path:
+    """Copies a blessed version into `base`, where a server sees it appear whole; returns its folder there.
+
+    Raises:
+        InputError: it is no version, or was not blessed, or compared with another version than the one that is
+            served from `base` now; or `base` cannot be written.
+    """
+    from trainer.exporting import gate
+    from trainer.exporting.servable import StagedVersion, newest_version
+
+    if directories.version_number(version.name) is None or not (version / directories.MANIFEST).is_file():
+        raise InputError(f"{version}: no version of a model: expected a folder that triage export wrote, such as out/3")
+    if not (version / gate.BLESSED).exists():
+        raise InputError(f"{version}: was not blessed: triage export --compare-with {base} compares it first")
+    manifest = json.loads((version / directories.MANIFEST).read_text(encoding="utf-8"))
+    serving = newest_version(base)
+    compared, there = manifest["gate"]["serving_version"], serving.name if serving else None
+    if compared != there:
+        raise InputError(
+            f"{version}: was compared with {_named(compared)}, and {base} now serves {_named(there)}: compare it again"
+        )
+    stage = StagedVersion(base, int(version.name))
+    try:
+        shutil.copytree(version, stage.folder, dirs_exist_ok=True)
+        return stage.publish()
+    except OSError as error:
+        raise InputError(f"{base}: cannot write a model version: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(stage.folder, ignore_errors=True)
+
+
+def _named(version: str | None) -> str:
+    return "no version" if version is None else f"version {version}"
