@@ -42,10 +42,13 @@ HYPERTUNE = ["cloudml-hypertune>=0.1.0.dev6,<0.2"]
 # pydantic 2 needs a later typing-extensions than the one that tf-agents pins.
 VERTEX = ["google-cloud-aiplatform>=1.91.0,<1.92", "pydantic>=1.10,<2", "PyYAML>=6.0,<7"]
 
+KUBEFLOW = ["kfp>=2.16.1,<2.17", "kfp-kubernetes>=2.16.1,<2.17"]
+
 DEVELOPMENT = [
     *HYPERTUNE,
     *VERTEX,
     *BEAM,
+    *KUBEFLOW,
     *MOBILE,
     "build>=1.2,<2",
     "buf-bin>=1.75.0,<1.76",
@@ -85,7 +88,14 @@ setuptools.setup(
         "triage.v1": ["*.proto", "*.pyi"],
     },
     install_requires=REQUIREMENTS,
-    extras_require={"beam": BEAM, "hypertune": HYPERTUNE, "vertex": VERTEX, "mobile": MOBILE, "dev": DEVELOPMENT},
+    extras_require={
+        "beam": BEAM,
+        "hypertune": HYPERTUNE,
+        "vertex": VERTEX,
+        "kubeflow": KUBEFLOW,
+        "mobile": MOBILE,
+        "dev": DEVELOPMENT,
+    },
     entry_points={"console_scripts": ["triage=triage_cli:main"]},
     classifiers=[
         "Development Status :: 3 - Alpha",

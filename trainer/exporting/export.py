@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--compare-with",
-        type=pathlib.Path,
+        type=locations.source_model,
         metavar="BASE",
         help="with --model-base-path: mark the version as BLESSED or NOT_BLESSED by comparing it with the newest one "
         f"of this BASE, for a later `triage push`; needs --data; exit code {REJECTED} where it is not blessed",

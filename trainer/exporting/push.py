@@ -6,7 +6,7 @@ import pathlib
 import shutil
 import sys
 
-from schemas import directories
+from schemas import directories, locations
 from schemas.errors import InputError
 
 
@@ -14,13 +14,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage push`."""
     parser.add_argument(
         "--version-dir",
-        type=pathlib.Path,
+        type=locations.source,
         required=True,
         metavar="DIR",
         help="folder of the version, as `triage export --compare-with` wrote it",
     )
     parser.add_argument(
-        "--to", type=pathlib.Path, required=True, metavar="BASE", help="directory that holds a folder for each version"
+        "--to",
+        type=locations.model_base,
+        required=True,
+        metavar="BASE",
+        help="directory that holds a folder for each version",
     )
 
 
@@ -30,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: see `push`.
     """
-    sys.stdout.write(f"pushed to {push(arguments.version_dir, arguments.to)}\n")
+    sys.stdout.write(f"pushed to {locations.shown(push(arguments.version_dir, arguments.to))}\n")
     return 0
 
 

@@ -2,12 +2,11 @@
 
 import argparse
 import dataclasses
-import pathlib
 import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from schemas import directories, figures
+from schemas import directories, figures, locations
 from schemas.errors import InputError
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
@@ -18,8 +17,10 @@ _SHARD_SIZE = 50_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage fold`."""
-    parser.add_argument("--data", type=pathlib.Path, required=True, help="data directory, as triage prepare makes it")
-    parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR", help="data directory to make")
+    parser.add_argument(
+        "--data", type=locations.source, required=True, help="data directory, as triage prepare makes it"
+    )
+    parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
     parser.add_argument("--folds", type=int, required=True, help="K: parts into which the training split is divided")
     parser.add_argument("--fold", type=int, required=True, help="which part is the test split, from 0 to K - 1")
     parser.add_argument("--seed", type=int, default=0, help="of the division, which all folds share (default 0)")
@@ -44,8 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     stats = _write(data, arguments)
     if arguments.json != "-":
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
-        sys.stdout.write(f"{arguments.out}: {sizes} vignettes\n")
-    figures.write({"out": str(arguments.out), **stats}, arguments.json)
+        sys.stdout.write(f"{locations.shown(arguments.out)}: {sizes} vignettes\n")
+    figures.write({"out": locations.shown(arguments.out), **stats}, arguments.json)
     return 0
 
 

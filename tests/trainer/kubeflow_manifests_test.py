@@ -1,0 +1,184 @@
+"""The manifests for Kubeflow: what the cluster would refuse, and the processes that they start."""
+
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+
+import kubernetes.client as kubernetes
+import pytest
+import yaml
+
+from trainer.job import load_network
+from trainer.task import BAD_INPUT, DIVERGED
+from trainer.workers import LOST_WORKER, TF_CONFIG, place_of
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy" / "kubeflow"
+MOUNT = "/mnt/triage"
+SMALL = ["--steps=300", "--hidden-sizes", "8", "--batch-size", "8", "--burn-in-steps", "50"]
+
+
+def _documents(name):
+    return {document["kind"]: document for document in yaml.safe_load_all((DEPLOY / name).read_text())}
+
+
+def _faults(value, kind, path="$"):
+    """What the Kubernetes API does not know, by the models of its Python client."""
+    listed, mapped = re.fullmatch(r"list\[(.*)\]", kind), re.fullmatch(r"dict\(str, (.*)\)", kind)
+    if listed:
+        return [fault for place, item in enumerate(value) for fault in _faults(item, listed[1], f"{path}[{place}]")]
+    if mapped:
+        return [fault for key, item in value.items() for fault in _faults(item, mapped[1], f"{path}.{key}")]
+    if not hasattr(kubernetes, kind):
+        plain = {"str": str, "int": int, "bool": bool, "object": (str, int)}.get(kind, object)
+        return [] if isinstance(value, plain) else [f"{path}: {value!r} is no {kind}"]
+    model = getattr(kubernetes, kind)
+    known = {name: model.openapi_types[attribute] for attribute, name in model.attribute_map.items()}
+    faults = [f"{path}.{key}: unknown to {kind}" for key in value if key not in known]
+    return faults + [
+        f for key, item in value.items() if key in known for f in _faults(item, known[key], f"{path}.{key}")
+    ]
+
+
+def _runtime():
+    return _documents("trainjob.yaml")["TrainingRuntime"]["spec"]["template"]["spec"]
+
+
+def _pods():
+    replicas = _documents("tfjob.yaml")["TFJob"]["spec"]["tfReplicaSpecs"]
+    [node] = _runtime()["replicatedJobs"]
+    return {
+        **{role: replica["template"] for role, replica in replicas.items()},
+        "node": node["template"]["spec"]["template"],
+    }
+
+
+@pytest.mark.parametrize("role", ["Chief", "Worker", "node"])
+def test_each_pod_is_one_that_kubernetes_knows_and_runs_without_privileges(role):
+    template = _pods()[role]
+    assert _faults(template, "V1PodTemplateSpec") == []
+    [container] = template["spec"]["containers"]
+    assert template["spec"]["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    claims = {volume["persistentVolumeClaim"]["claimName"] for volume in template["spec"]["volumes"] if len(volume) > 1
+              and "persistentVolumeClaim" in volume}  # fmt: skip
+    assert claims == {_documents("volume.yaml")["PersistentVolumeClaim"]["metadata"]["name"]}
+    assert {mount["mountPath"] for mount in container["volumeMounts"]} == {MOUNT, "/tmp"}  # noqa: S108
+
+
+def test_a_field_that_kubernetes_does_not_know_is_found():
+    assert _faults({"containers": [{"name": "a", "imagine": "b"}]}, "V1PodSpec") == [
+        "$.containers[0].imagine: unknown to V1Container"
+    ]
+    assert _faults({"hostNetwork": "yes"}, "V1PodSpec") == ["$.hostNetwork: 'yes' is no bool"]
+
+
+def test_job_and_volume_are_ones_that_kubernetes_knows():
+    [node] = _runtime()["replicatedJobs"]
+    assert _faults(node["template"], "V1JobTemplateSpec") == []
+    assert _faults(_documents("volume.yaml")["PersistentVolumeClaim"], "V1PersistentVolumeClaim") == []
+    environment = _documents("trainjob.yaml")["TrainJob"]["spec"]["trainer"]["env"]
+    assert _faults(environment, "list[V1EnvVar]") == []
+
+
+def test_what_is_started_again_is_what_can_go_on():
+    runtime, tfjob = _runtime(), _documents("tfjob.yaml")["TFJob"]
+    assert {replica["restartPolicy"] for replica in tfjob["spec"]["tfReplicaSpecs"].values()} == {"ExitCode"}
+    assert LOST_WORKER >= 128 > max(DIVERGED, BAD_INPUT)  # where the operator's ExitCode draws the line
+    [node] = runtime["replicatedJobs"]
+    [rule] = node["template"]["spec"]["podFailurePolicy"]["rules"]
+    assert rule["onExitCodes"] == {"containerName": "node", "operator": "In", "values": [DIVERGED, BAD_INPUT]}
+    assert runtime["failurePolicy"]["rules"][0]["onJobFailureReasons"] == ["PodFailurePolicy"]
+
+
+def _trainjob_environments():
+    """The environment of each pod of the TrainJob: JobSet's index in, `$(NAME)` replaced, as the kubelet does it."""
+    job = _documents("trainjob.yaml")["TrainJob"]
+    variables = job["spec"]["trainer"]["env"]
+    return [_expanded(variables, index) for index in range(job["spec"]["trainer"]["numNodes"])]
+
+
+def _expanded(variables, index):
+    environment = {}
+    for variable in variables:
+        if "valueFrom" in variable:
+            annotation = variable["valueFrom"]["fieldRef"]["fieldPath"]
+            assert annotation == "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+            environment[variable["name"]] = str(index)
+        else:
+            value = variable["value"]
+            environment[variable["name"]] = re.sub(r"\$\((\w+)\)", lambda found: environment[found[1]], value)
+    return environment
+
+
+def test_the_trainjob_tells_each_pod_its_place_among_the_names_that_jobset_gives():
+    documents = _documents("trainjob.yaml")
+    name, nodes = documents["TrainJob"]["metadata"]["name"], documents["TrainJob"]["spec"]["trainer"]["numNodes"]
+    assert documents["TrainingRuntime"]["metadata"]["name"] == documents["TrainJob"]["spec"]["runtimeRef"]["name"]
+    assert documents["TrainingRuntime"]["spec"]["mlPolicy"]["numNodes"] == nodes
+    for index, environment in enumerate(_trainjob_environments()):
+        cluster = json.loads(environment[TF_CONFIG])["cluster"]
+        assert cluster == {"worker": [f"{name}-node-0-{node}.{name}:2222" for node in range(nodes)]}
+        place = place_of(environment[TF_CONFIG])
+        assert (place.index, place.count) == (index, nodes)
+
+
+def _started(container, tf_config, volume):
+    """Runs what a container runs, with the volume at `volume`."""
+    command = [*container["command"], *container["args"], *SMALL]
+    command = [part.replace(MOUNT, str(volume)) for part in command]
+    assert command[0] == "python"
+    paths = [str(ROOT), str(ROOT / "proto"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), TF_CONFIG: tf_config}
+    return subprocess.Popen([sys.executable, *command[1:]], env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def _on_this_machine(tf_configs):
+    """Replaces each pod's address by a free port of this machine."""
+    hosts = sorted({host for text in tf_configs for group in json.loads(text)["cluster"].values() for host in group})
+    sockets = [socket.create_server(("localhost", 0)) for _ in hosts]
+    local = {host: f"localhost:{opened.getsockname()[1]}" for host, opened in zip(hosts, sockets, strict=True)}
+    for opened in sockets:
+        opened.close()
+    for host, address in local.items():
+        tf_configs = [text.replace(f'"{host}"', f'"{address}"') for text in tf_configs]
+    return tf_configs
+
+
+def _tfjob_configs():
+    """What the training operator writes into TF_CONFIG: replica types in lower case, `<job>-<type>-<index>` hosts."""
+    job = _documents("tfjob.yaml")["TFJob"]
+    counts = {role.lower(): replica["replicas"] for role, replica in job["spec"]["tfReplicaSpecs"].items()}
+    name = job["metadata"]["name"]
+    cluster = {role: [f"{name}-{role}-{i}.default.svc:2222" for i in range(count)] for role, count in counts.items()}
+    return [
+        json.dumps({"cluster": cluster, "task": {"type": role, "index": i}, "environment": "cloud"})
+        for role, count in counts.items()
+        for i in range(count)
+    ]
+
+
+@pytest.mark.learning
+@pytest.mark.parametrize(("kind", "workers"), [("TrainJob", 2), ("TFJob", 3)])
+def test_the_processes_of_a_manifest_train_one_agent(data_directory, tmp_path, kind, workers):
+    if kind == "TrainJob":
+        container = _documents("trainjob.yaml")["TrainJob"]["spec"]["trainer"]
+        tf_configs = [environment[TF_CONFIG] for environment in _trainjob_environments()]
+    else:
+        [container] = _pods()["Worker"]["spec"]["containers"]
+        tf_configs = _tfjob_configs()
+    (tmp_path / "data").symlink_to(data_directory)
+    (tmp_path / "jobs").mkdir()
+    processes = [_started(container, text, tmp_path) for text in _on_this_machine(tf_configs)]
+    for process in processes:
+        said = process.communicate(timeout=500)[1]
+        assert process.returncode == 0, said
+    [job] = (tmp_path / "jobs").iterdir()
+    assert load_network(job).training["steps"] == 300
+    assert json.loads((job / "run.json").read_text())["workers"] == workers
