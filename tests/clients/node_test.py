@@ -201,6 +201,11 @@ client.close();
             client.triage(evidence_state(["fevr"]))
         assert triage["message"] == error.value.message
     assert "did you mean fever" in triage["message"]
+    [violation] = triage["fieldViolations"]
+    assert (violation["field"], violation["reason"]) == ("state.evidence[0].code", "UNKNOWN_CODE")
+    assert violation["nearestCodes"] == ["fever"]
+    [violation] = error.value.violations
+    assert violation.field == "state.evidence[0].code"
     assert "did you mean fever" in interview["message"]
 
 
@@ -211,10 +216,8 @@ print(await Promise.all([told(() => client.triage(evidenceState({}))), told(() =
 client.close();
 """
     refused, garbled = json.loads(node(HEADER + code, detailed))
-    assert refused["fieldViolations"] == [
-        {"field": "state.evidence[0].code", "description": "unknown"},
-        {"field": "state.questions_asked", "description": "negative"},
-    ]
+    told = [(each["field"], each["description"]) for each in refused["fieldViolations"]]
+    assert told == [("state.evidence[0].code", "unknown"), ("state.questions_asked", "negative")]
     assert refused["retryAfterMs"] == 1500
     assert (garbled["name"], garbled["message"]) == ("InvalidArgumentError", "see the details")
     assert garbled["fieldViolations"] == []

@@ -4,8 +4,9 @@ import { type ServiceError, status } from "@grpc/grpc-js";
 
 import { BadRequest, RetryInfo } from "./generated/google/rpc/error_details.js";
 import { Status } from "./generated/google/rpc/status.js";
+import { UnknownCode } from "./generated/triage/v1/triage_service.js";
 
-const TYPE = "type.googleapis.com/google.rpc.";
+const TYPE = "type.googleapis.com/";
 
 /** A field of the request that the server refused. */
 export interface FieldViolation {
@@ -13,6 +14,10 @@ export interface FieldViolation {
   field: string;
   /** What is wrong with it, and what was expected. */
   description: string;
+  /** The same for programs, such as `UNKNOWN_CODE`. */
+  reason: string;
+  /** Of a code that the model does not know: the known ones that are spelt most like it, the nearest first. */
+  nearestCodes: readonly string[];
 }
 
 /** The server refused a call, failed at it, or could not be reached in time. `cause` is gRPC's own error. */
@@ -31,13 +36,19 @@ export class TriageError extends Error {
     super(message, { cause });
     this.name = new.target.name;
     const details = cause === undefined ? [] : detailsOf(cause);
-    this.fieldViolations = details.flatMap((any) =>
-      any.typeUrl === `${TYPE}BadRequest`
-        ? BadRequest.decode(any.value).fieldViolations.map(({ field, description }) => ({ field, description }))
-        : [],
+    const of = (type: string): Uint8Array[] =>
+      details.filter(({ typeUrl }) => typeUrl === TYPE + type).map(({ value }) => value);
+    const unknown = of("triage.v1.UnknownCode").map((value) => UnknownCode.decode(value));
+    this.fieldViolations = of("google.rpc.BadRequest").flatMap((value) =>
+      BadRequest.decode(value).fieldViolations.map(({ field, description, reason }) => ({
+        field,
+        description,
+        reason,
+        nearestCodes: unknown.find((code) => code.field === field)?.nearestCodes ?? [],
+      })),
     );
-    const retry = details.find((any) => any.typeUrl === `${TYPE}RetryInfo`);
-    const delay = retry && RetryInfo.decode(retry.value).retryDelay;
+    const [retry] = of("google.rpc.RetryInfo");
+    const delay = retry && RetryInfo.decode(retry).retryDelay;
     this.retryAfterMs = delay && delay.seconds * 1000 + delay.nanos / 1e6;
   }
 

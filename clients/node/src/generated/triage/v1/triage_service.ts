@@ -180,6 +180,16 @@ export interface VocabularyEntry {
   question: string;
 }
 
+/** A code that the model does not know: a detail of INVALID_ARGUMENT, beside google.rpc.BadRequest. */
+export interface UnknownCode {
+  /** Path of the field, as in BadRequest, such as "states[3].evidence[2].code". */
+  field: string;
+  /** The code, cut off after 128 characters. */
+  code: string;
+  /** Known codes that are spelt most like it, the nearest first. */
+  nearestCodes: string[];
+}
+
 function createBaseTriageRequest(): TriageRequest {
   return { state: undefined, allowUnknownCodes: false };
 }
@@ -1248,6 +1258,111 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
     message.kind = object.kind ?? 0;
     message.name = object.name ?? "";
     message.question = object.question ?? "";
+    return message;
+  },
+};
+
+function createBaseUnknownCode(): UnknownCode {
+  return { field: "", code: "", nearestCodes: [] };
+}
+
+export const UnknownCode: MessageFns<UnknownCode> = {
+  encode(message: UnknownCode, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.field !== "") {
+      writer.uint32(10).string(message.field);
+    }
+    if (message.code !== "") {
+      writer.uint32(18).string(message.code);
+    }
+    for (const v of message.nearestCodes) {
+      writer.uint32(26).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): UnknownCode {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseUnknownCode();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.field = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.code = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.nearestCodes.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): UnknownCode {
+    return {
+      field: isSet(object.field) ? globalThis.String(object.field) : "",
+      code: isSet(object.code) ? globalThis.String(object.code) : "",
+      nearestCodes: globalThis.Array.isArray(object?.nearestCodes)
+        ? object.nearestCodes.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.nearest_codes)
+        ? object.nearest_codes.map((e: any) => globalThis.String(e))
+        : [],
+    };
+  },
+
+  toJSON(message: UnknownCode): unknown {
+    const obj: any = {};
+    if (message.field !== "") {
+      obj.field = message.field;
+    }
+    if (message.code !== "") {
+      obj.code = message.code;
+    }
+    if (message.nearestCodes?.length) {
+      obj.nearestCodes = message.nearestCodes;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<UnknownCode>): UnknownCode {
+    return UnknownCode.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<UnknownCode>): UnknownCode {
+    const message = createBaseUnknownCode();
+    message.field = object.field ?? "";
+    message.code = object.code ?? "";
+    message.nearestCodes = object.nearestCodes?.map((e) => e) || [];
     return message;
   },
 };
