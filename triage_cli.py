@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from schemas import locations
@@ -42,6 +42,11 @@ COMMANDS = {
     "ask": ("serving.client", "ask a server about one patient"),
     "health": ("serving.health", "ask a server whether it answers"),
 }
+BENCH = "bench"
+BENCHES = {
+    "serve": ("serving.bench", "measure the server beside an empty handler and the server one would write first"),
+}
+"""The subcommands of `triage bench`."""
 NEED_TENSORFLOW = (
     "simulate",
     "prepare",
@@ -74,12 +79,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Learns medical triage from clinicians' decisions, and serves what it learned. No medical device.",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (module_name, summary) in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
-        if arguments and arguments[0] == name:
-            importlib.import_module(module_name).add_arguments(subparser)
+    _add_commands(subparsers, COMMANDS, arguments)
+    benches = "measure how fast a part of this package is"
+    bench = subparsers.add_parser(BENCH, help=benches, description=benches[0].upper() + benches[1:] + ".")
+    bench_parsers = bench.add_subparsers(dest=BENCH, required=True, metavar="PART")
+    _add_commands(bench_parsers, BENCHES, arguments[1:] if arguments[:1] == [BENCH] else [])
     parsed = parser.parse_args(arguments)
-    module = importlib.import_module(COMMANDS[parsed.command][0])
+    if parsed.command == BENCH:
+        module = importlib.import_module(BENCHES[parsed.bench][0])
+        parsed.command = f"{BENCH} {parsed.bench}"
+    else:
+        module = importlib.import_module(COMMANDS[parsed.command][0])
     try:
         if parsed.command in NEED_TENSORFLOW and LOG_LEVEL not in os.environ:
             os.environ[LOG_LEVEL] = "3"
@@ -100,6 +110,14 @@ def _run(module: Any, parsed: argparse.Namespace) -> int:
         return module.run(parsed)
     with importlib.import_module("trainer.cloud.staging").staged(parsed) as arguments:
         return module.run(arguments)
+
+
+def _add_commands(subparsers: Any, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]) -> None:
+    """Adds a parser for each command, with options for the one that `arguments` begins with."""
+    for name, (module_name, summary) in commands.items():
+        subparser = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        if arguments[:1] == [name]:
+            importlib.import_module(module_name).add_arguments(subparser)
 
 
 @contextlib.contextmanager
