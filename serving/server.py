@@ -16,7 +16,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from schemas.errors import InputError
-from serving import logs, tls
+from serving import garbage, logs, tls
 from serving.access import ReloadInterceptor, TokenInterceptor
 from serving.capacity import REFUSALS, CapacityInterceptor, Workers
 from serving.config import ServeConfig
@@ -197,6 +197,7 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
     server = TriageServer(config)  # before the model, so that a taken port is told at once
     watcher = _watcher(config, wanted, store)
     server.start(watcher)
+    garbage.leave_out_what_is_loaded()  # before the models, which are freed again
     try:
         watcher.look()
         _check(watcher, config)
