@@ -3,6 +3,7 @@
 import contextvars
 import threading
 import time
+import types
 import weakref
 
 import grpc
@@ -318,3 +319,46 @@ def test_each_call_has_its_stages_and_one_of_them_counts_the_run():
         assert begin <= end
         # The engine adds the other stages to the call that runs it; this one adds none.
         assert [stage for stage, _, _ in others] == ([calls.MODEL] if number == 2 else [])
+
+
+class Version:
+    """A gated engine with the number that `Versions` asks for."""
+
+    def __init__(self, number):
+        self.info = types.SimpleNamespace(model_version=str(number))
+        self.gate = GatedEngine()
+        self.triage = self.gate.triage
+
+
+def test_calls_that_wait_when_a_version_is_replaced_are_answered_by_the_one_they_began_with():
+    versions = Versions("triage")
+    old, new = Version(1), Version(2)
+    fronts = {1: batched(old), 2: batched(new)}
+    versions.publish(fronts[1])
+    versions.set_default(1)
+    answers = {}
+
+    def ask(number):
+        with versions.borrow_default() as engine:
+            engine.triage([evidence_state(["fever"], questions_asked=number)])
+            answers[number] = engine.info.model_version
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+    threads[0].start()
+    old.gate.entered()
+    for number in (1, 2):
+        threads[number].start()
+        wait_until(lambda number=number: fronts[1].waiting == number)
+    versions.publish(fronts[2])
+    versions.set_default(2)
+    versions.retire(1)
+    threads[3].start()
+    new.gate.entered()
+    assert not versions.take_ended()  # three calls still have it
+    old.gate.let(2)
+    new.gate.let()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert answers == {0: "1", 1: "1", 2: "1", 3: "2"}
+    assert old.gate.runs == [[0], [1, 2]]
+    assert versions.take_ended()
