@@ -33,6 +33,10 @@ REQUIREMENTS = [
     "tomli>=2.0.0,<3; python_version < '3.11'",
 ]
 
+# Stable-Baselines3 beside the pinned stack: later PyTorch needs a newer typing-extensions, and this one NumPy 1.
+# `triage bench train --sb3-python` measures any version in an environment of its own.
+SB3 = ["stable-baselines3>=2.3.0,<2.4", "torch>=2.1.0,<2.2", "numpy>=1.26.0,<2"]
+
 MOBILE = ["ai-edge-litert>=2.3.0,<2.4"]
 
 BEAM = ["apache-beam>=2.77.0,<2.78"]
@@ -94,6 +98,7 @@ setuptools.setup(
         "vertex": VERTEX,
         "kubeflow": KUBEFLOW,
         "mobile": MOBILE,
+        "sb3": SB3,
         "dev": DEVELOPMENT,
     },
     entry_points={"console_scripts": ["triage=triage_cli:main"]},

@@ -44,6 +44,7 @@ COMMANDS = {
 }
 BENCH = "bench"
 BENCHES = {
+    "train": ("trainer.bench.train", "time a training step beside other libraries' and the machine's limits"),
     "serve": ("serving.bench", "measure the server beside an empty handler and the server one would write first"),
 }
 """The subcommands of `triage bench`."""
@@ -59,6 +60,7 @@ NEED_TENSORFLOW = (
     "export",
     "push",
     "tflite",
+    "bench train",
     "serve",
 )
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"

@@ -49,6 +49,9 @@ DISTRIBUTIONS = {
 BY_NAME = {
     # The default of study_worker, which study_tasks imports.
     "trainer.studies.reproduce": ("trainer.studies.study_tasks",),
+    "trainer.bench.contestants": tuple(
+        f"trainer.bench.{name}" for name in ("ours", "tf_agents_loop", "sb3_loop", "floor")
+    ),
     "trainer.network": ("tensorflow",),  # Keras's backend
     "examples.demo": ("triage_cli",),
     "tests.proto_test": ("grpc_tools",),

@@ -38,6 +38,8 @@ TRAINER_ORDER = (
     "studies.study_learning", "studies.study_supervised", "studies.study_detail", "studies.study_tasks",
     "studies.study_run", "studies.study_claims", "studies.study_results", "studies.study_table", "studies.reproduce",
     "pipeline", "kubeflow",
+    "bench.worker", "bench.rounds", "bench.task_vignettes", "bench.settings", "bench.ours", "bench.tf_agents_loop",
+    "bench.sb3_loop", "bench.floor", "bench.contestants", "bench.train_report", "bench.train",
 )  # fmt: skip
 
 

@@ -40,6 +40,23 @@ def test_each_command_explains_its_options_without_loading_tensorflow(command):
     assert "--json" in finished.stdout or command in ("serve", "vertex")
 
 
+@pytest.mark.parametrize("part", list(triage_cli.BENCHES))
+def test_each_bench_explains_its_options_without_loading_tensorflow(part):
+    code = (
+        "import sys, triage_cli\n"
+        "try: triage_cli.main()\n"
+        "except SystemExit as ended: sys.exit('tensorflow' in sys.modules or ended.code)"
+    )
+    finished = _run("bench", part, "--help", code=code)
+    assert finished.returncode == 0, finished.stderr
+    assert "--json" in finished.stdout
+
+
+def test_bad_input_to_a_bench_names_both_words(capsys):
+    assert triage_cli.main(["bench", "train", "--rounds", "0"]) == 2
+    assert capsys.readouterr().err == "triage bench train: error: --rounds: expected at least 1\n"
+
+
 def test_an_unknown_command_is_refused_with_the_known_ones():
     finished = _run("teach")
     assert finished.returncode == 2

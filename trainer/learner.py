@@ -98,7 +98,10 @@ class FusedLearner:
         self._biases = [layer.bias.value for layer in layers]
         self._low = tf.as_dtype(config.learner.precision)
         rounds = self._low != tf.float32
-        self._factors = [tf.Variable(tf.cast(kernel, self._low)) if rounds else kernel for kernel in self._kernels]
+        # Kernels in the precision of their products, of the hidden layers above the first alone.
+        self._factors = dict(enumerate(self._kernels[1:-1], start=1))
+        if rounds:
+            self._factors = {index: tf.Variable(tf.cast(kernel, self._low)) for index, kernel in self._factors.items()}
         self._q_values = _compiled(self._forward)
         self._gradients = self._differentiate if rounds else _compiled(self._differentiate)
         part: Callable[[Callable[..., Any]], Any] = _compiled if rounds else _unchanged  # the whole is compiled already
@@ -108,9 +111,9 @@ class FusedLearner:
 
     def prepare(self) -> None:
         """Rounds the kernels anew: a checkpoint, or somebody, may have set them."""
-        for factor, kernel in zip(self._factors, self._kernels, strict=True):
-            if factor is not kernel:
-                factor.assign(tf.cast(kernel, self._low))
+        for index, factor in self._factors.items():
+            if factor is not self._kernels[index]:
+                factor.assign(tf.cast(self._kernels[index], self._low))
 
     def q_values(self, signed_codes: tf.Tensor) -> tf.Tensor:
         """See `Learner`; in float32 whatever the precision."""

@@ -1,0 +1,38 @@
+import argparse
+import json
+
+import pytest
+
+from schemas.errors import InputError
+from trainer.bench import contestants, train
+
+
+def _parsed(*arguments):
+    parser = argparse.ArgumentParser()
+    train.add_arguments(parser)
+    return parser.parse_args([str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize("flag", ["--batch", "--steps", "--rounds", "--evidence"])
+def test_what_is_below_one_is_refused(flag):
+    with pytest.raises(InputError, match=f"{flag}: expected at least 1"):
+        train.run(_parsed(flag, 0))
+
+
+def test_a_run_writes_table_and_json_for_each_batch(tmp_path, monkeypatch, capsys):
+    def instantly(commands, steps, count, done):
+        rates = {"products": 1e9, "bandwidth": 1e9, "peak_bytes": 1}
+        timed = {"seconds": 0.01 * steps, "peak_bytes": 1}
+        return {name: [rates if name == contestants.FLOOR else timed] * count for name in commands}
+
+    # What takes part is tested in contestants_test; here it would take minutes.
+    monkeypatch.setattr(contestants, "compete", instantly)
+    assert train.run(_parsed("--batch", 3, 4, "--rounds", 2, "--steps", 5, "--json", tmp_path / "found.json")) == 0
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert [batch["batch_size"] for batch in found["batches"]] == [3, 4]
+    assert found["batches"][0]["contestants"]["ours: fused"]["ms"]["median"] == 10.0
+    assert (found["rounds"], found["steps"]) == (2, 5)
+    assert found["machine"]["cores"] >= 1
+    shown = capsys.readouterr()
+    assert "Batch 3, sgd, 597 - 1024 - 1024 - 5" in shown.out
+    assert "Batch 4" in shown.out

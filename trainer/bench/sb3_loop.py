@@ -1,0 +1,115 @@
+"""Stable-Baselines3's own DQN loop as a contestant: `python -m trainer.bench.sb3_loop SETTINGS`.
+
+Its stock `DQN` with `MlpPolicy`, one optimisation a step, on a Gymnasium environment of the same vignettes with the
+reward of the decision taken; SELU and the optimiser of the others, a target network copied every 1,000 steps. Imports
+neither TensorFlow nor anything that needs it: it can run in another Python environment. What it does need is an extra,
+and imported by name.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from trainer.bench import worker
+from trainer.bench.settings import Settings
+from trainer.bench.task_vignettes import BenchVignettes
+
+DECISIONS, ASK = 4, 4
+TARGET_UPDATE_INTERVAL = 1000
+
+
+class Episodes:
+    """Episodes over random vignettes, as `trainer.environment` runs them in training."""
+
+    def __init__(self, vignettes: BenchVignettes, evidence_count: int, max_questions: int, seed: int):
+        self._vignettes = vignettes
+        self._state: np.ndarray = np.zeros(evidence_count, np.float32)
+        self._max_questions = max_questions
+        self._generator = np.random.default_rng(seed)
+        self._order: np.ndarray = np.zeros(0, np.int32)
+        self._rewards: np.ndarray = np.zeros(DECISIONS, np.float32)
+        self._revealed = self._questions = 0
+
+    def begin(self) -> np.ndarray:
+        """Draws a vignette and returns the state float32 `[E]` with its first piece of evidence."""
+        chosen = self._generator.integers(len(self._vignettes.decision_counts))
+        counts = self._vignettes.decision_counts[chosen]
+        first, last = self._vignettes.offsets[chosen : chosen + 2]
+        self._order = self._generator.permutation(self._vignettes.signed_codes[first:last])
+        self._rewards = (counts / counts.max()).astype(np.float32)
+        self._state[:] = 0.0
+        self._revealed = self._questions = 0
+        self._reveal()
+        return self._state.copy()
+
+    def act(self, action: int) -> tuple[np.ndarray, float, bool]:
+        """Returns (state, reward, whether the episode has ended); asking when nothing is left ends it with nothing."""
+        if action != ASK:
+            return self._state.copy(), float(self._rewards[action]), True
+        if self._revealed >= len(self._order) or self._questions >= self._max_questions:
+            return self._state.copy(), 0.0, True
+        self._questions += 1
+        self._reveal()
+        return self._state.copy(), 0.0, False
+
+    def _reveal(self) -> None:
+        code = self._order[self._revealed]
+        self._state[abs(code) - 1] = np.sign(code)
+        self._revealed += 1
+
+
+def gymnasium_environment(settings: Settings) -> Any:
+    """Returns `Episodes` as Gymnasium has it."""
+    gymnasium = importlib.import_module("gymnasium")
+
+    class VignetteGymnasium(gymnasium.Env):  # type: ignore[name-defined]
+        observation_space = gymnasium.spaces.Box(-1.0, 1.0, (settings.evidence_count,), np.float32)
+        action_space = gymnasium.spaces.Discrete(DECISIONS + 1)
+        episodes = Episodes(settings.read_vignettes(), settings.evidence_count, settings.max_questions, settings.seed)
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+            super().reset(seed=seed)
+            return self.episodes.begin(), {}
+
+        def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+            return *self.episodes.act(int(action)), False, {}
+
+    return VignetteGymnasium()
+
+
+def steps_of(settings: Settings) -> Callable[[int], Any]:
+    """Returns what takes a number of steps, past the burn-in."""
+    stable_baselines3, torch = importlib.import_module("stable_baselines3"), importlib.import_module("torch")
+    optimisers = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
+    model = stable_baselines3.DQN(
+        "MlpPolicy",
+        gymnasium_environment(settings),
+        learning_rate=settings.learning_rate,
+        buffer_size=settings.memory_capacity,
+        learning_starts=settings.burn_in_steps,
+        batch_size=settings.batch_size,
+        train_freq=1,
+        gradient_steps=1,
+        target_update_interval=TARGET_UPDATE_INTERVAL,
+        policy_kwargs={
+            "net_arch": list(settings.hidden_sizes),
+            "activation_fn": torch.nn.SELU,
+            "optimizer_class": optimisers[settings.algorithm],
+        },
+        seed=settings.seed,
+        device="cpu",
+    )
+    model.learn(settings.burn_in_steps + 1)
+    return lambda steps: model.learn(steps, reset_num_timesteps=False)
+
+
+def main() -> None:
+    """Answers until standard input ends."""
+    worker.answer(worker.timed(steps_of(Settings.from_json(sys.argv[1]))))
+
+
+if __name__ == "__main__":
+    main()

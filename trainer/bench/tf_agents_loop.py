@@ -1,0 +1,145 @@
+"""TF-Agents' own DQN loop as a contestant, of its stock parts: `python -m trainer.bench.tf_agents_loop SETTINGS FORM`.
+
+`DynamicStepDriver`, `TFUniformReplayBuffer`, `DqnAgent` and `QNetwork`, one optimisation a step, on our environment
+with the reward of the decision taken. It is spared what would slow it down: its target network is copied every 1,000
+steps, not every step as by default; the optimiser is TensorFlow's fused one, not Keras'; no summaries; the replay's
+dataset prefetches. `FORM` is `python`, the loop of its tutorials, where driver and agent are compiled functions that
+Python calls in turn, or `graph`, the whole loop in one compiled function.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+from tf_agents.agents.dqn import dqn_agent
+from tf_agents.drivers import dynamic_step_driver
+from tf_agents.environments import tf_environment
+from tf_agents.networks import q_network
+from tf_agents.replay_buffers import tf_uniform_replay_buffer
+from tf_agents.specs import tensor_spec
+from tf_agents.trajectories import time_step as ts
+from tf_agents.utils import common
+
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
+from trainer.bench import worker
+from trainer.bench.settings import Settings
+from trainer.environment import Mode, VignetteEnvironment
+
+FORMS = ("python", "graph")
+TARGET_UPDATE_PERIOD = 1000
+PREFETCHED = 3
+
+
+class ScalarRewardEnvironment(tf_environment.TFEnvironment):
+    """The vignette environment with one number as reward: that of the triage decision taken, 0 for asking.
+
+    Observation: the state float32 `[B, E]` and a mask int32 `[B, A]` of the actions that are allowed.
+    """
+
+    def __init__(self, inner: VignetteEnvironment):
+        self._inner = inner
+        self._taken = tf.Variable(tf.zeros([inner.batch_size], tf.int32), name="taken")
+        mask = tensor_spec.BoundedTensorSpec([NUM_ACTIONS], tf.int32, 0, 1, name="mask")
+        spec = ts.time_step_spec((inner.time_step_spec().observation.state, mask))
+        super().__init__(spec, inner.action_spec(), inner.batch_size)
+
+    def _convert(self, inner: ts.TimeStep) -> ts.TimeStep:
+        triage = tf.minimum(self._taken, NUM_DECISIONS - 1)
+        reward = tf.where(self._taken == Action.ASK, 0.0, tf.gather(inner.reward, triage, batch_dims=1))
+        may_ask = tf.cast(~inner.observation.forced, tf.int32)[:, tf.newaxis]
+        mask = tf.concat([tf.ones([self.batch_size, NUM_DECISIONS], tf.int32), may_ask], axis=1)
+        return ts.TimeStep(
+            inner.step_type, tf.where(inner.is_last(), reward, 0.0), inner.discount, (inner.observation.state, mask)
+        )
+
+    def _current_time_step(self) -> ts.TimeStep:
+        return self._convert(self._inner.current_time_step())
+
+    def _reset(self) -> ts.TimeStep:
+        return self._convert(self._inner.reset())
+
+    def _step(self, action: tf.Tensor) -> ts.TimeStep:
+        self._taken.assign(action)
+        return self._convert(self._inner.step(action))
+
+
+def build_environment(settings: Settings) -> ScalarRewardEnvironment:
+    """Returns the environment; the LAST state is the one in which triage happened, as stock DQN has it."""
+    generator = tf.random.Generator.from_seed(settings.seed, alg="philox")
+    mode = Mode(training=True, max_questions=settings.max_questions, counterfactual=False)
+    return ScalarRewardEnvironment(
+        VignetteEnvironment(settings.read_vignettes(), settings.evidence_count, mode, generator)
+    )
+
+
+def build_agent(environment: ScalarRewardEnvironment, settings: Settings) -> dqn_agent.DqnAgent:
+    """Returns a stock agent with our network's shape and optimiser."""
+    fused = {
+        "sgd": tf.compat.v1.train.GradientDescentOptimizer,
+        "adam": tf.compat.v1.train.AdamOptimizer,
+    }
+    state_spec, _ = environment.observation_spec()
+    agent = dqn_agent.DqnAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        q_network=q_network.QNetwork(
+            state_spec,
+            environment.action_spec(),
+            fc_layer_params=settings.hidden_sizes,
+            activation_fn=tf_keras.activations.selu,
+        ),
+        optimizer=fused[settings.algorithm](settings.learning_rate),
+        observation_and_action_constraint_splitter=lambda observation: observation,
+        target_update_period=TARGET_UPDATE_PERIOD,
+        td_errors_loss_fn=common.element_wise_squared_loss,
+        train_step_counter=tf.Variable(0, dtype=tf.int64),
+    )
+    agent.initialize()
+    return agent
+
+
+def steps_of(settings: Settings, form: str) -> Callable[[int], Any]:
+    """Returns what takes a number of steps, past the burn-in."""
+    tf.random.set_seed(settings.seed)
+    environment = build_environment(settings)
+    agent = build_agent(environment, settings)
+    memory = tf_uniform_replay_buffer.TFUniformReplayBuffer(
+        agent.collect_data_spec, batch_size=1, max_length=settings.memory_capacity
+    )
+
+    def driver(steps: int) -> dynamic_step_driver.DynamicStepDriver:
+        return dynamic_step_driver.DynamicStepDriver(
+            environment, agent.collect_policy, observers=[memory.add_batch], num_steps=steps
+        )
+
+    common.function(driver(settings.burn_in_steps).run)()
+    dataset = memory.as_dataset(sample_batch_size=settings.batch_size, num_steps=2, num_parallel_calls=2)
+    batches, one_step = iter(dataset.prefetch(PREFETCHED)), driver(1)
+    collect, train = common.function(one_step.run), common.function(agent.train)
+
+    def python(steps: int) -> None:
+        for _ in range(steps):
+            collect()
+            experience, _ = next(batches)
+            train(experience)
+
+    @tf.function
+    def graph(steps: tf.Tensor) -> tf.Tensor:
+        for _ in tf.range(steps):
+            one_step.run()
+            experience, _ = next(batches)
+            agent.train(experience)
+        return agent.train_step_counter.read_value()
+
+    return python if form == "python" else lambda steps: int(graph(tf.constant(steps)))
+
+
+def main() -> None:
+    """Answers until standard input ends."""
+    worker.answer(worker.timed(steps_of(Settings.from_json(sys.argv[1]), sys.argv[2])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""`triage bench train`: the time of a training step, ours and others', and how near it is to the machine's limits."""
+
+import argparse
+import functools
+import pathlib
+import tempfile
+
+from rich.console import Console
+from rich.progress import Progress
+
+from schemas import figures
+from schemas.errors import InputError
+from trainer.bench import contestants, task_vignettes, train_report
+from trainer.bench.settings import Settings
+
+VIGNETTES = 1_248  # the paper's training split
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage bench train`."""
+    parser.add_argument("--batch", type=int, nargs="+", default=[100, 200], help="batch sizes (default 100 200)")
+    parser.add_argument("--steps", type=int, default=60, help="training steps of a turn (default 60)")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds, in each of which all take a turn (default 9)")
+    parser.add_argument("--algorithm", choices=("sgd", "adam"), default="sgd", help="everybody's (default sgd)")
+    parser.add_argument("--evidence", type=int, default=597, help="pieces of evidence in the vocabulary (default 597)")
+    parser.add_argument(
+        "--sb3-python",
+        metavar="FILE",
+        help="Python with Stable-Baselines3; by default this one, if it has it, else it is left out",
+    )
+    figures.add_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measures and prints; returns the exit code.
+
+    Raises:
+        InputError: a value out of range, or `--sb3-python` is no Python with Stable-Baselines3.
+    """
+    for name in ("batch", "steps", "rounds", "evidence"):
+        value = getattr(arguments, name)
+        if min(value if isinstance(value, list) else [value]) < 1:
+            raise InputError(f"--{name}: expected at least 1")
+    sb3_python = contestants.find_sb3(arguments.sb3_python)
+    console = Console(stderr=True)
+    measured = []
+    with tempfile.TemporaryDirectory() as folder, Progress(console=console, transient=True) as bar:
+        path = pathlib.Path(folder) / "vignettes.npz"
+        task_vignettes.save(path, task_vignettes.draw(VIGNETTES, arguments.evidence, seed=0))
+        for batch in arguments.batch:
+            settings = Settings(str(path), arguments.evidence, batch_size=batch, algorithm=arguments.algorithm)
+            commands = contestants.commands(settings, sb3_python)
+            task = bar.add_task(f"batch {batch}", total=arguments.rounds * len(commands))
+            answers = contestants.compete(
+                commands, arguments.steps, arguments.rounds, functools.partial(bar.advance, task)
+            )
+            measured.append(train_report.report(settings, arguments.steps, answers))
+    if sb3_python is None:
+        console.print(f"{contestants.SB3} is not installed: left out (see --sb3-python)", highlight=False)
+    if arguments.json != "-":
+        for found in measured:
+            train_report.show(found)
+    run_of = {"format": 1, "machine": train_report.machine(), "steps": arguments.steps, "rounds": arguments.rounds}
+    figures.write({**run_of, "batches": measured}, arguments.json)
+    return 0

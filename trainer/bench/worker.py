@@ -1,0 +1,94 @@
+"""Contestants as processes of their own, which take turns: one JSON line asks for steps, one tells how long they took.
+
+A process for each keeps libraries, thread pools and peak memory apart. What stands here needs the standard library
+alone, so that a contestant can live in another Python environment.
+"""
+
+import json
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any, cast
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class WorkerFailedError(RuntimeError):
+    """A contestant ended without an answer; the message has the last lines that it wrote."""
+
+
+class Worker:
+    """The parent's side of a contestant; a context manager, at whose end the process is gone."""
+
+    def __init__(self, name: str, command: Sequence[str]):
+        """Starts the process.
+
+        Args:
+            name: of the contestant, for messages.
+            command: arguments of a Python process that calls `answer`.
+        """
+        self.name = name
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        path = os.pathsep.join([str(ROOT), str(ROOT / "proto"), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self._process = subprocess.Popen(  # noqa: S603
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        )
+        self._to, self._from = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Returns the answer to a request.
+
+        Raises:
+            WorkerFailedError: the process ended.
+        """
+        try:
+            self._to.write(json.dumps(request) + "\n")
+            self._to.flush()
+        except BrokenPipeError:
+            pass  # its last words say why
+        line = self._from.readline()
+        if not line:
+            self._process.wait()
+            self._errors.seek(0)
+            last = [text for text in self._errors.read().splitlines() if text.strip()][-3:]
+            raise WorkerFailedError(f"{self.name}: ended with code {self._process.returncode}: {' / '.join(last)}")
+        return json.loads(line)
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self._errors.close()
+
+
+def answer(respond: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+    """Answers every line on standard input until it ends; whatever else the process prints goes to standard error."""
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    for line in sys.stdin:
+        replies.write(json.dumps(respond(json.loads(line))) + "\n")
+        replies.flush()
+
+
+def timed(take_steps: Callable[[int], object]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Returns what answers `{"steps": n}` with the seconds that n steps took, and the peak memory so far in bytes."""
+
+    def respond(request: Mapping[str, Any]) -> dict[str, Any]:
+        began = time.perf_counter()
+        take_steps(int(request["steps"]))
+        seconds = time.perf_counter() - began
+        return {"seconds": seconds, "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+
+    return respond
