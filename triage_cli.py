@@ -41,6 +41,7 @@ COMMANDS = {
     "serve": ("serving.server", "answer triage.v1.TriageService over gRPC"),
     "ask": ("serving.client", "ask a server about one patient"),
     "health": ("serving.health", "ask a server whether it answers"),
+    "monitor": ("serving.monitor", "compare an audit log with the cases that a version was made for"),
 }
 BENCH = "bench"
 BENCHES = {
@@ -62,6 +63,7 @@ NEED_TENSORFLOW = (
     "tflite",
     "bench train",
     "serve",
+    "monitor",
 )
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 BAD_INPUT = 2

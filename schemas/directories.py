@@ -15,6 +15,8 @@ SAVED_MODEL = "saved_model.pb"
 MANIFEST = "manifest.json"
 ASSETS = "assets"
 WARMUP_REQUESTS = "assets.extra/tf_serving_warmup_requests"
+REFERENCE = "reference.json"
+"""What the version's cases look like, see `schemas.reference`; only where it was exported with --data."""
 MANIFEST_FORMAT = 1
 """`format_version` of the manifest; it grows when a reader of the old one would misread the new one."""
 

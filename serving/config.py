@@ -68,6 +68,10 @@ class ServeConfig:
     probe_port: int = _field(
         -1, "port of its own for health, in plain text and without tokens; 0 takes any free one, -1 none"
     )
+    audit_log: str = _field("", "directory for a record of the answers, patients' evidence included, as TFRecords")
+    audit_percent: float = _field(100.0, "percent of the answers that are recorded, drawn at random")
+    audit_file_bytes: int = _field(64 * 1024 * 1024, "size at which a file of records is ended and another begun")
+    audit_files: int = _field(0, "files of records to keep, of which the oldest go first; 0 keeps all")
     poll_seconds: float = _field(
         2.0, "seconds between two looks for new and deleted versions; 0 looks once, at the start"
     )
@@ -87,6 +91,12 @@ class ServeConfig:
             raise InputError(f"--log-format {self.log_format}: expected one of {', '.join(FORMATS)}")
         if not -1 <= self.probe_port <= 65535:
             raise InputError(f"--probe-port {self.probe_port}: expected a number from 0 to 65535, or -1 for none")
+        if not 0 < self.audit_percent <= 100:
+            raise InputError(f"--audit-percent {self.audit_percent}: expected a number above 0, up to 100")
+        if self.audit_file_bytes < 1:
+            raise InputError(f"--audit-file-bytes {self.audit_file_bytes}: expected a whole number from 1")
+        if self.audit_files < 0:
+            raise InputError(f"--audit-files {self.audit_files}: expected a whole number, 0 or more")
         self._check_tls()
         self._check_engine()
         if self.batching_parameters_file and not self.enable_batching:

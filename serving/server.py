@@ -31,6 +31,7 @@ from serving.version_policy import VersionPolicy, Wanted, parse_labels
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 if TYPE_CHECKING:
+    from serving.audit import AuditLog
     from serving.engine import SavedModelEngine
     from serving.watcher import Watcher
 
@@ -60,7 +61,8 @@ class TriageServer:
         workers, places = Workers(threads), threads + config.max_waiting
         self._config = config
         self._metrics = Metrics(config.model_name) if config.metrics_port >= 0 else None
-        self._telemetry = Telemetry(self._metrics, config.log_calls)
+        self._audit = _audit_log(config, self._metrics)
+        self._telemetry = Telemetry(self._metrics, config.log_calls, self._audit)
         self._capacity = CapacityInterceptor(workers, places)
         interceptors = [ObservingInterceptor(self._telemetry), self._capacity, access]
         self._server = grpc.server(workers, (), interceptors, options, places + REFUSALS)
@@ -119,10 +121,23 @@ class TriageServer:
         self._health.enter_graceful_shutdown()
         self._server.stop(self._config.grace_seconds).wait()
         self._capacity.close()
+        if self._audit is not None:
+            self._audit.close()
         if self.metrics_port is not None:
             self.metrics_port.close()
         if self.probes is not None:
             self.probes.stop()
+
+
+def _audit_log(config: ServeConfig, metrics: Metrics | None) -> "AuditLog | None":
+    """Returns the audit log that `config` asks for, None where it asks for none."""
+    if not config.audit_log:
+        return None
+    from serving.audit import AuditLog  # brings in TensorFlow
+
+    rotation = (config.audit_file_bytes, config.audit_files)
+    count = None if metrics is None else metrics.audited
+    return AuditLog(pathlib.Path(config.audit_log), config.model_name, config.audit_percent, rotation, count)
 
 
 def _add_tensorflow_serving(

@@ -12,6 +12,8 @@ from triage.v1 import triage_pb2
 if TYPE_CHECKING:  # brings in TensorFlow
     from tensorflow_serving.apis import predict_pb2
 
+    from serving.audit import AuditLog
+
 _CALLS = logging.getLogger("serving.calls")
 
 
@@ -21,10 +23,12 @@ class Telemetry:
     Args:
         metrics: where to count, None for nowhere.
         log_calls: whether each call is a line in the log.
+        audit: where to record answers, None for nowhere.
     """
 
-    def __init__(self, metrics: Metrics | None = None, log_calls: bool = False):
+    def __init__(self, metrics: Metrics | None = None, log_calls: bool = False, audit: "AuditLog | None" = None):
         self._metrics = metrics
+        self._audit = audit
         self._log_calls = log_calls
 
     def answered(
@@ -36,6 +40,8 @@ class Telemetry:
         call.states += len(responses)
         if self._metrics is not None:
             self._metrics.answered(responses)
+        if self._audit is not None:
+            self._audit.answered(call, states, responses)
 
     def model_run(self, version: str, signature: str, states: int) -> None:
         """Takes one run of the model for that many evidence states, of one call or of several."""
@@ -50,6 +56,8 @@ class Telemetry:
         sizes = [tensor.tensor_shape.dim[0].size for tensor in response.outputs.values() if tensor.tensor_shape.dim]
         call.states = max(sizes, default=0)
         self.model_run(call.model_version, call.signature, call.states)
+        if self._audit is not None:
+            self._audit.predicted(call, request, response)
 
     def compared(self, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]) -> None:
         """Takes the actions of two versions on the same states, see `Metrics.compared`."""

@@ -18,6 +18,7 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer.evaluate import agent_figures, baseline_figures, order_seeds
 from trainer.exporting import card_markdown, gate, model_card
+from trainer.exporting.case_reference import case_reference
 from trainer.exporting.servable import StagedVersion, newest_version, next_version, staged
 from trainer.exporting.servable_policy import LoadedVersion, known_codes, load_version, play
 from trainer.job import TrainedNetwork
@@ -103,6 +104,12 @@ class Examination:
 
         return play(version, self.vignettes, self._data.vocabulary, self._seeds, shown)
 
+    def describe_cases(self, version: LoadedVersion, folder: pathlib.Path) -> None:
+        """Leaves in `folder` what the cases look like that `version` decides, if that can be told."""
+        reference = case_reference(version, self._data, self._seeds[0])
+        if reference is not None:
+            (folder / directories.REFERENCE).write_text(reference.to_json(), encoding="utf-8")
+
     def report(self, outcomes: Outcomes) -> dict[str, Any]:
         """Returns the evaluation, as a model card holds it."""
         counts = self.vignettes.decision_counts
@@ -142,13 +149,15 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, exam:
         evaluation, verdict = None, None
         entries: dict[str, Any] = {}
         if exam is not None:
-            outcomes = exam.play(load_version(stage.folder), f"version {name}")
+            version = load_version(stage.folder)
+            outcomes = exam.play(version, f"version {name}")
             evaluation = exam.report(outcomes)
             entries["metrics"] = _manifest_metrics(trained, evaluation)
             if target.margin is not None:
                 verdict = _verdict(gate.Played(name, outcomes), serving, exam, target.margin)
                 # A server hands the manifest to every client, whom the ids of vignettes are no business of.
                 entries["gate"] = {key: value for key, value in verdict.items() if key != "worst"}
+            exam.describe_cases(version, stage.folder)
         stage.describe(**entries)
         _write_card(stage, trained, exam, evaluation, entries.get("gate"))
         passed = verdict is None or verdict["passed"]

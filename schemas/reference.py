@@ -1,0 +1,74 @@
+"""What the cases look like for which a version was made: what `triage monitor` compares the served ones with."""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.errors import InputError
+from schemas.triage import DECISION_LABELS
+
+FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """Cases at the moment of their triage decision; the counts may be expectations, and so no whole numbers.
+
+    Attributes:
+        source: where the counts come from, for people.
+        cases: number of independent cases, above 0.
+        present: in how many of them each piece of evidence is known to be present; not named ones in none.
+        absent: the same for absent.
+        urgencies: number of cases that the version gave each triage decision; empty where no version was asked.
+        pieces: number of cases by how many pieces of evidence were known; empty where that is not told.
+    """
+
+    source: str
+    cases: int
+    present: Mapping[str, float]
+    absent: Mapping[str, float]
+    urgencies: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    pieces: Mapping[int, float] = dataclasses.field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Returns the text of the file that `load` reads."""
+        return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, ensure_ascii=False, indent=1) + "\n"
+
+    @classmethod
+    def load(cls, path: pathlib.Path) -> "Reference":
+        """Reads what `to_json` wrote.
+
+        Raises:
+            InputError: the file cannot be read, or holds something else.
+        """
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}: not JSON: {error}") from error
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise InputError(f"{path}: expected a reference of format {FORMAT}: export the model again with --data DIR")
+        try:
+            reference = cls(
+                source=str(content["source"]),
+                cases=int(content["cases"]),
+                present=_counts(content["present"]),
+                absent=_counts(content["absent"]),
+                urgencies=_counts(content["urgencies"]),
+                pieces={int(number): count for number, count in _counts(content["pieces"]).items()},
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise InputError(f"{path}: not a reference: {error}: export the model again with --data DIR") from error
+        if reference.cases < 1 or not set(reference.urgencies) <= set(DECISION_LABELS):
+            raise InputError(f"{path}: not a reference: expected at least one case, and the known triage decisions")
+        return reference
+
+
+def _counts(content: Mapping[str, Any]) -> dict[str, float]:
+    counts = {str(key): float(value) for key, value in content.items()}
+    if not all(0 <= count < float("inf") for count in counts.values()):
+        raise ValueError("a count is negative, or no number")
+    return counts

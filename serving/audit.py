@@ -1,0 +1,211 @@
+"""The audit log: a sample of the answers, as TensorFlow Serving's PredictionLogs in TFRecord files.
+
+It holds patients' evidence, and is written only where somebody asks for it. No call waits for it: what the disk is too
+slow for is dropped and counted.
+"""
+
+import collections
+import contextlib
+import logging
+import os
+import pathlib
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+from google.protobuf.message import Message
+from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+
+from schemas import features
+from schemas.errors import InputError
+from serving.call import Call
+from triage.v1 import triage_pb2
+
+_LOGGER = logging.getLogger(__name__)
+
+MAX_WAITING_BYTES = 16 * 1024 * 1024
+"""Bytes of answers that wait for the disk at most."""
+
+_CLOSE_SECONDS = 5.0
+
+
+class AuditLog:
+    """Writes records from a thread of its own, into files that only this user may read.
+
+    Args:
+        directory: where the files go; it is made where there is none.
+        model_name: the name of the model for clients of TensorFlow Serving.
+        percent: share of the answers that are recorded, drawn at random, above 0 and up to 100.
+        rotation: bytes at which a file is ended and the next one begun, and number of files to keep in the directory,
+            of which the oldest go first; 0 keeps all.
+        count: is told `written`, `dropped` or `failed` and a number of records.
+
+    Raises:
+        InputError: the directory cannot be written.
+    """
+
+    def __init__(
+        self,
+        directory: pathlib.Path,
+        model_name: str,
+        percent: float = 100.0,
+        rotation: tuple[int, int] = (64 * 1024 * 1024, 0),
+        count: Callable[[str, int], None] | None = None,
+    ):
+        self._directory, self._model_name, self._share = directory, model_name, percent / 100
+        self._count = _ignore if count is None else count
+        self._file_bytes, self._files = rotation
+        self._chance = random.SystemRandom()
+        self._changed = threading.Condition()
+        self._waiting: collections.deque[tuple[int, Callable[[], Message]]] = collections.deque()
+        self._waiting_bytes = 0
+        self._closing = False
+        self._failing = False
+        self._number = 0
+        self._written_bytes = 0
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._begin_file()
+        except (OSError, tf.errors.OpError) as error:
+            raise InputError(
+                f"--audit-log {directory}: cannot write: {_reason(error)}: give a directory that this user may write"
+            ) from error
+        self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
+        self._thread.start()
+
+    def answered(
+        self, call: Call, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]
+    ) -> None:
+        """Records an answer of the typed service, as a call of the signature `triage`, if it is one of the sample."""
+        if not self._chosen():
+            return
+        # Bytes, since an interview's state changes while this waits.
+        sent, answered = [s.SerializeToString() for s in states], [r.SerializeToString() for r in responses]
+        version, request_id, seconds = int(responses[0].model_version), call.request_id, int(time.time())
+
+        def record() -> Message:
+            log = self._record(version, features.TRIAGE, request_id, seconds)
+            predict = log.predict_log
+            for key, tensors, values in (
+                (features.EVIDENCE_STATES, predict.request.inputs, sent),
+                (features.TRIAGE_RESPONSES, predict.response.outputs, answered),
+            ):
+                tensor = tensors[key]
+                tensor.dtype = tf.string.as_datatype_enum
+                tensor.tensor_shape.dim.add(size=len(values))
+                tensor.string_val.extend(values)
+            return log
+
+        self._add(sum(map(len, sent)) + sum(map(len, answered)), record)
+
+    def predicted(self, call: Call, request: predict_pb2.PredictRequest, response: predict_pb2.PredictResponse) -> None:
+        """Records an answer of Predict, if it is one of the sample."""
+        if not self._chosen():
+            return
+        spec, seconds = response.model_spec, int(time.time())
+
+        def record() -> Message:
+            log = self._record(spec.version.value, spec.signature_name, call.request_id, seconds)
+            log.predict_log.request.inputs.MergeFrom(request.inputs)
+            log.predict_log.response.outputs.MergeFrom(response.outputs)
+            return log
+
+        self._add(request.ByteSize() + response.ByteSize(), record)
+
+    def close(self) -> None:
+        """Writes what waits, for some seconds at most, and ends the file."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(_CLOSE_SECONDS)
+
+    def _chosen(self) -> bool:
+        return self._share >= 1 or self._chance.random() < self._share
+
+    def _record(self, version: int, signature: str, request_id: str, seconds: int) -> prediction_log_pb2.PredictionLog:
+        log = prediction_log_pb2.PredictionLog()
+        log.log_metadata.sampling_config.sampling_rate = self._share
+        log.log_metadata.timestamp_secs = seconds
+        log.log_metadata.request_origin = request_id
+        for spec in (
+            log.log_metadata.model_spec, log.predict_log.request.model_spec, log.predict_log.response.model_spec
+        ):  # fmt: skip
+            spec.name, spec.signature_name = self._model_name, signature
+        log.log_metadata.model_spec.version.value = version
+        log.predict_log.response.model_spec.version.value = version
+        return log
+
+    def _add(self, size: int, record: Callable[[], Message]) -> None:
+        with self._changed:
+            taken = not self._closing and self._waiting_bytes + size <= MAX_WAITING_BYTES
+            if taken:
+                self._waiting.append((size, record))
+                self._waiting_bytes += size
+                self._changed.notify()
+        if not taken:
+            self._count("dropped", 1)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting and not self._closing:
+                    self._changed.wait()
+                records = list(self._waiting)
+                self._waiting.clear()
+            if records:
+                self._write([record for _, record in records])
+                with self._changed:
+                    self._waiting_bytes -= sum(size for size, _ in records)
+            elif self._closing:
+                with contextlib.suppress(tf.errors.OpError):
+                    self._file.close()
+                return
+
+    def _write(self, records: Sequence[Callable[[], Message]]) -> None:
+        written = 0
+        try:
+            for record in records:
+                if self._written_bytes >= self._file_bytes:
+                    if not self._failing:
+                        self._file.flush()
+                    with contextlib.suppress(tf.errors.OpError):
+                        self._file.close()
+                    self._begin_file()
+                serialized = record().SerializeToString()
+                self._file.write(serialized)
+                self._written_bytes += len(serialized)
+                written += 1
+            self._file.flush()
+            self._failing = False
+        except (OSError, tf.errors.OpError) as error:
+            written = 0  # none of them is sure to be there
+            if not self._failing:  # once for as long as it lasts
+                _LOGGER.error("the audit log in %s cannot be written: %s", self._directory, _reason(error))
+            self._failing = True
+            self._written_bytes = self._file_bytes  # a record may be there by half: go on in another file
+        self._count("written", written)
+        if written < len(records):
+            self._count("failed", len(records) - written)
+
+    def _begin_file(self) -> None:
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        self._number += 1
+        path = self._directory / f"triage-{stamp}-{os.getpid()}-{self._number:05d}.tfrecord"
+        # Made here, with its rights: TensorFlow would let the group and others read it.
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        self._file: Any = tf.io.TFRecordWriter(os.fspath(path))
+        self._written_bytes = 0
+        if self._files:
+            for old in sorted(self._directory.glob("triage-*.tfrecord"))[: -self._files]:
+                old.unlink(missing_ok=True)
+
+
+def _ignore(outcome: str, records: int) -> None:
+    pass
+
+
+def _reason(error: Any) -> str:
+    return str((error.strerror if isinstance(error, OSError) else error.message) or error)

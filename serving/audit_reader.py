@@ -1,0 +1,118 @@
+"""Reads an audit log: the cases that were decided in it, whichever call they came by."""
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow_serving.apis import prediction_log_pb2
+
+from schemas import features
+from schemas.errors import InputError
+from schemas.triage import NUM_DECISIONS
+from triage.v1 import triage_pb2
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One evidence state and its answer; codes are told once each."""
+
+    version: int
+    present: frozenset[str]
+    absent: frozenset[str]
+    action: int  # column of the Q-values
+    forced: bool
+    unknown: frozenset[str]
+
+
+@dataclasses.dataclass
+class Reading:
+    """What was found beside the cases."""
+
+    files: int = 0
+    records: int = 0
+    unread: int = 0  # records of signatures or outputs that do not tell evidence and action
+    damaged: list[str] = dataclasses.field(default_factory=list)  # files that end within a record
+
+
+def read_cases(directory: pathlib.Path, reading: Reading) -> Iterator[Case]:
+    """Yields every answer of the log in `directory`, and fills `reading`.
+
+    Raises:
+        InputError: there is no such directory, no file in it, or a file that is none of an audit log.
+    """
+    try:
+        paths = sorted(path for path in directory.iterdir() if path.suffix == ".tfrecord")
+    except OSError as error:
+        raise InputError(f"--log {directory}: cannot read: {error.strerror or error}") from error
+    if not paths:
+        raise InputError(f"--log {directory}: no .tfrecord files: give the directory of triage serve --audit-log")
+    for path in paths:
+        reading.files += 1
+        before = reading.records
+        try:
+            for serialized in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+                log = prediction_log_pb2.PredictionLog.FromString(serialized)
+                reading.records += 1
+                cases = _cases(log)
+                reading.unread += not cases
+                yield from cases
+        except (tf.errors.OpError, DecodeError) as error:
+            if reading.records == before:
+                raise InputError(f"{path}: not an audit log of triage serve: expected PredictionLogs") from error
+            reading.damaged.append(path.name)  # it is being written, or the server was killed
+
+
+def _cases(log: prediction_log_pb2.PredictionLog) -> list[Case]:
+    inputs, outputs = log.predict_log.request.inputs, log.predict_log.response.outputs
+    version = log.log_metadata.model_spec.version.value
+    if features.EVIDENCE_STATES in inputs and features.TRIAGE_RESPONSES in outputs:
+        states, responses = inputs[features.EVIDENCE_STATES], outputs[features.TRIAGE_RESPONSES]
+        return [
+            _typed(version, triage_pb2.EvidenceState.FromString(state), triage_pb2.TriageResponse.FromString(response))
+            for state, response in zip(states.string_val, responses.string_val, strict=True)
+        ]
+    wanted = (features.ACTION, features.FORCED, features.UNKNOWN_CODES)
+    if not {features.PRESENT, features.ABSENT} <= set(inputs) or not set(wanted) <= set(outputs):
+        return []
+    present, absent = (tf.make_ndarray(inputs[name]) for name in (features.PRESENT, features.ABSENT))
+    actions, forced, unknown = (tf.make_ndarray(outputs[name]) for name in wanted)
+    return [
+        Case(
+            version,
+            _codes(present[row]),
+            _codes(absent[row]),
+            int(actions[row]),
+            bool(forced[row]),
+            _codes(unknown[row]),
+        )
+        for row in range(len(actions))
+    ]
+
+
+def _typed(version: int, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> Case:
+    by_status: dict[int, set[str]] = {
+        triage_pb2.EVIDENCE_STATUS_PRESENT: set(),
+        triage_pb2.EVIDENCE_STATUS_ABSENT: set(),
+    }
+    for evidence in state.evidence:
+        by_status.get(evidence.status, set()).add(evidence.code)
+    return Case(
+        version,
+        frozenset(by_status[triage_pb2.EVIDENCE_STATUS_PRESENT]),
+        frozenset(by_status[triage_pb2.EVIDENCE_STATUS_ABSENT]),
+        response.action - triage_pb2.TRIAGE_ACTION_RED,
+        response.forced,
+        frozenset(response.unknown_codes),
+    )
+
+
+def _codes(row: np.ndarray) -> frozenset[str]:
+    return frozenset(code.decode(errors="replace") for code in row if code)
+
+
+def decided(case: Case) -> bool:
+    """Returns whether the case was triaged, and not asked about further."""
+    return 0 <= case.action < NUM_DECISIONS  # ask comes after the decisions

@@ -1,0 +1,48 @@
+"""The cases of a data directory's training split, for comparison with served ones."""
+
+import pathlib
+
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+
+from schemas import directories, features
+from schemas.errors import InputError
+from schemas.reference import Reference
+
+
+def read_reference(data: pathlib.Path) -> Reference:
+    """Returns how often each piece of evidence is present and absent in the vignettes of the training split.
+
+    They are whole vignettes, of which nobody knows when a version would decide; so number of pieces and urgencies are
+    left open.
+
+    Raises:
+        InputError: it is no data directory, or a file of it is damaged.
+    """
+    try:
+        names = sorted(path.name for path in data.iterdir())
+    except OSError as error:
+        raise InputError(f"--data {data}: cannot read: {error.strerror or error}") from error
+    shards = {name: parts for name in names if (parts := directories.shard_parts(name)) and parts[0] == "train"}
+    if not shards:
+        raise InputError(f"--data {data}: no training shards: expected a data directory, as triage prepare makes it")
+    cases = 0
+    counts: dict[str, dict[str, float]] = {features.PRESENT: {}, features.ABSENT: {}}
+    for name, parts in shards.items():
+        try:
+            for serialized in tf.data.TFRecordDataset(
+                str(data / name), "GZIP" if parts[3] else None
+            ).as_numpy_iterator():
+                feature = tf.train.Example.FromString(serialized).features.feature
+                cases += 1
+                for status, counted in counts.items():
+                    for code in {*feature[status].bytes_list.value}:
+                        text = code.decode()
+                        counted[text] = counted.get(text, 0.0) + 1
+        except (tf.errors.OpError, DecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{data / name}: not a shard of vignettes: prepare the data again") from error
+    if not cases:
+        raise InputError(f"--data {data}: the training split has no vignettes")
+    return Reference(
+        f"whole vignettes of {data}, training split", cases, counts[features.PRESENT], counts[features.ABSENT]
+    )
