@@ -47,6 +47,7 @@ HYPERTUNE = ["cloudml-hypertune>=0.1.0.dev6,<0.2"]
 VERTEX = ["google-cloud-aiplatform>=1.91.0,<1.92", "pydantic>=1.10,<2", "PyYAML>=6.0,<7"]
 
 KUBEFLOW = ["kfp>=2.16.1,<2.17", "kfp-kubernetes>=2.16.1,<2.17"]
+TRACING = ["opentelemetry-api>=1.30.0,<2", "opentelemetry-sdk>=1.30.0,<2"]
 
 DEVELOPMENT = [
     *HYPERTUNE,
@@ -54,6 +55,7 @@ DEVELOPMENT = [
     *BEAM,
     *KUBEFLOW,
     *MOBILE,
+    *TRACING,
     "build>=1.2,<2",
     "buf-bin>=1.75.0,<1.76",
     "cryptography>=45.0.0,<51",
@@ -99,6 +101,7 @@ setuptools.setup(
         "kubeflow": KUBEFLOW,
         "mobile": MOBILE,
         "sb3": SB3,
+        "tracing": TRACING,
         "dev": DEVELOPMENT,
     },
     entry_points={"console_scripts": ["triage=triage_cli:main"]},

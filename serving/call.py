@@ -45,11 +45,12 @@ class Call:
         unknown_codes: number of unknown codes for which it was refused.
         trace_id: of OpenTelemetry, "" without traces.
         span: of OpenTelemetry, None without traces.
+        outgoing: metadata for a server that is asked on behalf of the call, (key, value) pairs.
     """
 
     __slots__ = (
-        "arrived", "method", "model_version", "reason", "request_id", "run_states", "signature", "span", "stages",
-        "states", "trace_id", "unknown_codes",
+        "arrived", "method", "model_version", "outgoing", "reason", "request_id", "run_states", "signature", "span",
+        "stages", "states", "trace_id", "unknown_codes",
     )  # fmt: skip
 
     def __init__(self, method: str = "", request_id: str = ""):
@@ -65,6 +66,7 @@ class Call:
         self.unknown_codes = 0
         self.trace_id = ""
         self.span: Any = None
+        self.outgoing: tuple[tuple[str, str], ...] = ((REQUEST_ID, request_id),) if request_id else ()
 
     def add(self, stage: str, begin: float, end: float) -> None:
         """Adds a stretch of one of `STAGES`, in seconds of `time.perf_counter`."""

@@ -68,6 +68,7 @@ class ServeConfig:
     probe_port: int = _field(
         -1, "port of its own for health, in plain text and without tokens; 0 takes any free one, -1 none"
     )
+    traces: str = _field("", "name of the OpenTelemetry exporter to send traces to, such as console")
     audit_log: str = _field("", "directory for a record of the answers, patients' evidence included, as TFRecords")
     audit_percent: float = _field(100.0, "percent of the answers that are recorded, drawn at random")
     audit_file_bytes: int = _field(64 * 1024 * 1024, "size at which a file of records is ended and another begun")

@@ -14,6 +14,7 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
+from serving.call import current
 from serving.errors import DeadlineError, EngineError, ExhaustedError, GoneError, UnavailableError
 
 _LOGGER = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ class Connection:
         if remaining <= 0:
             raise self._translated(grpc.StatusCode.DEADLINE_EXCEEDED)
         try:
-            return method(request, timeout=remaining)
+            return method(request, timeout=remaining, metadata=current().outgoing)
         except grpc.RpcError as error:
             raise self._translated(error.code()) from None  # its details may hold evidence
 

@@ -26,6 +26,7 @@ class ObservingInterceptor(grpc.ServerInterceptor):
             return continuation(details)
         call = calls.Call(details.method, calls.request_id_of(details.invocation_metadata))
         calls.enter(call)
+        self._telemetry.arrived(call, details.invocation_metadata)
         handler = continuation(details)
         if handler is None:
             call.method = "/unknown/unknown"  # the name is the caller's

@@ -69,19 +69,43 @@ class Routing:
             yield engine or stack.enter_context(self._versions.borrow_default())
 
     def show(self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]) -> None:
-        """Has the version labelled "shadow" answer too, later, and logs where it decides otherwise: never on what."""
-        if SHADOW not in self._versions.labels or not self._places.acquire(blocking=False):
+        """Has other versions answer too, later: the one labelled "shadow", and what the canary answered the default.
+
+        Where the shadow decides otherwise the log says so, but never on what. The canary is compared for the metrics.
+        """
+        others = self._others(responses[0].model_version)
+        if not others:
             return
         copies = [triage_pb2.EvidenceState.FromString(state.SerializeToString()) for state in states]
         actions = [response.action for response in responses]
-        self._shadow.submit(self._compare, copies, actions, responses[0].model_version)
+        for role, other in others:
+            if self._places.acquire(blocking=False):
+                self._shadow.submit(self._compare, role, other, copies, actions, responses[0].model_version)
 
-    def _compare(self, states: list[triage_pb2.EvidenceState], actions: Sequence[int], version: str) -> None:
+    def _others(self, version: str) -> list[tuple[str, int]]:
+        """Returns which versions are to answer too what `version` answered, each with the reason."""
+        labels = self._versions.labels
+        others = [(SHADOW, labels[SHADOW])] if SHADOW in labels else []
+        default = self._versions.default
+        if self._canary_share and self._telemetry.metrics and str(labels.get(CANARY)) == version != str(default):
+            others += [] if default is None else [(CANARY, default)]
+        return others
+
+    def _compare(
+        self,
+        role: str,
+        other_version: int,
+        states: list[triage_pb2.EvidenceState],
+        actions: Sequence[int],
+        version: str,
+    ) -> None:
         try:
-            with self._versions.borrow(self._versions.version_of(SHADOW)) as engine:
+            with self._versions.borrow(other_version) as engine:
                 answers = engine.triage(states)
             both = [(action, answer.action) for action, answer in zip(actions, answers, strict=True)]
-            self._telemetry.compared(SHADOW, (version, engine.info.model_version), both)
+            self._telemetry.compared(role, (version, engine.info.model_version), both)
+            if role != SHADOW:
+                return
             pairs = collections.Counter(pair for pair in both if pair[0] != pair[1])
             self._compared += len(actions)
             self._differing += pairs.total()
@@ -92,8 +116,9 @@ class Routing:
                     self._differing, self._compared,
                 )  # fmt: skip
         except (InputError, NotFoundError):
-            pass  # the label is gone since
+            pass  # the version is gone since
         except Exception as error:  # its text may hold evidence
-            _LOGGER.error("the shadow version failed: %s", type(error).__qualname__)
+            name = SHADOW if role == SHADOW else "default"
+            _LOGGER.error("the %s version failed: %s", name, type(error).__qualname__)
         finally:
             self._places.release()

@@ -20,7 +20,6 @@ from serving import garbage, logs, tls
 from serving.access import ReloadInterceptor, TokenInterceptor
 from serving.capacity import REFUSALS, CapacityInterceptor, Workers
 from serving.config import ServeConfig
-from serving.metrics import Metrics
 from serving.metrics_port import MetricsPort
 from serving.model_store import ModelStore, StoredModels, local_base
 from serving.observing import ObservingInterceptor
@@ -31,7 +30,6 @@ from serving.version_policy import VersionPolicy, Wanted, parse_labels
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 if TYPE_CHECKING:
-    from serving.audit import AuditLog
     from serving.engine import SavedModelEngine
     from serving.watcher import Watcher
 
@@ -60,9 +58,7 @@ class TriageServer:
         threads = config.max_workers + config.max_interviews
         workers, places = Workers(threads), threads + config.max_waiting
         self._config = config
-        self._metrics = Metrics(config.model_name) if config.metrics_port >= 0 else None
-        self._audit = _audit_log(config, self._metrics)
-        self._telemetry = Telemetry(self._metrics, config.log_calls, self._audit)
+        self._telemetry = Telemetry.of(config)
         self._capacity = CapacityInterceptor(workers, places)
         interceptors = [ObservingInterceptor(self._telemetry), self._capacity, access]
         self._server = grpc.server(workers, (), interceptors, options, places + REFUSALS)
@@ -80,7 +76,8 @@ class TriageServer:
                 "or 0 for any free one; --host must be an address of this machine"
             ) from error
         self.address = f"{host}:{self.port}"
-        self.metrics_port = None if self._metrics is None else MetricsPort(config, self._metrics.registry)
+        metrics = self._telemetry.metrics
+        self.metrics_port = None if metrics is None else MetricsPort(config, metrics.registry)
         self.probes = ProbePort(config.host, config.probe_port, self._health) if config.probe_port >= 0 else None
 
     def start(self, watcher: "Watcher[Any]") -> None:
@@ -90,8 +87,7 @@ class TriageServer:
         """
         from serving.service import TriageService  # brings in TensorFlow
 
-        if self._metrics is not None:
-            self._metrics.watch(watcher.versions)
+        self._telemetry.watch(watcher.versions)
         service = TriageService(watcher, self._config, self._telemetry)
         triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._server)
         services = [SERVICE]
@@ -121,23 +117,11 @@ class TriageServer:
         self._health.enter_graceful_shutdown()
         self._server.stop(self._config.grace_seconds).wait()
         self._capacity.close()
-        if self._audit is not None:
-            self._audit.close()
+        self._telemetry.close()
         if self.metrics_port is not None:
             self.metrics_port.close()
         if self.probes is not None:
             self.probes.stop()
-
-
-def _audit_log(config: ServeConfig, metrics: Metrics | None) -> "AuditLog | None":
-    """Returns the audit log that `config` asks for, None where it asks for none."""
-    if not config.audit_log:
-        return None
-    from serving.audit import AuditLog  # brings in TensorFlow
-
-    rotation = (config.audit_file_bytes, config.audit_files)
-    count = None if metrics is None else metrics.audited
-    return AuditLog(pathlib.Path(config.audit_log), config.model_name, config.audit_percent, rotation, count)
 
 
 def _add_tensorflow_serving(

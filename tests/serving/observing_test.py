@@ -76,10 +76,9 @@ def test_answers_and_their_stages_are_counted_when_they_are_sent(server, channel
     assert read(server, "grpc_server_handled_total", **TRIAGE, grpc_code="OK") == 2
     assert read(server, "grpc_server_handled_total", **TRIAGE, grpc_code="INVALID_ARGUMENT") == 1
     assert read(server, "grpc_server_handling_seconds_count", **TRIAGE) == 3
-    # The interview waits for a thread once, and is answered twice.
-    for stage, answers in (("queue", 3), ("parse", 4), ("model", 4), ("respond", 4)):
+    for stage in ("queue", "parse", "model", "respond"):
         named = {"model_version": "3", "signature": "serving_default", "stage": stage}
-        assert read(server, "triage_stage_seconds_count", **named) == answers, stage
+        assert read(server, "triage_stage_seconds_count", **named) == 4, stage
     assert read(server, "triage_actions_total", model_version="3", action="ask") == 2
     assert read(server, "triage_actions_total", model_version="3", action="Red") == 1
     assert read(server, "triage_forced_decisions_total", model_version="3") == 1

@@ -8,7 +8,9 @@ import pytest
 
 from serving.client import evidence_state
 from serving.errors import UnavailableError
+from serving.metrics import Metrics
 from serving.routing import Routing
+from serving.telemetry import Telemetry
 from serving.versions import Versions
 from triage.v1 import triage_pb2
 
@@ -133,3 +135,29 @@ def test_without_the_label_nobody_watches(versions):
     routing.show([evidence_state([CODE])], [triage_pb2.TriageResponse(action=RED)])
     routing._shadow.shutdown(wait=True)
     assert shadow.asked == []
+
+
+def test_what_the_canary_answered_is_asked_of_the_default_version_too_and_counted(versions, caplog):
+    versions.publish(Engine(5))
+    versions.set_labels({"canary": 5})
+    telemetry = Telemetry(Metrics("triage"))
+    routing = Routing(versions, 50.0, telemetry=telemetry)
+    for version in ("5", "3", "5"):  # of the default version's own answers there is nothing to compare
+        answer = triage_pb2.TriageResponse(action=YELLOW, model_version=version)
+        routing.show([evidence_state([CODE])] * 2, [answer] * 2)
+    routing._shadow.shutdown(wait=True)
+    named = {"model_name": "triage", "role": "canary", "model_version": "5", "other_version": "3"}
+    value = telemetry.metrics.registry.get_sample_value
+    assert value("triage_compared_answers_total", named) == 4
+    assert value("triage_disagreements_total", {**named, "action": "Yellow", "other_action": "Red"}) == 4
+    assert caplog.text == ""
+
+
+def test_without_metrics_the_canary_is_not_compared(versions):
+    versions.publish(Engine(5))
+    versions.set_labels({"canary": 5})
+    routing = Routing(versions, 50.0)
+    routing.show([evidence_state([CODE])], [triage_pb2.TriageResponse(action=YELLOW, model_version="5")])
+    routing._shadow.shutdown(wait=True)
+    with versions.borrow(3) as default:
+        assert default.asked == []

@@ -4,6 +4,7 @@ import contextvars
 import logging
 
 from serving import call as calls
+from serving.config import ServeConfig
 from serving.metrics import Metrics
 from serving.telemetry import Telemetry
 from triage.v1 import triage_pb2
@@ -22,6 +23,16 @@ def test_without_arguments_nothing_is_kept(caplog):
         telemetry.sent(call)
         telemetry.ended(call, "unary", "OK")
     assert caplog.text == ""
+
+
+def test_a_server_keeps_what_its_settings_ask_for(tmp_path):
+    assert Telemetry.of(ServeConfig()).metrics is None
+    telemetry = Telemetry.of(ServeConfig(metrics_port=0, audit_log=str(tmp_path)))
+    telemetry.answered([triage_pb2.EvidenceState()], [RESPONSE])
+    telemetry.close()
+    named = {"model_name": "triage", "model_version": "3", "action": "Red"}
+    assert telemetry.metrics.registry.get_sample_value("triage_actions_total", named) == 1
+    assert telemetry.metrics.registry.get_sample_value("triage_audit_records_total", {"outcome": "written"}) == 1
 
 
 def test_an_answer_names_the_version_of_its_call():

@@ -1,0 +1,107 @@
+"""OpenTelemetry traces: a span for each call, below the caller's, and one for each stage of it. No span holds evidence.
+
+Needs the extra `tracing`. Sampling, limits and the service's name are those of OpenTelemetry's own environment
+variables (OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME and others).
+"""
+
+import importlib.metadata
+import os
+from typing import TYPE_CHECKING, Any
+
+from schemas.errors import InputError
+from serving.call import Call
+
+if TYPE_CHECKING:  # an extra
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+_GROUP = "opentelemetry_traces_exporter"
+_SERVERS_FAULT = ("UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS")
+
+
+class Tracing:
+    """Makes the spans of one server, and hands them to an exporter from a thread of its own.
+
+    Args:
+        exporter: where the spans go.
+    """
+
+    def __init__(self, exporter: "SpanExporter"):
+        from opentelemetry import trace
+        from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        named = {} if "OTEL_SERVICE_NAME" in os.environ else {SERVICE_NAME: "triage"}
+        self._provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._tracer = self._provider.get_tracer("serving")
+        self._propagator = TraceContextTextMapPropagator()
+        self._trace = trace
+
+    def begin(self, call: Call, metadata: Any) -> None:
+        """Begins the span of `call`, below the one that `traceparent` in the (key, value) pairs names."""
+        carrier = {key: value for key, value in metadata or () if isinstance(value, str)}
+        service, _, method = call.method[1:].partition("/")
+        call.span = self._tracer.start_span(
+            call.method[1:],
+            self._propagator.extract(carrier),
+            kind=self._trace.SpanKind.SERVER,
+            attributes={"rpc.system": "grpc", "rpc.service": service, "rpc.method": method},
+        )
+        passed_on: dict[str, str] = {}
+        self._propagator.inject(passed_on, self._trace.set_span_in_context(call.span))
+        call.trace_id = format(call.span.get_span_context().trace_id, "032x")
+        call.outgoing = tuple(passed_on.items())
+
+    def stages(self, call: Call) -> None:
+        """Adds a span for each stretch of a stage."""
+        if call.span is None or not call.span.is_recording():
+            return
+        below = self._trace.set_span_in_context(call.span)
+        arrived = call.span.start_time
+        for stage, begin, end in call.stages:
+            start, stop = (arrived + int((moment - call.arrived) * 1e9) for moment in (begin, end))
+            self._tracer.start_span(stage, below, start_time=start).end(stop)
+
+    def end(self, call: Call, code: str) -> None:
+        """Ends the span of `call` with the gRPC status `code`."""
+        span = call.span
+        if span is None:
+            return
+        for name, value in (
+            ("rpc.grpc.status_code", code),
+            ("triage.request_id", call.request_id),
+            ("triage.model_version", call.model_version),
+            ("triage.states", call.states),
+            ("triage.reason", call.reason),
+        ):
+            if value:
+                span.set_attribute(name, value)
+        if code in _SERVERS_FAULT:
+            span.set_status(self._trace.StatusCode.ERROR)
+        span.end()
+
+    def close(self) -> None:
+        """Hands over the spans that wait, and ends."""
+        self._provider.shutdown()
+
+
+def exporter_of(name: str) -> "SpanExporter":
+    """Returns the exporter that an installed package offers under `name`, as OpenTelemetry's own tools look for it.
+
+    Raises:
+        InputError: OpenTelemetry is not installed, or offers none of this name, or it does not start.
+    """
+    try:
+        import opentelemetry.sdk.trace  # noqa: F401
+    except ImportError as error:
+        raise InputError("--traces: OpenTelemetry is not installed: pip install 'dyqn-triage[tracing]'") from error
+    found = {entry.name: entry for entry in importlib.metadata.entry_points(group=_GROUP)}
+    if name not in found:
+        there = ", ".join(sorted(found))
+        raise InputError(f"--traces {name}: no such exporter: installed are {there}: install the package that has it")
+    try:
+        return found[name].load()()
+    except Exception as error:  # another package's
+        raise InputError(f"--traces {name}: the exporter does not start: {type(error).__name__}: {error}") from error
