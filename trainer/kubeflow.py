@@ -90,8 +90,8 @@ def run_local(arguments: argparse.Namespace) -> int:
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
             _in_a_loop_of_one(pipeline, given)()
-        except RuntimeError as error:
-            sys.stderr.write(f"triage kubeflow: error: {error}\n")
+        except RuntimeError:  # which names the loop, and not the task
+            sys.stderr.write("triage kubeflow: error: a task failed; the lines above name it and say why\n")
             return FAILED
     return 0
 

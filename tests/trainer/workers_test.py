@@ -238,6 +238,7 @@ class _JobController:
 
 
 @pytest.mark.learning
+@pytest.mark.timeout(1800)  # with the undisturbed run that it is compared with
 @pytest.mark.parametrize(("lost", "number"), [(1, signal.SIGKILL), (0, signal.SIGKILL), (1, signal.SIGTERM)])
 def test_workers_started_again_end_with_the_weights_of_a_run_without_a_loss(
     together, data_directory, tmp_path, lost, number
