@@ -111,7 +111,7 @@ class TrainingLoop:
             LostWorkerError: another worker has ended.
         """
         with self._workers.watched():
-            finite, learned, losses = self._compiled(tf.constant(until_step, tf.int64))
+            finite, learned, losses = self._compiled(tf.constant(np.asarray(until_step, np.int64)))
         if not finite:
             raise TrainingDivergedError(self._divergence(losses))
         if not learned:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 from rich import progress as bars
 from rich.console import Console
@@ -180,9 +181,7 @@ class TrainingSession:
         step, episode = self._loop.step, self._loop.episode
         found = {name: estimate._asdict() for name, estimate in estimates.items()}
         self._job.append_evaluation({"step": step, "episode": episode, "split": "test", "metrics": found})
-        with self._writer.as_default(step=step):
-            for name, estimate in estimates.items():
-                tf.summary.scalar(f"test/{name}", estimate.mean)
+        self._write_scalars({f"test/{name}": estimate.mean for name, estimate in estimates.items()})
         self._writer.flush()
         if self._surroundings.evaluated is not None:
             self._surroundings.evaluated(step, {name: estimate.mean for name, estimate in estimates.items()})
@@ -192,25 +191,29 @@ class TrainingSession:
         )
 
     def _summarise(self, done: Progress, rate: float) -> None:
-        exploration = self._config.exploration
-        with self._writer.as_default(step=self._loop.step):
-            for name, value in self._loop.window.means().items():
-                tf.summary.scalar(f"train/{name}", value)
-            if done.loss is not None:
-                tf.summary.scalar("train/loss", done.loss)
-            for label, loss in done.action_losses.items():
-                tf.summary.scalar(f"train/squared_td_error_{label.lower()}", loss)
-            tf.summary.scalar("train/episodes", self._loop.episode)
-            noise = noise_scale(
-                self._loop.agent.episode,
-                exploration.ask_noise_initial,
-                exploration.ask_noise_final,
-                exploration.ask_noise_episodes,
-            )
-            tf.summary.scalar("train/ask_noise", noise)
-            tf.summary.scalar("train/steps_per_second", rate)
-            for number, size in enumerate(self._loop.memory.bucket_sizes.numpy(), start=1):
-                tf.summary.scalar(f"train/memory_bucket_{number}", size)
+        loop, exploration = self._loop, self._config.exploration
+        noise = noise_scale(
+            loop.agent.episode,
+            exploration.ask_noise_initial,
+            exploration.ask_noise_final,
+            exploration.ask_noise_episodes,
+        )
+        values = {
+            **loop.window.means(),
+            **({} if done.loss is None else {"loss": done.loss}),
+            **{f"squared_td_error_{label.lower()}": loss for label, loss in done.action_losses.items()},
+            "episodes": loop.episode,
+            "ask_noise": noise,
+            "steps_per_second": rate,
+            **{f"memory_bucket_{n}": size for n, size in enumerate(loop.memory.bucket_sizes.numpy(), start=1)},
+        }
+        self._write_scalars({f"train/{name}": value for name, value in values.items()})
+
+    def _write_scalars(self, values: Mapping[str, Any]) -> None:
+        # TensorFlow keeps a tensor of every Python number that it ever meets, for the next time; not of arrays.
+        with self._writer.as_default(step=np.asarray(self._loop.step, np.int64)):
+            for name, value in values.items():
+                tf.summary.scalar(name, np.asarray(value, np.float32))
 
     def _progress_bar(self) -> bars.Progress:
         return bars.Progress(
