@@ -4,7 +4,7 @@
 
 It is the run of `triage train` with everything around it, evaluations, checkpoints and summaries, in a process of its
 own; the network and its batch are tiny, so that it ends in minutes: what could leak is made once a step or once a call,
-whatever the size of the network. The resident memory is noted whenever the compiled loop returns. After a quarter of
+whatever the size of the network. The resident memory is noted whenever the compiled loop returns. After half of
 the steps, which fill memory and caches, a line is fitted; its slope is the growth.
 """
 
@@ -59,13 +59,13 @@ def watch(data_path: pathlib.Path, steps: int) -> list[tuple[int, int]]:
 
 def growth(noted: list[tuple[int, int]]) -> dict[str, Any]:
     """Returns the growth in bytes per step and over all steps, and the memory at the start and the end of the fit."""
-    settled = np.array([row for row in noted if row[0] >= noted[-1][0] / 4], np.float64)
+    settled = np.array([row for row in noted if row[0] >= noted[-1][0] / 2], np.float64)
     slope, _ = np.polyfit(settled[:, 0], settled[:, 1], 1)
     return {
         "bytes_per_step": float(slope),
         "megabytes_in_all_steps": float(slope * noted[-1][0] / 1e6),
-        "settled_megabytes": settled[0, 1] / 1e6,
-        "final_megabytes": settled[-1, 1] / 1e6,
+        "settled_megabytes": float(settled[0, 1] / 1e6),
+        "final_megabytes": float(settled[-1, 1] / 1e6),
     }
 
 

@@ -191,9 +191,10 @@ def plot(found: dict[str, list[dict[str, Any]]], path: pathlib.Path) -> None:
     figure, panels = plt.subplots(1, len(found), figsize=(4 * len(found), 3), sharey=True, squeeze=False)
     for panel, (axis, points) in zip(panels[0], found.items(), strict=True):
         panel.plot([point[axis] for point in points], [point["milliseconds_per_step"] for point in points], marker="o")
-        panel.set(xscale="log", xlabel=TITLES[axis], ylim=(0, None))
+        panel.set(xscale="log", xlabel=TITLES[axis])
         panel.grid(alpha=0.3)
-    panels[0][0].set_ylabel("ms per step")
+    slowest = max(point["milliseconds_per_step"] for points in found.values() for point in points)
+    panels[0][0].set(ylabel="ms per step", ylim=(0, 1.2 * slowest))
     figure.tight_layout()
     figure.savefig(path)
 
