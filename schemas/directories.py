@@ -14,6 +14,7 @@ _SHARD = re.compile(r"(train|test)-(\d{5})-of-(\d{5})\.tfrecord(\.gz)?")
 SAVED_MODEL = "saved_model.pb"
 MANIFEST = "manifest.json"
 ASSETS = "assets"
+RULES = "assets.extra/rules.toml"
 WARMUP_REQUESTS = "assets.extra/tf_serving_warmup_requests"
 REFERENCE = "reference.json"
 """What the version's cases look like, see `schemas.reference`; only where it was exported with --data."""

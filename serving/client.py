@@ -247,6 +247,17 @@ def _figures(response: triage_pb2.TriageResponse) -> dict[str, Any]:
         "forced": response.forced,
         "unknown_codes": list(response.unknown_codes),
         "conflicting_codes": list(response.conflicting_codes),
+        "fired_rules": [
+            {
+                "rule_id": rule.rule_id,
+                "reason": rule.reason,
+                "from_action": action_label(rule.from_action),
+                "to_action": action_label(rule.to_action),
+            }
+            for rule in response.fired_rules
+        ],
+        "novelty": response.novelty if response.HasField("novelty") else None,
+        "is_novel": response.is_novel,
         "model_version": response.model_version,
         "vocabulary_fingerprint": response.vocabulary_fingerprint,
     }
@@ -267,5 +278,12 @@ def _print(response: triage_pb2.TriageResponse) -> None:
     for title, codes in (("unknown", response.unknown_codes), ("conflicting", response.conflicting_codes)):
         if codes:
             console.print(rich.text.Text(f"{title} codes, not part of the decision: {', '.join(codes)}"))
+    for rule in response.fired_rules:
+        change = f"{action_label(rule.from_action)} -> {action_label(rule.to_action)}"
+        console.print(rich.text.Text(f"safety rule {rule.rule_id} ({change}): {rule.reason}"))
+    if response.is_novel:
+        console.print(
+            rich.text.Text(f"unlike anything seen in training (novelty {response.novelty:.3f})", style="bold")
+        )
     console.print(rich.text.Text(f"model version {response.model_version}"))
     console.print(rich.text.Text(DISCLAIMER, style="italic"))

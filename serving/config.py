@@ -76,6 +76,9 @@ class ServeConfig:
     poll_seconds: float = _field(
         2.0, "seconds between two looks for new and deleted versions; 0 looks once, at the start"
     )
+    rules: str = _field(
+        "", "file of safety rules (or default) that TriageService obeys beside those in the model; others do not"
+    )
     canary_percent: float = _field(0.0, "percent of the typed service's calls that the version labelled canary answers")
     grace_seconds: float = _field(10.0, "seconds that running calls get to end after SIGTERM")
 

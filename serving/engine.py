@@ -92,7 +92,7 @@ class SavedModelEngine:
         """Returns one response for each state, in their order, from one run of the graph, which nothing interrupts.
 
         A code that the model does not know, or that is both present and absent, has no part in the decision and is
-        listed in the response. A state without evidence gets what the network makes of the empty state.
+        listed in the response. Where nothing is known the answer is ASK.
 
         Raises:
             tf.errors.OpError: the graph failed.

@@ -10,6 +10,8 @@ from typing import Any
 from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from schemas.safety_rules import SafetyRule
+from schemas.triage import DECISION_LABELS, Action
 
 _MANIFEST_TYPES = {
     "vocabulary_fingerprint": str,
@@ -29,6 +31,12 @@ class ModelInfo:
     evidence_count: int
     max_questions: int
     manifest_json: str
+    rules: tuple[SafetyRule, ...] = ()
+    """Safety rules that are compiled into the model, without their conditions, which only the graph needs."""
+    server_rules: tuple[SafetyRule, ...] = ()
+    """Those that the server adds."""
+    novelty_threshold: float | None = None
+    """None where the model cannot tell how novel evidence is."""
 
 
 def list_versions(base: pathlib.Path) -> dict[int, pathlib.Path]:
@@ -98,7 +106,33 @@ def read_version(folder: pathlib.Path) -> tuple[ModelInfo, Vocabulary]:
             "the vocabulary was changed after the export: export the model again"
         )
     values = {key: manifest[key] for key in _MANIFEST_TYPES}
-    return ModelInfo(model_version=folder.name, manifest_json=text, **values), vocabulary
+    try:
+        safeguards = _safeguards(manifest)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{path}: safety_rules or novelty are malformed: export the model again") from error
+    return ModelInfo(model_version=folder.name, manifest_json=text, **values, **safeguards), vocabulary
+
+
+def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Returns the fields of `ModelInfo` on rules and novelty; a model that was exported before there were any has none.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: an entry is malformed.
+    """
+    rules = manifest.get("safety_rules", {"rules": []})["rules"]
+    novelty = manifest.get("novelty")
+    return {
+        "rules": tuple(
+            SafetyRule(
+                rule_id=str(rule["rule_id"]),
+                reason=str(rule["reason"]),
+                urgency=Action(DECISION_LABELS.index(rule["urgency"])),
+                stop_asking=bool(rule["stop_asking"]),
+            )
+            for rule in rules
+        ),
+        "novelty_threshold": None if novelty is None else float(novelty["threshold"]),
+    }
 
 
 def _check_manifest(path: pathlib.Path, manifest: Any) -> None:

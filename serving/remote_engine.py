@@ -13,7 +13,7 @@ from schemas.evidence import Vocabulary
 from serving.call import MODEL, PARSE, RESPOND, current
 from serving.connection import Connection
 from serving.model_directory import ModelInfo, read_version
-from serving.state_tensors import OUTPUTS, to_inputs, to_responses
+from serving.state_tensors import outputs_of, to_inputs, to_responses
 from triage.v1 import triage_pb2
 
 
@@ -58,7 +58,7 @@ class RemoteEngine:
         with call.timed(PARSE):
             inputs = to_inputs(states)
         with call.timed(MODEL):
-            outputs = self._predict(features.SERVING_DEFAULT, inputs, OUTPUTS, timeout_seconds)
+            outputs = self._predict(features.SERVING_DEFAULT, inputs, outputs_of(self._info), timeout_seconds)
         with call.timed(RESPOND):
             return to_responses(outputs, self._info)
 

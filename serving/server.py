@@ -193,6 +193,8 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
     wanted = Wanted(base, _policy(arguments.version), _labels(arguments, config))
     if config.insecure:
         _LOGGER.warning("--insecure: whoever is on the way can read and change what is asked and answered")
+    if config.rules and config.engine == "saved-model":
+        _LOGGER.warning("--rules: PredictionService does not obey them: rules for its clients belong into the model")
     server = TriageServer(config)  # before the model, so that a taken port is told at once
     watcher = _watcher(config, wanted, store)
     server.start(watcher)
@@ -218,7 +220,8 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
 
 def _watcher(config: ServeConfig, wanted: Wanted, store: ModelStore | None) -> "Watcher[Any]":
     """Returns what brings versions into the engine that `config` names."""
-    from serving.versions import Versions  # brings in TensorFlow
+    from serving.safeguards import SafeguardedModels  # brings in TensorFlow
+    from serving.versions import Versions
     from serving.watcher import Source, Watcher
 
     source: Source[Any]
@@ -236,7 +239,9 @@ def _watcher(config: ServeConfig, wanted: Wanted, store: ModelStore | None) -> "
         from serving.batching import BatchedModels
 
         source = BatchedModels(source, config.batching)
-    return Watcher(Versions(config.model_name), StoredModels(source, store) if store else source, wanted)
+    if store:
+        source = StoredModels(source, store)
+    return Watcher(Versions(config.model_name), SafeguardedModels(source, config.rules), wanted)
 
 
 def _check(watcher: "Watcher[Any]", config: ServeConfig) -> None:

@@ -15,6 +15,7 @@ from serving.engine import Engine
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
 from serving.interview import Interview
 from serving.routing import Routing
+from serving.safeguards import described_rules
 from serving.status import reported, reported_stream
 from serving.telemetry import Telemetry
 from serving.validation import Rules, check_states
@@ -109,6 +110,8 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             evidence_count=info.evidence_count,
             max_questions=info.max_questions,
             manifest_json=info.manifest_json,
+            rules=described_rules(info),
+            novelty_threshold=info.novelty_threshold,
         )
 
     @reported

@@ -10,6 +10,8 @@ from itertools import compress, repeat
 import numpy as np
 
 from schemas import features
+from schemas.safety_rules import Decision, SafetyRule, chain
+from schemas.triage import Action
 from serving.model_directory import ModelInfo
 from triage.v1 import triage_pb2
 
@@ -21,7 +23,15 @@ OUTPUTS = (
     features.UNKNOWN_CODES,
     features.CONFLICTING_CODES,
 )
-"""The outputs that `to_responses` reads."""
+"""The outputs of every model that `to_responses` reads."""
+
+
+def outputs_of(info: ModelInfo) -> tuple[str, ...]:
+    """Returns the outputs that a model's signature has and `to_responses` reads; older models have `OUTPUTS` alone."""
+    rules = (features.RULES_FIRED,) if info.rules else ()
+    novelty = () if info.novelty_threshold is None else (features.NOVELTY, features.IS_NOVEL)
+    return (*OUTPUTS, *rules, *novelty)
+
 
 # In the order of the Q-values; 0 on the wire is reserved for "unspecified".
 _ACTIONS = (
@@ -62,7 +72,10 @@ def to_inputs(states: Sequence[triage_pb2.EvidenceState]) -> dict[str, np.ndarra
 
 
 def to_responses(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[triage_pb2.TriageResponse]:
-    """Returns the response of each row of `OUTPUTS`, `q_values` float32 [B, A], codes bytes [B, U], the others [B]."""
+    """Returns the response of each row of the outputs of the model.
+
+    `q_values` are float32 [B, A], codes bytes [B, U], `rules_fired` bool [B, R], and the others [B].
+    """
     serialized = map(bytes.__add__, repeat(_constant_part(info)), _serialized_q_values(outputs[features.Q_VALUES]))
     messages = list(map(triage_pb2.TriageResponse.FromString, serialized))
     # A zip of lists: element by element, NumPy is slow.
@@ -75,7 +88,44 @@ def to_responses(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[tri
             message.unknown_codes.extend(code.decode() for code in unknown if code)
         if any(conflicting):
             message.conflicting_codes.extend(code.decode() for code in conflicting if code)
+    _add_novelty(messages, outputs, info)
+    _add_rules(messages, outputs, info)
     return messages
+
+
+def _add_novelty(
+    messages: Sequence[triage_pb2.TriageResponse], outputs: Mapping[str, np.ndarray], info: ModelInfo
+) -> None:
+    if info.novelty_threshold is not None:
+        told = zip(outputs[features.NOVELTY].tolist(), outputs[features.IS_NOVEL].tolist(), strict=True)
+        for message, (novelty, is_novel) in zip(messages, told, strict=True):
+            message.novelty, message.is_novel = novelty, is_novel
+
+
+def _add_rules(
+    messages: Sequence[triage_pb2.TriageResponse], outputs: Mapping[str, np.ndarray], info: ModelInfo
+) -> None:
+    if info.rules:
+        fired = outputs[features.RULES_FIRED]
+        for row in np.flatnonzero(fired.any(axis=1)):
+            before = _model_decision(outputs[features.Q_VALUES][row], messages[row].forced)
+            add_fired_rules(messages[row], before, [info.rules[place] for place in np.flatnonzero(fired[row])])
+
+
+def add_fired_rules(response: triage_pb2.TriageResponse, before: Decision, fired: Sequence[SafetyRule]) -> None:
+    """Adds the rules that fired to a response, in their order, with the decisions from `before` the first one on."""
+    response.fired_rules.extend(
+        triage_pb2.FiredRule(
+            rule_id=rule.rule_id, reason=rule.reason, from_action=_ACTIONS[source], to_action=_ACTIONS[target]
+        )
+        for rule, source, target in chain(before, fired)
+    )
+
+
+def _model_decision(q_values: np.ndarray, forced: bool) -> Decision:
+    """Returns the decision of the model alone, on evidence; equal values go to the first, and to triage before ask."""
+    best = int(q_values[: Action.ASK].argmax())
+    return Decision(Action(best), bool(not forced and q_values[Action.ASK] > q_values[best]))
 
 
 def _constant_part(info: ModelInfo) -> bytes:

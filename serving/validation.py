@@ -77,11 +77,6 @@ def _state_faults(state: triage_pb2.EvidenceState, path: str, rules: Rules) -> I
         yield Fault(place, description, "TOO_MUCH_EVIDENCE")
         return
     yield from _evidence_faults(state, place, rules)
-    if not state.evidence:
-        yield Fault(place, "empty: give at least one piece of evidence that is present or absent", "NO_EVIDENCE")
-    elif rules.allow_unknown_codes and not any(evidence.code in rules.vocabulary for evidence in state.evidence):
-        description = "the model knows none of the codes: give at least one piece of evidence that it knows"
-        yield Fault(place, description, "NO_KNOWN_EVIDENCE")
 
 
 def _evidence_faults(state: triage_pb2.EvidenceState, path: str, rules: Rules) -> Iterator[Fault]:

@@ -9,7 +9,7 @@ OURS = {"schemas", "trainer", "serving", "triage_cli"}
 TRAINER_ORDER = (
     "cloud.staging", "cloud.service_environment", "cloud.tuning_report",
     "cloud.vertex_request", "cloud.vertex",
-    "config", "vignettes.vignette", "vignettes.source", "vignettes.rejects", "vignettes.split", "state",
+    "config", "rule_options", "vignettes.vignette", "vignettes.source", "vignettes.rejects", "vignettes.split", "state",
     "vignettes.arrays", "vignettes.tfrecord", "vignettes.spool", "vignettes.split_stats", "vignettes.passes",
     "output", "progress", "vignettes.ddxplus", "vignettes.ddxplus_patients", "vignettes.csv_table",
     "vignettes.csv_cells", "vignettes.row_groups", "vignettes.derived_vocabulary", "vignettes.csv_wide",
@@ -17,7 +17,8 @@ TRAINER_ORDER = (
     "simulation.draws", "simulation.evidence_tree", "simulation.risk_tables", "simulation.knowledge_tables",
     "simulation.patients", "simulation.card", "simulation.panel", "simulation.simulator", "simulation.simulate",
     "simulation.knowledge", "supervised.sparse_states", "supervised.powerset", "supervised.powerset_shards",
-    "supervised.powerset_pipeline", "rewards", "decision", "network", "environment", "targets", "policy", "workers",
+    "supervised.powerset_pipeline", "rewards", "decision", "rule_graph", "novelty",
+    "network", "environment", "targets", "policy", "workers",
     "agent", "sparse_layer", "learner", "bucket_counts", "replay", "window", "loop", "rollout", "metrics",
     "evaluation.agreement", "evaluation.calibration", "evaluation.prefixes", "evaluation.slices",
     "evaluation.evaluation_table", "checks.vignette_statistics", "directory_lock", "job", "checkpoints", "evaluate",

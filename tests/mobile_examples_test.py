@@ -11,13 +11,21 @@ import numpy as np
 import pytest
 
 import triage_cli
+from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
 from trainer.exporting import servable, tflite_file
 from trainer.job import TrainedNetwork
 from trainer.network import build_network
+from trainer.novelty import Novelty
 
 MOBILE = pathlib.Path(__file__).resolve().parents[1] / "examples" / "mobile"
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever", "rash"))
+
+RULES = safety_rules.parse(
+    '[cough_and_rash]\nreason = "Can be measles."\nurgency = "Yellow"\nall.present = ["cough", "rash"]\n',
+    "rules.toml",
+    VOCABULARY,
+)
 
 # Ends with 99 where something that a phone does not have was loaded.
 WITHOUT_TENSORFLOW = """
@@ -40,7 +48,11 @@ def file(tmp_path_factory):
     kernel = np.array([[9, 0, 0, 0, 0], [0, 0, 0, 9, 0]], np.float32)
     network.get_layer("q_values").set_weights([kernel, np.array([-2, -2, -1, -2, 1], np.float32)])
     folder = tmp_path_factory.mktemp("mobile")
-    servable.write_version(folder / "models", TrainedNetwork(network, VOCABULARY, {}, 4, "sha256:data", {}, {}))
+    log_literals = np.zeros([6, 2], np.float32)
+    log_literals[2, 1] = 1.0  # a rash is novel
+    novelty = Novelty(np.zeros(1, np.float32), log_literals, np.full([1, 1], 0.5, np.float32), 10)
+    trained = TrainedNetwork(network, VOCABULARY, {}, 4, "sha256:data", {}, {}, RULES, novelty)
+    servable.write_version(folder / "models", trained)
     out = folder / "triage.tflite"
     options = ["--model", str(folder / "models"), "--out", str(out), "--states", "50"]
     assert triage_cli.main(["tflite", *options]) == 0
@@ -69,6 +81,7 @@ def decision(finished):
         (["cough", ""], "Green (forced)"),  # nothing more to tell
         (["cough"], "Green (forced)"),  # the end of the input
         (["cough", "cough", "cough", "cough", "cough", "fever"], "Green (forced)"),  # forced at 4 questions
+        (["cough", "rash", "", ""], "Yellow (forced)"),  # a safety rule, that lets it ask on
         (["cough", "nonsense", "-cough", "fever"], "Red"),  # neither of the two is a question, or counts
     ],
 )
@@ -122,8 +135,11 @@ def test_the_guard_would_notice_tensorflow(tmp_path):
 def test_names_and_shapes_in_the_app_examples_are_those_of_the_file(file, example):
     description = tflite_file.read_description(file)
     text = (MOBILE / example).read_text(encoding="utf-8")
-    said = re.findall(r'"(\w+)"\s+// (input|output) (\w+) \[([\w, ]+)\]$', text, re.MULTILINE)
-    shapes = {(side, name): (dtype, shape.replace("E", str(len(VOCABULARY)))) for name, side, dtype, shape in said}
+    said = re.findall(r'"(\w+)"\s+// (input|output) (\w+) \[([\w, ]+)\]', text, re.MULTILINE)
+    sizes = {"E": str(len(VOCABULARY)), "R": str(len(RULES))}
+    shapes = {
+        (side, name): (dtype, re.sub("[ER]", lambda size: sizes[size[0]], shape)) for name, side, dtype, shape in said
+    }
     assert shapes == {
         (side, name): (tensor["dtype"], ", ".join(map(str, tensor["shape"])))
         for side in ("input", "output")
@@ -137,7 +153,14 @@ def test_the_keys_that_the_app_examples_read_are_in_the_description(file):
     description = tflite_file.read_description(file)
     kotlin = (MOBILE / "Interview.kt").read_text(encoding="utf-8")
     keys = set(re.findall(r'description\.get\w+\("(\w+)"\)', kotlin))
-    assert {"format_version", "vocabulary", "vocabulary_fingerprint", "max_questions", "actions"} == keys
+    assert {
+        "format_version",
+        "vocabulary",
+        "vocabulary_fingerprint",
+        "max_questions",
+        "actions",
+        "safety_rules",
+    } == keys
     assert keys <= set(description)
     assert set(re.findall(r'entry\.get\w+\("(\w+)"\)', kotlin)) <= set(description["vocabulary"][0])
     swift = (MOBILE / "Interview.swift").read_text(encoding="utf-8")
@@ -146,4 +169,12 @@ def test_the_keys_that_the_app_examples_read_are_in_the_description(file):
         re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name) for name in re.findall(r"let (\w+):", fields)
     }
     entry, sidecar = description["vocabulary"][0], {"file", "sha256"}
-    assert snake <= set(description) | set(entry) | sidecar
+    parts = set(description["safety_rules"][0]) | set(description["novelty"])
+    assert snake <= set(description) | set(entry) | sidecar | parts
+
+
+def test_a_clinician_reads_the_rules_that_fired_and_what_is_novel(file):
+    finished = interview(file, "cough", "rash", "")
+    assert "safety rule cough_and_rash: Can be measles." in finished.stdout
+    assert "This is unlike anything that the model was trained on." in finished.stdout
+    assert "safety rule" not in interview(file, "fever").stdout

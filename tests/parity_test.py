@@ -6,6 +6,7 @@ import tensorflow as tf
 from tf_agents.trajectories import time_step as ts
 
 from schemas.evidence import Evidence, Vocabulary
+from schemas.safety_rules import Decision, RuleSet, SafetyRule
 from schemas.triage import Action
 from serving.client import TriageClient, evidence_state
 from serving.config import ServeConfig
@@ -24,6 +25,9 @@ from trainer.exporting.servable_policy import load_version
 from trainer.exporting.tflite_conversion import convert
 from trainer.job import TrainedNetwork
 from trainer.network import build_network
+from trainer.novelty import Novelty
+from trainer.policy import QPolicy
+from trainer.rule_graph import RuleGraph
 from triage.v1 import triage_pb2
 
 EVIDENCE_COUNT, MAX_QUESTIONS, BATCH = 40, 23, 300
@@ -41,9 +45,31 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def base(model, tmp_path_factory):
+def rules():
+    """Twelve rules of two or three conditions each, that stop asking or do not."""
+    generator = np.random.default_rng(4)
+
+    def some():
+        return tuple((VOCABULARY.codes[cell], bool(generator.integers(2))) for cell in generator.permutation(40)[:3])
+
+    made = [
+        SafetyRule(f"r{n}", f"Reason {n}.", Action(n % 3), bool(n % 2), some()[:1], some() if n % 4 else (), some())
+        for n in range(12)
+    ]
+    return RuleSet(tuple(made), "made", "sha256:made", "")
+
+
+@pytest.fixture(scope="module")
+def statistics():
+    generator = np.random.default_rng(5)
+    prior, literals = (generator.normal(size=size).astype(np.float32) for size in ([3], [2 * EVIDENCE_COUNT, 4]))
+    return Novelty(prior, literals, np.sort(generator.normal(size=[4, 50])).astype(np.float32), 200)
+
+
+@pytest.fixture(scope="module")
+def base(model, rules, statistics, tmp_path_factory):
     base = tmp_path_factory.mktemp("models")
-    trained = TrainedNetwork(model, VOCABULARY, {}, MAX_QUESTIONS, "sha256:data", {}, {})
+    trained = TrainedNetwork(model, VOCABULARY, {}, MAX_QUESTIONS, "sha256:data", {}, {}, rules, statistics)
     servable.write_version(base, trained)
     return base
 
@@ -61,6 +87,7 @@ def states():
     for row in states:
         known = generator.permutation(EVIDENCE_COUNT)[: generator.integers(1, 13)]
         row[known] = generator.choice([-1, 1], len(known))
+    states[:4] = 0  # nothing is known
     return states
 
 
@@ -71,11 +98,12 @@ def questions_asked():
 
 
 @pytest.fixture(scope="module")
-def expected(model, states, questions_asked):
-    """What the agent's own policy says, as it plays in the environment."""
+def expected(model, rules, statistics, states, questions_asked):
+    """What the agent's own policy says, as it plays in the environment, and what plain Python says of the rules."""
     forced = questions_asked >= MAX_QUESTIONS
     specs = time_step_spec(EVIDENCE_COUNT), action_spec()
     agent = DyqnAgent(*specs, model, TrainConfig(), tf.random.Generator.from_seed(0, alg="philox"))
+    obedient = QPolicy(*specs, model, rules=RuleGraph(rules.rules, VOCABULARY))
     time_step = ts.TimeStep(
         step_type=tf.fill([BATCH], ts.StepType.MID),
         reward=tf.zeros([BATCH, 4]),
@@ -83,19 +111,34 @@ def expected(model, states, questions_asked):
         observation=Observation(tf.constant(states), tf.constant(forced)),
     )
     decided = agent.policy.action(time_step)
-    q_values, actions = decided.info, decided.action.numpy()
+    q_values, unruled = decided.info, decided.action.numpy()
+    actions = obedient.action(time_step).action.numpy()
+    present, absent = codes_of(states)
+    fired = [[rule.fires(*known) for rule in rules] for known in zip(present, absent, strict=True)]
+    raised, triage = [], []
+    for row, best in enumerate(best_triage(q_values).numpy()):
+        decision = Decision(Action(best), unruled[row] == Action.ASK)
+        for rule in (rule for rule, does in zip(rules, fired[row], strict=True) if does):
+            decision = decision.under(rule)
+        raised.append(decision.action)
+        triage.append(decision.best_triage)
+    assert actions.tolist() == raised
+    assert (actions != unruled).sum() > 20
+    assert actions[:4].tolist() == [Action.ASK] * 4
     # A test of parity is worth what it compares: rows of both kinds, all actions, values that differ from row to row,
     # and no row in which rounding could decide.
     assert 0 < forced.sum() < BATCH
     assert set(actions) == set(Action)
     assert q_values.numpy().std(axis=0).min() > 0.05
     ranked = np.sort(q_values, axis=1)
-    assert (ranked[:, 1:] - ranked[:, :-1]).min() > 2 * TOLERANCE
+    assert (ranked[:, 1:] - ranked[:, :-1])[4:].min() > 2 * TOLERANCE
     return {
         "q_values": q_values.numpy(),
         "action": actions,
-        "best_triage": best_triage(q_values).numpy(),
+        "best_triage": triage,
         "forced": forced,
+        "rules_fired": fired,
+        "novelty": statistics.percentiles(tf.constant(states)).numpy(),
     }
 
 
@@ -120,7 +163,8 @@ def padded(rows):
 
 def assert_same(answer, expected):
     np.testing.assert_allclose(answer["q_values"], expected["q_values"], atol=TOLERANCE, rtol=0)
-    for name in ("action", "best_triage", "forced"):
+    np.testing.assert_allclose(answer["novelty"], expected["novelty"], atol=0.021, rtol=0)  # a step is 1/50
+    for name in ("action", "best_triage", "forced", "rules_fired"):
         np.testing.assert_array_equal(answer[name], expected[name], err_msg=name)
 
 
@@ -131,6 +175,11 @@ def fields_of(responses):
         "action": [response.action - 1 for response in responses],
         "best_triage": [response.best_triage - 1 for response in responses],
         "forced": [response.forced for response in responses],
+        "novelty": [response.novelty for response in responses],
+        "rules_fired": [
+            [f"r{number}" in {rule.rule_id for rule in response.fired_rules} for number in range(12)]
+            for response in responses
+        ],
     }
 
 

@@ -1,6 +1,7 @@
 """A job directory: what a training run leaves, and what resuming, evaluating and exporting read.
 
 run.json           resolved configuration, fingerprints of vocabulary and data
+novelty.npz        frequencies of the training states, from which novelty is told; not where there are few vignettes
 vocabulary.csv     the evidence that the state's cells mean
 checkpoints/       everything, see `TrainingLoop.checkpoint`; in worker-1/ and so on that of the other workers
 evaluations.jsonl  one evaluation on the test split a line
@@ -13,6 +14,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import zipfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,13 +24,17 @@ import tensorflow as tf
 from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from schemas.safety_rules import NO_RULES, RuleSet
 from trainer.config import TrainConfig, read_json
 from trainer.directory_lock import lock
 from trainer.network import build_network
+from trainer.novelty import Novelty, Vignettes, fit
 
 RUN = "run.json"
+NOVELTY = "novelty.npz"
 EVALUATIONS = "evaluations.jsonl"
 LOCK = "lock"
+_NOVELTY_SEED = 2_021  # apart from every training draw
 # What may differ when a run is resumed: it decides how long and how closely a run is watched, not what it computes.
 RESUMABLE = {
     "steps", "steps_per_call", "evaluation_interval", "evaluation_orders", "checkpoint_interval", "checkpoints_kept",
@@ -46,6 +52,8 @@ class TrainedNetwork:
     data_fingerprint: str
     metrics: dict[str, Any]  # the evaluation on the test split at this step, empty where there was none
     training: dict[str, int]  # steps and episodes
+    rules: RuleSet = NO_RULES  # that an exported version obeys
+    novelty: Novelty | None = None  # statistics of the training states; None where there are none
 
 
 class JobDirectory:
@@ -144,6 +152,35 @@ class JobDirectory:
                 f"{self.path}: holds a run that differs ({'; '.join(differences)}): choose another --job-dir, or give "
                 "the same settings and data to resume it"
             )
+
+    def prepare_novelty(self, vignettes: Vignettes, evidence_count: int) -> None:
+        """Writes the statistics of the training vignettes, unless they are there.
+
+        Raises:
+            InputError: they cannot be written.
+        """
+        path = self.path / NOVELTY
+        if path.exists():
+            return
+        found = fit(vignettes, evidence_count, _NOVELTY_SEED)
+        try:
+            if found is not None:
+                found.save(path.with_name(path.name + ".new"))
+                path.with_name(path.name + ".new").replace(path)
+        except OSError as error:
+            raise self.unwritable(error) from error
+
+    def novelty(self) -> Novelty | None:
+        """Returns the statistics of the training vignettes, None where there are none.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        path = self.path / NOVELTY
+        try:
+            return Novelty.load(path) if path.exists() else None
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise InputError(f"{path}: damaged: delete it, and resume the training to have it made again") from error
 
     def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
         """Returns what to raise where writing failed."""
@@ -253,6 +290,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         data_fingerprint=run["data_fingerprint"],
         metrics=evaluated.get(training["steps"], {}),
         training=training,
+        novelty=job.novelty(),
     )
 
 

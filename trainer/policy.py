@@ -11,7 +11,8 @@ from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS, Action
-from trainer.decision import decide
+from trainer.decision import anything_known, best_triage, decide
+from trainer.rule_graph import RuleGraph
 
 AskNoise = Callable[[tf.Tensor], tf.Tensor]
 """From a shape `[1]` int32 to float32 noise of that shape."""
@@ -20,7 +21,7 @@ AskNoise = Callable[[tf.Tensor], tf.Tensor]
 class QPolicy(tf_policy.TFPolicy):
     """Takes the action of the highest Q-value; where the observation forces a triage, the best triage decision.
 
-    The policy's info is the Q-values `[B, A]` without noise.
+    With rules it obeys them. The policy's info is the Q-values `[B, A]` without noise.
     """
 
     def __init__(
@@ -29,8 +30,10 @@ class QPolicy(tf_policy.TFPolicy):
         action_spec: tensor_spec.BoundedTensorSpec,
         network: keras.Model,
         ask_noise: AskNoise | None = None,
+        rules: RuleGraph | None = None,
     ):
         self._network = network
+        self._rules = rules
         self._ask_noise = ask_noise
         info_spec = tensor_spec.BoundedTensorSpec([NUM_ACTIONS], tf.float32, 0.0, 1.0, name="q_values")
         super().__init__(time_step_spec, action_spec, info_spec=info_spec, name="q_policy")
@@ -40,13 +43,21 @@ class QPolicy(tf_policy.TFPolicy):
 
     def _action(self, time_step: ts.TimeStep, policy_state: Any, seed: Any = None) -> policy_step.PolicyStep:
         del seed  # randomness comes from the generator behind the noise
-        q_values = self._network(time_step.observation.state)  # [B, A]
-        return policy_step.PolicyStep(self.choose(q_values, time_step.observation.forced), policy_state, q_values)
+        states, forced = time_step.observation.state, time_step.observation.forced
+        q_values = self._network(states)  # [B, A]
+        return policy_step.PolicyStep(self.choose(q_values, forced, states), policy_state, q_values)
 
-    def choose(self, q_values: tf.Tensor, forced: tf.Tensor) -> tf.Tensor:
-        """Returns the actions int32 `[B]` for Q-values `[B, A]`, where `forced` bool `[B]` forbids to ask."""
+    def choose(self, q_values: tf.Tensor, forced: tf.Tensor, states: tf.Tensor | None = None) -> tf.Tensor:
+        """Returns the actions int32 `[B]` for Q-values `[B, A]`, where `forced` bool `[B]` forbids to ask.
+
+        Without `states` `[B, E]` something has to be known in every row, as in training, and rules are not looked at.
+        """
         noisy = q_values if self._ask_noise is None else add_ask_noise(q_values, self._ask_noise)
-        return decide(noisy, forced)
+        known = tf.ones_like(forced) if states is None else anything_known(states)
+        action = decide(noisy, forced, known)
+        if self._rules is not None and states is not None:
+            action = self._rules.apply(self._rules.fired(states), action, best_triage(noisy)).action
+        return action
 
 
 def add_ask_noise(q_values: tf.Tensor, ask_noise: AskNoise) -> tf.Tensor:

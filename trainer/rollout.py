@@ -13,6 +13,7 @@ from tf_agents.trajectories import time_step as ts
 from schemas.triage import NUM_ACTIONS, Action
 from trainer.environment import Mode, VignetteEnvironment, Vignettes, action_spec, time_step_spec
 from trainer.policy import QPolicy
+from trainer.rule_graph import RuleGraph
 
 ROWS_AT_ONCE = 16_384
 """Vignettes in one batch; more are played in several, so that the dense states of a batch stay below ~100 MB."""
@@ -144,6 +145,6 @@ def _slices(vignettes: Vignettes) -> list[Slice]:
     return parts
 
 
-def greedy_policy(network: keras.Model) -> QPolicy:
-    """Returns the policy without noise of a Q-network from states `[B, E]` to Q-values `[B, A]`."""
-    return QPolicy(time_step_spec(network.input_shape[-1]), action_spec(), network)
+def greedy_policy(network: keras.Model, rules: RuleGraph | None = None) -> QPolicy:
+    """Returns the policy without noise of a Q-network from states `[B, E]` to Q-values `[B, A]`; it obeys `rules`."""
+    return QPolicy(time_step_spec(network.input_shape[-1]), action_spec(), network, rules=rules)

@@ -72,6 +72,8 @@ class TrainingSession:
         self._prepare(data)
         self._console = Console(stderr=True, quiet=not workers.chief)
         evidence_count = len(data.vocabulary)
+        if workers.chief:
+            self._job.prepare_novelty(train, evidence_count)
         self._loop = TrainingLoop(train, evidence_count, config, workers)
         self._test_counts = test.decision_counts
         self._rollout = None

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from schemas import figures, locations
 from schemas.errors import InputError
-from trainer import config
+from schemas.safety_rules import NO_RULES, RuleSet
+from trainer import config, rule_options
 from trainer.cloud import service_environment, staging, tuning_report
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model-version", type=int, default=1, metavar="N", help="version of that model, in its answers (default 1)"
     )
+    rule_options.add_argument(parser)
     figures.add_argument(parser)
     config.add_arguments(parser)
 
@@ -83,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     workers = join()
     data = DataDirectory.open(arguments.data).whole()
     _require_shared(arguments, workers.count)
+    rules = NO_RULES if arguments.model_dir is None else rule_options.chosen(arguments, data.vocabulary)
     with JobDirectory(arguments.job_dir).locked(workers.index), StopRequest() as stop:
         try:
             session = TrainingSession(arguments.job_dir, data, resolved, workers, _surroundings(arguments))
@@ -101,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
             return LOST_WORKER
     if workers.chief:
         if report["finished"]:
-            report |= _final_model(arguments)
+            report |= _final_model(arguments, rules)
         figures.write(report, arguments.json)
     if stop.signal is not None:
         return 128 + stop.signal
@@ -121,6 +124,8 @@ def _require_shared(arguments: argparse.Namespace, workers: int) -> None:
 def _check(arguments: argparse.Namespace, resolved: config.TrainConfig) -> None:
     if arguments.model_version < 1:
         raise InputError(f"--model-version {arguments.model_version}: expected a whole number from 1")
+    if arguments.rules is not None and arguments.model_dir is None:
+        raise InputError("--rules belongs to --model-dir: give that, or give the rules to triage export")
     if tuning_report.in_trial() and not resolved.loop.evaluation_interval:
         raise InputError(
             f"--evaluation-interval 0: {tuning_report.TRIAL} is set, and a tuning service learns how good a trial is "
@@ -141,13 +146,15 @@ def _surroundings(arguments: argparse.Namespace) -> "Surroundings":
     )
 
 
-def _final_model(arguments: argparse.Namespace) -> dict[str, Any]:
+def _final_model(arguments: argparse.Namespace, rules: RuleSet) -> dict[str, Any]:
     """Writes the model where one is wanted; returns what the figures say about it."""
     if arguments.model_dir is None:
         return {}
     from trainer.cloud.final_model import write_final_model
 
-    exported = write_final_model(arguments.job_dir, arguments.model_dir, arguments.model_version, arguments.test_data)
+    exported = write_final_model(
+        arguments.job_dir, arguments.model_dir, arguments.model_version, arguments.test_data, rules
+    )
     shown = locations.shown(arguments.model_dir)
     sys.stderr.write(f"wrote model version {arguments.model_version} to {shown}\n")
     return {"model_dir": shown, "model_version": exported.model_version, "evaluation": exported.evaluation}

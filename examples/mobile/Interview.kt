@@ -19,6 +19,9 @@ const val Q_VALUES = "q_values" // output float32 [1, 5]
 const val ACTION = "action" // output int32 [1]
 const val BEST_TRIAGE = "best_triage" // output int32 [1]
 const val FORCED = "forced" // output bool [1]
+const val RULES_FIRED = "rules_fired" // output bool [1, R], where the description has R safety rules
+const val NOVELTY = "novelty" // output float32 [1], where the description has it
+const val IS_NOVEL = "is_novel" // output bool [1], beside it
 
 /** What was given must not reach the model; the message says why. */
 class Refused(message: String) : Exception(message)
@@ -28,7 +31,11 @@ data class Decision(
     val action: String,
     val bestTriage: String,
     val forced: Boolean,
-    val qValues: FloatArray
+    val qValues: FloatArray,
+    /** Reasons of the safety rules that fired, for the clinician. */
+    val reasons: List<String>,
+    /** Unlike anything seen in training: the app decides what to do. */
+    val isNovel: Boolean
 )
 
 /** A file that `triage tflite` wrote; it throws [Refused] where its vocabulary is not the one the app was built for. */
@@ -38,6 +45,8 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
     val maxQuestions: Int
     private val cells = HashMap<String, Int>()
     private val actions: List<String>
+    private val reasons: List<String>
+    private val tellsNovelty: Boolean
     private val interpreter: Interpreter
 
     init {
@@ -63,12 +72,14 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         maxQuestions = description.getInt("max_questions")
         val labels = description.getJSONArray("actions")
         actions = (0 until labels.length()).map { labels.getString(it) }
+        val rules = description.getJSONArray("safety_rules")
+        reasons = (0 until rules.length()).map { rules.getJSONObject(it).getString("reason") }
+        tellsNovelty = !description.isNull("novelty")
         interpreter = Interpreter(file)
     }
 
-    /** Returns the decision on what is known: whether each code is present, at least one. */
+    /** Returns the decision on what is known: whether each code is present. On nothing it is "ask", also if forced. */
     fun decide(evidence: Map<String, Boolean>, questionsAsked: Int): Decision {
-        if (evidence.isEmpty()) throw Refused("there is no evidence yet")
         val states = arrayOf(FloatArray(cells.size))
         for ((code, present) in evidence) states[0][cells.getValue(code)] = if (present) 1f else -1f
         val qValues = arrayOf(FloatArray(actions.size))
@@ -76,11 +87,19 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         val bestTriage = IntArray(1)
         val forced = BooleanArray(1)
         val inputs = mapOf<String, Any>(STATES to states, QUESTIONS_ASKED to intArrayOf(questionsAsked))
-        val outputs = mapOf<String, Any>(
+        val rulesFired = arrayOf(BooleanArray(reasons.size))
+        val isNovel = BooleanArray(1)
+        val outputs = mutableMapOf<String, Any>(
             Q_VALUES to qValues, ACTION to action, BEST_TRIAGE to bestTriage, FORCED to forced
         )
+        if (reasons.isNotEmpty()) outputs[RULES_FIRED] = rulesFired
+        if (tellsNovelty) {
+            outputs[NOVELTY] = FloatArray(1)
+            outputs[IS_NOVEL] = isNovel
+        }
         interpreter.runSignature(inputs, outputs, SIGNATURE)
-        return Decision(actions[action[0]], actions[bestTriage[0]], forced[0], qValues[0])
+        val fired = reasons.filterIndexed { rule, _ -> rulesFired[0][rule] }
+        return Decision(actions[action[0]], actions[bestTriage[0]], forced[0], qValues[0], fired, isNovel[0])
     }
 
     override fun close() = interpreter.close()

@@ -16,6 +16,9 @@ let qValuesName = "q_values"  // output float32 [1, 5]
 let actionName = "action"  // output int32 [1]
 let bestTriageName = "best_triage"  // output int32 [1]
 let forcedName = "forced"  // output bool [1]
+let rulesFiredName = "rules_fired"  // output bool [1, R], where the description has R safety rules
+let noveltyName = "novelty"  // output float32 [1], where the description has it
+let isNovelName = "is_novel"  // output bool [1], beside it
 
 /// What was given must not reach the model, and why.
 struct Refused: Error {
@@ -33,6 +36,15 @@ struct Description: Decodable {
     let question: String
   }
 
+  struct Rule: Decodable {
+    let ruleId: String
+    let reason: String
+  }
+
+  struct Novelty: Decodable {
+    let threshold: Double
+  }
+
   let file: File
   let formatVersion: Int
   let notice: String
@@ -40,6 +52,8 @@ struct Description: Decodable {
   let maxQuestions: Int
   let vocabulary: [Entry]
   let vocabularyFingerprint: String
+  let safetyRules: [Rule]
+  let novelty: Novelty?
 }
 
 /// What the model answers; `action` is a triage decision or "ask", `bestTriage` what it would decide if it had to.
@@ -48,6 +62,10 @@ struct Decision {
   let bestTriage: String
   let forced: Bool
   let qValues: [Float32]
+  /// Safety rules that fired, with the reason for the clinician.
+  let rules: [Description.Rule]
+  /// Unlike anything seen in training: the app decides what to do.
+  let isNovel: Bool
 }
 
 /// A file that `triage tflite` wrote; it throws where its vocabulary is not the one that the app was built for.
@@ -81,9 +99,8 @@ final class TriageModel {
     return cells[code] != nil
   }
 
-  /// Returns the decision on what is known: whether each code is present, at least one.
+  /// Returns the decision on what is known: whether each code is present. On nothing it is "ask", also if forced.
   func decide(evidence: [String: Bool], questionsAsked: Int) throws -> Decision {
-    guard !evidence.isEmpty else { throw Refused(reason: "there is no evidence yet") }
     var states = [Float32](repeating: 0, count: cells.count)
     for (code, present) in evidence {
       states[cells[code]!] = present ? 1 : -1
@@ -92,11 +109,15 @@ final class TriageModel {
       statesName: states.withUnsafeBufferPointer { Data(buffer: $0) },
       questionsAskedName: withUnsafeBytes(of: Int32(questionsAsked)) { Data($0) },
     ])
+    let rules = description.safetyRules
+    let fired = rules.isEmpty ? Data() : try runner.output(named: rulesFiredName).data
     return Decision(
       action: try label(actionName),
       bestTriage: try label(bestTriageName),
       forced: try runner.output(named: forcedName).data.first != 0,
-      qValues: try runner.output(named: qValuesName).data.withUnsafeBytes { Array($0.bindMemory(to: Float32.self)) }
+      qValues: try runner.output(named: qValuesName).data.withUnsafeBytes { Array($0.bindMemory(to: Float32.self)) },
+      rules: zip(rules, fired).filter { $0.1 != 0 }.map { $0.0 },
+      isNovel: description.novelty == nil ? false : try runner.output(named: isNovelName).data.first != 0
     )
   }
 

@@ -34,6 +34,9 @@ class Decision(NamedTuple):
     best_triage: str  # what it would decide if it had to
     forced: bool
     q_values: dict[str, float]
+    rules: list[dict[str, Any]]  # safety rules that fired; `reason` is for the clinician
+    novelty: float | None  # from 0 (usual) to 1; None where the file cannot tell
+    is_novel: bool  # unlike anything seen in training: the app decides what to do
 
 
 class TriageModel:
@@ -64,19 +67,20 @@ class TriageModel:
         self._decide = self._interpreter.get_signature_runner(SIGNATURE)
 
     def decide(self, evidence: dict[str, bool], questions_asked: int) -> Decision:
-        """Returns the decision on what is known: whether each code is present, at least one."""
-        if not evidence:
-            raise RefusedError("there is no evidence yet")
+        """Returns the decision on what is known: whether each code is present. On nothing it is ask, also if forced."""
         states = np.zeros([1, len(self._cells)], np.float32)
         for code, present in evidence.items():
             states[0, self._cells[code]] = 1 if present else -1
         answer = self._decide(states=states, questions_asked=np.array([questions_asked], np.int32))
-        actions = self.description["actions"]
+        actions, rules = self.description["actions"], self.description["safety_rules"]
         return Decision(
             action=actions[answer["action"][0]],
             best_triage=actions[answer["best_triage"][0]],
             forced=bool(answer["forced"][0]),
             q_values=dict(zip(actions, answer["q_values"][0].tolist(), strict=True)),
+            rules=[rule for rule, fired in zip(rules, answer["rules_fired"][0], strict=True) if fired] if rules else [],
+            novelty=float(answer["novelty"][0]) if "novelty" in answer else None,
+            is_novel="is_novel" in answer and bool(answer["is_novel"][0]),
         )
 
 
@@ -158,6 +162,10 @@ def listen(interview: Interview, prompt: str, needed: bool = False) -> bool:
 
 def show(decision: Decision) -> None:
     """Prints a decision."""
+    for rule in decision.rules:
+        say(f"safety rule {rule['rule_id']}: {rule['reason']}")
+    if decision.is_novel:
+        say("This is unlike anything that the model was trained on.")
     say(f"{decision.action}{' (forced)' if decision.forced else ''}")
     say(", ".join(f"Q({action}) {value:.3f}" for action, value in decision.q_values.items()))
 

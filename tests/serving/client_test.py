@@ -66,6 +66,9 @@ def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
         "forced": True,
         "unknown_codes": [],
         "conflicting_codes": [],
+        "fired_rules": [],
+        "novelty": None,
+        "is_novel": False,
         "model_version": "3",
         "vocabulary_fingerprint": vocabulary.fingerprint,
     }
@@ -75,7 +78,6 @@ def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
     ("arguments", "complaint"),
     [
         (["--present", "fevr"], "state.evidence[0].code: unknown evidence code 'fevr': did you mean fever?"),
-        ([], "state.evidence: empty"),
         (["--present", "fever", "--questions-asked", "99999999999"], "not an evidence state: Value out of range"),
         (["--present", "fever", "--timeout", "0"], "--timeout 0.0: expected a number of seconds above 0"),
         (["--present", "fever", "--timeout", "nan"], "--timeout nan: expected a number of seconds above 0"),

@@ -9,9 +9,11 @@ import subprocess
 from typing import NamedTuple
 
 import grpc
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
 from serving.batching import BatchedModels
 from serving.batching_parameters import BatchingParameters
@@ -28,6 +30,7 @@ from serving.watcher import Watcher
 from trainer.exporting import servable
 from trainer.job import TrainedNetwork
 from trainer.network import build_network
+from trainer.novelty import Novelty
 
 L = math.log(3)
 
@@ -62,8 +65,11 @@ def vocabulary():
     )
 
 
-def write_model(vocabulary, base, version, weights=HandSet.weights):
-    """Exports a model of one layer, with the `hand_set` one's answers where the weights are left out."""
+def write_model(vocabulary, base, version, weights=HandSet.weights, **safeguards):
+    """Exports a model of one layer, with the `hand_set` one's answers where the weights are left out.
+
+    `safeguards` are the rules and the novelty of `TrainedNetwork`.
+    """
     model = build_network(len(vocabulary), (), seed=0)
     model.layers[-1].set_weights([tf.constant(weights), tf.zeros([5])])
     trained = TrainedNetwork(
@@ -74,6 +80,7 @@ def write_model(vocabulary, base, version, weights=HandSet.weights):
         data_fingerprint="sha256:data",
         metrics={"safety": 0.9},
         training={},
+        **safeguards,
     )
     servable.write_version(base, trained, version=version)
 
@@ -92,6 +99,40 @@ def contrary_version(vocabulary, tmp_path_factory):
     base = tmp_path_factory.mktemp("contrary")
     write_model(vocabulary, base, 6, tuple(zip(blue, yellow, green, red, ask, strict=True)))
     return base / "6"
+
+
+RULES = """
+[pain]
+reason = "Pain in the chest."
+urgency = "Red"
+all.present = ["chest_pain"]
+[fever]
+reason = "Fever in a smoker or an unknown one."
+urgency = "Yellow"
+all.present = ["fever"]
+none.absent = ["smoker"]
+[hot_smoker]
+reason = "Fever in a smoker."
+urgency = "Red"
+all.present = ["fever", "smoker"]
+"""
+
+
+@pytest.fixture(scope="session")
+def guarded_base_path(vocabulary, tmp_path_factory):
+    """Version 4: the `hand_set` model with the rules above, and a novelty of 1 where fever is present, else 0."""
+    log_literals = np.zeros([6, 2], np.float32)
+    log_literals[1, 1] = 1.0
+    novelty = Novelty(np.zeros(1, np.float32), log_literals, np.full([1, 1], 0.5, np.float32), 10)
+    base = tmp_path_factory.mktemp("guarded")
+    rules = safety_rules.parse(RULES, "rules.toml", vocabulary)
+    write_model(vocabulary, base, 4, rules=rules, novelty=novelty)
+    return base
+
+
+@pytest.fixture(scope="session")
+def guarded_engine(guarded_base_path):
+    return SavedModelEngine(guarded_base_path / "4")
 
 
 @pytest.fixture(scope="session")

@@ -73,8 +73,6 @@ def test_the_settings_come_first(interview):
     [
         ([message()], "said: empty"),
         ([message(not_known=False)], "said: empty"),
-        ([NOT_KNOWN], r"state\.evidence: empty"),
-        ([message(no_more_evidence=True)], r"state\.evidence: empty"),
         ([evidence("gout")], r"state\.evidence\[0\]\.code: unknown evidence code 'gout'"),
         ([evidence("fever", 0)], r"state\.evidence\[0\]\.status: of 'fever'"),
         ([evidence("fever"), evidence("fever", 2)], r"state\.evidence\[1\]: 'fever' is both present and absent"),
@@ -86,3 +84,9 @@ def test_what_has_no_clear_answer_is_refused(interview, talk, complaint):
         interview.hear(request)
     with pytest.raises(InputError, match=f"^{complaint}"):
         interview.hear(talk[-1])
+
+
+def test_an_interview_may_begin_with_nothing_known(interview):
+    assert not interview.hear(NOT_KNOWN).evidence
+    assert interview.answer(ASK).questions_asked == 0
+    assert interview.hear(NOT_KNOWN).questions_asked == 1

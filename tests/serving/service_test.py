@@ -91,7 +91,6 @@ def test_allowed_unknown_codes_are_listed(client, hand_set):
             "state.evidence[0].code: unknown evidence code 'fevr'",
         ),
         (lambda client: client.triage(evidence_state(["fever"], ["fever"])), "state.evidence[1]: 'fever' is both"),
-        (lambda client: client.triage(evidence_state([])), "state.evidence: empty"),
         (lambda client: client.triage(evidence_state(["fever"] * 6)), "state.evidence: 6 pieces of evidence"),
         (lambda client: client.batch_triage([evidence_state(["fever"])] * 5), "states: 5 states in one call"),
         (

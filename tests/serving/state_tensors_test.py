@@ -1,7 +1,8 @@
 """Messages to tensors and back: the answers are those of the signature that takes the messages themselves."""
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from serving.client import evidence_state
@@ -13,15 +14,18 @@ NUMBERS = st.sampled_from([0, 1, 9, 10, 11, 2**31 - 1])
 STATES = st.builds(evidence_state, CODES, CODES, NUMBERS, st.booleans(), st.one_of(NUMBERS, st.just(-1)))
 
 
-@given(st.lists(STATES, max_size=5))
-def test_answers_equal_those_of_the_signature_of_messages(engine, states):
+@pytest.mark.parametrize("kind", ["engine", "guarded_engine"])
+@given(states=st.lists(STATES, max_size=5))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_answers_equal_those_of_the_signature_of_messages(request, kind, states):
+    engine = request.getfixturevalue(kind)  # the second has rules and a novelty
     serialized = np.array([state.SerializeToString() for state in states], object)
     expected = [
         triage_pb2.TriageResponse.FromString(answer)
         for answer in engine.predict("triage", {"evidence_states": serialized})["triage_responses"]
     ]
     for message in expected:
-        message.model_version = "3"
+        message.model_version = engine.info.model_version
     responses = engine.triage(states)
     for response, message in zip(responses, expected, strict=True):
         np.testing.assert_allclose([q.value for q in response.q_values], [q.value for q in message.q_values], rtol=1e-6)
@@ -52,3 +56,24 @@ def test_no_question_is_left_at_the_states_own_limit_or_when_nobody_can_answer()
         evidence_state(["a"], [], 2, no_more_evidence=True),
     ]
     assert to_inputs(states)["questions_asked"].tolist() == [2**31 - 1, 2, 2, 2**31 - 1]
+
+
+def test_rules_and_novelty_are_told(guarded_engine):
+    states = [evidence_state(["fever", "smoker"]), evidence_state(["fever"], ["smoker"])]
+    states += [evidence_state(["fever"]), evidence_state([], ["fever"])]
+    responses = guarded_engine.triage(states)
+    # Q of fever in a smoker: Yellow and ask 3/4 both, and triage comes first. Of fever alone: ask 9/10.
+    yellow, red, ask = (triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_ASK)
+    told = [[(rule.rule_id, rule.from_action, rule.to_action) for rule in r.fired_rules] for r in responses]
+    assert told == [[("fever", yellow, yellow), ("hot_smoker", yellow, red)], [], [("fever", ask, ask)], []]
+    assert responses[0].fired_rules[1].reason == "Fever in a smoker."
+    assert responses[0].action == responses[0].best_triage == triage_pb2.TRIAGE_ACTION_RED
+    assert not responses[1].fired_rules
+    assert [(r.HasField("novelty"), r.novelty, r.is_novel) for r in responses] == [
+        (True, 1.0, True), (True, 1.0, True), (True, 1.0, True), (True, 0.0, False),
+    ]  # fmt: skip
+
+
+def test_a_model_without_novelty_says_nothing_of_it(engine):
+    (response,) = engine.triage([evidence_state(["fever"])])
+    assert not response.HasField("novelty")

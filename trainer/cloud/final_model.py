@@ -1,11 +1,13 @@
 """What a training job leaves in `--model-dir`: the servable itself, where a model registry looks for saved_model.pb."""
 
+import dataclasses
 import pathlib
 import shutil
 import tempfile
 
 from schemas import directories
 from schemas.errors import InputError
+from schemas.safety_rules import NO_RULES, RuleSet
 from trainer import job
 from trainer.evaluate import ORDERS
 from trainer.exporting import publish, servable
@@ -14,7 +16,11 @@ EVALUATION_SEED = 0
 
 
 def write_final_model(
-    job_dir: pathlib.Path, model_dir: pathlib.Path, number: int, data: pathlib.Path | None
+    job_dir: pathlib.Path,
+    model_dir: pathlib.Path,
+    number: int,
+    data: pathlib.Path | None,
+    rules: RuleSet = NO_RULES,
 ) -> publish.Exported:
     """Exports the newest checkpoint of `job_dir` to `model_dir`, over what is there; saved_model.pb comes last.
 
@@ -23,11 +29,12 @@ def write_final_model(
         model_dir: gets the files that `<model base path>/<version>/` would have.
         number: of the version, which its answers carry; from 1.
         data: on whose test split the version is evaluated, for its model card; None means not.
+        rules: safety rules that it obeys.
 
     Raises:
         InputError: there is no trained agent, or it cannot be exported, evaluated or written.
     """
-    trained = job.load_network(job_dir)
+    trained = dataclasses.replace(job.load_network(job_dir), rules=rules)
     exam = publish.Examination(data, ORDERS, EVALUATION_SEED) if data is not None else None
     with tempfile.TemporaryDirectory() as scratch:
         target = publish.Target(pathlib.Path(scratch), number, servable.MODEL_NAME)

@@ -1,11 +1,13 @@
 """`triage export`: writes the trained agent of a job directory as a SavedModel version, past a gate where one asks."""
 
 import argparse
+import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
 from schemas import figures, locations
 from schemas.errors import InputError
+from trainer import rule_options
 from trainer.evaluate import ORDERS
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `triage export --help` needs none
@@ -45,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--version", type=int, help="number of the version; the highest that exists plus 1 by default")
     parser.add_argument("--step", type=int, help="checkpoint to export; the last one by default")
+    rule_options.add_argument(parser)
     parser.add_argument("--model-name", help='name under which TensorFlow Serving offers the model; default: "triage"')
     parser.add_argument(
         "--data",
@@ -83,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     from trainer.exporting import publish, servable
 
     trained = job.load_network(arguments.job_dir, arguments.step)
+    trained = dataclasses.replace(trained, rules=rule_options.chosen(arguments, trained.vocabulary))
     exam = publish.Examination(arguments.data, arguments.orders, arguments.seed) if arguments.data else None
     target = publish.Target(
         arguments.push_to or arguments.model_base_path, arguments.version, arguments.model_name or servable.MODEL_NAME
@@ -106,6 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
             "metrics": exported.metrics,
             "evaluation": exported.evaluation,
             "gate": exported.gate,
+            "safety_rules": trained.rules.described(),
         },
         arguments.json,
     )

@@ -19,6 +19,9 @@ except ImportError:  # the extra `mobile` is not installed, and only this module
     Interpreter = None
 
 OUTPUTS = (features.Q_VALUES, features.ACTION, features.BEST_TRIAGE, features.FORCED)
+"""Of every file."""
+OPTIONAL_OUTPUTS = (features.RULES_FIRED, features.NOVELTY, features.IS_NOVEL)
+"""Of a file whose model has rules, or can tell how novel a state is."""
 
 
 class LiteRtModel:
@@ -60,7 +63,7 @@ class LiteRtModel:
     def answer(self, states: np.ndarray, questions_asked: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1."""
         rows = [self.run(state, count) for state, count in zip(states[:, np.newaxis], questions_asked, strict=True)]
-        return {name: np.concatenate([row[name] for row in rows]) for name in OUTPUTS}
+        return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
 
 
 def require_litert() -> None:

@@ -33,6 +33,9 @@ class Responses(NamedTuple):
     forced: tf.Tensor  # bool [B]
     unknown_codes: tf.Tensor  # string [B, U], padded with ""
     conflicting_codes: tf.Tensor  # string [B, C], padded with ""
+    fired_rules: tf.Tensor  # string [B, F], serialized FiredRule messages, padded with ""
+    novelty: tf.Tensor | None  # float32 [B]; None where the model cannot tell
+    is_novel: tf.Tensor | None  # bool [B]; beside `novelty`
     model_version: str
     vocabulary_fingerprint: str
 
@@ -79,6 +82,9 @@ def encode_responses(responses: Responses) -> tf.Tensor:
         "action": tf.broadcast_to(_enum(tf.range(NUM_ACTIONS)), tf.shape(responses.q_values))[..., tf.newaxis],
         "value": responses.q_values[..., tf.newaxis],
     }
+    novelty = {}
+    if responses.novelty is not None and responses.is_novel is not None:
+        novelty = {"novelty": responses.novelty[:, tf.newaxis], "is_novel": responses.is_novel[:, tf.newaxis]}
     return _encode(
         "TriageResponse",
         {
@@ -90,8 +96,34 @@ def encode_responses(responses: Responses) -> tf.Tensor:
             "conflicting_codes": responses.conflicting_codes,
             "model_version": tf.fill(tf.concat([batch, [1]], axis=0), responses.model_version),
             "vocabulary_fingerprint": tf.fill(tf.concat([batch, [1]], axis=0), responses.vocabulary_fingerprint),
+            "fired_rules": responses.fired_rules,
+        }
+        | novelty,
+    )
+
+
+class FiredRules(NamedTuple):
+    """Rules of a batch that fired, one after the other: F in all."""
+
+    row: tf.Tensor  # int64 [F], ascending: of the batch
+    rule_id: tf.Tensor  # string [F]
+    reason: tf.Tensor  # string [F]
+    from_action: tf.Tensor  # int32 [F]
+    to_action: tf.Tensor  # int32 [F]
+
+
+def encode_fired_rules(fired: FiredRules, rows: tf.Tensor) -> tf.Tensor:
+    """Returns serialized `triage.v1.FiredRule` messages of each of so many `rows` (scalar): string `[B, F]`."""
+    encoded = _encode(
+        "FiredRule",
+        {
+            "rule_id": fired.rule_id[:, tf.newaxis],
+            "reason": fired.reason[:, tf.newaxis],
+            "from_action": _enum(fired.from_action)[:, tf.newaxis],
+            "to_action": _enum(fired.to_action)[:, tf.newaxis],
         },
     )
+    return tf.RaggedTensor.from_value_rowids(encoded, fired.row, tf.cast(rows, tf.int64)).to_tensor("")
 
 
 def _enum(actions: tf.Tensor) -> tf.Tensor:

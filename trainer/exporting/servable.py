@@ -22,6 +22,7 @@ import tensorflow as tf
 
 from schemas import directories
 from schemas.errors import InputError
+from trainer import novelty
 from trainer.exporting import signatures, warmup
 from trainer.job import TrainedNetwork
 
@@ -172,9 +173,12 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
     with tempfile.TemporaryDirectory() as scratch:
         asset = pathlib.Path(scratch) / directories.VOCABULARY
         vocabulary.save(asset)
-        archive = signatures.build_archive(trained.model, asset, identity)
+        safeguards = signatures.Safeguards(trained.rules, trained.novelty)
+        archive = signatures.build_archive(trained.model, asset, identity, safeguards)
         archive.write_out(os.fspath(folder), verbose=False)
     warmup.write_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
+    if len(trained.rules):
+        (folder / directories.RULES).write_text(trained.rules.text, encoding="utf-8", newline="\n")
     _write_manifest(folder, _manifest(trained, identity))
 
 
@@ -195,10 +199,18 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
         "evidence_count": identity.evidence_count,
         "max_questions": identity.max_questions,
         "signatures": list(signatures.SIGNATURES),
+        "safety_rules": trained.rules.described(),
+        "novelty": _novelty(trained),
         "config": trained.config,
         "training": trained.training,
         "metrics": trained.metrics,
     }
+
+
+def _novelty(trained: TrainedNetwork) -> dict[str, Any] | None:
+    if trained.novelty is None:
+        return None
+    return {"threshold": novelty.THRESHOLD, "reference_moments": trained.novelty.moments}
 
 
 def package_version() -> str:

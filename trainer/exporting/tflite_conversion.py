@@ -12,7 +12,7 @@ import tensorflow as tf
 from schemas import directories, features
 from schemas.errors import InputError
 from trainer import state
-from trainer.exporting.litert import OUTPUTS
+from trainer.exporting.litert import OPTIONAL_OUTPUTS, OUTPUTS
 from trainer.exporting.servable_policy import LoadedVersion
 from trainer.vignettes.tfrecord import DataDirectory
 
@@ -26,13 +26,18 @@ CALIBRATION_STATES = 1000
 _SELU_OPS = ("EXP", "SUB", "MUL", "SELECT", "SELECT_V2", "GREATER")
 """TFLite has no SELU, but these. Its exponential of positive inputs, of which nothing is used, would spread the 256
 steps of int8 so far that the negative side is lost: in int8 it made most of the error, and no file smaller."""
+_NOVELTY_OPS = (
+    "BATCH_MATMUL", "CONCATENATION", "RELU", "ADD", "SUM", "LOG", "REDUCE_MAX", "GATHER", "CAST", "MEAN", "LESS",
+    "STRIDED_SLICE", "RESHAPE", "EQUAL",
+)  # fmt: skip
+"""Novelty compares sums of logarithms with close percentiles: eight bits are not enough for that."""
 
 
 def convert(version: LoadedVersion, quantization: str, calibration: np.ndarray | None = None) -> bytes:
     """Returns the TFLite file of a version, without metadata.
 
-    Its signature `state` takes `states` float32 `[1, E]` and `questions_asked` int32 `[1]`, and gives `OUTPUTS`,
-    whose types do not depend on the quantisation.
+    Its signature `state` takes `states` float32 `[1, E]` and `questions_asked` int32 `[1]`, and gives `OUTPUTS`
+    and those of `OPTIONAL_OUTPUTS` that the version has, whose types do not depend on the quantisation.
 
     Args:
         version: what to convert.
@@ -101,7 +106,7 @@ def _function(version: LoadedVersion) -> tf.types.experimental.Callable:
     @tf.function(input_signature=specs, autograph=False)
     def decide(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
         answer = version.signature(**{features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
-        return {name: answer[name] for name in OUTPUTS}
+        return {name: answer[name] for name in (*OUTPUTS, *OPTIONAL_OUTPUTS) if name in answer}
 
     return decide.get_concrete_function()
 
@@ -119,7 +124,7 @@ def _quantized(converter: tf.lite.TFLiteConverter, quantization: str, calibratio
     selective = tf.lite.experimental.QuantizationDebugger(  # the one way to say what stays in float
         converter=converter,
         debug_dataset=converter.representative_dataset,
-        debug_options=tf.lite.experimental.QuantizationDebugOptions(denylisted_ops=list(_SELU_OPS)),
+        debug_options=tf.lite.experimental.QuantizationDebugOptions(denylisted_ops=[*_SELU_OPS, *_NOVELTY_OPS]),
     )
     return selective.get_nondebug_quantized_model()
 

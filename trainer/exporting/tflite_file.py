@@ -56,6 +56,8 @@ def describe(
         "calibration": calibration,
         "signature": {"name": features.STATE, **model.tensors},
         "actions": list(ACTION_LABELS),
+        "safety_rules": manifest.get("safety_rules", {"rules": []})["rules"],
+        "novelty": manifest.get("novelty"),
         "max_questions": version.max_questions,
         "parity": {**parity._asdict(), "statement": statement(parity)},
         "made_with": {"tensorflow": tf.__version__, "ai-edge-litert": litert_version()},

@@ -31,6 +31,8 @@ class Parity(NamedTuple):
     decision_changed: float  # another action
     best_triage_changed: float
     best_triage_less_urgent: float
+    largest_novelty_difference: float | None = None  # None where the model cannot tell how novel a state is
+    is_novel_changed: float | None = None
 
 
 def random_states(evidence_count: int, max_questions: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -71,6 +73,8 @@ def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int
         )
     if (found[features.FORCED] != expected[features.FORCED]).any():
         raise InputError("the TFLite file does not triage at the SavedModel's max_questions: export the version again")
+    if features.RULES_FIRED in expected and (found[features.RULES_FIRED] != expected[features.RULES_FIRED]).any():
+        raise InputError("the TFLite file fires other safety rules than the SavedModel: it is broken; do not use it")
     shifts = found[features.BEST_TRIAGE] - expected[features.BEST_TRIAGE]  # above 0: less urgent
     return Parity(
         states=count,
@@ -81,7 +85,17 @@ def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int
         decision_changed=float((found[features.ACTION] != expected[features.ACTION]).mean()),
         best_triage_changed=float((shifts != 0).mean()),
         best_triage_less_urgent=float((shifts > 0).mean()),
+        **_novelty_differences(found, expected),
     )
+
+
+def _novelty_differences(found: dict[str, Any], expected: dict[str, Any]) -> dict[str, float]:
+    if features.NOVELTY not in expected:
+        return {}
+    return {
+        "largest_novelty_difference": float(np.abs(found[features.NOVELTY] - expected[features.NOVELTY]).max()),
+        "is_novel_changed": float((found[features.IS_NOVEL] != expected[features.IS_NOVEL]).mean()),
+    }
 
 
 def statement(parity: Parity) -> str:

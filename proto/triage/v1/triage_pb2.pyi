@@ -72,7 +72,7 @@ class FiredRule(_message.Message):
     def __init__(self, rule_id: _Optional[str] = ..., reason: _Optional[str] = ..., from_action: _Optional[_Union[TriageAction, str]] = ..., to_action: _Optional[_Union[TriageAction, str]] = ...) -> None: ...
 
 class TriageResponse(_message.Message):
-    __slots__ = ("action", "best_triage", "q_values", "forced", "unknown_codes", "conflicting_codes", "model_version", "vocabulary_fingerprint", "fired_rules")
+    __slots__ = ("action", "best_triage", "q_values", "forced", "unknown_codes", "conflicting_codes", "model_version", "vocabulary_fingerprint", "fired_rules", "novelty", "is_novel")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     BEST_TRIAGE_FIELD_NUMBER: _ClassVar[int]
     Q_VALUES_FIELD_NUMBER: _ClassVar[int]
@@ -82,6 +82,8 @@ class TriageResponse(_message.Message):
     MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
     VOCABULARY_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     FIRED_RULES_FIELD_NUMBER: _ClassVar[int]
+    NOVELTY_FIELD_NUMBER: _ClassVar[int]
+    IS_NOVEL_FIELD_NUMBER: _ClassVar[int]
     action: TriageAction
     best_triage: TriageAction
     q_values: _containers.RepeatedCompositeFieldContainer[QValue]
@@ -91,4 +93,6 @@ class TriageResponse(_message.Message):
     model_version: str
     vocabulary_fingerprint: str
     fired_rules: _containers.RepeatedCompositeFieldContainer[FiredRule]
-    def __init__(self, action: _Optional[_Union[TriageAction, str]] = ..., best_triage: _Optional[_Union[TriageAction, str]] = ..., q_values: _Optional[_Iterable[_Union[QValue, _Mapping]]] = ..., forced: bool = ..., unknown_codes: _Optional[_Iterable[str]] = ..., conflicting_codes: _Optional[_Iterable[str]] = ..., model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., fired_rules: _Optional[_Iterable[_Union[FiredRule, _Mapping]]] = ...) -> None: ...
+    novelty: float
+    is_novel: bool
+    def __init__(self, action: _Optional[_Union[TriageAction, str]] = ..., best_triage: _Optional[_Union[TriageAction, str]] = ..., q_values: _Optional[_Iterable[_Union[QValue, _Mapping]]] = ..., forced: bool = ..., unknown_codes: _Optional[_Iterable[str]] = ..., conflicting_codes: _Optional[_Iterable[str]] = ..., model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., fired_rules: _Optional[_Iterable[_Union[FiredRule, _Mapping]]] = ..., novelty: _Optional[float] = ..., is_novel: bool = ...) -> None: ...

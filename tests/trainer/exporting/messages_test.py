@@ -72,6 +72,9 @@ def responses(batch):
         forced=tf.fill([batch], True),
         unknown_codes=tf.fill([batch, 2], "x"),
         conflicting_codes=tf.zeros([batch, 1], tf.string),
+        fired_rules=tf.zeros([batch, 0], tf.string),
+        novelty=None,
+        is_novel=None,
         model_version="12",
         vocabulary_fingerprint="sha256:1",
     )
@@ -100,3 +103,34 @@ def test_responses_read_as_the_message_of_the_same_fields():
 
 def test_no_responses_encode_to_no_messages():
     assert messages.encode_responses(responses(0)).shape == (0,)
+
+
+def test_rules_that_fired_and_novelty_stand_in_their_rows():
+    fired = messages.FiredRules(
+        row=tf.constant([0, 2, 2], tf.int64),
+        rule_id=tf.constant(["a", "a", "b"]),
+        reason=tf.constant(["x", "x", "y"]),
+        from_action=tf.constant([4, 2, 1]),
+        to_action=tf.constant([0, 1, 1]),
+    )
+    given = responses(3)._replace(
+        fired_rules=messages.encode_fired_rules(fired, tf.constant(3)),
+        novelty=tf.constant([0.0, 0.5, 1.0]),
+        is_novel=tf.constant([False, False, True]),
+    )
+    answers = [triage_pb2.TriageResponse.FromString(each) for each in messages.encode_responses(given).numpy()]
+    rule = triage_pb2.FiredRule
+    assert [list(answer.fired_rules) for answer in answers] == [
+        [rule(rule_id="a", reason="x", from_action=5, to_action=1)],
+        [],
+        [
+            rule(rule_id="a", reason="x", from_action=3, to_action=2),
+            rule(rule_id="b", reason="y", from_action=2, to_action=2),
+        ],
+    ]
+    assert [(answer.HasField("novelty"), answer.novelty, answer.is_novel) for answer in answers] == [
+        (True, 0.0, False), (True, 0.5, False), (True, 1.0, True),
+    ]  # fmt: skip
+    assert not triage_pb2.TriageResponse.FromString(messages.encode_responses(responses(1)).numpy()[0]).HasField(
+        "novelty"
+    )

@@ -82,6 +82,8 @@ def test_the_manifest_tells_how_the_model_was_made(version):
         "evidence_count": 2,
         "max_questions": 23,
         "signatures": ["serving_default", "triage", "state"],
+        "safety_rules": {"source": "none", "fingerprint": "", "rules": []},
+        "novelty": None,
         "config": {"environment": {"max_questions": 23}},
         "training": {"steps": 5, "episodes": 3},
         "metrics": {"appropriateness": 0.9},

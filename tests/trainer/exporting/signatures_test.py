@@ -3,12 +3,15 @@
 import math
 import shutil
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
 from trainer.exporting import signatures
 from trainer.network import build_network
+from trainer.novelty import Novelty
 from triage.v1 import triage_pb2
 
 PRESENT, ABSENT = triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT
@@ -95,8 +98,8 @@ def test_codes_lead_to_the_decision_of_the_hand_set_weights(served):
     assert answer["q_values"].numpy() == pytest.approx(
         tf.constant([PAIN_Q, FEVER_Q, NO_SMOKING_Q, NOTHING_Q]).numpy(), abs=1e-6
     )
-    assert answer["action_label"].numpy().tolist() == [b"Red", b"ask", b"Blue", b"Red"]
-    assert answer["action"].numpy().tolist() == [0, 4, 3, 0]
+    assert answer["action_label"].numpy().tolist() == [b"Red", b"ask", b"Blue", b"ask"]  # nothing known: ask
+    assert answer["action"].numpy().tolist() == [0, 4, 3, 4]
     assert answer["best_triage_label"].numpy().tolist() == [b"Red", b"Yellow", b"Blue", b"Red"]
     assert answer["best_triage"].numpy().tolist() == [0, 1, 3, 0]
     assert not answer["forced"].numpy().any()
@@ -159,7 +162,7 @@ def test_rows_of_different_length_are_answered_one_by_one(served):
         evidence_state(("pain", PRESENT)),
     ]
     responses = message_answers(served, *states)
-    assert [response.action for response in responses] == [RED, ASK, RED]
+    assert [response.action for response in responses] == [ASK, ASK, RED]
     assert [list(response.unknown_codes) for response in responses] == [[], ["gout", "lupus"], []]
 
 
@@ -175,3 +178,70 @@ def test_nothing_in_nothing_out(served):
 def test_bytes_that_are_no_message_fail(served):
     with pytest.raises(tf.errors.DataLossError):
         served.signatures["triage"](evidence_states=tf.constant([b"\xff\xff"]))
+
+
+RULES = safety_rules.parse(
+    """
+[soon]
+reason = "Fever."
+urgency = "Yellow"
+all.present = ["fièvre"]
+[now]
+reason = "Fever without pain."
+urgency = "Red"
+all.present = ["fièvre"]
+all.absent = ["pain"]
+""",
+    "rules.toml",
+    VOCABULARY,
+)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """The same model with two rules, and a novelty of which the halves lie at a score of 0."""
+    folder = tmp_path_factory.mktemp("guarded")
+    VOCABULARY.save(folder / "vocabulary.csv")
+    model = build_network(len(VOCABULARY), (), seed=0)
+    model.layers[-1].set_weights([tf.constant(WEIGHTS), tf.constant([0.0, 0, 0, 3, 0])])  # Blue, if nothing says more
+    identity = signatures.Identity("7", VOCABULARY.fingerprint, len(VOCABULARY), MAX_QUESTIONS)
+    log_literals = np.zeros([6, 2], np.float32)
+    log_literals[0, 1] = 1.0  # pain that is present scores 1, all else 0
+    quantiles = np.array([[-1, 0.5]], np.float32)
+    statistics = Novelty(np.zeros(1, np.float32), log_literals, quantiles, 10)
+    safeguards = signatures.Safeguards(RULES, statistics)
+    archive = signatures.build_archive(model, folder / "vocabulary.csv", identity, safeguards)
+    archive.write_out(str(folder / "model"), verbose=False)
+    return tf.saved_model.load(str(folder / "model"))
+
+
+def test_all_signatures_answer_after_the_rules(guarded):
+    # Nothing; fever; fever without pain; no smoking: forced from the third on.
+    evidence = [[], [("fièvre", PRESENT)], [("fièvre", PRESENT), ("pain", ABSENT)], [("喫煙", ABSENT)]]
+    asked = [10, 0, 10, 10]
+    by_code = codes_answer(guarded, [[""], ["fièvre"], ["fièvre"], [""]], [[""], [""], ["pain"], ["喫煙"]], asked)
+    by_state = guarded.signatures["state"](
+        states=tf.constant([[0.0, 0, 0], [0, 1, 0], [-1, 1, 0], [0, 0, -1]]), questions_asked=tf.constant(asked)
+    )
+    # Q of fever: ask 9/10, Blue 1/(1 + e^-3) = .95: Blue, so that Yellow is the rule's. Of nothing: ask by decree.
+    for answer in (by_code, by_state):
+        assert answer["action_label"].numpy().tolist() == [b"ask", b"Yellow", b"Red", b"Blue"]
+        assert answer["best_triage_label"].numpy().tolist()[1:] == [b"Yellow", b"Red", b"Blue"]
+        assert answer["rules_fired"].numpy().tolist() == [[False, False], [True, False], [True, True], [False, False]]
+        assert answer["forced"].numpy().tolist() == [True, False, True, True]
+    states = [evidence_state(*pieces, questions_asked=count) for pieces, count in zip(evidence, asked, strict=True)]
+    responses = message_answers(guarded, *states)
+    assert [response.action for response in responses] == [ASK, YELLOW, RED, triage_pb2.TRIAGE_ACTION_BLUE]
+    told = [[(rule.rule_id, rule.from_action, rule.to_action) for rule in r.fired_rules] for r in responses]
+    blue = triage_pb2.TRIAGE_ACTION_BLUE
+    assert told == [[], [("soon", blue, YELLOW)], [("soon", blue, YELLOW), ("now", YELLOW, RED)], []]
+    assert responses[2].fired_rules[1].reason == "Fever without pain."
+
+
+def test_novelty_is_the_share_of_moments_that_were_less_unusual(guarded):
+    answer = codes_answer(guarded, [["pain"], ["fièvre"], [""]], [[""], [""], [""]], [0, 0, 0])
+    # Scores 1, 0 and none against quantiles of -1 and .5.
+    assert answer["novelty"].numpy().tolist() == [1.0, 0.5, 0.0]
+    assert answer["is_novel"].numpy().tolist() == [True, False, False]
+    response, _ = message_answers(guarded, evidence_state(("pain", PRESENT)), evidence_state())
+    assert (response.novelty, response.is_novel) == (1.0, True)

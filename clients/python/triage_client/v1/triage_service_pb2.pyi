@@ -8,11 +8,20 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class RuleSource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RULE_SOURCE_UNSPECIFIED: _ClassVar[RuleSource]
+    RULE_SOURCE_MODEL: _ClassVar[RuleSource]
+    RULE_SOURCE_SERVER: _ClassVar[RuleSource]
+
 class EvidenceKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     EVIDENCE_KIND_UNSPECIFIED: _ClassVar[EvidenceKind]
     EVIDENCE_KIND_SYMPTOM: _ClassVar[EvidenceKind]
     EVIDENCE_KIND_RISK_FACTOR: _ClassVar[EvidenceKind]
+RULE_SOURCE_UNSPECIFIED: RuleSource
+RULE_SOURCE_MODEL: RuleSource
+RULE_SOURCE_SERVER: RuleSource
 EVIDENCE_KIND_UNSPECIFIED: EvidenceKind
 EVIDENCE_KIND_SYMPTOM: EvidenceKind
 EVIDENCE_KIND_RISK_FACTOR: EvidenceKind
@@ -74,20 +83,38 @@ class GetModelInfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetModelInfoResponse(_message.Message):
-    __slots__ = ("model_version", "vocabulary_fingerprint", "data_fingerprint", "evidence_count", "max_questions", "manifest_json")
+    __slots__ = ("model_version", "vocabulary_fingerprint", "data_fingerprint", "evidence_count", "max_questions", "manifest_json", "rules", "novelty_threshold")
     MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
     VOCABULARY_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     DATA_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_COUNT_FIELD_NUMBER: _ClassVar[int]
     MAX_QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     MANIFEST_JSON_FIELD_NUMBER: _ClassVar[int]
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    NOVELTY_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     model_version: str
     vocabulary_fingerprint: str
     data_fingerprint: str
     evidence_count: int
     max_questions: int
     manifest_json: str
-    def __init__(self, model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., data_fingerprint: _Optional[str] = ..., evidence_count: _Optional[int] = ..., max_questions: _Optional[int] = ..., manifest_json: _Optional[str] = ...) -> None: ...
+    rules: _containers.RepeatedCompositeFieldContainer[SafetyRule]
+    novelty_threshold: float
+    def __init__(self, model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., data_fingerprint: _Optional[str] = ..., evidence_count: _Optional[int] = ..., max_questions: _Optional[int] = ..., manifest_json: _Optional[str] = ..., rules: _Optional[_Iterable[_Union[SafetyRule, _Mapping]]] = ..., novelty_threshold: _Optional[float] = ...) -> None: ...
+
+class SafetyRule(_message.Message):
+    __slots__ = ("rule_id", "reason", "urgency", "stops_asking", "source")
+    RULE_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    URGENCY_FIELD_NUMBER: _ClassVar[int]
+    STOPS_ASKING_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    rule_id: str
+    reason: str
+    urgency: _triage_pb2.TriageAction
+    stops_asking: bool
+    source: RuleSource
+    def __init__(self, rule_id: _Optional[str] = ..., reason: _Optional[str] = ..., urgency: _Optional[_Union[_triage_pb2.TriageAction, str]] = ..., stops_asking: bool = ..., source: _Optional[_Union[RuleSource, str]] = ...) -> None: ...
 
 class GetVocabularyRequest(_message.Message):
     __slots__ = ()

@@ -130,7 +130,10 @@ export interface Evidence {
 
 /** All that is known about a patient at one moment of an interview. */
 export interface EvidenceState {
-  /** The evidence known so far, in any order, at least one piece. A code may not be both present and absent. */
+  /**
+   * The evidence known so far, in any order. A code may not be both present and absent. Where nothing is known that the
+   * model knows the answer is ASK, whatever else this message says.
+   */
   evidence: Evidence[];
   /** Number of questions asked so far, 0 or more. At the limit the agent must triage. */
   questionsAsked: number;
@@ -151,27 +154,36 @@ export interface QValue {
   value: number;
 }
 
-/** A safety rule that changed, or would have changed, the model's decision. */
+/** A safety rule that applies to the evidence. Rules never lower the urgency. */
 export interface FiredRule {
-  /** Identifier of the rule in the rule set that the server was configured with. */
+  /** Identifier of the rule, in the set that the model was exported with or in the server's own; see GetModelInfo. */
   ruleId: string;
-  /** Why the rule fired, for a clinician to read. */
+  /** Why the rule matters, for a clinician to read. */
   reason: string;
-  /** The model's decision before the rule. */
+  /** The decision before the rule: the model's own for the first rule, that after the rule before for the next ones. */
   fromAction: TriageAction;
-  /** The decision after the rule. */
+  /**
+   * The decision after the rule. It is the one before where that was urgent enough, and where the rule lets the agent
+   * go on asking; then best_triage has the rule's urgency.
+   */
   toAction: TriageAction;
 }
 
 /** The answer to an evidence state. */
 export interface TriageResponse {
-  /** What to do: ask for more evidence, or triage. */
+  /** What to do, after the safety rules: ask for more evidence, or triage. ASK where nothing is known. */
   action: TriageAction;
-  /** The best triage decision on what is known, also when the action is ASK. Never ASK. */
+  /**
+   * The best triage decision on what is known, after the safety rules, also when the action is ASK. Never ASK. Where
+   * nothing is known it means nothing.
+   */
   bestTriage: TriageAction;
-  /** The Q-value of each action, in the order Red, Yellow, Green, Blue, ask. */
+  /** The Q-value of each action, in the order Red, Yellow, Green, Blue, ask: the model's own, before the safety rules. */
   qValues: QValue[];
-  /** True when asking was not possible (question limit reached, or no more evidence), so that the agent had to triage. */
+  /**
+   * True when asking was not possible (question limit reached, or no more evidence), so that the agent had to triage.
+   * Where nothing is known the action is ASK all the same: nobody can be triaged on nothing, so a person must look.
+   */
   forced: boolean;
   /** Codes that the model does not know. They had no part in the decision. */
   unknownCodes: string[];
@@ -181,8 +193,20 @@ export interface TriageResponse {
   modelVersion: string;
   /** Fingerprint of the model's vocabulary, "sha256:" and 64 hexadecimal digits. */
   vocabularyFingerprint: string;
-  /** Safety rules that fired, in the order of their application. Empty where no rules are configured. */
+  /** Safety rules that fired, in the order of their application: the model's own, then those of the server. */
   firedRules: FiredRule[];
+  /**
+   * How far the evidence is from anything seen in training: the share of moments of interviews about unseen vignettes
+   * that were less unusual, from 0 (usual) to 1 (nothing like it). Not set where the model cannot tell.
+   */
+  novelty?:
+    | number
+    | undefined;
+  /**
+   * True when the novelty is above the model's threshold (GetModelInfo), as it was in 1% of those moments. Nothing
+   * else follows from it here: the caller decides what to do, such as to hand over to a person.
+   */
+  isNovel: boolean;
 }
 
 function createBaseEvidence(): Evidence {
@@ -624,6 +648,8 @@ function createBaseTriageResponse(): TriageResponse {
     modelVersion: "",
     vocabularyFingerprint: "",
     firedRules: [],
+    novelty: undefined,
+    isNovel: false,
   };
 }
 
@@ -655,6 +681,12 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     }
     for (const v of message.firedRules) {
       FiredRule.encode(v!, writer.uint32(74).fork()).join();
+    }
+    if (message.novelty !== undefined) {
+      writer.uint32(85).float(message.novelty);
+    }
+    if (message.isNovel !== false) {
+      writer.uint32(88).bool(message.isNovel);
     }
     return writer;
   },
@@ -744,6 +776,22 @@ export const TriageResponse: MessageFns<TriageResponse> = {
             message.firedRules.push(FiredRule.decode(reader, reader.uint32()));
             continue;
           }
+          case 10: {
+            if (tag !== 85) {
+              break;
+            }
+
+            message.novelty = reader.float();
+            continue;
+          }
+          case 11: {
+            if (tag !== 88) {
+              break;
+            }
+
+            message.isNovel = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -795,6 +843,12 @@ export const TriageResponse: MessageFns<TriageResponse> = {
         : globalThis.Array.isArray(object?.fired_rules)
         ? object.fired_rules.map((e: any) => FiredRule.fromJSON(e))
         : [],
+      novelty: isSet(object.novelty) ? globalThis.Number(object.novelty) : undefined,
+      isNovel: isSet(object.isNovel)
+        ? globalThis.Boolean(object.isNovel)
+        : isSet(object.is_novel)
+        ? globalThis.Boolean(object.is_novel)
+        : false,
     };
   },
 
@@ -827,6 +881,12 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     if (message.firedRules?.length) {
       obj.firedRules = message.firedRules.map((e) => FiredRule.toJSON(e));
     }
+    if (message.novelty !== undefined) {
+      obj.novelty = floatToJson(message.novelty);
+    }
+    if (message.isNovel !== false) {
+      obj.isNovel = message.isNovel;
+    }
     return obj;
   },
 
@@ -844,6 +904,8 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     message.modelVersion = object.modelVersion ?? "";
     message.vocabularyFingerprint = object.vocabularyFingerprint ?? "";
     message.firedRules = object.firedRules?.map((e) => FiredRule.fromPartial(e)) || [];
+    message.novelty = object.novelty ?? undefined;
+    message.isNovel = object.isNovel ?? false;
     return message;
   },
 };

@@ -20,13 +20,63 @@ import {
   type ServiceError,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { Evidence, EvidenceState, TriageResponse } from "./triage.js";
+import {
+  Evidence,
+  EvidenceState,
+  TriageAction,
+  triageActionFromJSON,
+  triageActionToJSON,
+  TriageResponse,
+} from "./triage.js";
 
 export const protobufPackage = "triage.v1";
 
 export const protobufFileName = "triage/v1/triage_service.proto";
 
 /** The triage service. */
+
+/** Who set a safety rule. */
+export enum RuleSource {
+  /** RULE_SOURCE_UNSPECIFIED - Not set. Never sent by the server. */
+  RULE_SOURCE_UNSPECIFIED = 0,
+  /** RULE_SOURCE_MODEL - It was compiled into the model, and holds wherever the model answers. */
+  RULE_SOURCE_MODEL = 1,
+  /** RULE_SOURCE_SERVER - The server adds it to the answers of this service. */
+  RULE_SOURCE_SERVER = 2,
+  UNRECOGNIZED = -1,
+}
+
+export function ruleSourceFromJSON(object: any): RuleSource {
+  switch (object) {
+    case 0:
+    case "RULE_SOURCE_UNSPECIFIED":
+      return RuleSource.RULE_SOURCE_UNSPECIFIED;
+    case 1:
+    case "RULE_SOURCE_MODEL":
+      return RuleSource.RULE_SOURCE_MODEL;
+    case 2:
+    case "RULE_SOURCE_SERVER":
+      return RuleSource.RULE_SOURCE_SERVER;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return RuleSource.UNRECOGNIZED;
+  }
+}
+
+export function ruleSourceToJSON(object: RuleSource): string {
+  switch (object) {
+    case RuleSource.RULE_SOURCE_UNSPECIFIED:
+      return "RULE_SOURCE_UNSPECIFIED";
+    case RuleSource.RULE_SOURCE_MODEL:
+      return "RULE_SOURCE_MODEL";
+    case RuleSource.RULE_SOURCE_SERVER:
+      return "RULE_SOURCE_SERVER";
+    case RuleSource.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
 
 /** What kind of evidence an entry is. */
 export enum EvidenceKind {
@@ -132,7 +182,7 @@ export interface InterviewResponse {
     | undefined;
   /** Number of questions so far. */
   questionsAsked: number;
-  /** True in the last response: no question was left, so that the agent had to triage. */
+  /** True in the last response: no question was left, so that the agent had to triage, or, on nothing, could not. */
   ended: boolean;
 }
 
@@ -154,6 +204,24 @@ export interface GetModelInfoResponse {
   maxQuestions: number;
   /** The manifest of the servable as JSON: resolved configuration, fingerprints, metrics with their intervals. */
   manifestJson: string;
+  /** The safety rules, in the order of their application: the model's own, then those of the server. */
+  rules: SafetyRule[];
+  /** Novelty above which a response is_novel, from 0 to 1. Not set where the model cannot tell how novel evidence is. */
+  noveltyThreshold?: number | undefined;
+}
+
+/** A safety rule: if its conditions hold, the urgency is at least so high. */
+export interface SafetyRule {
+  /** Identifier, as in FiredRule. */
+  ruleId: string;
+  /** Why the rule matters, for a clinician to read. */
+  reason: string;
+  /** The least urgency that it leaves. */
+  urgency: TriageAction;
+  /** True when it ends the questions. Otherwise the agent may go on asking, and best_triage has the urgency. */
+  stopsAsking: boolean;
+  /** Who set it. */
+  source: RuleSource;
 }
 
 /** Asks for the vocabulary. */
@@ -830,6 +898,8 @@ function createBaseGetModelInfoResponse(): GetModelInfoResponse {
     evidenceCount: 0,
     maxQuestions: 0,
     manifestJson: "",
+    rules: [],
+    noveltyThreshold: undefined,
   };
 }
 
@@ -852,6 +922,12 @@ export const GetModelInfoResponse: MessageFns<GetModelInfoResponse> = {
     }
     if (message.manifestJson !== "") {
       writer.uint32(50).string(message.manifestJson);
+    }
+    for (const v of message.rules) {
+      SafetyRule.encode(v!, writer.uint32(58).fork()).join();
+    }
+    if (message.noveltyThreshold !== undefined) {
+      writer.uint32(69).float(message.noveltyThreshold);
     }
     return writer;
   },
@@ -917,6 +993,22 @@ export const GetModelInfoResponse: MessageFns<GetModelInfoResponse> = {
             message.manifestJson = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.rules.push(SafetyRule.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 8: {
+            if (tag !== 69) {
+              break;
+            }
+
+            message.noveltyThreshold = reader.float();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -961,6 +1053,14 @@ export const GetModelInfoResponse: MessageFns<GetModelInfoResponse> = {
         : isSet(object.manifest_json)
         ? globalThis.String(object.manifest_json)
         : "",
+      rules: globalThis.Array.isArray(object?.rules)
+        ? object.rules.map((e: any) => SafetyRule.fromJSON(e))
+        : [],
+      noveltyThreshold: isSet(object.noveltyThreshold)
+        ? globalThis.Number(object.noveltyThreshold)
+        : isSet(object.novelty_threshold)
+        ? globalThis.Number(object.novelty_threshold)
+        : undefined,
     };
   },
 
@@ -984,6 +1084,12 @@ export const GetModelInfoResponse: MessageFns<GetModelInfoResponse> = {
     if (message.manifestJson !== "") {
       obj.manifestJson = message.manifestJson;
     }
+    if (message.rules?.length) {
+      obj.rules = message.rules.map((e) => SafetyRule.toJSON(e));
+    }
+    if (message.noveltyThreshold !== undefined) {
+      obj.noveltyThreshold = floatToJson(message.noveltyThreshold);
+    }
     return obj;
   },
 
@@ -998,6 +1104,149 @@ export const GetModelInfoResponse: MessageFns<GetModelInfoResponse> = {
     message.evidenceCount = object.evidenceCount ?? 0;
     message.maxQuestions = object.maxQuestions ?? 0;
     message.manifestJson = object.manifestJson ?? "";
+    message.rules = object.rules?.map((e) => SafetyRule.fromPartial(e)) || [];
+    message.noveltyThreshold = object.noveltyThreshold ?? undefined;
+    return message;
+  },
+};
+
+function createBaseSafetyRule(): SafetyRule {
+  return { ruleId: "", reason: "", urgency: 0, stopsAsking: false, source: 0 };
+}
+
+export const SafetyRule: MessageFns<SafetyRule> = {
+  encode(message: SafetyRule, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.ruleId !== "") {
+      writer.uint32(10).string(message.ruleId);
+    }
+    if (message.reason !== "") {
+      writer.uint32(18).string(message.reason);
+    }
+    if (message.urgency !== 0) {
+      writer.uint32(24).int32(message.urgency);
+    }
+    if (message.stopsAsking !== false) {
+      writer.uint32(32).bool(message.stopsAsking);
+    }
+    if (message.source !== 0) {
+      writer.uint32(40).int32(message.source);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SafetyRule {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSafetyRule();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.ruleId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.urgency = reader.int32() as any;
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.stopsAsking = reader.bool();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.source = reader.int32() as any;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SafetyRule {
+    return {
+      ruleId: isSet(object.ruleId)
+        ? globalThis.String(object.ruleId)
+        : isSet(object.rule_id)
+        ? globalThis.String(object.rule_id)
+        : "",
+      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+      urgency: isSet(object.urgency) ? triageActionFromJSON(object.urgency) : 0,
+      stopsAsking: isSet(object.stopsAsking)
+        ? globalThis.Boolean(object.stopsAsking)
+        : isSet(object.stops_asking)
+        ? globalThis.Boolean(object.stops_asking)
+        : false,
+      source: isSet(object.source) ? ruleSourceFromJSON(object.source) : 0,
+    };
+  },
+
+  toJSON(message: SafetyRule): unknown {
+    const obj: any = {};
+    if (message.ruleId !== "") {
+      obj.ruleId = message.ruleId;
+    }
+    if (message.reason !== "") {
+      obj.reason = message.reason;
+    }
+    if (message.urgency !== 0) {
+      obj.urgency = triageActionToJSON(message.urgency);
+    }
+    if (message.stopsAsking !== false) {
+      obj.stopsAsking = message.stopsAsking;
+    }
+    if (message.source !== 0) {
+      obj.source = ruleSourceToJSON(message.source);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SafetyRule>): SafetyRule {
+    return SafetyRule.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SafetyRule>): SafetyRule {
+    const message = createBaseSafetyRule();
+    message.ruleId = object.ruleId ?? "";
+    message.reason = object.reason ?? "";
+    message.urgency = object.urgency ?? 0;
+    message.stopsAsking = object.stopsAsking ?? false;
+    message.source = object.source ?? 0;
     return message;
   },
 };
@@ -1528,6 +1777,10 @@ export const TriageServiceClient = makeGenericClientConstructor(
   service: typeof TriageServiceService;
   serviceName: string;
 };
+
+function floatToJson(value: number | null | undefined): number | string | null | undefined {
+  return typeof value === "number" && !globalThis.Number.isFinite(value) ? globalThis.String(value) : value;
+}
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | undefined;
 

@@ -1,0 +1,294 @@
+"""Safety rules: red flags that raise the urgency of a decision, whatever the model says.
+
+A file is TOML with one table a rule, in the order in which the rules apply (docs/rules.md):
+
+    [sepsis]
+    reason = "Fever with low blood pressure can be sepsis."
+    urgency = "Red"
+    all.present = ["fever", "low_blood_pressure"]
+    any.present = ["rigors", "confusion"]
+    none.present = ["heat_intolerance"]
+"""
+
+import dataclasses
+import hashlib
+import importlib.resources
+import pathlib
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.rule_lines import RuleLines
+from schemas.triage import DECISION_LABELS, Action
+
+DEFAULT = "default"
+"""What `--rules` calls the set of the package."""
+NONE = "none"
+MAX_RULES = 1000
+MAX_TEXT = 500
+
+_DEFAULT_FILE = "rules/red_flags.toml"
+_QUANTIFIERS = ("all", "any", "none")
+_STATUSES = ("present", "absent")
+_NEEDED = ("reason", "urgency")
+_KEYS = (*_NEEDED, "stop_asking", *_QUANTIFIERS)
+
+Condition = tuple[str, bool]
+"""A code, and whether it is known to be present (True) or known to be absent (False)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SafetyRule:
+    """If all, any and none of its conditions hold, the urgency is at least so high. What is not known fulfils none."""
+
+    rule_id: str
+    reason: str
+    urgency: Action
+    stop_asking: bool
+    """Whether the rule ends the questions, so that the answer is a triage decision; else it raises `best_triage` only,
+    for as long as the agent asks. Without a word in the file a rule for Red does, others do not."""
+    all_of: tuple[Condition, ...] = ()
+    any_of: tuple[Condition, ...] = ()
+    none_of: tuple[Condition, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All its conditions."""
+        return self.all_of + self.any_of + self.none_of
+
+    def fires(self, present: Collection[str], absent: Collection[str]) -> bool:
+        """Returns whether the rule applies to what is known."""
+
+        def holds(condition: Condition) -> bool:
+            code, status = condition
+            return code in (present if status else absent)
+
+        return (
+            all(map(holds, self.all_of))
+            and (not self.any_of or any(map(holds, self.any_of)))
+            and not any(map(holds, self.none_of))
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """A decision that rules may raise."""
+
+    best_triage: Action  # never ask
+    asking: bool
+
+    @property
+    def action(self) -> Action:
+        """What is to be done."""
+        return Action.ASK if self.asking else self.best_triage
+
+    def under(self, rule: SafetyRule) -> "Decision":
+        """Returns the decision after a rule that fires: never less urgent than before."""
+        return Decision(min(self.best_triage, rule.urgency), self.asking and not rule.stop_asking)
+
+
+@dataclasses.dataclass(frozen=True)
+class RuleSet:
+    """The rules of one file, in their order. An empty set has no `fingerprint`."""
+
+    rules: tuple[SafetyRule, ...] = ()
+    source: str = NONE
+    """Name of the file, "default" for the package's."""
+    fingerprint: str = ""
+    """`sha256:` and 64 hexadecimal digits over the file."""
+    text: str = ""
+    """The file."""
+
+    def __iter__(self) -> Iterator[SafetyRule]:
+        return iter(self.rules)
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def described(self) -> dict[str, Any]:
+        """Returns what a manifest says of the rules: `source`, `fingerprint`, and of each rule what an answer names."""
+        return {
+            "source": self.source,
+            "fingerprint": self.fingerprint,
+            "rules": [
+                {
+                    "rule_id": rule.rule_id,
+                    "urgency": rule.urgency.label,
+                    "stop_asking": rule.stop_asking,
+                    "reason": rule.reason,
+                }
+                for rule in self.rules
+            ],
+        }
+
+
+NO_RULES = RuleSet()
+
+
+def load(path: pathlib.Path, vocabulary: Vocabulary) -> RuleSet:
+    """Reads a file of rules.
+
+    Raises:
+        InputError: it cannot be read, or has faults; the message has one line for each, with file and line number.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the rules: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start}: the rules are not UTF-8") from error
+    return parse(text, str(path), vocabulary)
+
+
+def parse(text: str, source: str, vocabulary: Vocabulary) -> RuleSet:
+    """Reads the text of a file of rules; `source` is the name that errors and the set give it.
+
+    Raises:
+        InputError: it has faults; the message has one line for each, with `source` and the line number.
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{source}: not TOML: {error}") from None
+    lines = RuleLines(text)
+    rules: list[SafetyRule] = []
+    faults: list[str] = []
+    if not tables:
+        faults.append(f"{source}: no rules: expected tables such as [chest_pain_with_sweating]; --rules none for none")
+    if len(tables) > MAX_RULES:
+        faults.append(f"{source}: {len(tables)} rules: expected at most {MAX_RULES}")
+    for rule_id, table in tables.items():
+        found = list(_faults(rule_id, table, vocabulary))
+        faults += [f"{source}: line {lines.find(rule_id, mark)}: rule {rule_id!r}: {fault}" for mark, fault in found]
+        if not found:
+            rules.append(_rule(rule_id, table))
+    if faults:
+        raise InputError("\n".join(faults))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return RuleSet(tuple(rules), source, f"sha256:{digest}", text)
+
+
+def default_rules(vocabulary: Vocabulary) -> RuleSet:
+    """Returns the red flags of the package.
+
+    Raises:
+        InputError: the vocabulary lacks some of their codes.
+    """
+    text = importlib.resources.files("schemas").joinpath(_DEFAULT_FILE).read_text(encoding="utf-8")
+    return parse(text, DEFAULT, vocabulary)
+
+
+def choose(name: str | None, vocabulary: Vocabulary) -> tuple[RuleSet, str]:
+    """Returns the rules that `--rules` means, and a sentence on them where somebody should read one, else "".
+
+    Args:
+        name: a file, "default", "none", or None where nothing was said: then the default set where the vocabulary
+            has all of its codes, and no rules where it does not. Half a set of red flags would promise too much.
+        vocabulary: of the model.
+
+    Raises:
+        InputError: the rules that are asked for cannot be had.
+    """
+    if name == NONE:
+        return NO_RULES, ""
+    if name == DEFAULT:
+        return default_rules(vocabulary), ""
+    if name is not None:
+        return load(pathlib.Path(name), vocabulary), ""
+    try:
+        return default_rules(vocabulary), ""
+    except InputError as error:
+        lacking = len(str(error).splitlines())
+        return NO_RULES, (
+            f"no safety rules: the default ones are for the vocabulary of triage simulate, and {lacking} of their "
+            "conditions name codes that this one lacks: write your own (docs/rules.md) and give them with --rules FILE"
+        )
+
+
+def chain(decision: Decision, fired: Sequence[SafetyRule]) -> list[tuple[SafetyRule, Action, Action]]:
+    """Returns each rule with the action before and after it, for rules that fire, in their order."""
+    steps = []
+    for rule in fired:
+        after = decision.under(rule)
+        steps.append((rule, decision.action, after.action))
+        decision = after
+    return steps
+
+
+def _rule(rule_id: str, table: dict[str, Any]) -> SafetyRule:
+    urgency = Action(DECISION_LABELS.index(table["urgency"]))
+    all_of, any_of, none_of = (
+        tuple((code, status == "present") for status in _STATUSES for code in table.get(quantifier, {}).get(status, ()))
+        for quantifier in _QUANTIFIERS
+    )
+    stop_asking = table.get("stop_asking", urgency == Action.RED)
+    return SafetyRule(rule_id, table["reason"], urgency, stop_asking, all_of, any_of, none_of)
+
+
+def _faults(rule_id: str, table: Any, vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
+    """Yields what is wrong with the table of a rule: what to look for in its lines, and a sentence."""
+    if not isinstance(table, dict):
+        yield "", f"expected a table, such as [{rule_id}]"
+        return
+    if not rule_id.strip() or len(rule_id) > MAX_TEXT or not rule_id.isprintable():
+        yield "", f"expected an id of one line, at most {MAX_TEXT} characters"
+    for key in table:
+        if key not in _KEYS:
+            yield key, f"unknown key {key!r}: expected {', '.join(_KEYS)}"
+    for key in _NEEDED:
+        if key not in table:
+            yield "", f"the key {key!r} is missing"
+    reason = table.get("reason", "given below")
+    if not isinstance(reason, str) or not reason.strip() or not reason.isprintable() or len(reason) > MAX_TEXT:
+        yield "reason", f"reason: expected one line of text for clinicians, at most {MAX_TEXT} characters"
+    urgency = table.get("urgency", DECISION_LABELS[0])
+    if urgency not in DECISION_LABELS:
+        yield "urgency", f"urgency {urgency!r}: expected one of {', '.join(DECISION_LABELS)}"
+    if not isinstance(table.get("stop_asking", True), bool):
+        yield "stop_asking", f"stop_asking {table['stop_asking']!r}: expected true or false"
+    yield from _condition_faults(table, vocabulary)
+
+
+def _condition_faults(table: dict[str, Any], vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
+    named: dict[str, set[Condition]] = {quantifier: set() for quantifier in _QUANTIFIERS}
+    for quantifier in _QUANTIFIERS:
+        groups = table.get(quantifier, {})
+        if not isinstance(groups, dict) or set(groups) - set(_STATUSES):
+            yield (
+                quantifier,
+                f'{quantifier}: expected {quantifier}.present = ["code"] or {quantifier}.absent = ["code"]',
+            )
+            continue
+        for status, codes in groups.items():
+            if not isinstance(codes, list) or not codes or not all(isinstance(code, str) for code in codes):
+                yield quantifier, f"{quantifier}.{status}: expected a list of evidence codes, at least one"
+                continue
+            for code in codes:
+                condition = (code, status == "present")
+                if code not in vocabulary:
+                    yield code, f"{quantifier}.{status}: {vocabulary.unknown_message(code)}"
+                elif condition in named[quantifier]:
+                    yield code, f"{quantifier}.{status}: {code!r} stands twice"
+                named[quantifier].add(condition)
+    if not named["all"] and not named["any"]:
+        yield "", "expected a code in all or any: none alone would fire on everybody of whom little is known"
+    yield from _contradictions(named)
+
+
+def _contradictions(named: dict[str, set[Condition]]) -> Iterator[tuple[str, str]]:
+    """Yields why a rule could never fire."""
+    never = "it can never fire"
+    for code, status in sorted(named["all"]):
+        if status and (code, False) in named["all"]:
+            yield code, f"{never}: {code!r} would have to be present and absent"
+        if (code, status) in named["none"]:
+            yield code, f"{never}: {code!r} stands in all and in none"
+    if named["any"] and named["any"] <= named["none"]:
+        yield "none", f"{never}: all conditions of any stand in none"

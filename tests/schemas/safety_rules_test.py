@@ -1,0 +1,170 @@
+"""Safety rules: what they mean, and what is wrong with a file of them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas import safety_rules
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from schemas.knowledge_base import KnowledgeBase
+from schemas.safety_rules import Decision, SafetyRule
+from schemas.triage import Action
+
+VOCABULARY = Vocabulary(
+    Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "sweating", "fever", "injury")
+)
+HEAD = 'reason = "A reason."\nurgency = "Red"\n'
+
+
+def parse(text):
+    return safety_rules.parse(text, "rules.toml", VOCABULARY)
+
+
+def test_a_file_gives_its_rules_in_order():
+    rules = parse(
+        "[heart]\n"
+        'reason = "Can be a heart attack."\nurgency = "Red"\nall.present = ["chest_pain"]\n'
+        'any.present = ["sweating"]\nany.absent = ["fever"]\nnone.present = ["injury"]\n'
+        '[hot]\nreason = "Needs a look."\nurgency = "Green"\nall.present = ["fever"]\n'
+        '[soon]\nreason = "Needs a look."\nurgency = "Yellow"\nall.absent = ["fever"]\nstop_asking = true\n'
+    )
+    assert rules.rules == (
+        SafetyRule(
+            "heart", "Can be a heart attack.", Action.RED, True,
+            (("chest_pain", True),), (("sweating", True), ("fever", False)), (("injury", True),),
+        ),
+        SafetyRule("hot", "Needs a look.", Action.GREEN, False, (("fever", True),)),
+        SafetyRule("soon", "Needs a look.", Action.YELLOW, True, (("fever", False),)),
+    )  # fmt: skip
+    assert rules.fingerprint.startswith("sha256:")
+    assert rules.described()["rules"][1] == {
+        "rule_id": "hot", "urgency": "Green", "stop_asking": False, "reason": "Needs a look.",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("present", "absent", "fires"),
+    [
+        (["chest_pain", "sweating"], [], True),
+        (["chest_pain"], ["fever"], True),  # one of any is enough
+        (["chest_pain"], [], False),  # none of any is known
+        (["sweating"], ["fever"], False),  # not all
+        (["chest_pain", "sweating", "injury"], [], False),  # one of none
+        (["chest_pain", "sweating"], ["injury"], True),
+        ([], ["chest_pain", "sweating"], False),
+        ([], [], False),
+    ],
+)
+def test_a_rule_fires_when_all_any_and_none_hold(present, absent, fires):
+    (rule,) = parse(
+        f'[r]\n{HEAD}all.present = ["chest_pain"]\nany.present = ["sweating"]\nany.absent = ["fever"]\n'
+        'none.present = ["injury"]\n'
+    ).rules
+    assert rule.fires(present, absent) is fires
+
+
+@pytest.mark.parametrize(
+    ("best_triage", "asking", "urgency", "stop_asking", "action", "best_after"),
+    [
+        (Action.GREEN, False, Action.YELLOW, False, Action.YELLOW, Action.YELLOW),
+        (Action.RED, False, Action.YELLOW, False, Action.RED, Action.RED),  # never less urgent
+        (Action.GREEN, True, Action.YELLOW, False, Action.ASK, Action.YELLOW),  # asks on, best triage raised
+        (Action.GREEN, True, Action.RED, True, Action.RED, Action.RED),
+        (Action.RED, True, Action.YELLOW, True, Action.RED, Action.RED),  # ends the questions at the model's own
+    ],
+)
+def test_a_rule_raises_the_urgency_and_may_end_the_questions(
+    best_triage, asking, urgency, stop_asking, action, best_after
+):
+    after = Decision(best_triage, asking).under(SafetyRule("r", "", urgency, stop_asking))
+    assert (after.action, after.best_triage) == (action, best_after)
+
+
+@given(st.sampled_from(list(Action)[:4]), st.booleans(), st.sampled_from(list(Action)[:4]), st.booleans())
+def test_no_rule_makes_a_decision_less_urgent(best_triage, asking, urgency, stop_asking):
+    before = Decision(best_triage, asking)
+    after = before.under(SafetyRule("r", "", urgency, stop_asking))
+    assert after.action <= before.action  # ask is the highest number, and no rule leads to it
+    assert after.best_triage == min(best_triage, urgency)
+
+
+def test_a_chain_tells_the_action_before_and_after_each_rule():
+    soon, now = SafetyRule("soon", "", Action.YELLOW, False), SafetyRule("now", "", Action.RED, True)
+    steps = safety_rules.chain(Decision(Action.GREEN, True), [soon, now, soon])
+    assert steps == [(soon, Action.ASK, Action.ASK), (now, Action.ASK, Action.RED), (soon, Action.RED, Action.RED)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f'[r]\n{HEAD}all.present = [\n  "fever",\n  "swetting",\n]\n',
+         "rules.toml: line 6: rule 'r': all.present: unknown evidence code 'swetting': did you mean sweating?"),
+        (f'[r]\n{HEAD}all.present = ["fever"]\nalso = 1\n', "rules.toml: line 5: rule 'r': unknown key 'also'"),
+        ('[r]\nurgency = "Red"\nall.present = ["fever"]\n', "rules.toml: line 1: rule 'r': the key 'reason' is"),
+        ('[r]\nreason = ""\nurgency = "Red"\nall.present = ["fever"]\n', "rules.toml: line 2: rule 'r': reason: "),
+        ('[r]\nreason = "x"\nurgency = "red"\nall.present = ["fever"]\n',
+         "rules.toml: line 3: rule 'r': urgency 'red': expected one of Red, Yellow, Green, Blue"),
+        (f'[r]\n{HEAD}all.present = ["fever"]\nstop_asking = "no"\n',
+         "rules.toml: line 5: rule 'r': stop_asking 'no': expected true or false"),
+        (f'[r]\n{HEAD}all = ["fever"]\n', "rules.toml: line 4: rule 'r': all: expected all.present = "),
+        (f'[r]\n{HEAD}all.maybe = ["fever"]\n', "rules.toml: line 4: rule 'r': all: expected all.present = "),
+        (f'[r]\n{HEAD}all.present = "fever"\n', "rules.toml: line 4: rule 'r': all.present: expected a list"),
+        (f"[r]\n{HEAD}all.present = []\n", "rules.toml: line 4: rule 'r': all.present: expected a list"),
+        (f'[r]\n{HEAD}any.present = ["fever", "fever"]\n', "rules.toml: line 4: rule 'r': any.present: 'fever' stands"),
+        (f'[r]\n{HEAD}none.present = ["fever"]\n', "rules.toml: line 1: rule 'r': expected a code in all or any"),
+        (f'[r]\n{HEAD}all.present = ["fever"]\nall.absent = ["fever"]\n',
+         "rules.toml: line 4: rule 'r': it can never fire: 'fever' would have to be present and absent"),
+        (f'[r]\n{HEAD}all.present = ["fever"]\nnone.present = ["fever"]\n',
+         "rules.toml: line 4: rule 'r': it can never fire: 'fever' stands in all and in none"),
+        (f'[r]\n{HEAD}any.present = ["fever"]\nnone.present = ["fever"]\n',
+         "rules.toml: line 5: rule 'r': it can never fire: all conditions of any stand in none"),
+        ("r = 1\n", "rules.toml: line 1: rule 'r': expected a table, such as [r]"),
+        ("[r\n", "rules.toml: not TOML: "),
+        ("", "rules.toml: no rules: expected tables such as"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_told_with_its_line(text, message):
+    with pytest.raises(InputError) as error:
+        parse(text)
+    assert str(error.value).splitlines()[0].startswith(message)
+
+
+def test_every_fault_is_told_at_once():
+    with pytest.raises(InputError) as error:
+        parse('[a]\nreason = "x"\nurgency = "Red"\nall.present = ["fevr"]\n[b]\nurgency = "Red"\nall = {}\n')
+    assert [line.split(": rule")[0] for line in str(error.value).splitlines()] == [
+        "rules.toml: line 4", "rules.toml: line 5", "rules.toml: line 5",
+    ]  # fmt: skip
+
+
+def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere\.toml: cannot read the rules: No such file"):
+        safety_rules.load(tmp_path / "nowhere.toml", VOCABULARY)
+    (tmp_path / "latin.toml").write_bytes(b"\xff")
+    with pytest.raises(InputError, match="byte 0: the rules are not UTF-8"):
+        safety_rules.load(tmp_path / "latin.toml", VOCABULARY)
+
+
+def test_the_default_rules_fit_the_packages_own_vocabulary():
+    rules, remark = safety_rules.choose(None, KnowledgeBase.load().catalogue.vocabulary)
+    assert 30 <= len(rules) <= 40
+    assert remark == ""
+    assert rules.source == "default"
+    assert {rule.urgency for rule in rules} <= {Action.RED, Action.YELLOW}
+
+
+def test_another_vocabulary_gets_no_half_of_the_default_rules():
+    rules, remark = safety_rules.choose(None, VOCABULARY)
+    assert len(rules) == 0
+    assert remark.startswith("no safety rules: the default ones are for the vocabulary of triage simulate")
+    with pytest.raises(InputError, match=r"default: line .*unknown evidence code 'unrousable'"):
+        safety_rules.choose("default", VOCABULARY)
+
+
+def test_none_means_no_rules_and_a_path_means_its_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'[r]\n{HEAD}all.present = ["fever"]\n')
+    assert safety_rules.choose("none", VOCABULARY) == (safety_rules.RuleSet(), "")
+    rules, remark = safety_rules.choose(str(path), VOCABULARY)
+    assert ([rule.rule_id for rule in rules], rules.source, remark) == (["r"], str(path), "")
