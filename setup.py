@@ -89,7 +89,14 @@ setuptools.setup(
     package_dir={"triage": "proto/triage"},
     py_modules=["triage_cli"],
     package_data={
-        "schemas": ["*.pbtxt", "*.json", "rules/*.toml", "knowledge/*.csv", "knowledge/*.toml", "knowledge/conditions/*.toml"],
+        "schemas": [
+            "*.pbtxt",
+            "*.json",
+            "rules/*.toml",
+            "knowledge/*.csv",
+            "knowledge/*.toml",
+            "knowledge/conditions/*.toml",
+        ],
         "trainer.reporting": ["report.html.jinja", "report.css", "results.md.jinja"],
         "triage.v1": ["*.proto", "*.pyi"],
     },

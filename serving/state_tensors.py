@@ -107,9 +107,9 @@ def _add_rules(
 ) -> None:
     if info.rules:
         fired = outputs[features.RULES_FIRED]
-        for row in np.flatnonzero(fired.any(axis=1)):
+        for row in np.flatnonzero(fired.any(axis=1)).tolist():
             before = _model_decision(outputs[features.Q_VALUES][row], messages[row].forced)
-            add_fired_rules(messages[row], before, [info.rules[place] for place in np.flatnonzero(fired[row])])
+            add_fired_rules(messages[row], before, [info.rules[place] for place in np.flatnonzero(fired[row]).tolist()])
 
 
 def add_fired_rules(response: triage_pb2.TriageResponse, before: Decision, fired: Sequence[SafetyRule]) -> None:

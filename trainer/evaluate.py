@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from schemas import figures, locations
+from schemas import figures, locations, safety_rules
 from schemas.errors import InputError
 from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.job import TrainedNetwork
     from trainer.metrics import Estimate
     from trainer.rollout import Outcomes
+    from trainer.rule_graph import RuleGraph
     from trainer.vignettes.arrays import VignetteArrays
     from trainer.vignettes.tfrecord import DataDirectory
 
@@ -41,6 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--slices", action="store_true", help="print the metrics by tag, majority decision and evidence"
     )
+    parser.add_argument(
+        "--rules",
+        type=locations.source,
+        metavar="FILE",
+        help="play the agent with these safety rules too, and print the difference: a file (docs/rules.md), or default",
+    )
     figures.add_argument(parser)
 
 
@@ -63,12 +70,19 @@ def evaluate_network(
 
 
 def play(
-    network: "keras.Model", vignettes: "Vignettes", seeds: list[int], max_questions: int = MAX_QUESTIONS
+    network: "keras.Model",
+    vignettes: "Vignettes",
+    seeds: list[int],
+    max_questions: int = MAX_QUESTIONS,
+    rules: "RuleGraph | None" = None,
 ) -> "Outcomes":
-    """Returns the episodes of the greedy agent, an evidence order for each of `seeds`; a terminal sees the progress."""
+    """Returns the episodes of the greedy agent, an evidence order for each of `seeds`; a terminal sees the progress.
+
+    With `rules` the agent obeys them.
+    """
     from trainer.rollout import Rollout, greedy_policy
 
-    rollout = Rollout(vignettes, network.input_shape[-1], max_questions, greedy_policy(network))
+    rollout = Rollout(vignettes, network.input_shape[-1], max_questions, greedy_policy(network, rules))
     return rollout.run(_tracked(seeds, "evidence orders"))
 
 
@@ -127,6 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from trainer.evaluation.evaluation_table import print_report
     from trainer.evaluation.prefixes import network_triage
+    from trainer.evaluation.rule_effect import print_effect
 
     if arguments.orders < 1 or arguments.minimum_decisions < 2 or arguments.seed < 0:
         raise InputError("--orders must be at least 1, --minimum-decisions at least 2 and --seed 0 or more")
@@ -148,10 +163,31 @@ def run(arguments: argparse.Namespace) -> int:
             network_triage(trained.model), vignettes, len(data.vocabulary), seeds, arguments.seed
         ),
     }
+    if arguments.rules is not None:
+        report["safety_rules"] = _rule_figures(arguments, trained, vignettes, outcomes)
     if arguments.json != "-":
         print_report(report, arguments.slices)
+        if "safety_rules" in report:
+            print_effect(report["safety_rules"])
     figures.write(report, arguments.json)
     return 0
+
+
+def _rule_figures(
+    arguments: argparse.Namespace, trained: "TrainedNetwork", vignettes: "VignetteArrays", outcomes: "Outcomes"
+) -> dict[str, Any]:
+    """Returns what the rules of `--rules` change of `outcomes`, which were played without."""
+    from trainer.evaluation.rule_effect import rule_effect
+    from trainer.rule_graph import RuleGraph
+
+    rules, _ = safety_rules.choose(str(arguments.rules), trained.vocabulary)
+    if not len(rules):
+        raise InputError("--rules none: there is nothing to compare: leave it out")
+    graph = RuleGraph(rules.rules, trained.vocabulary)
+    seeds = order_seeds(arguments.seed, arguments.orders)
+    obedient = play(trained.model, vignettes, seeds, trained.max_questions, graph)
+    effect = rule_effect(outcomes, obedient, vignettes.decision_counts, arguments.seed)
+    return {"rules": rules.described(), **_plain(effect)}
 
 
 def _load(arguments: argparse.Namespace) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:

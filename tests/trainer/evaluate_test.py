@@ -169,3 +169,23 @@ def test_an_agent_without_q_values_has_all_figures_but_calibration():
     assert found["calibration"] is None
     assert found["agreement"]["weighted_kappa"]["mean"] == 1.0
     assert found["agent"]["appropriateness"]["mean"] == 1.0
+
+
+def test_rules_are_played_beside_the_agent_and_their_effect_is_told(job, data_directory, tmp_path, capsys):
+    codes = ", ".join(f'"e{cell}"' for cell in range(12))
+    path = tmp_path / "rules.toml"  # fires on whatever is known
+    path.write_text(f'[any]\nreason = "x"\nurgency = "Red"\nany.present = [{codes}]\nany.absent = [{codes}]\n')
+    given = ["evaluate", "--job-dir", job, "--data", data_directory, "--orders", 2]
+    assert triage_cli.main([*map(str, given), "--json", "-"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert "safety_rules" not in plain
+    assert triage_cli.main([*map(str, given), "--rules", str(path), "--json", str(tmp_path / "figures.json")]) == 0
+    assert "of the episodes" in capsys.readouterr().out
+    found = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+    assert found["agent"] == plain["agent"]  # the report on the agent itself stays
+    effect = found["safety_rules"]
+    assert effect["metrics"]["safety"]["without"] == plain["agent"]["safety"]
+    assert effect["metrics"]["safety"]["with_rules"]["mean"] == 1.0  # Red, at once
+    assert effect["metrics"]["questions"]["with_rules"]["mean"] == 0.0
+    assert effect["metrics"]["red_sensitivity"]["with_rules"]["mean"] == 1.0
+    assert [rule["rule_id"] for rule in effect["rules"]["rules"]] == ["any"]
