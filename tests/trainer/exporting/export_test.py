@@ -108,11 +108,13 @@ def test_the_figures_are_all_of_the_output_that_a_program_reads(job_dir, tmp_pat
         "metrics": {"step": 40, "appropriateness": 0.8},
         "evaluation": None,
         "gate": None,
+        "safety_rules": {"source": "none", "fingerprint": "", "rules": []},
     }
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"), [(["--step", "41"], "no checkpoint of step 41"), (["--version", "-1"], "from 1")]
+    ("options", "complaint"),
+    [(["--step", "41"], "no checkpoint of step 41"), (["--version", "-1", "--rules", "none"], "from 1")],
 )
 def test_bad_input_is_one_line_and_leaves_no_version(job_dir, tmp_path, capsys, options, complaint):
     base = tmp_path / "models"
@@ -142,7 +144,7 @@ def test_the_exported_version_has_the_figures_of_triage_evaluate(jobs, data, tmp
 
 def test_a_push_publishes_what_is_safe_and_ends_with_3_on_what_is_not(jobs, data, tmp_path, capsys):
     base = tmp_path / "models"
-    given = ["--push-to", base, "--data", data, "--orders", 2]
+    given = ["--push-to", base, "--data", data, "--orders", 2, "--rules", "none"]
     code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], *given)
     assert code == 0
     assert out == f"wrote version 1 to {base / '1'}\n  there was no version in {base} to compare it with\n"
@@ -213,3 +215,19 @@ def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pu
     assert code == 2
     assert "was not blessed" in error
     assert [path.name for path in served.iterdir()] == ["1"]
+
+
+def test_a_version_obeys_the_rules_that_it_was_exported_with(jobs, tmp_path, capsys):
+    path = tmp_path / "rules.toml"
+    path.write_text('[hot]\nreason = "Hot."\nurgency = "Yellow"\nall.present = ["fever"]\n')
+    base = tmp_path / "models"
+    code, _, _ = run(capsys, "export", "--job-dir", jobs["asks"], "--model-base-path", base, "--rules", path)
+    assert code == 0
+    model = tf.saved_model.load(str(base / "1"))
+    answer = model.signatures["state"](states=tf.constant([[0.0, 1], [1, 0]]), questions_asked=tf.constant([0, 23]))
+    # With fever that agent says Blue, which the rule makes Yellow; with a cough alone its bias for Blue decides.
+    assert answer["action_label"].numpy().tolist() == [b"Yellow", b"Blue"]
+    manifest = json.loads((base / "1" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["safety_rules"]["source"] == str(path)
+    assert [rule["rule_id"] for rule in manifest["safety_rules"]["rules"]] == ["hot"]
+    assert (base / "1" / "assets.extra" / "rules.toml").read_text(encoding="utf-8") == path.read_text(encoding="utf-8")
