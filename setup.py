@@ -25,6 +25,7 @@ REQUIREMENTS = [
     "scipy>=1.15.0,<1.18",
     "rich>=14.0.0,<16",
     "scikit-learn>=1.7.0,<1.10",
+    "threadpoolctl>=3.5.0,<4",
     "skops>=0.16.0,<0.17",
     "matplotlib>=3.10.0,<3.12",
     "jinja2>=3.1.0,<4",
