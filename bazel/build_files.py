@@ -6,9 +6,11 @@ missing from BUILD.
 """
 
 import ast
+import contextlib
 import dataclasses
 import pathlib
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -23,9 +25,10 @@ TESTS = (
     "tests", "tests/bazel", "tests/clients", "tests/schemas", "tests/serving", "tests/trainer",
     *(f"tests/trainer/{name}" for name in CONCEPTS),
 )  # fmt: skip
-_DEPLOYED = (".yaml", "Dockerfile")
-WHOLE = ("tests", "tests/bazel", "tests/clients", "tests/trainer/cloud")
+WHOLE = ("tests", "tests/bazel", "tests/clients")
 """Those that read the project itself."""
+UNIMPORTED = ("benchmarks", "clients", "deploy", "docs", "examples")
+"""Folders of the root whose files a test reads or runs, but does not import."""
 SCRIPTS = (
     "bazel", "benchmarks", "clients/node", "clients/python", "deploy/serving", "examples", "examples/mobile", "proto",
 )  # fmt: skip
@@ -41,9 +44,10 @@ PYTEST = "//bazel:pytest_test.bzl"
 DISTRIBUTIONS = {
     "google": "protobuf", "google.api_core": "google_api_core", "google.auth": "google_auth",
     "google.cloud": "google_cloud_aiplatform", "google.rpc": "googleapis_common_protos", "grpc": "grpcio",
-    "grpc_health": "grpcio_health_checking", "grpc_reflection": "grpcio_reflection", "grpc_tools": "grpcio_tools",
-    "hypertune": "cloudml_hypertune", "markdown_it": "markdown_it_py", "sklearn": "scikit_learn",
-    "tensorflow_serving": "tensorflow_serving_api", "yaml": "pyyaml",
+    "grpc_health": "grpcio_health_checking", "grpc_reflection": "grpcio_reflection", "grpc_status": "grpcio_status",
+    "grpc_tools": "grpcio_tools", "hypertune": "cloudml_hypertune", "markdown_it": "markdown_it_py",
+    "opentelemetry": "opentelemetry_api", "opentelemetry.sdk": "opentelemetry_sdk", "proto": "proto_plus",
+    "sklearn": "scikit_learn", "tensorflow_serving": "tensorflow_serving_api", "yaml": "pyyaml",
 }  # fmt: skip
 # Modules that a file loads by a name that it holds as text.
 BY_NAME = {
@@ -66,7 +70,9 @@ DATA = (".css", ".csv", ".jinja", ".json", ".pbtxt", ".toml")
 RUNNER = "run_pytest.py"
 """What every test runs."""
 COMMANDS = "triage_cli"
-"""Every module of ours that this one names in a text is one that it loads."""
+"""Every module of ours that this one names in a text is one that it loads; so with tests, which start programs."""
+UNTRACKED = ("**/__pycache__/**", "**/node_modules/**")
+"""What may lie in a folder, but is no part of the project."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,6 +121,21 @@ def imported(text: str) -> Iterator[str]:
     yield from visit(ast.parse(text))
 
 
+def texts(source: str) -> Iterator[str]:
+    """Yields the texts that stand in a source text."""
+    constants = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    yield from (value for value in constants if isinstance(value, str))
+
+
+def _named(text: str) -> Iterator[str]:
+    """Yields what may be a module's name in a text: all of it, a program's file, or what it imports if it is code."""
+    if "." in text or text == COMMANDS:  # any other may be just a word
+        yield from (text, text.removesuffix(".py"))
+    if "import " in text:
+        with contextlib.suppress(SyntaxError):
+            yield from imported(textwrap.dedent(text))
+
+
 class Project:
     """The modules below a root, and what they need of one another."""
 
@@ -133,9 +154,8 @@ class Project:
         """
         text = (self.root / file.path).read_text(encoding="utf-8")
         names = {*imported(text), *BY_NAME.get(file.module, ())}
-        if file.module == COMMANDS:
-            constants = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
-            names |= {value for value in constants if value in self._modules}
+        if file.module == COMMANDS or file.path.parts[0] == "tests":
+            names |= {name for value in texts(text) for name in _named(value) if name in self._modules}
         if file.module in self._modules:
             names.add(file.module)  # for its package's __init__
         labels = {label for name in names for label in self._labels(name, file)}
@@ -202,7 +222,8 @@ def rule(kind: str, name: str, **attributes: str | Sequence[str] | None) -> str:
     return "\n".join([*lines, ")"]) + "\n"
 
 
-FILES = rule("filegroup", "files", srcs='glob(["**"])')
+_UNTRACKED = quoted(*UNTRACKED).replace("\n", "\n    ")
+FILES = rule("filegroup", "files", srcs=f'glob(\n        ["**"],\n        exclude = {_UNTRACKED},\n    )')
 
 
 def load(source: str, *names: str) -> str:
@@ -272,10 +293,16 @@ def tests_build(project: Project, folder: str) -> str:
             targets.append(rule("py_library", "conftest", testonly="True", srcs=["conftest.py"], deps=deps))
         elif file.target.endswith("_test"):
             needed = sorted({*deps, *shared}, key=_order)
-            whole = ["//:files"] if folder in WHOLE or file.target.startswith("deploy_") else None
+            whole = ["//:files"] if folder in WHOLE or _reads_the_project(project.root / file.path) else None
             targets.append(rule("pytest_test", file.target, src=f'"{file.path.name}"', data=whole, deps=needed))
     loads = [load(PYTHON, "py_library")] if (project.root / folder / "conftest.py").exists() else []
     return "\n".join([HEADER, "".join([*loads, load(PYTEST, "pytest_test")]), VISIBILITY, *targets, FILES])
+
+
+def _reads_the_project(path: pathlib.Path) -> bool:
+    """Whether a test goes from its own place to a folder that holds no modules."""
+    source = path.read_text(encoding="utf-8")
+    return "__file__" in source and any(text.split("/")[0] in UNIMPORTED for text in texts(source))
 
 
 def scripts_build(project: Project, folder: str) -> str:
@@ -298,13 +325,7 @@ def root_build(project: Project) -> str:
     """Returns the BUILD of the root: the console script, and all files, for the tests that read the project itself."""
     cli = File(_path("triage_cli.py"))
     packages = sorted({f"//{folder}:files" for folder in (*PACKAGES, *SCRIPTS, *TESTS)}, key=_order)
-    deployed = (
-        path
-        for path in (project.root / "deploy").rglob("*")
-        if (path.name in _DEPLOYED or path.suffix in _DEPLOYED)
-        and not any(path.is_relative_to(project.root / folder) for folder in SCRIPTS)  # which have a BUILD of their own
-    )
-    own = sorted(path.relative_to(project.root).as_posix() for path in deployed) + sorted(
+    own = sorted(
         path.name
         for path in project.root.iterdir()
         if path.suffix in (".md", ".py", ".toml") or path.name in ("LICENSE", "MANIFEST.in", "Makefile")
@@ -316,7 +337,7 @@ def root_build(project: Project) -> str:
         'exports_files(["pyproject.toml"])\n',
         rule("py_library", cli.target, srcs=[cli.path.name], deps=project.dependencies(cli)),
         rule("py_binary", "triage", srcs=[cli.path.name], main=f'"{cli.path.name}"', deps=[f":{cli.target}"]),
-        rule("filegroup", "files", srcs=[*own, *packages]),
+        rule("filegroup", "files", srcs=f"glob({quoted('deploy/**', 'docs/**')}) + {quoted(*own, *packages)}"),
     ])  # fmt: skip
 
 

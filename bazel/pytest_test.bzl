@@ -15,7 +15,7 @@ def pytest_test(name, src, data = [], deps = []):
     """
     py_test(
         name = name,
-        timeout = "long",
+        size = "large",
         srcs = [
             src,
             _RUNNER,
