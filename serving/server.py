@@ -23,6 +23,7 @@ from serving.config import ServeConfig
 from serving.metrics_port import MetricsPort
 from serving.model_store import ModelStore, StoredModels, local_base
 from serving.observing import ObservingInterceptor
+from serving.parsing import ParsingInterceptor
 from serving.probe_port import ProbePort
 from serving.telemetry import Telemetry
 from serving.tokens import TokenFile
@@ -60,7 +61,7 @@ class TriageServer:
         self._config = config
         self._telemetry = Telemetry.of(config)
         self._capacity = CapacityInterceptor(workers, places)
-        interceptors = [ObservingInterceptor(self._telemetry), self._capacity, access]
+        interceptors = [ObservingInterceptor(self._telemetry), self._capacity, access, ParsingInterceptor()]
         self._server = grpc.server(workers, (), interceptors, options, places + REFUSALS)
         self._health = health.HealthServicer()
         self._healthy: bool | None = None  # what it says, None before it says anything

@@ -243,7 +243,7 @@ def test_nothing_that_is_written_holds_evidence(engine, caplog, capfd):
             (lambda: client.interview(timeout_seconds=30).present("chest_pain"), "INTERNAL"),
             (lambda: client.triage(evidence_state(["chest_pains"])), "INVALID_ARGUMENT"),
             (lambda: client.interview(timeout_seconds=30).present("chest_pains"), "INVALID_ARGUMENT"),
-            (lambda: raw(secret[:-1], timeout=30), "INTERNAL"),  # cannot be parsed
+            (lambda: raw(secret[:-1], timeout=30), "INVALID_ARGUMENT"),  # cannot be parsed
         ):
             with pytest.raises(grpc.RpcError) as error:
                 call()
