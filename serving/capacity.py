@@ -18,29 +18,35 @@ _HEALTH = f"/{health.SERVICE_NAME}/"
 
 
 class Workers(concurrent.futures.ThreadPoolExecutor):
-    """Threads for calls, which know how many calls they have begun, or are still to begin."""
+    """Threads for calls, which know which calls they have begun, or are still to begin."""
 
-    def __init__(self, threads: int):
-        super().__init__(threads, thread_name_prefix="triage")
-        self._count_lock = threading.Lock()
-        self._calls = 0
+    def __init__(self, threads: int, name: str = "triage"):
+        super().__init__(threads, thread_name_prefix=name)
+        self._begun_lock = threading.Lock()
+        self._begun: dict[concurrent.futures.Future[Any], tuple[Any, ...]] = {}
 
     @property
     def calls(self) -> int:
         """The number of calls that are running or wait for a thread."""
-        return self._calls
+        return len(self._begun)
+
+    @property
+    def under_way(self) -> dict["concurrent.futures.Future[Any]", tuple[Any, ...]]:
+        """The same calls with what gRPC has them begun with."""
+        with self._begun_lock:
+            return dict(self._begun)
 
     def submit(self, function: Any, /, *arguments: Any, **named: Any) -> "concurrent.futures.Future[Any]":
         """Has a thread run a call when one is free."""
-        with self._count_lock:
-            self._calls += 1
         future = super().submit(function, *arguments, **named)
+        with self._begun_lock:
+            self._begun[future] = arguments
         future.add_done_callback(self._ended)
         return future
 
     def _ended(self, future: "concurrent.futures.Future[Any]") -> None:
-        with self._count_lock:
-            self._calls -= 1
+        with self._begun_lock:
+            del self._begun[future]
 
 
 class CapacityInterceptor(grpc.ServerInterceptor):
@@ -57,7 +63,7 @@ class CapacityInterceptor(grpc.ServerInterceptor):
         self._workers = workers
         self._places = places
         # Not the workers: they are what is busy when it matters.
-        self._aside = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="aside")
+        self.aside = Workers(2, "aside")
 
     def intercept_service(self, continuation: Callable[..., Any], details: grpc.HandlerCallDetails) -> Any:
         """Hands the call on, or answers it with its refusal."""
@@ -70,7 +76,7 @@ class CapacityInterceptor(grpc.ServerInterceptor):
 
     def close(self) -> None:
         """Lets its threads end."""
-        self._aside.shutdown(wait=False)
+        self.aside.shutdown(wait=False)
 
     def _moved_aside(self, handler: Any) -> Any:
         """Returns a handler that runs in threads where no call waits; None where there is none."""
@@ -82,7 +88,7 @@ class CapacityInterceptor(grpc.ServerInterceptor):
             return behavior(*arguments)
 
         # By these gRPC chooses the threads, and gives Health.Watch no thread to keep. setup.py pins the release.
-        moved.experimental_thread_pool = self._aside  # type: ignore[attr-defined]
+        moved.experimental_thread_pool = self.aside  # type: ignore[attr-defined]
         moved.experimental_non_blocking = getattr(behavior, "experimental_non_blocking", False)  # type: ignore[attr-defined]
         return rewrapped(handler, moved)
 

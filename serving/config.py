@@ -56,6 +56,9 @@ class ServeConfig:
     max_streams: int = _field(
         128, "largest number of calls under way on one connection; further ones wait, or are refused"
     )
+    silence_seconds: float = _field(
+        20.0, "seconds after which a client is cut off that does not send what it began to, or is not there any more"
+    )
     max_batch: int = _field(1024, "largest number of evidence states in one call")
     max_evidence: int = _field(1024, "largest number of pieces of evidence in one state, or the vocabulary's if larger")
     max_message_bytes: int = _field(4 * 1024 * 1024, "largest request in bytes")
@@ -115,7 +118,7 @@ class ServeConfig:
             if getattr(self, name) > _LARGEST:
                 option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} {getattr(self, name)}: expected a whole number from 1 to {_LARGEST}")
-        for name in ("engine_timeout_seconds", "interview_seconds"):
+        for name in ("engine_timeout_seconds", "interview_seconds", "silence_seconds"):
             if not 0 < getattr(self, name) < float("inf"):
                 option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds above 0")

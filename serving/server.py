@@ -16,7 +16,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from schemas.errors import InputError
-from serving import garbage, logs, tls
+from serving import garbage, logs, silence, tls
 from serving.access import ReloadInterceptor, TokenInterceptor
 from serving.capacity import REFUSALS, CapacityInterceptor, Workers
 from serving.config import ServeConfig
@@ -55,12 +55,14 @@ class TriageServer:
             ("grpc.so_reuseport", 0),  # otherwise two servers share a port, and clients reach either
             ("grpc.max_receive_message_length", config.max_message_bytes),
             ("grpc.max_concurrent_streams", config.max_streams),
+            *silence.options(config.silence_seconds),
         ]
         threads = config.max_workers + config.max_interviews
         workers, places = Workers(threads), threads + config.max_waiting
         self._config = config
         self._telemetry = Telemetry.of(config)
         self._capacity = CapacityInterceptor(workers, places)
+        self._silence = silence.Watch(config.silence_seconds, (workers, self._capacity.aside))
         interceptors = [ObservingInterceptor(self._telemetry), self._capacity, access, ParsingInterceptor()]
         self._server = grpc.server(workers, (), interceptors, options, places + REFUSALS)
         self._health = health.HealthServicer()
@@ -100,6 +102,7 @@ class TriageServer:
         self._watcher = watcher
         self.update_health()
         self._server.start()
+        self._silence.start()
         if self.probes is not None:
             self.probes.start()
 
@@ -117,6 +120,7 @@ class TriageServer:
         """Turns health to NOT_SERVING, refuses new calls, and gives running ones the grace period to end."""
         self._health.enter_graceful_shutdown()
         self._server.stop(self._config.grace_seconds).wait()
+        self._silence.stop()
         self._capacity.close()
         self._telemetry.close()
         if self.metrics_port is not None:

@@ -20,6 +20,7 @@ def test_a_server_is_closed_to_other_machines_by_default():
         ({"max_workers": 0}, "--max-workers 0"),
         ({"max_interviews": 0}, "--max-interviews 0"),
         ({"interview_seconds": 0.0}, "--interview-seconds 0.0"),
+        ({"silence_seconds": 0.0}, "--silence-seconds 0.0"),
         ({"max_waiting": -1}, "--max-waiting -1"),
         ({"max_streams": 0}, "--max-streams 0"),
         ({"max_streams": 2**31}, "--max-streams 2147483648"),

@@ -1,0 +1,191 @@
+"""Slow, half-open and vanishing clients: the server answers the others, and gets its threads and places back."""
+
+import contextlib
+import os
+import pathlib
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from serving.client import TriageClient, evidence_state
+from serving.config import ServeConfig
+from serving.server import TriageServer
+from serving.version_policy import Wanted
+from serving.versions import Versions
+from serving.watcher import Watcher
+from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+
+ROOT = pathlib.Path(__file__).parents[2]
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+HALF_A_FRAME = b"\x00\x00\x40\x01\x04\x00\x00\x00\x01half"  # HEADERS of 64 bytes, of which 4 come
+OWN_CONNECTION = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
+
+
+def own_channel(server):
+    return grpc.insecure_channel(server.address, options=OWN_CONNECTION)
+
+
+def never():
+    """Returns an iterator of requests of which none comes."""
+    return iter(queue.SimpleQueue().get, None)
+
+
+def begin(channel, method):
+    """Sends a call's headers and nothing more."""
+    return channel.stream_unary(method).future(never())
+
+
+@contextlib.contextmanager
+def client_process(script, *arguments):
+    """Runs a client in a process of its own, which says a line when it has begun."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout.readline() == "begun\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until(met):
+    """Returns when `met()` is true; fails after a minute."""
+    end = time.monotonic() + 60
+    while not met():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_callers_that_send_no_request_do_not_keep_the_threads(serving):
+    settings = {"max_workers": 1, "max_interviews": 1, "max_waiting": 8, "silence_seconds": 1.0}
+    with serving(**settings) as server, own_channel(server) as channel, TriageClient(server.address, 60.0) as client:
+        silent = [begin(channel, "/triage.v1.TriageService/Triage") for _ in range(2)]  # as many as there are threads
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        assert {call.code() for call in silent} == {grpc.StatusCode.CANCELLED}
+
+
+def test_health_checks_that_send_no_request_do_not_keep_health_from_the_others(serving):
+    with serving(silence_seconds=1.0) as server, own_channel(server) as channel, own_channel(server) as other:
+        silent = [begin(channel, "/grpc.health.v1.Health/Check") for _ in range(2)]
+        answer = health_pb2_grpc.HealthStub(other).Check(health_pb2.HealthCheckRequest(), timeout=60)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        assert {call.code() for call in silent} == {grpc.StatusCode.CANCELLED}
+
+
+FEVER = triage_service_pb2.InterviewRequest(
+    evidence={"code": "fever", "status": triage_pb2.EVIDENCE_STATUS_PRESENT}
+).SerializeToString()
+INTERVIEW = """
+import queue, sys, grpc
+channel = grpc.insecure_channel(sys.argv[1], options=[("grpc.enable_http_proxy", 0)])
+said = queue.SimpleQueue()
+said.put(bytes.fromhex(sys.argv[2]))
+answers = channel.stream_stream("/triage.v1.TriageService/Interview")(iter(said.get, None), timeout=3000)
+next(answers)
+print("begun", flush=True)
+next(answers)
+"""
+
+
+def can_interview(client):
+    try:
+        with client.interview(timeout_seconds=60) as interview:
+            return interview.present("fever").response.model_version == "3"
+    except grpc.RpcError as error:
+        if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return False
+        raise
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_an_interview_whose_client_vanishes_gives_its_place_back(serving, number):
+    settings = {"max_interviews": 1, "silence_seconds": 1.0}
+    with (
+        serving(**settings) as server,
+        client_process(INTERVIEW, server.address, FEVER.hex()) as process,
+        TriageClient(server.address, 60.0) as client,
+    ):
+        assert not can_interview(client)
+        # A process that stands still is like a machine that lost its network: its kernel acknowledges, it does not.
+        process.send_signal(number)
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        until(lambda: can_interview(client))
+
+
+def test_an_interview_in_which_nothing_is_said_holds_a_place_and_no_more(serving):
+    settings = {"max_workers": 1, "max_interviews": 1, "silence_seconds": 0.2}
+    with serving(**settings) as server, own_channel(server) as channel, TriageClient(server.address, 60.0) as client:
+        silent = channel.stream_stream("/triage.v1.TriageService/Interview")(never(), timeout=2)
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        assert silent.code() is grpc.StatusCode.DEADLINE_EXCEEDED  # who answers gRPC's questions may think
+        until(lambda: can_interview(client))
+
+
+@pytest.mark.parametrize("sent", [b"", PREFACE[:10], PREFACE, PREFACE + SETTINGS + HALF_A_FRAME])
+def test_a_connection_on_which_half_of_something_comes_is_closed(serving, sent):
+    with (
+        serving(silence_seconds=1.0) as server,
+        socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw,
+        TriageClient(server.address, 60.0) as client,
+    ):
+        raw.sendall(sent)
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        while raw.recv(4096):
+            pass
+
+
+class Gated:
+    """A source of one version, whose engine answers when its gate is opened."""
+
+    def __init__(self, engine):
+        self._engine, self.gate, self.asked = engine, threading.Event(), queue.SimpleQueue()
+        self.info, self.vocabulary = engine.info, engine.vocabulary
+
+    def versions(self, base):
+        return {3: base / "3"}
+
+    def load(self, folder):
+        return self
+
+    def triage(self, states, timeout_seconds=None):
+        self.asked.put(states)
+        assert self.gate.wait(60)
+        return self._engine.triage(states)
+
+
+def test_calls_that_are_cancelled_while_they_run_or_wait_give_their_places_back(engine):
+    gated = Gated(engine)
+    watcher = Watcher(Versions("triage"), gated, Wanted(pathlib.Path("models")))
+    watcher.look()
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0.0, max_workers=1, max_interviews=1, max_waiting=2))
+    server.start(watcher)
+    request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
+    try:
+        with own_channel(server) as channel:
+            stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+            calls = [stub.Triage.future(request, timeout=60) for _ in range(4)]  # 2 run, 2 wait: no place is left
+            for _ in range(2):
+                gated.asked.get(timeout=60)
+            for call in calls:
+                assert call.cancel()
+            gated.gate.set()
+
+            def full():
+                answers = [stub.Triage.future(request, timeout=60) for _ in range(4)]
+                return {answer.code() for answer in answers} == {grpc.StatusCode.OK}
+
+            until(full)
+    finally:
+        gated.gate.set()
+        server.stop()
