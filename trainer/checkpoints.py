@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 import tensorflow as tf
 
 from schemas.errors import InputError
-from trainer.job import JobDirectory, checkpoint_step, existing_checkpoints, restore
+from trainer.checkpoint_files import checkpoint_step, existing_checkpoints, restore
+from trainer.job import JobDirectory
 from trainer.workers import Workers
 
 _NONE = -1

@@ -14,7 +14,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import zipfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -25,6 +24,8 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
+from trainer import novelty_file
+from trainer.checkpoint_files import checkpoint_step, existing_checkpoints, restore
 from trainer.config import TrainConfig, read_json
 from trainer.directory_lock import lock
 from trainer.network import build_network
@@ -157,30 +158,25 @@ class JobDirectory:
         """Writes the statistics of the training vignettes, unless they are there.
 
         Raises:
-            InputError: they cannot be written.
+            InputError: they cannot be written, or what is there is damaged.
         """
-        path = self.path / NOVELTY
-        if path.exists():
+        if self.novelty(evidence_count) is not None:
             return
         found = fit(vignettes, evidence_count, _NOVELTY_SEED)
         try:
             if found is not None:
-                found.save(path.with_name(path.name + ".new"))
-                path.with_name(path.name + ".new").replace(path)
+                novelty_file.save(found, self.path / NOVELTY)
         except OSError as error:
             raise self.unwritable(error) from error
 
-    def novelty(self) -> Novelty | None:
-        """Returns the statistics of the training vignettes, None where there are none.
+    def novelty(self, evidence_count: int) -> Novelty | None:
+        """Returns the statistics of the training vignettes, over E pieces of evidence; None where there are none.
 
         Raises:
             InputError: the file is damaged.
         """
         path = self.path / NOVELTY
-        try:
-            return Novelty.load(path) if path.exists() else None
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path}: damaged: delete it, and resume the training to have it made again") from error
+        return novelty_file.load(path, evidence_count) if path.exists() else None
 
     def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
         """Returns what to raise where writing failed."""
@@ -233,32 +229,6 @@ class JobDirectory:
             _replace(self.path / EVALUATIONS, "".join(json.dumps(evaluation) + "\n" for evaluation in kept))
 
 
-def existing_checkpoints(manager: tf.train.CheckpointManager) -> list[str]:
-    """Returns the checkpoints, oldest first, whose files are there: the manager goes by its list."""
-    return [path for path in manager.checkpoints if pathlib.Path(f"{path}.index").exists()]
-
-
-def checkpoint_step(path: str) -> int:
-    """Returns the step at which a checkpoint was written."""
-    return int(path.rsplit("-", 1)[1])
-
-
-def restore(checkpoint: tf.train.Checkpoint, path: str) -> Any:
-    """Restores `checkpoint` from `path`; returns the status, on which to assert what must have matched.
-
-    Raises:
-        InputError: the files are damaged or missing.
-    """
-    try:
-        return checkpoint.restore(path)
-    # TensorFlow's readers raise what the damage makes them trip over.
-    except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as error:
-        reason = str(getattr(error, "message", error)).splitlines()[0]
-        raise InputError(
-            f"{path}: a damaged checkpoint ({reason}): put its files back, or delete them to use an older one"
-        ) from error
-
-
 def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwork:
     """Returns the trained network of a job directory.
 
@@ -290,7 +260,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         data_fingerprint=run["data_fingerprint"],
         metrics=evaluated.get(training["steps"], {}),
         training=training,
-        novelty=job.novelty(),
+        novelty=job.novelty(len(vocabulary)),
     )
 
 

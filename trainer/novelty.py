@@ -6,7 +6,6 @@ out is told as a percentile of the same score on moments of interviews about vig
 to, with as many pieces of evidence known. What is kept are frequencies by class, smoothed; no vignette.
 """
 
-import pathlib
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -71,23 +70,6 @@ class Novelty(NamedTuple):
     def is_novel(self, percentiles: tf.Tensor) -> tf.Tensor:
         """Returns which percentiles `[B]` are above `THRESHOLD`, bool `[B]`."""
         return percentiles > THRESHOLD + _ROUNDING
-
-    def save(self, path: pathlib.Path) -> None:
-        """Writes the file that `load` reads."""
-        with path.open("wb") as file:
-            np.savez_compressed(file, **self._asdict())
-
-    @classmethod
-    def load(cls, path: pathlib.Path) -> "Novelty":
-        """Reads what `save` wrote.
-
-        Raises:
-            OSError: the file cannot be read.
-            ValueError: it is not such a file; KeyError where it lacks something.
-        """
-        with np.load(path, allow_pickle=False) as arrays:
-            parts = {name: arrays[name] for name in cls._fields}
-        return cls(**parts | {"moments": int(parts["moments"])})
 
 
 def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Novelty | None:

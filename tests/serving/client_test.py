@@ -74,6 +74,51 @@ def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
     }
 
 
+@pytest.fixture
+def ask_guarded(guarded_base_path, capsys):
+    """As `ask`, of the model with rules and novelty; exit code and the lines of the output."""
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(guarded_base_path))
+    watcher.look()
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(watcher)
+
+    def run(*arguments):
+        code = triage_cli.main(["ask", "--server", server.address, "--timeout", "60", *arguments])
+        return code, [line.strip() for line in capsys.readouterr().out.splitlines()]
+
+    yield run
+    server.stop()
+
+
+def test_rules_that_fired_and_novel_evidence_are_told_to_people_and_to_programs(ask_guarded):
+    # A smoker with fever: Q of Yellow is sigmoid(L), that of ask sigmoid(2 L - L), and triage comes before ask.
+    fever = "safety rule fever (Yellow -> Yellow): Fever in a smoker or an unknown one."
+    hot = "safety rule hot_smoker (Yellow -> Red): Fever in a smoker."
+    pain = "safety rule pain (Red -> Red): Pain in the chest."
+    novel = "unlike anything seen in training (novelty 1.000)"
+    code, lines = ask_guarded("--present", "fever", "smoker")
+    assert (code, lines[0]) == (0, "action       Red")
+    assert lines[-5:-1] == [fever, hot, novel, "model version 4"]
+    code, lines = ask_guarded("--present", "chest_pain")
+    assert lines[lines.index(pain) + 1] == "model version 4"  # and nothing of novelty, which is 0
+    code, lines = ask_guarded("--absent", "smoker")
+    assert not any(line.startswith(("safety rule", "unlike")) for line in lines)
+    answer = json.loads("".join(ask_guarded("--present", "fever", "smoker", "--json", "-")[1]))
+    assert (answer["novelty"], answer["is_novel"]) == (1.0, True)
+    assert answer["fired_rules"][1] == {
+        "rule_id": "hot_smoker",
+        "reason": "Fever in a smoker.",
+        "from_action": "Yellow",
+        "to_action": "Red",
+    }
+
+
+def test_where_nothing_is_known_the_answer_is_ask_and_neither_a_rule_nor_novel(ask_guarded):
+    for more in ((), ("--no-more-evidence",), ("--questions-asked", "10")):
+        answer = json.loads("".join(ask_guarded(*more, "--json", "-")[1]))
+        assert (answer["action"], answer["fired_rules"], answer["novelty"]) == ("ask", [], 0.0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

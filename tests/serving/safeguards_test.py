@@ -1,7 +1,11 @@
 """What the server adds: its own rules, and ASK where nothing is known."""
 
 import json
+import os
+import pathlib
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -16,6 +20,7 @@ from serving.versions import Versions
 from serving.watcher import Watcher
 from triage.v1 import triage_pb2, triage_service_pb2
 
+ROOT = pathlib.Path(__file__).parents[2]
 ASK, RED, YELLOW = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW
 BLUE = triage_pb2.TRIAGE_ACTION_BLUE
 RULES = """
@@ -90,6 +95,58 @@ def test_a_service_with_rules_answers_and_describes_itself(guarded_base_path, ru
             last = interview.no_more_evidence()
         assert (last.ended, last.response.action, last.response.forced) == (True, ASK, True)
     server.stop()
+
+
+def serve(base, rules):
+    """Starts `triage serve --rules` in a process of its own."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
+    command = [sys.executable, str(ROOT / "triage_cli.py"), "serve", "--model-base-path", str(base), "--port", "0"]
+    return subprocess.Popen(
+        [*command, "--rules", str(rules)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_the_command_serves_with_the_rules_of_a_file(guarded_base_path, rules):
+    process = serve(guarded_base_path, rules)
+    try:
+        address = process.stdout.readline().split()[2].rstrip(",")
+        with TriageClient(address, timeout_seconds=60.0) as client:
+            response = client.triage(evidence_state(["fever"], ["smoker"]))
+            sources = [rule.source for rule in client.model_info().rules]
+            nothing = client.triage(evidence_state([], no_more_evidence=True))
+        process.terminate()
+        errors = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+        process.communicate()
+    assert told(response) == [("nonsmoker", ASK, ASK), ("hot_nonsmoker", ASK, RED)]
+    assert response.fired_rules[1].reason == "Fever without smoking."
+    assert response.action == RED
+    assert sources == [triage_service_pb2.RULE_SOURCE_MODEL] * 3 + [triage_service_pb2.RULE_SOURCE_SERVER] * 2
+    assert (nothing.action, told(nothing)) == (ASK, [])
+    assert "Traceback" not in errors
+    assert "PredictionService does not obey them" in errors
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (RULES.replace('"fever"', '"fevr"').encode(), "line 9: rule 'hot_nonsmoker': all.present: unknown evidence"),
+        (b"\xff\xfe", "not UTF-8"),
+    ],
+)
+def test_the_command_ends_with_one_line_on_a_file_that_is_no_rules(guarded_base_path, tmp_path, content, complaint):
+    path = tmp_path / "rules.toml"
+    path.write_bytes(content)
+    output, errors = serve(guarded_base_path, path).communicate(timeout=120)
+    [line] = [line for line in errors.splitlines() if line.startswith("triage serve: error: ")]
+    assert complaint in line
+    assert "Traceback" not in errors
+    assert output == ""
 
 
 @pytest.mark.parametrize(

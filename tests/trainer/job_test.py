@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig
-from trainer.job import EVALUATIONS, RUN, JobDirectory, load_network
+from trainer.job import EVALUATIONS, NOVELTY, RUN, JobDirectory, load_network
 from trainer.loop import TrainingLoop
 
 CONFIG = TrainConfig.from_dict(
@@ -148,3 +149,47 @@ def test_a_job_directory_that_cannot_be_made_is_an_input_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot write the job directory"), JobDirectory(tmp_path / "file").locked():
         pass
+
+
+class Vignettes:
+    """As many vignettes of two present pieces each, of 30."""
+
+    def __init__(self, count):
+        self.offsets = np.arange(count + 1) * 2
+        self.signed_codes = np.stack([np.arange(count) % 30 + 1, (np.arange(count) + 7) % 30 + 1], axis=1).ravel()
+
+
+def test_the_statistics_of_novelty_are_made_once_and_go_with_the_network(trained):
+    job, _ = trained
+    assert load_network(job.path).novelty is None  # as in job directories of before
+    job.prepare_novelty(Vignettes(200), 30)
+    written = (job.path / NOVELTY).read_bytes()
+    found = load_network(job.path).novelty
+    assert found.moments == 640  # 16 of each of the 40 vignettes, a fifth, that the mixture is not fitted to
+    assert found.log_literals.shape[0] == 60
+    job.prepare_novelty(Vignettes(300), 30)  # as a resumed run does: what is there stays
+    assert (job.path / NOVELTY).read_bytes() == written
+
+
+def test_few_vignettes_leave_no_statistics_of_novelty(tmp_path):
+    JobDirectory(tmp_path).prepare_novelty(Vignettes(99), 30)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_statistics_of_novelty_that_cannot_be_written_are_an_input_error(tmp_path):
+    with pytest.raises(InputError, match="cannot write the job directory: No such file"):
+        JobDirectory(tmp_path / "gone").prepare_novelty(Vignettes(100), 30)
+
+
+def test_damaged_statistics_of_novelty_are_one_line_at_the_export_and_at_the_next_training(trained, tmp_path, capsys):
+    job, _ = trained
+    (job.path / NOVELTY).write_bytes(b"PK garbage")
+    assert triage_cli.main(["export", "--job-dir", str(job.path), "--model-base-path", str(tmp_path / "models")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"triage export: error: {job.path / NOVELTY}: not the statistics that training wrote")
+    assert said.count("\n") == 1
+    with pytest.raises(InputError, match="delete the file, and give the triage train command of this job again"):
+        job.prepare_novelty(Vignettes(200), 30)
+    (job.path / NOVELTY).unlink()
+    job.prepare_novelty(Vignettes(200), 30)
+    assert load_network(job.path).novelty is not None

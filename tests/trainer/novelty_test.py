@@ -69,11 +69,3 @@ def test_the_score_is_that_of_the_fit(fitted):
 
 def test_a_few_vignettes_give_no_statistics():
     assert novelty.fit(Vignettes(made(99, 0)), EVIDENCE, seed=0) is None
-
-
-def test_statistics_come_back_from_their_file(fitted, tmp_path):
-    fitted.save(tmp_path / "novelty.npz")
-    loaded = novelty.Novelty.load(tmp_path / "novelty.npz")
-    assert loaded.moments == 1920  # 16 of each of the 120 that the mixture was not fitted to
-    for before, after in zip(fitted, loaded, strict=True):
-        np.testing.assert_array_equal(before, after)

@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from trainer.job import load_network
 
@@ -160,3 +161,49 @@ def test_a_job_directory_is_not_continued_with_other_settings(run_directory, dat
     failed = _train(data_directory, run_directory[0], "--seed", "9")
     assert failed.returncode == 2
     assert "seed 0 there, 9 given" in failed.stderr
+
+
+RULES = """
+[e3_without_e4]
+reason = "Made up."
+urgency = "Red"
+all.present = ["e3"]
+none.present = ["e4"]
+"""
+
+
+def test_the_final_model_obeys_the_rules_that_the_run_was_given(data_directory, tmp_path):
+    (tmp_path / "rules.toml").write_text(RULES)
+    model = tmp_path / "model"
+    given = ("--model-dir", str(model), "--rules", str(tmp_path / "rules.toml"))
+    finished = _train(data_directory, tmp_path / "job", *given, steps=60)
+    assert finished.returncode == 0, finished.stderr
+    rules = json.loads((model / "manifest.json").read_text())["safety_rules"]
+    assert [rule["rule_id"] for rule in rules["rules"]] == ["e3_without_e4"]
+    assert (model / "assets.extra" / "rules.toml").read_text() == RULES
+    loaded = tf.saved_model.load(str(model))
+    answer = loaded.signatures["serving_default"](
+        present=tf.constant([["e3", ""], ["e3", "e4"]]),
+        absent=tf.constant([[""], [""]]),
+        questions_asked=tf.constant([0, 0]),
+    )
+    assert answer["rules_fired"].numpy().tolist() == [[True], [False]]
+    assert answer["action_label"].numpy()[0] == b"Red"
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "message"),
+    [
+        (RULES, [], "--rules belongs to --model-dir"),
+        (RULES.replace("e3", "e33"), ["--model-dir", "model"], "unknown evidence code 'e33'"),
+        ("[", ["--model-dir", "model"], "not TOML"),
+    ],
+)
+def test_rules_that_cannot_be_had_are_told_before_the_training(data_directory, tmp_path, text, flags, message):
+    (tmp_path / "rules.toml").write_text(text)
+    flags = [str(tmp_path / flag) if flag == "model" else flag for flag in flags]
+    failed = _train(data_directory, tmp_path / "job", *flags, "--rules", str(tmp_path / "rules.toml"), steps=60)
+    assert failed.returncode == 2
+    assert message in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert not (tmp_path / "job").exists()

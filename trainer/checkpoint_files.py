@@ -1,0 +1,34 @@
+"""The files of TensorFlow checkpoints: which of them are there, of which step each is, and reading one."""
+
+import pathlib
+from typing import Any
+
+import tensorflow as tf
+
+from schemas.errors import InputError
+
+
+def existing_checkpoints(manager: tf.train.CheckpointManager) -> list[str]:
+    """Returns the checkpoints, oldest first, whose files are there: the manager goes by its list."""
+    return [path for path in manager.checkpoints if pathlib.Path(f"{path}.index").exists()]
+
+
+def checkpoint_step(path: str) -> int:
+    """Returns the step at which a checkpoint was written."""
+    return int(path.rsplit("-", 1)[1])
+
+
+def restore(checkpoint: tf.train.Checkpoint, path: str) -> Any:
+    """Restores `checkpoint` from `path`; returns the status, on which to assert what must have matched.
+
+    Raises:
+        InputError: the files are damaged or missing.
+    """
+    try:
+        return checkpoint.restore(path)
+    # TensorFlow's readers raise what the damage makes them trip over.
+    except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as error:
+        reason = str(getattr(error, "message", error)).splitlines()[0]
+        raise InputError(
+            f"{path}: a damaged checkpoint ({reason}): put its files back, or delete them to use an older one"
+        ) from error
