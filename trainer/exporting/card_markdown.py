@@ -37,6 +37,8 @@ def page(card: dict[str, Any]) -> str:
         *_gate(card["gate"]),
         "## Ethical considerations",
         _bullets(card["ethical_considerations"]),
+        *_rules(card["safety_rules"]),
+        *_novelty(card["novelty"]),
         "## Limits",
         _bullets(card["limits"]),
         "## Hyper-parameters",
@@ -163,6 +165,34 @@ def _gate(gate: dict[str, Any] | None) -> list[str]:
         f"{escape(gate['serving_version'])} is {gate['lower_bound']:+.4f} (5th percentile, one-sided 95%, paired "
         f"bootstrap over {gate['vignettes']:,} vignettes), and must not be below {-gate['margin']:g}.",
         _table(("", "this version", f"version {escape(gate['serving_version'])}", "difference [95% interval]"), rows),
+    ]
+
+
+def _rules(rules: dict[str, Any]) -> list[str]:
+    if not rules["rules"]:
+        return ["## Safety rules", "This version obeys no safety rules."]
+    rows = (
+        (escape(rule["rule_id"]), rule["urgency"], "yes" if rule["stop_asking"] else "no", escape(rule["reason"]))
+        for rule in rules["rules"]
+    )
+    origin = f"{escape(rules['source'])}, fingerprint {escape(rules['fingerprint'])}"
+    return [
+        "## Safety rules",
+        f"Where one of these applies the decision is at least so urgent, whatever the network says. From {origin}; the "
+        "file is assets.extra/rules.toml in the folder of this version. The figures of this version are those with the "
+        "rules.",
+        _table(("rule", "at least", "ends the questions", "reason"), rows),
+    ]
+
+
+def _novelty(novelty: dict[str, Any] | None) -> list[str]:
+    if novelty is None:
+        return ["## Novelty", "This version cannot tell how far evidence is from anything seen in training."]
+    return [
+        "## Novelty",
+        f"Evidence is called novel above a novelty of {novelty['threshold']:g}, by {novelty['reference_moments']:,} "
+        "moments of interviews about training vignettes. It finds gross nonsense, not evidence that is plausible piece "
+        "by piece, and changes no decision.",
     ]
 
 

@@ -92,6 +92,8 @@ class _Playable:
 
     def __call__(self, **inputs: tf.Tensor) -> dict[str, tf.Tensor]:
         def answer(states: np.ndarray, questions_asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            if not len(states):  # a step of an evaluation in which every question was in vain: no state is new
+                return np.zeros([0], np.int32), np.zeros([0, NUM_ACTIONS], np.float32)
             found = self._model.answer(states, questions_asked)
             return found[features.ACTION], found[features.Q_VALUES]
 

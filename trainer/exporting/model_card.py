@@ -125,6 +125,8 @@ def model_card(
             "evidence": len(vocabulary),
             **{f"{kind}s": kinds.count(kind) for kind in KINDS},
         },
+        "safety_rules": manifest["safety_rules"],
+        "novelty": manifest["novelty"],
         "hyper_parameters": manifest["config"],
         "evaluation": evaluation,
         "gate": gate,
@@ -190,12 +192,14 @@ def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluatio
     make_config = "import json; json.dump(json.load(open('manifest.json'))['config'], open('config.json', 'w'))"
     evaluated = (evaluation or {}).get("orders"), (evaluation or {}).get("seed")
     how = "" if evaluation is None else f" --orders {evaluated[0]} --seed {evaluated[1]}"
+    ruled = f" --rules {directories.RULES}" if manifest["safety_rules"]["rules"] else ""
     return [
         *([_simulate(training_data)] if training_data.get("simulation") else []),
         f'python -c "{make_config}"',
         f"triage train --data DATA --job-dir JOB --config config.json --steps {steps}",
-        f"triage export --job-dir JOB --step {steps} --model-base-path MODELS --data DATA{how}",
-        f"triage evaluate --job-dir JOB --step {steps} --data DATA{how}",
+        f"triage export --job-dir JOB --step {steps} --model-base-path MODELS --data DATA{how}"
+        f"{ruled or ' --rules none'}",
+        f"triage evaluate --job-dir JOB --step {steps} --data DATA{how}{ruled}",
     ]
 
 

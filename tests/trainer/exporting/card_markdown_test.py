@@ -22,6 +22,8 @@ MANIFEST = {
     "max_questions": 23,
     "config": {"network": {"hidden_sizes": [8, 8]}},
     "training": {"steps": 1040, "episodes": 9},
+    "safety_rules": {"source": "none", "fingerprint": None, "rules": []},
+    "novelty": None,
 }
 METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions", "evidence_seen", "forced")
 
@@ -63,10 +65,10 @@ GATE = {
 }
 
 
-def page_of(evaluation=None, gate=None, stats=None):
+def page_of(evaluation=None, gate=None, stats=None, **safeguards):
     vocabulary = Vocabulary([Evidence("cough", "symptom", "Cough", "Do you cough?")])
     facts = training_facts("sha256:data", stats)
-    return page(model_card(MANIFEST, vocabulary, facts, evaluation, gate))
+    return page(model_card(MANIFEST | safeguards, vocabulary, facts, evaluation, gate))
 
 
 def cells(text):
@@ -145,3 +147,23 @@ def test_where_the_vignettes_come_from_is_told_as_far_as_it_is_known(origin, sen
     assert sentence in text
     assert r"Files: my\_file.jsonl." in text
     assert "| train | 3 | 1 | - | - | - |" in text
+
+
+def test_the_rules_stand_in_a_table_with_their_source_and_nothing_in_them_is_markup():
+    rules = [
+        {"rule_id": "hot_smoker", "urgency": "Red", "stop_asking": True, "reason": "Fever in a smoker."},
+        {"rule_id": EVIL, "urgency": "Green", "stop_asking": False, "reason": EVIL},
+    ]
+    text = page_of(safety_rules={"source": "ward_7.toml", "fingerprint": "sha256:0123", "rules": rules})
+    rows = cells(text)
+    first = rows.index(["hot_smoker", "Red", "yes", "Fever in a smoker."])
+    shown = EVIL.replace("\n", " ").replace("\u202e", "\N{REPLACEMENT CHARACTER}")
+    assert rows[first + 1] == [shown, "Green", "no", shown]
+    assert "From ward_7.toml, fingerprint sha256:0123;" in html.unescape(PARSER.render(text))
+    assert "This version obeys no safety rules." in page_of()
+
+
+def test_the_threshold_of_novelty_is_told_and_that_there_is_none():
+    text = page_of(novelty={"threshold": 0.99, "reference_moments": 4000})
+    assert "called novel above a novelty of 0.99, by 4,000 moments" in text
+    assert "cannot tell how far evidence is" in page_of()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from schemas.errors import InputError
 from trainer.exporting import litert
@@ -52,6 +53,13 @@ def test_a_file_plays_vignettes_as_its_version_does(version, model, vignettes_of
     for name in ("decisions", "questions", "evidence_seen", "forced"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     np.testing.assert_allclose(found.q_values, expected.q_values, atol=1e-5)
+
+
+def test_a_step_without_a_new_state_has_no_answers(version, model):
+    answer = as_version(model, version).signature(
+        states=tf.zeros([0, 12]), questions_asked=tf.zeros([0], tf.int32)
+    )  # as an evaluation asks where every question was in vain
+    assert (answer["action"].shape, answer["q_values"].shape) == ((0,), (0, 5))
 
 
 @pytest.mark.parametrize("content", [b"", b"no flatbuffer", b"\x1c\0\0\0TFL3" + b"\0" * 40])

@@ -24,6 +24,8 @@ MANIFEST = {
     "max_questions": 23,
     "config": {"loop": {"steps": 50}},
     "training": {"steps": 40, "episodes": 9},
+    "safety_rules": {"source": "none", "fingerprint": None, "rules": []},
+    "novelty": None,
 }
 DECISIONS = {"Red": 1, "Yellow": 2, "Green": 3, "Blue": 4}
 STATS = {
@@ -98,7 +100,26 @@ def test_the_commands_repeat_the_data_the_run_and_the_evaluation():
     )
     assert commands[2] == "triage train --data DATA --job-dir JOB --config config.json --steps 40"
     assert commands[-1] == "triage evaluate --job-dir JOB --step 40 --data DATA --orders 6 --seed 7"
+    assert commands[-2].endswith(" --orders 6 --seed 7 --rules none")
     assert not any("simulate" in command for command in card_of(STATS | {"format": "jsonl"})["reproduce"]["commands"])
+
+
+RULES = {
+    "source": "ward_7.toml",
+    "fingerprint": "sha256:rules",
+    "rules": [{"rule_id": "hot_smoker", "urgency": "Red", "stop_asking": True, "reason": "Hot."}],
+}
+
+
+def test_rules_and_novelty_are_those_of_the_version_and_the_commands_repeat_the_rules():
+    novelty = {"threshold": 0.99, "reference_moments": 640}
+    facts = training_facts("sha256:data", STATS)
+    card = model_card(MANIFEST | {"safety_rules": RULES, "novelty": novelty}, VOCABULARY, facts, EVALUATION, None)
+    assert (card["safety_rules"], card["novelty"]) == (RULES, novelty)
+    assert [command.endswith(" --rules assets.extra/rules.toml") for command in card["reproduce"]["commands"][-2:]] == [
+        True,
+        True,
+    ]
 
 
 def limits(card):
