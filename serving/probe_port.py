@@ -1,11 +1,11 @@
 """A port of its own for health: probes of an orchestrator speak plain text, and must not wait behind other calls."""
 
-import concurrent.futures
-
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from schemas.errors import InputError
+from serving import silence
+from serving.capacity import Workers
 
 LIVENESS = "liveness"
 """The service to ask about whether the process itself is well, whatever it can serve now."""
@@ -22,14 +22,16 @@ class ProbePort:
         host: as in ServeConfig.
         port: number of the port, 0 for any free one.
         servicer: what the server's own port says about health.
+        silence_seconds: as in ServeConfig; `serving.silence.Watch` is to look after `workers`.
 
     Raises:
         InputError: the address cannot be listened on.
     """
 
-    def __init__(self, host: str, port: int, servicer: health.HealthServicer):
-        workers = concurrent.futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="probes")
-        self._server = grpc.server(workers, options=[("grpc.so_reuseport", 0)])
+    def __init__(self, host: str, port: int, servicer: health.HealthServicer, silence_seconds: float):
+        self.workers = Workers(_THREADS, "probes")
+        options = [("grpc.so_reuseport", 0), *silence.options(silence_seconds)]
+        self._server = grpc.server(self.workers, options=options)
         health_pb2_grpc.add_HealthServicer_to_server(_Probes(servicer), self._server)
         host = f"[{host}]" if ":" in host else host
         try:

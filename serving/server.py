@@ -62,7 +62,6 @@ class TriageServer:
         self._config = config
         self._telemetry = Telemetry.of(config)
         self._capacity = CapacityInterceptor(workers, places)
-        self._silence = silence.Watch(config.silence_seconds, (workers, self._capacity.aside))
         interceptors = [ObservingInterceptor(self._telemetry), self._capacity, access, ParsingInterceptor()]
         self._server = grpc.server(workers, (), interceptors, options, places + REFUSALS)
         self._health = health.HealthServicer()
@@ -81,7 +80,12 @@ class TriageServer:
         self.address = f"{host}:{self.port}"
         metrics = self._telemetry.metrics
         self.metrics_port = None if metrics is None else MetricsPort(config, metrics.registry)
-        self.probes = ProbePort(config.host, config.probe_port, self._health) if config.probe_port >= 0 else None
+        self.probes: ProbePort | None = None
+        pools = [workers, self._capacity.aside]
+        if config.probe_port >= 0:
+            self.probes = ProbePort(config.host, config.probe_port, self._health, config.silence_seconds)
+            pools.append(self.probes.workers)
+        self._silence = silence.Watch(config.silence_seconds, pools)
 
     def start(self, watcher: "Watcher[Any]") -> None:
         """Starts to answer from the versions of `watcher`; calls before one is loaded end with UNAVAILABLE.

@@ -73,7 +73,7 @@ def test_an_unknown_service_is_not_found_and_nobody_may_watch(serving, check, op
 def test_a_process_that_cannot_serve_is_alive(check):
     servicer = health.HealthServicer()
     servicer.set("", NOT_SERVING)
-    port = ProbePort("127.0.0.1", 0, servicer)
+    port = ProbePort("127.0.0.1", 0, servicer, 20.0)
     port.start()
     try:
         assert [check(port.address), check(port.address, LIVENESS)] == [NOT_SERVING, SERVING]
@@ -91,7 +91,7 @@ def test_without_the_setting_there_is_none(serving):
 
 def test_a_port_that_is_taken_is_refused_with_the_option(serving):
     with serving() as server, pytest.raises(InputError, match=r"--probe-port: cannot listen on 127\.0\.0\.1:\d+"):
-        ProbePort("127.0.0.1", server.port, health.HealthServicer())
+        ProbePort("127.0.0.1", server.port, health.HealthServicer(), 20.0)
 
 
 @pytest.mark.parametrize("port", [-2, 65536])
