@@ -75,6 +75,9 @@ class Connection:
             ("grpc.enable_http_proxy", int(self.http_proxy)),
             ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
             ("grpc.service_config_disable_resolution", 1),  # no DNS record changes the retries
+            # gRPC would wait up to two minutes before it looks again for a server that was away.
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 1000),
         ]
         if self.credentials is None:
             return api.insecure_channel(self.server, options=options)
