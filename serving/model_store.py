@@ -60,11 +60,14 @@ class ModelStore:
 
         partial = self.folder.with_name(_PARTIAL)
         shutil.rmtree(partial, ignore_errors=True)
-        for name in names:
-            target = partial / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            tf.io.gfile.copy(f"{self.uri}/{name}", str(target), overwrite=True)
-        (partial / version).rename(self.folder / version)
+        try:
+            for name in names:
+                target = partial / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                tf.io.gfile.copy(f"{self.uri}/{name}", str(target), overwrite=True)
+            (partial / version).rename(self.folder / version)
+        finally:  # also where the disk is full, which half a version would keep full
+            shutil.rmtree(partial, ignore_errors=True)
 
 
 class StoredModels:

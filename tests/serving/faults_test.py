@@ -1,0 +1,357 @@
+"""Faults of the servers' side: versions that change all the time, processes that are killed, full disks, lost engines.
+
+Slow and vanishing clients are in silence_test.py, messages that nobody would send in faults_fuzz_test.py.
+"""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_status import rpc_status
+
+import triage_client
+from serving.client import TriageClient, evidence_state
+from serving.config import ServeConfig
+from serving.connection import Connection
+from serving.local_models import LocalModels
+from serving.model_store import ModelStore, StoredModels
+from serving.remote_models import RemoteModels
+from serving.server import TriageServer
+from serving.version_policy import Wanted
+from serving.versions import Versions
+from serving.watcher import Watcher
+from triage.v1 import triage_pb2
+
+ROOT = pathlib.Path(__file__).parents[2]
+RED, BLUE = triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_BLUE
+STATE = evidence_state(["chest_pain"])
+
+
+@contextlib.contextmanager
+def server_process(base, port=0, *options):
+    """Runs `triage serve`, and yields the process and its port once it answers."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
+    command = [sys.executable, str(ROOT / "triage_cli.py"), "serve", "--model-base-path", str(base)]
+    process = subprocess.Popen(
+        [*command, "--port", str(port), *options],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield process, int(process.stdout.readline().split(":")[1].split(",")[0])
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@dataclasses.dataclass
+class Ended:
+    """How one call ended: when it began and ended, the version and action, or the error."""
+
+    begin: float
+    end: float
+    version: int = 0
+    action: int = 0
+    error: Exception | None = None
+
+
+class Load:
+    """Callers that ask the same all the time, each on a connection of its own, for the length of a `with` block.
+
+    Args:
+        connect: makes a client.
+        state: what is asked.
+        error: what a call raises that failed.
+    """
+
+    def __init__(self, connect, state, error, callers=4):
+        self.ended = []
+        self._connect, self._state, self._error = connect, state, error
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._call) for _ in range(callers)]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        self.wait(50)
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    @property
+    def failed(self):
+        return [call for call in self.ended if call.error]
+
+    def wait(self, answers):
+        """Returns after so many more answers; fails where none come for a minute."""
+        wanted = len(self.ended) - len(self.failed) + answers
+        last = (0, time.monotonic())
+        while (answered := len(self.ended) - len(self.failed)) < wanted:
+            if answered > last[0]:
+                last = (answered, time.monotonic())
+            assert time.monotonic() - last[1] < 60
+            time.sleep(0.02)
+
+    def _call(self):
+        with self._connect() as client:
+            while not self._stop.is_set():
+                begin = time.monotonic()
+                try:
+                    answer = client.triage(self._state)
+                    call = Ended(begin, time.monotonic(), int(answer.model_version), answer.action)
+                except self._error as error:
+                    call = Ended(begin, time.monotonic(), error=error)
+                    time.sleep(0.01)
+                self.ended.append(call)
+
+
+class Shelf:
+    """A base path in which versions take turns: those of even numbers decide Red, those of odd ones Blue."""
+
+    def __init__(self, base, model_base_path, contrary_version):
+        self.base, self.newest = base, 1
+        self._folders = (model_base_path / "3", contrary_version)
+        base.mkdir()
+        self.publish()
+
+    def publish(self):
+        """Puts the next version there in one step, and takes away the one before the last."""
+        self.newest += 1
+        partial = self.base.with_name("partial")
+        shutil.copytree(self._folders[self.newest % 2], partial)
+        partial.rename(self.base / str(self.newest))
+        shutil.rmtree(self.base / str(self.newest - 2), ignore_errors=True)
+
+    @staticmethod
+    def wrong(calls):
+        """The answers that are not those of the version they name."""
+        return [call for call in calls if not call.error and call.action != (BLUE if call.version % 2 else RED)]
+
+
+@pytest.fixture
+def shelf(tmp_path, model_base_path, contrary_version):
+    return Shelf(tmp_path / "models", model_base_path, contrary_version)
+
+
+def without_retries(port):
+    return Load(lambda: TriageClient(f"127.0.0.1:{port}", 60.0), STATE, grpc.RpcError)
+
+
+def test_no_request_fails_and_each_answer_is_its_versions_while_versions_are_swapped(shelf):
+    with server_process(shelf.base, 0, "--poll-seconds", "0.05") as (_, port):
+        with without_retries(port) as load:
+            for _ in range(5):
+                shelf.publish()
+                until_version(load, shelf.newest)
+        assert load.failed == []
+        assert Shelf.wrong(load.ended) == []
+        assert {call.version for call in load.ended} >= {2, 3, 4, 5, 6, 7}
+
+
+def until_version(load, version):
+    """Returns when answers come from `version`."""
+    end = time.monotonic() + 60
+    while load.ended[-1].version != version:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.learning
+def test_a_version_swapped_every_second_for_a_minute_fails_no_request_and_slows_few(shelf, record_property):
+    with server_process(shelf.base, 0, "--poll-seconds", "0.1") as (_, port):
+        steady, swapped = [], []
+        with without_retries(port) as load:
+            for _ in range(6):  # they take turns, as whatever else the machine does may change
+                for durations, swaps in ((steady, False), (swapped, True)):
+                    before = len(load.ended)
+                    for _ in range(10):
+                        if swaps:
+                            shelf.publish()
+                        time.sleep(1.0)
+                    durations += [call.end - call.begin for call in load.ended[before:]]
+        assert load.failed == []
+        assert Shelf.wrong(load.ended) == []
+        figures = {
+            "versions that answered": len({call.version for call in load.ended}),
+            "calls": len(load.ended),
+            "steady p99 ms": 1000 * np.percentile(steady, 99),
+            "swapped p99 ms": 1000 * np.percentile(swapped, 99),
+        }
+        print(figures)
+        for name, value in figures.items():
+            record_property(name, value)
+        assert shelf.newest == 62
+        assert figures["versions that answered"] >= 30  # of 61: on a busy machine some are overtaken by the next
+        assert figures["swapped p99 ms"] <= 3 * figures["steady p99 ms"]
+
+
+def with_retries(*ports):
+    addresses = ",".join(f"127.0.0.1:{port}" for port in ports)
+    return Load(
+        lambda: triage_client.TriageClient(f"ipv4:{addresses}", timeout_seconds=60.0),
+        triage_client.evidence_state(["chest_pain"]),
+        triage_client.TriageError,
+    )
+
+
+def test_a_server_that_is_killed_fails_no_call_where_there_is_another(shelf, serving):
+    with serving() as other, server_process(shelf.base) as (process, port):
+        with with_retries(port, other.port) as load:
+            assert {call.version for call in load.ended} == {2}
+            process.kill()
+            process.wait()
+            killed = time.monotonic()
+            until_version(load, 3)
+            load.wait(50)
+        assert [call.error for call in load.failed if call.begin > killed] == []
+        answers = {(call.version, call.action) for call in load.ended if not call.error}
+        assert answers == {(2, RED), (3, RED)}  # the other's version 3 is the one of `model_base_path`
+
+
+def test_clients_find_a_server_again_that_was_killed_and_started_anew(shelf):
+    with contextlib.ExitStack() as stack:
+        process, port = stack.enter_context(server_process(shelf.base))
+        load = stack.enter_context(with_retries(port))
+        process.kill()
+        process.wait()
+        stack.enter_context(server_process(shelf.base, port))
+        load.wait(50)  # of the same clients
+        found = time.monotonic()
+        load.wait(200)
+        assert {type(call.error) for call in load.failed} <= {triage_client.UnavailableError}
+        assert max((call.begin for call in load.failed), default=0.0) < found
+        assert Shelf.wrong(load.ended) == []
+
+
+def test_an_engine_that_is_lost_is_told_with_when_to_try_again_and_found_again(model_base_path, watcher):
+    config = ServeConfig(port=0, grace_seconds=0.0)
+    engine = TriageServer(config)
+    engine.start(watcher)
+    connection = Connection(engine.address, timeout_seconds=30.0)
+    models = Watcher(Versions("triage"), RemoteModels(connection, "triage"), Wanted(model_base_path))
+    models.look()
+    front = TriageServer(
+        dataclasses.replace(config, engine="tensorflow-serving", tf_serving=engine.address, poll_seconds=0.1)
+    )
+    front.start(models)
+    try:
+        with TriageClient(front.address, 30.0) as client:
+            assert client.triage(STATE).action == RED
+            engine.stop()
+            for _ in range(2):
+                with pytest.raises(grpc.RpcError) as error:
+                    client.triage(STATE)
+                assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+                assert retry_seconds(error.value) == 1
+            models.look()
+            front.update_health()
+            assert health(front) == health_pb2.HealthCheckResponse.NOT_SERVING
+            engine = TriageServer(dataclasses.replace(config, port=engine.port))
+            engine.start(watcher)
+            assert (
+                client.triage(
+                    STATE,
+                ).action
+                == RED
+            )
+            models.look()
+            front.update_health()
+            assert health(front) == health_pb2.HealthCheckResponse.SERVING
+    finally:
+        front.stop()
+        engine.stop()
+        connection.close()
+
+
+def retry_seconds(error):
+    """Returns what google.rpc.RetryInfo says, None without it."""
+    info = error_details_pb2.RetryInfo()
+    for detail in rpc_status.from_call(error).details:
+        if detail.Unpack(info):
+            return info.retry_delay.seconds
+    return None
+
+
+def health(server):
+    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=30).status
+
+
+@contextlib.contextmanager
+def full_disk(room):
+    """Lets no file of this process grow beyond `room` bytes; Python turns the signal for it into an OSError."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def decides(watcher):
+    """Returns the version that answers, and what it decides."""
+    with watcher.versions.borrow_default() as engine:
+        (response,) = engine.triage([STATE])
+    return int(response.model_version), response.action
+
+
+def test_a_disk_that_is_full_when_a_version_is_fetched_leaves_the_old_one(
+    object_store, model_base_path, contrary_version, tmp_path, caplog
+):
+    def put(folder, version):
+        for path in folder.rglob("*"):
+            if path.is_file():
+                name = path.relative_to(folder).as_posix()
+                object_store.write(f"gs://bucket/models/{version}/{name}", path.read_bytes())
+
+    put(model_base_path / "3", 3)
+    store = ModelStore("gs://bucket/models", tmp_path / "here" / "models")
+    watcher = Watcher(Versions("triage"), StoredModels(LocalModels(), store), Wanted(store.folder))
+    watcher.look()
+    put(contrary_version, 4)
+    with full_disk((contrary_version / "saved_model.pb").stat().st_size // 2):
+        watcher.look()
+    assert "gs://bucket/models: cannot read the model base path" in caplog.text
+    assert decides(watcher) == (3, RED)
+    assert watcher.ready
+    assert [path.name for path in (tmp_path / "here").iterdir()] == ["models"], "nothing keeps the disk full"
+    assert [path.name for path in store.folder.iterdir()] == ["3"]
+    watcher.look()
+    assert decides(watcher) == (4, BLUE)
+
+
+def test_what_a_full_disk_leaves_of_a_version_is_not_served(model_base_path, contrary_version, tmp_path):
+    base = tmp_path / "models"
+    shutil.copytree(model_base_path / "3", base / "3")
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
+    watcher.look()
+    files = sorted(path.relative_to(contrary_version) for path in contrary_version.rglob("*") if path.is_file())
+    assert pathlib.Path("saved_model.pb") in files
+    for number, name in enumerate(files):  # the copy broke off in one after the other
+        version = shutil.copytree(contrary_version, base / "4", dirs_exist_ok=True)
+        for later in files[number + 1 :]:
+            (version / later).unlink(missing_ok=True)
+        content = (contrary_version / name).read_bytes()
+        (version / name).write_bytes(content[: len(content) // 2])
+        watcher.look()
+        assert decides(watcher) == (3, RED), name
+    shutil.copytree(contrary_version, base / "4", dirs_exist_ok=True)
+    watcher.look()
+    assert decides(watcher) == (4, BLUE)
