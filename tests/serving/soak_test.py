@@ -1,0 +1,27 @@
+"""That a server under load holds its memory flat: the command of docs/serving.md, with a new version each second."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.mark.learning
+@pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+def test_memory_does_not_grow_with_calls_and_versions(model_base_path, tmp_path):
+    report = tmp_path / "report.json"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
+    options = ["--model-base-path", model_base_path, "--seconds", 240, "--swap-seconds", 1, "--json", report]
+    command = [sys.executable, "benchmarks/soak.py", *map(str, options)]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=550)
+    found = json.loads(report.read_text())
+    assert found["versions"] > 200
+    assert set(found["calls"]) == {"answered", "refused", "cancelled"}
+    assert min(found["calls"].values()) > 100
+    # A version that stays in memory is some megabytes, and there are sixty in a minute.
+    assert found["megabytes_per_minute"] < 20
