@@ -222,6 +222,8 @@ def rule(kind: str, name: str, **attributes: str | Sequence[str] | None) -> str:
     return "\n".join([*lines, ")"]) + "\n"
 
 
+_OURS_ALONE = "0"
+"""No __init__.py but ours: one that Bazel would put into proto/ would hide the package proto of the Vertex SDK."""
 _UNTRACKED = quoted(*UNTRACKED).replace("\n", "\n    ")
 FILES = rule("filegroup", "files", srcs=f'glob(\n        ["**"],\n        exclude = {_UNTRACKED},\n    )')
 
@@ -312,6 +314,7 @@ def scripts_build(project: Project, folder: str) -> str:
             "py_library" if file.path.name == RUNNER else "py_binary",
             file.target,
             srcs=[file.path.name],
+            legacy_create_init=None if file.path.name == RUNNER else _OURS_ALONE,
             deps=project.dependencies(file),
         )
         for file in files(project.root, folder)
@@ -336,7 +339,14 @@ def root_build(project: Project) -> str:
         VISIBILITY,
         'exports_files(["pyproject.toml"])\n',
         rule("py_library", cli.target, srcs=[cli.path.name], deps=project.dependencies(cli)),
-        rule("py_binary", "triage", srcs=[cli.path.name], main=f'"{cli.path.name}"', deps=[f":{cli.target}"]),
+        rule(
+            "py_binary",
+            "triage",
+            srcs=[cli.path.name],
+            legacy_create_init=_OURS_ALONE,
+            main=f'"{cli.path.name}"',
+            deps=[f":{cli.target}"],
+        ),
         rule("filegroup", "files", srcs=f"glob({quoted('deploy/**', 'docs/**')}) + {quoted(*own, *packages)}"),
     ])  # fmt: skip
 

@@ -22,6 +22,8 @@ def pytest_test(name, src, data = [], deps = []):
         ],
         args = ["$(location %s)" % src],
         data = data + ["//:pyproject.toml"],
+        # An __init__.py that Bazel would put into proto/ would hide the package proto of the Vertex SDK.
+        legacy_create_init = 0,
         main = _RUNNER,
         deps = deps + ["//bazel:run_pytest"],
     )

@@ -67,6 +67,13 @@ def test_every_package_that_is_asked_for_is_among_the_locked(written):
     assert {(name, path) for name, path in asked if canonicalize_name(name) not in locked} == set()
 
 
+def test_nothing_that_is_run_gets_an_init_that_would_hide_another_package(written):
+    binaries = [part for text in written.values() for part in text.split("\n\n") if part.startswith("py_binary(")]
+    assert len(binaries) > 10
+    assert [binary for binary in binaries if "legacy_create_init = 0," not in binary] == []
+    assert "legacy_create_init = 0," in (ROOT / "bazel" / "pytest_test.bzl").read_text()
+
+
 def test_the_files_are_in_the_format_of_buildifier(written, tmp_path):
     buildifier = shutil.which("buildifier")
     if not buildifier:
