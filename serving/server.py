@@ -5,7 +5,6 @@ import dataclasses
 import logging
 import os
 import pathlib
-import queue
 import signal
 import sys
 import threading
@@ -20,6 +19,7 @@ from serving import garbage, logs, silence, tls
 from serving.access import ReloadInterceptor, TokenInterceptor
 from serving.capacity import REFUSALS, CapacityInterceptor, Workers
 from serving.config import ServeConfig
+from serving.end_signals import EndSignals
 from serving.metrics_port import MetricsPort
 from serving.model_store import ModelStore, StoredModels, local_base
 from serving.observing import ObservingInterceptor
@@ -80,12 +80,10 @@ class TriageServer:
         self.address = f"{host}:{self.port}"
         metrics = self._telemetry.metrics
         self.metrics_port = None if metrics is None else MetricsPort(config, metrics.registry)
-        self.probes: ProbePort | None = None
-        pools = [workers, self._capacity.aside]
-        if config.probe_port >= 0:
-            self.probes = ProbePort(config.host, config.probe_port, self._health, config.silence_seconds)
-            pools.append(self.probes.workers)
-        self._silence = silence.Watch(config.silence_seconds, pools)
+        port = config.probe_port
+        self.probes = ProbePort(config.host, port, self._health, config.silence_seconds) if port >= 0 else None
+        probing = [] if self.probes is None else [self.probes.workers]
+        self._silence = silence.Watch(config.silence_seconds, [workers, self._capacity.aside, *probing])
 
     def start(self, watcher: "Watcher[Any]") -> None:
         """Starts to answer from the versions of `watcher`; calls before one is loaded end with UNAVAILABLE.
@@ -211,7 +209,7 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
     try:
         watcher.look()
         _check(watcher, config)
-        signals = _EndSignals()
+        signals = EndSignals()
         server.update_health()
         if arguments.port_file is not None:
             _write_whole(arguments.port_file, f"{server.port}\n")
@@ -275,7 +273,7 @@ def _labels(arguments: argparse.Namespace, config: ServeConfig) -> dict[str, int
     return labels
 
 
-def _watch_until(signals: "_EndSignals", watcher: "Watcher[Any]", server: TriageServer, seconds: float) -> int:
+def _watch_until(signals: EndSignals, watcher: "Watcher[Any]", server: TriageServer, seconds: float) -> int:
     """Looks for new versions every so many seconds, never if 0, until a signal comes, and returns its number."""
     stop = threading.Event()
     poll = threading.Thread(
@@ -289,25 +287,6 @@ def _watch_until(signals: "_EndSignals", watcher: "Watcher[Any]", server: Triage
     if seconds:
         poll.join()  # the interpreter must not end under a model that is being loaded
     return number
-
-
-class _EndSignals:
-    """Waits for SIGTERM or SIGINT. A second one ends the process at once, as if nobody had caught it."""
-
-    def __init__(self) -> None:
-        # An Event would be no good: a handler that interrupts its wait() in the wrong place blocks for ever in set().
-        self._came: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._catch)
-
-    def _catch(self, number: int, frame: object) -> None:
-        for caught in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(caught, signal.SIG_DFL)
-        self._came.put(number)
-
-    def wait(self) -> int:
-        """Returns the number of the signal that came."""
-        return self._came.get()
 
 
 def _write_whole(path: pathlib.Path, text: str) -> None:
