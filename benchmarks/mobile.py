@@ -91,7 +91,8 @@ def latency(files: dict[str, bytes], version: LoadedVersion, seed: int) -> dict[
 
 
 def table(rows: dict[str, Any]) -> str:
-    headings = ("", "bytes", "call", "largest ΔQ", "decision changed", "less urgent", *METRICS, "triage changed")
+    shares = ("decision changed", "less urgent", "largest Δnovelty", "is novel changed")
+    headings = ("", "bytes", "call", "largest ΔQ", *shares, *METRICS, "triage changed")
     lines = [
         "| " + " | ".join(heading.replace("_", " ") for heading in headings) + " |",
         "| --- " * len(headings) + "|",
@@ -104,8 +105,11 @@ def table(rows: dict[str, Any]) -> str:
             parity, ratio = row["parity"], row["latency_microseconds"] / base
             cells += [f"{row['bytes']:,}", f"{ratio:.2f}", f"{parity['largest_q_difference']:.1e}"]
             cells += [f"{parity[share]:.2%}" for share in ("decision_changed", "best_triage_less_urgent")]
+            told = parity["largest_novelty_difference"] is not None
+            cells += [f"{parity['largest_novelty_difference']:.3f}", f"{parity['is_novel_changed']:.2%}"] * told
+            cells += ["-"] * 2 * (not told)
         else:
-            cells += ["-"] * 5
+            cells += ["-"] * 7
         digits = {"questions": 2, "evidence_seen": 2}
         cells += [f"{found[metric]['mean']:.{digits.get(metric, 3)}f}" for metric in METRICS]
         cells.append(f"{found['triage_changed']:.2%}")

@@ -26,6 +26,7 @@ _STEPS = 60
 _FITTED = 0.8  # of the vignettes; the others give the percentiles
 _MOMENTS = 16  # of an interview about each vignette
 _QUANTILES = 200
+_APART = 1e-3  # of a score; rounding errors are a hundredth of that
 _ROUNDING = 1e-4  # a percentile of just .99 is none above it, whatever a device makes of 198 / 200
 _MAX_PIECES = 9  # from which on states are compared together
 _ENOUGH = 100  # moments for the percentiles of one number of pieces; where there are fewer, its neighbours are taken in
@@ -124,7 +125,7 @@ def _mixture(known: scipy.sparse.csr_matrix, generator: np.random.Generator) -> 
         log_literals = np.log(counts / counts.sum(axis=0))
         shares = scipy.special.softmax(known @ log_literals + log_prior, axis=1)
     parts = np.column_stack([log_literals, _TAKEN_OFF * np.log(overall)])
-    return log_prior.astype(np.float32), parts.astype(np.float32)
+    return _halved(log_prior).astype(np.float32), _halved(parts).astype(np.float32)
 
 
 def _scores(known: scipy.sparse.csr_matrix, log_prior: np.ndarray, log_literals: np.ndarray) -> np.ndarray:
@@ -142,4 +143,11 @@ def _quantiles(scores: np.ndarray, pieces: np.ndarray) -> np.ndarray:
         distances = np.abs(capped - count)
         reach = np.sort(distances)[min(_ENOUGH, len(scores)) - 1]
         table.append(np.quantile(scores[distances <= reach], np.arange(_QUANTILES) / _QUANTILES))
-    return np.array(table, np.float32)
+    # Just above, so that a state with the very score of a moment is not above it on one device and below on another.
+    above = np.nextafter(_halved(np.array(table) + _APART), np.inf, dtype=np.float16)
+    return above.astype(np.float32)
+
+
+def _halved(values: np.ndarray) -> np.ndarray:
+    """Returns `values` in half precision: what a float16 file for phones keeps of them is all that there is."""
+    return values.astype(np.float16)

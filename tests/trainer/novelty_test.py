@@ -69,3 +69,15 @@ def test_the_score_is_that_of_the_fit(fitted):
 
 def test_a_few_vignettes_give_no_statistics():
     assert novelty.fit(Vignettes(made(99, 0)), EVIDENCE, seed=0) is None
+
+
+def test_what_is_kept_loses_nothing_in_half_precision(fitted):
+    for values in fitted[:3]:
+        np.testing.assert_array_equal(values.astype(np.float16), values)
+
+
+def test_a_state_with_the_score_of_a_moment_is_not_above_it():
+    score = np.float32(1.2345)
+    table = novelty._quantiles(np.full(200, score), np.full(200, 3))
+    assert (table >= score + novelty._APART / 2).all()  # far above any rounding error
+    assert (table < score + 0.005).all()

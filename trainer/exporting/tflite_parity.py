@@ -16,6 +16,8 @@ BOUNDS = {NONE: 1e-4, FLOAT16: 0.01, DYNAMIC: 0.1, INT8: 0.1}
 
 A file whose weights got lost is off by far more. What comes near a bound is no proof of quality: see the shares.
 """
+NOVELTY_BOUND = 0.05
+"""On the difference of a novelty, in every quantisation: none rounds what it is computed from (`trainer.novelty`)."""
 
 _BATCH = 1000
 
@@ -59,7 +61,8 @@ def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int
     """Returns how far `model` is from `version` on `count` random states.
 
     Raises:
-        InputError: a Q-value is not finite, or further than `bound` away, or the question limit is another one.
+        InputError: a Q-value is not finite, or further than `bound` away; a novelty is further than `NOVELTY_BOUND`
+            away; or the question limit or the rules are other ones.
     """
     states, questions_asked = random_states(len(version.vocabulary), version.max_questions, count, seed)
     expected, found = _saved_model_answers(version, states, questions_asked), model.answer(states, questions_asked)
@@ -92,8 +95,14 @@ def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int
 def _novelty_differences(found: dict[str, Any], expected: dict[str, Any]) -> dict[str, float]:
     if features.NOVELTY not in expected:
         return {}
+    largest = float(np.abs(found[features.NOVELTY] - expected[features.NOVELTY]).max())
+    if not largest <= NOVELTY_BOUND:
+        raise InputError(
+            f"the TFLite file's novelty differs by up to {largest:.2g} from the SavedModel's, more than the bound of "
+            f"{NOVELTY_BOUND:g}: train and export with this version of the package, or take another quantisation"
+        )
     return {
-        "largest_novelty_difference": float(np.abs(found[features.NOVELTY] - expected[features.NOVELTY]).max()),
+        "largest_novelty_difference": largest,
         "is_novel_changed": float((found[features.IS_NOVEL] != expected[features.IS_NOVEL]).mean()),
     }
 

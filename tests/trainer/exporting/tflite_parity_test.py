@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.triage import Action
+from trainer import novelty
 from trainer.exporting import servable
 from trainer.exporting.litert import LiteRtModel
 from trainer.exporting.servable_policy import load_version
 from trainer.exporting.tflite_conversion import QUANTIZATIONS, calibration_states, convert
-from trainer.exporting.tflite_parity import BOUNDS, compare, random_states, statement
+from trainer.exporting.tflite_parity import BOUNDS, NOVELTY_BOUND, compare, random_states, statement
 from trainer.job import TrainedNetwork
 from trainer.network import build_network
 
@@ -111,3 +113,41 @@ def test_real_files_are_within_their_bounds(version, data_directory, quantizatio
     parity = compare(version, model, BOUNDS[quantization], 500, 0)
     assert 0 < parity.largest_q_difference < BOUNDS[quantization]
     assert parity.decision_changed < 0.1
+
+
+class Vignettes:
+    """200 vignettes of 3 of 12 pieces of evidence, the first half of which are present, the others absent."""
+
+    offsets = np.arange(201) * 3
+    signed_codes = np.concatenate([np.random.default_rng(row).permutation(12)[:3] + 1 for row in range(200)])
+    signed_codes = np.where(signed_codes > 6, -signed_codes, signed_codes)
+
+
+@pytest.fixture(scope="module")
+def novel(version, tmp_path_factory):
+    """A version that tells novelty."""
+    network = build_network(12, (4,), seed=0)
+    statistics = novelty.fit(Vignettes, 12, seed=0)
+    trained = TrainedNetwork(network, version.vocabulary, {}, 5, "sha256:d", {}, {}, novelty=statistics)
+    return load_version(servable.write_version(tmp_path_factory.mktemp("novel"), trained))
+
+
+@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+def test_no_quantisation_rounds_what_novelty_is_told_from(novel, quantization):
+    model = LiteRtModel(convert(novel, quantization, random_states(12, 5, 100, 1)[0]))
+    parity = compare(novel, model, BOUNDS[quantization], 500, 0)
+    assert parity.largest_novelty_difference < 0.011  # a state may pass one of 200 percentiles, or two
+    assert parity.is_novel_changed < 0.01
+    told = novel.signature(
+        **dict(zip(("states", "questions_asked"), map(tf.constant, random_states(12, 5, 500, 0)), strict=True))
+    )
+    assert 0.1 < told["is_novel"].numpy().mean() < 0.9  # so that there is something to change
+
+
+def test_a_file_whose_novelty_is_off_is_refused(novel):
+    class Usual(LiteRtModel):
+        def answer(self, states, questions_asked):
+            return super().answer(states, questions_asked) | {"novelty": np.zeros(len(states), np.float32)}
+
+    with pytest.raises(InputError, match=f"novelty differs by up to 1 from .* the bound of {NOVELTY_BOUND:g}: train"):
+        compare(novel, Usual(convert(novel, "none")), BOUNDS["none"], 200, 0)
