@@ -6,8 +6,8 @@ its own, such as one that answers several calls at once, nothing is set: whoever
 
 import contextvars
 import re
+import secrets
 import time
-import uuid
 from types import TracebackType
 from typing import Any
 
@@ -111,4 +111,4 @@ def request_id_of(metadata: Any) -> str:
     for key, value in metadata or ():
         if key == REQUEST_ID and isinstance(value, str) and _REQUEST_ID.fullmatch(value):
             return value
-    return uuid.uuid4().hex
+    return secrets.token_hex(16)

@@ -54,18 +54,22 @@ class Routing:
         self._compared = 0  # touched by the one thread of the shadow only
         self._differing = 0
 
-    @contextlib.contextmanager
-    def borrow(self) -> Iterator[Engine]:
+    def borrow(self) -> contextlib.AbstractContextManager[Engine]:
         """Lends the canary's engine in its share of the calls, else, or where there is none, the default version's.
 
         Raises:
             UnavailableError: no version is loaded.
         """
+        if self._canary_share and self._chance.random() < self._canary_share:
+            return self._borrow_canary()
+        return self._versions.borrow_default()
+
+    @contextlib.contextmanager
+    def _borrow_canary(self) -> Iterator[Engine]:
         with contextlib.ExitStack() as stack:
             engine: Engine | None = None
-            if self._canary_share and self._chance.random() < self._canary_share:
-                with contextlib.suppress(InputError, NotFoundError):
-                    engine = stack.enter_context(self._versions.borrow(self._versions.version_of(CANARY)))
+            with contextlib.suppress(InputError, NotFoundError):
+                engine = stack.enter_context(self._versions.borrow(self._versions.version_of(CANARY)))
             yield engine or stack.enter_context(self._versions.borrow_default())
 
     def show(self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]) -> None:

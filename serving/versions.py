@@ -88,8 +88,10 @@ class Versions(Generic[_Engine]):
         if loaded is None:
             wanted = f"Latest({self.model_name})" if version is None else f"Specific({self.model_name}, {version})"
             raise NotFoundError(f"Servable not found for request: {wanted}")
-        with self._lent(loaded):
+        try:
             yield loaded.engine
+        finally:
+            self._give_back(loaded)
 
     @contextlib.contextmanager
     def borrow_default(self) -> Iterator[_Engine]:
@@ -101,8 +103,10 @@ class Versions(Generic[_Engine]):
         loaded = self._take(None)
         if loaded is None:
             raise UnavailableError("no model version is ready: try again later")
-        with self._lent(loaded):
+        try:
             yield loaded.engine
+        finally:
+            self._give_back(loaded)
 
     def version_of(self, label: str) -> int:
         """Returns the version that `label` points at.
@@ -173,14 +177,10 @@ class Versions(Generic[_Engine]):
                 loaded.borrowed += 1
             return loaded
 
-    @contextlib.contextmanager
-    def _lent(self, loaded: _Loaded[_Engine]) -> Iterator[None]:
-        try:
-            yield
-        finally:
-            with self._lock:
-                loaded.borrowed -= 1
-                self._end_if_idle(loaded)
+    def _give_back(self, loaded: _Loaded[_Engine]) -> None:
+        with self._lock:
+            loaded.borrowed -= 1
+            self._end_if_idle(loaded)
 
     def _end_if_idle(self, loaded: _Loaded[_Engine]) -> None:
         if loaded.retired and loaded.borrowed == 0:
