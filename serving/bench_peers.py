@@ -38,6 +38,9 @@ def main() -> None:
     if arguments.kind == "empty":
         server, port = start(empty_handlers(arguments.response_bytes))
     else:
+        from serving.engine import run_in_one_thread  # brings in TensorFlow
+
+        run_in_one_thread()  # as the server does, so that its own work is compared
         server, port = start(plain_handlers(arguments.version_folder))
     sys.stdout.write(f"{port}\n")
     sys.stdout.flush()

@@ -17,6 +17,9 @@ from serving.model_directory import ModelInfo, read_version
 from serving.state_tensors import to_inputs, to_responses
 from triage.v1 import triage_pb2
 
+THREADS = "TF_NUM_INTRAOP_THREADS"
+"""TensorFlow's own variable: the number of threads that share the work of one operation."""
+
 
 class Engine(Protocol):
     """What the service needs of a model, wherever it runs. Calls come from several threads at once."""
@@ -36,6 +39,15 @@ class Engine(Protocol):
 
         `timeout_seconds` is what is left of the caller's deadline, None where there is none.
         """
+
+
+def run_in_one_thread() -> None:
+    """Has TensorFlow run each operation in one thread, unless TF_NUM_INTRAOP_THREADS says otherwise.
+
+    To share the products of one small batch out costs more than it gains, and the cores have other calls to answer.
+    TensorFlow reads the variable once, when it first runs anything in this process.
+    """
+    os.environ.setdefault(THREADS, "1")
 
 
 class SavedModelEngine:

@@ -239,8 +239,10 @@ def _watcher(config: ServeConfig, wanted: Wanted, store: ModelStore | None) -> "
         connection = Connection(config.tf_serving, config.engine_timeout_seconds)
         source = RemoteModels(connection, config.model_name)
     else:
+        from serving.engine import run_in_one_thread
         from serving.local_models import LocalModels
 
+        run_in_one_thread()
         source = LocalModels()
     if config.enable_batching:
         from serving.batching import BatchedModels

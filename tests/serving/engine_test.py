@@ -1,13 +1,16 @@
 """The in-process engine: batches of states against answers worked out by hand."""
 
+import os
 import shutil
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from schemas.errors import InputError
 from serving.client import evidence_state
-from serving.engine import SavedModelEngine
+from serving.engine import THREADS, SavedModelEngine, run_in_one_thread
 from triage.v1 import triage_pb2
 
 
@@ -70,3 +73,33 @@ def test_threads_get_the_answers_to_their_own_states(engine, hand_set):
         thread.join()
     for answer, (_, expected) in zip(answers, questions, strict=True):
         assert answer == pytest.approx(expected, abs=1e-6)
+
+
+# Runs a product that TensorFlow shares out among its threads, and tells how many of them there are then.
+COUNT_THREADS = """
+import os, sys, tensorflow as tf
+from serving.engine import run_in_one_thread
+if sys.argv[1] == "one":
+    run_in_one_thread()
+tf.linalg.matmul(tf.ones((512, 512)), tf.ones((512, 512)))
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+def threads_of_tensorflow(argument, **environment):
+    variables = {name: value for name, value in os.environ.items() if name != THREADS}
+    variables |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment}
+    command = [sys.executable, "-c", COUNT_THREADS, argument]
+    return int(subprocess.run(command, env=variables, check=True, stdout=subprocess.PIPE, timeout=120).stdout)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="counts threads as Linux tells them")
+def test_an_operation_runs_in_one_thread_unless_the_environment_wants_more():
+    one = threads_of_tensorflow("one")
+    assert threads_of_tensorflow("one", **{THREADS: "7"}) == one + 6
+
+
+def test_one_thread_is_asked_of_tensorflow_by_its_own_variable(monkeypatch):
+    monkeypatch.delenv(THREADS, raising=False)
+    run_in_one_thread()
+    assert os.environ[THREADS] == "1"
