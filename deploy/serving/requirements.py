@@ -14,6 +14,8 @@ import shutil
 import subprocess
 import sys
 
+from packaging.markers import Marker
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ROOTS = ("serving.server", "serving.health")
@@ -55,12 +57,20 @@ def requirements() -> list[str]:
     """
     tree = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    found = (re.fullmatch(r"([a-z0-9-]+)([<>=~!][^;]+)", text) for text in texts)
-    versions = {match[1]: match[2] for match in found if match}
-    missing = needed() - versions.keys()
+    found = (re.fullmatch(r"([a-z0-9-]+)([<>=~]=[^;]+)(?:; (.+))?", text) for text in texts)
+    asked: dict[str, tuple[str, str | None]] = {}
+    for match in filter(None, found):
+        asked.setdefault(match[1], (match[2], match[3]))  # what all need stands before the extras
+    missing = needed() - asked.keys()
     if missing:
         raise LookupError(f"setup.py has no version of {', '.join(sorted(missing))}")
-    return [f"{INSTEAD.get(name, name)}{versions[name]}" for name in sorted(needed())]
+    here = {"python_version": PYTHON}
+    wanted = ((name, *asked[name]) for name in sorted(needed()))
+    return [
+        f"{INSTEAD.get(name, name)}{version}"
+        for name, version, marker in wanted
+        if marker is None or Marker(marker).evaluate(here)
+    ]
 
 
 def lock(out: pathlib.Path) -> None:
