@@ -52,7 +52,7 @@ class Tracing:
         passed_on: dict[str, str] = {}
         self._propagator.inject(passed_on, self._trace.set_span_in_context(call.span))
         call.trace_id = format(call.span.get_span_context().trace_id, "032x")
-        call.outgoing = tuple(passed_on.items())
+        call.outgoing += tuple(passed_on.items())
 
     def stages(self, call: Call) -> None:
         """Adds a span for each stretch of a stage."""

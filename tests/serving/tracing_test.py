@@ -11,10 +11,19 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from schemas.errors import InputError
+from serving.batching import BatchedModels
+from serving.batching_parameters import BatchingParameters
 from serving.call import Call
 from serving.client import evidence_state
+from serving.config import ServeConfig
+from serving.connection import Connection
+from serving.remote_models import RemoteModels
+from serving.server import TriageServer
 from serving.telemetry import Telemetry
 from serving.tracing import Tracing, exporter_of
+from serving.version_policy import Wanted
+from serving.versions import Versions
+from serving.watcher import Watcher
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -57,13 +66,44 @@ def test_a_call_is_a_span_below_the_callers_and_its_stages_are_below_it(traced):
 
 
 def test_what_is_passed_on_names_the_calls_own_span(traced):
-    call = Call("/s/m")
+    call = Call("/s/m", "r-17")
     traced[0].begin(call, [TRACEPARENT])
     traced[0].end(call, "INTERNAL")
     span = spans_of(traced)["s/m"]
+    assert dict(call.outgoing)["x-request-id"] == "r-17"
     assert dict(call.outgoing)["traceparent"] == f"00-{TRACE}-{span.context.span_id:016x}-01"
     assert not span.status.is_ok
     assert not span.status.is_unset
+
+
+def test_a_tensorflow_serving_behind_goes_on_with_the_trace_and_the_request_id(model_base_path, watcher, monkeypatch):
+    exporters = {"front": InMemorySpanExporter(), "back": InMemorySpanExporter()}
+    monkeypatch.setattr("serving.tracing.exporter_of", exporters.__getitem__)
+    back = TriageServer(ServeConfig(port=0, grace_seconds=1, traces="back"))
+    back.start(watcher)
+    connection = Connection(back.address, timeout_seconds=30)
+    models = BatchedModels(RemoteModels(connection, "triage"), BatchingParameters())
+    remote = Watcher(Versions("triage"), models, Wanted(model_base_path))
+    remote.look()
+    settings = {"engine": "tensorflow-serving", "tf_serving": back.address, "traces": "front"}
+    front = TriageServer(ServeConfig(port=0, grace_seconds=1, **settings))
+    front.start(remote)
+    try:
+        with grpc.insecure_channel(front.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+            request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
+            metadata = [TRACEPARENT, ("x-request-id", "r-17")]
+            triage_service_pb2_grpc.TriageServiceStub(channel).Triage(request, timeout=30, metadata=metadata)
+    finally:
+        front.stop()
+        connection.close()
+        back.stop()
+    spans = {name: exporter.get_finished_spans() for name, exporter in exporters.items()}
+    (asked,) = [span for span in spans["front"] if span.name == "triage.v1.TriageService/Triage"]
+    calls = [span for span in spans["back"] if span.name == "tensorflow.serving.PredictionService/Predict"]
+    (behind,) = [span for span in calls if span.context.trace_id == asked.context.trace_id]  # others: of the start
+    assert format(asked.parent.span_id, "016x") == PARENT
+    assert behind.parent.span_id == asked.context.span_id
+    assert (asked.attributes["triage.request_id"], behind.attributes["triage.request_id"]) == ("r-17", "r-17")
 
 
 def test_what_the_caller_does_not_want_recorded_is_not(traced):
