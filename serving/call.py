@@ -35,6 +35,7 @@ class Call:
         method: `/package.Service/Method`.
         request_id: the caller's, or one of its own.
         arrived: when the call came, by `time.perf_counter`.
+        ended: whether its end was told.
         stages: (stage, begin, end) by `time.perf_counter`; a stage may come several times.
         model_version: the version that answered, "" before.
         signature: the signature that answered, "" before.
@@ -49,12 +50,13 @@ class Call:
     """
 
     __slots__ = (
-        "arrived", "method", "model_version", "outgoing", "reason", "request_id", "run_states", "signature", "span",
-        "stages", "states", "trace_id", "unknown_codes",
+        "arrived", "ended", "method", "model_version", "outgoing", "reason", "request_id", "run_states", "signature",
+        "span", "stages", "states", "trace_id", "unknown_codes",
     )  # fmt: skip
 
     def __init__(self, method: str = "", request_id: str = ""):
         self.arrived = time.perf_counter()
+        self.ended = False
         self.method = method
         self.request_id = request_id
         self.stages: list[tuple[str, float, float]] = []

@@ -1,6 +1,8 @@
 """How many calls the server holds: further ones are refused at once, but health is always told."""
 
 import concurrent.futures
+import contextvars
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -18,10 +20,17 @@ _HEALTH = f"/{health.SERVICE_NAME}/"
 
 
 class Workers(concurrent.futures.ThreadPoolExecutor):
-    """Threads for calls, which know which calls they have begun, or are still to begin."""
+    """Threads for calls, which know which calls they have begun, or are still to begin.
 
-    def __init__(self, threads: int, name: str = "triage"):
+    Args:
+        threads: how many there are.
+        name: that of the threads.
+        left: what to run in the context of each call when its thread has left it.
+    """
+
+    def __init__(self, threads: int, name: str = "triage", left: Callable[[], None] | None = None):
         super().__init__(threads, thread_name_prefix=name)
+        self._left = left
         self._begun_lock = threading.Lock()
         self._begun: dict[concurrent.futures.Future[Any], tuple[Any, ...]] = {}
 
@@ -41,12 +50,15 @@ class Workers(concurrent.futures.ThreadPoolExecutor):
         future = super().submit(function, *arguments, **named)
         with self._begun_lock:
             self._begun[future] = arguments
-        future.add_done_callback(self._ended)
+        # gRPC runs a call in a context of its own, where its interceptors ran too. setup.py pins the release.
+        future.add_done_callback(functools.partial(self._ended, getattr(function, "__self__", None)))
         return future
 
-    def _ended(self, future: "concurrent.futures.Future[Any]") -> None:
+    def _ended(self, context: Any, future: "concurrent.futures.Future[Any]") -> None:
         with self._begun_lock:
             del self._begun[future]
+        if self._left is not None and isinstance(context, contextvars.Context):
+            context.run(self._left)
 
 
 class CapacityInterceptor(grpc.ServerInterceptor):

@@ -12,6 +12,8 @@ from serving.capacity import rewrapped
 from serving.telemetry import Telemetry
 
 _HEALTH = f"/{health.SERVICE_NAME}/"
+_UNREADABLE = grpc.StatusCode.INTERNAL.name
+"""How gRPC itself ends a call whose request is no message."""
 
 
 class ObservingInterceptor(grpc.ServerInterceptor):
@@ -34,6 +36,12 @@ class ObservingInterceptor(grpc.ServerInterceptor):
             return None
         return _Observed(self._telemetry, call, handler).handler()
 
+    def left(self) -> None:
+        """Tells the end of the current call where nothing ran for it: its caller went away while it waited."""
+        call = calls.current()
+        if call.method and not call.ended:
+            self._telemetry.ended(call, "unary", grpc.StatusCode.CANCELLED.name)
+
 
 class _Observed:
     """One call on its way through the handler. gRPC parses the request in another thread than the one that answers."""
@@ -44,6 +52,7 @@ class _Observed:
         self._handler = handler
         self._waiting_since = call.arrived
         self._streams = handler.response_streaming
+        self._unreadable = False  # what the caller sent
 
     def handler(self) -> grpc.RpcMethodHandler:
         """Returns the handler that observes."""
@@ -67,7 +76,13 @@ class _Observed:
         begin = time.perf_counter()
         if not self._handler.request_streaming:  # else the caller's pauses would count
             self._call.add(calls.QUEUE, self._waiting_since, begin)
-        message = self._handler.request_deserializer(data)
+        try:
+            message = self._handler.request_deserializer(data)
+        except Exception:
+            self._unreadable = True
+            if not self._handler.request_streaming:  # else the behaviour tells, which runs already
+                self._telemetry.ended(self._call, "unary", _UNREADABLE)
+            raise
         self._waiting_since = time.perf_counter()
         self._call.add(calls.PARSE, begin, self._waiting_since)
         return message
@@ -96,7 +111,8 @@ class _Observed:
             yield from behavior(requests, context)
             failed = False
         finally:
-            self._telemetry.ended(self._call, "bidi_stream", _code(context, failed))
+            code = _UNREADABLE if self._unreadable else _code(context, failed)
+            self._telemetry.ended(self._call, "bidi_stream", code)
 
     def _begin(self, context: grpc.ServicerContext) -> None:
         self._call.add(calls.QUEUE, self._waiting_since, time.perf_counter())

@@ -29,8 +29,8 @@ _INITIALIZER = "__saved_model_init_op"
 
 def predict(
     engine: SavedModelEngine, request: predict_pb2.PredictRequest, config: ServeConfig
-) -> predict_pb2.PredictResponse:
-    """Returns the outputs of the signature that `request` names, of those in its output filter if it has one.
+) -> tuple[predict_pb2.PredictResponse, dict[str, np.ndarray]]:
+    """Returns the outputs of the signature that `request` names: those in its output filter if it has one, and all.
 
     Raises:
         PreconditionError: there is no such signature.
@@ -57,7 +57,7 @@ def predict(
     response.model_spec.version.value = int(engine.info.model_version)
     for alias in wanted:
         response.outputs[alias].CopyFrom(_write(outputs[alias]))
-    return response
+    return response, outputs
 
 
 def _check_names(sent: Mapping[str, object], known: Mapping[str, object]) -> None:

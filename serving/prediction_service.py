@@ -18,6 +18,7 @@ from serving.config import ServeConfig
 from serving.engine import SavedModelEngine
 from serving.errors import NotFoundError, UnsupportedError
 from serving.predict import predict
+from serving.state_tensors import to_decisions
 from serving.status import reported
 from serving.telemetry import Telemetry
 from serving.versions import Versions
@@ -41,8 +42,9 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     ) -> predict_pb2.PredictResponse:
         """Runs one signature on the tensors of the request."""
         with self._chosen(request) as engine:
-            response = predict(engine, request, self._config)
-        self._telemetry.predicted(request, response)
+            response, outputs = predict(engine, request, self._config)
+            info = engine.info
+        self._telemetry.predicted(request, response, to_decisions(outputs, info) if self._telemetry.metrics else ())
         return response
 
     @reported

@@ -58,11 +58,12 @@ class TriageServer:
             *silence.options(config.silence_seconds),
         ]
         threads = config.max_workers + config.max_interviews
-        workers, places = Workers(threads), threads + config.max_waiting
         self._config = config
         self._telemetry = Telemetry.of(config)
+        observing = ObservingInterceptor(self._telemetry)
+        workers, places = Workers(threads, left=observing.left), threads + config.max_waiting
         self._capacity = CapacityInterceptor(workers, places)
-        interceptors = [ObservingInterceptor(self._telemetry), self._capacity, access, ParsingInterceptor()]
+        interceptors = [observing, self._capacity, access, ParsingInterceptor()]
         self._server = grpc.server(workers, (), interceptors, options, places + REFUSALS)
         self._health = health.HealthServicer()
         self._healthy: bool | None = None  # what it says, None before it says anything

@@ -3,6 +3,7 @@
 The messages are taken apart here, not in the graph, where one that cannot be parsed would fail its whole batch.
 """
 
+import dataclasses
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, repeat
@@ -91,6 +92,18 @@ def to_responses(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[tri
     _add_novelty(messages, outputs, info)
     _add_rules(messages, outputs, info)
     return messages
+
+
+def to_decisions(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[triage_pb2.TriageResponse]:
+    """Returns what any signature of the model decided, from all of its outputs: no novelty, and codes if it reads any.
+
+    `triage_responses` are bytes [B], the others as `to_responses` has them.
+    """
+    if features.TRIAGE_RESPONSES in outputs:
+        return list(map(triage_pb2.TriageResponse.FromString, outputs[features.TRIAGE_RESPONSES]))
+    no_codes: np.ndarray = np.empty((len(outputs[features.ACTION]), 0), object)
+    known = {features.UNKNOWN_CODES: no_codes, features.CONFLICTING_CODES: no_codes, **outputs}
+    return to_responses(known, dataclasses.replace(info, novelty_threshold=None))
 
 
 def _add_novelty(

@@ -99,14 +99,21 @@ class Telemetry:
         if self.metrics is not None:
             self.metrics.model_run(version, signature, states)
 
-    def predicted(self, request: "predict_pb2.PredictRequest", response: "predict_pb2.PredictResponse") -> None:
-        """Takes what Predict answered in the current call."""
+    def predicted(
+        self,
+        request: "predict_pb2.PredictRequest",
+        response: "predict_pb2.PredictResponse",
+        decisions: Sequence[triage_pb2.TriageResponse] = (),
+    ) -> None:
+        """Takes what Predict answered in the current call; only metrics need `decisions`, what was decided."""
         call = current()
         call.model_version = str(response.model_spec.version.value)
         call.signature = response.model_spec.signature_name
         sizes = [tensor.tensor_shape.dim[0].size for tensor in response.outputs.values() if tensor.tensor_shape.dim]
         call.states = max(sizes, default=0)
         self.model_run(call.model_version, call.signature, call.states)
+        if self.metrics is not None and decisions:
+            self.metrics.answered(decisions)
         if self._audit is not None:
             self._audit.predicted(call, request, response)
 
@@ -126,6 +133,7 @@ class Telemetry:
     def ended(self, call: Call, kind: str, code: str) -> None:
         """Takes the end of a call with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
         seconds = time.perf_counter() - call.arrived
+        call.ended = True
         if self.metrics is not None:
             self.metrics.handled(call, kind, code, seconds)
             if call.unknown_codes:

@@ -1,6 +1,7 @@
 """A full server refuses calls at once, and still tells its health."""
 
 import contextlib
+import contextvars
 import pathlib
 import queue
 import threading
@@ -100,6 +101,19 @@ def test_workers_count_what_runs_and_what_waits_until_it_ends_or_is_given_up():
     assert waiting.result(60)
     workers.shutdown()
     assert workers.calls == 0
+
+
+def test_whoever_wants_it_is_told_in_its_context_of_each_call_that_a_thread_has_left():
+    name, left = contextvars.ContextVar("name"), queue.SimpleQueue()
+    workers = Workers(1, left=lambda: left.put(name.get()))
+    for number in range(2):
+        context = contextvars.copy_context()
+        context.run(name.set, number)
+        workers.submit(context.run, int, ("7", "no number")[number])
+    workers.submit(int, "7")  # has no context of its own
+    workers.shutdown()
+    assert [left.get_nowait(), left.get_nowait()] == [0, 1]
+    assert left.empty()
 
 
 def test_a_call_that_fails_gives_its_place_back():
