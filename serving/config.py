@@ -83,7 +83,10 @@ class ServeConfig:
         "", "file of safety rules (or default) that TriageService obeys beside those in the model; others do not"
     )
     canary_percent: float = _field(0.0, "percent of the typed service's calls that the version labelled canary answers")
-    grace_seconds: float = _field(10.0, "seconds that running calls get to end after SIGTERM")
+    drain_seconds: float = _field(
+        0.0, "seconds after SIGTERM in which calls are still taken, while health is NOT_SERVING already"
+    )
+    grace_seconds: float = _field(10.0, "seconds that running calls get to end after SIGTERM, or after --drain-seconds")
 
     def __post_init__(self) -> None:
         if not self.host:
@@ -124,7 +127,7 @@ class ServeConfig:
                 raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds above 0")
         if not 0 <= self.canary_percent <= 100:
             raise InputError(f"--canary-percent {self.canary_percent}: expected a number from 0 to 100")
-        for name in ("poll_seconds", "grace_seconds"):
+        for name in ("poll_seconds", "drain_seconds", "grace_seconds"):
             if not 0 <= getattr(self, name) < float("inf"):
                 option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds, 0 or more")

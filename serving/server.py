@@ -8,6 +8,7 @@ import pathlib
 import signal
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -119,9 +120,13 @@ class TriageServer:
         for service in self._health_services:
             self._health.set(service, status)
 
+    def drain(self) -> None:
+        """Turns health to NOT_SERVING for good, and goes on answering."""
+        self._health.enter_graceful_shutdown()
+
     def stop(self) -> None:
         """Turns health to NOT_SERVING, refuses new calls, and gives running ones the grace period to end."""
-        self._health.enter_graceful_shutdown()
+        self.drain()
         self._server.stop(self._config.grace_seconds).wait()
         self._silence.stop()
         self._capacity.close()
@@ -198,7 +203,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore | None) -> int:
     config = ServeConfig(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(ServeConfig)})
     logs.configure(config.log_format)
-    wanted = Wanted(base, _policy(arguments.version), _labels(arguments, config))
+    pinned = None if arguments.version is None else frozenset([arguments.version])
+    wanted = Wanted(base, VersionPolicy(numbers=pinned), _labels(arguments, config))
     if config.insecure:
         _LOGGER.warning("--insecure: whoever is on the way can read and change what is asked and answered")
     if config.rules and config.engine == "saved-model":
@@ -220,7 +226,7 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
         if server.metrics_port is not None:
             sys.stdout.write(f"metrics at {server.metrics_port.url}\n")
         sys.stdout.flush()
-        number = _watch_until(signals, watcher, server, config.poll_seconds)
+        number = _watch_until(signals, watcher, server, config)
     finally:
         server.stop()
     return 0 if number == signal.SIGTERM else 128 + number
@@ -264,10 +270,6 @@ def _check(watcher: "Watcher[Any]", config: ServeConfig) -> None:
         _LOGGER.warning("%s; looking again every %g s", error, config.poll_seconds)
 
 
-def _policy(version: int | None) -> VersionPolicy:
-    return VersionPolicy() if version is None else VersionPolicy(numbers=frozenset([version]))
-
-
 def _labels(arguments: argparse.Namespace, config: ServeConfig) -> dict[str, int]:
     shadow = [] if arguments.shadow_version is None else [f"shadow={arguments.shadow_version}"]
     labels = parse_labels([*arguments.label, *shadow])
@@ -276,15 +278,18 @@ def _labels(arguments: argparse.Namespace, config: ServeConfig) -> dict[str, int
     return labels
 
 
-def _watch_until(signals: EndSignals, watcher: "Watcher[Any]", server: TriageServer, seconds: float) -> int:
-    """Looks for new versions every so many seconds, never if 0, until a signal comes, and returns its number."""
-    stop = threading.Event()
+def _watch_until(signals: EndSignals, watcher: "Watcher[Any]", server: TriageServer, config: ServeConfig) -> int:
+    """Looks for new versions until a signal comes, drains after SIGTERM, stops, and returns the signal's number."""
+    stop, seconds = threading.Event(), config.poll_seconds
     poll = threading.Thread(
         target=watcher.run, args=(seconds, stop, server.update_health), name="versions", daemon=True
     )
     if seconds:
         poll.start()
     number = signals.wait()
+    if number == signal.SIGTERM:
+        server.drain()
+        time.sleep(config.drain_seconds)
     stop.set()
     server.stop()
     if seconds:

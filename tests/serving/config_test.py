@@ -39,6 +39,7 @@ def test_a_server_is_closed_to_other_machines_by_default():
         ({"audit_file_bytes": 0}, "--audit-file-bytes 0"),
         ({"audit_files": -1}, "--audit-files -1"),
         ({"log_format": "xml"}, "--log-format xml"),
+        ({"drain_seconds": -1.0}, "--drain-seconds -1.0"),
         ({"grace_seconds": -1.0}, "--grace-seconds -1.0"),
         ({"grace_seconds": float("nan")}, "--grace-seconds nan"),
     ],

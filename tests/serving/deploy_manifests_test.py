@@ -110,7 +110,7 @@ def test_the_settings_are_those_of_a_closed_server_on_the_ports_that_the_manifes
 def test_a_pod_has_time_to_drain(name):
     config = parsed(container(name)["args"])
     asleep = container(name)["lifecycle"]["preStop"]["sleep"]["seconds"]
-    drained = asleep + config.grace_seconds
+    drained = asleep + config.drain_seconds + config.grace_seconds
     assert asleep >= container(name)["readinessProbe"]["periodSeconds"]
     assert pod(name)["terminationGracePeriodSeconds"] > drained
     for other in pod(name)["containers"][1:]:  # what answers for it must outlive it, and end in time itself
@@ -119,8 +119,9 @@ def test_a_pod_has_time_to_drain(name):
 
 def test_the_composed_services_have_time_to_drain():
     for name in ("in-process", "front"):
-        grace = parsed(COMPOSE["services"][name]["command"]).grace_seconds
-        assert int(COMPOSE["services"][name]["stop_grace_period"].removesuffix("s")) > grace
+        config = parsed(COMPOSE["services"][name]["command"])
+        period = int(COMPOSE["services"][name]["stop_grace_period"].removesuffix("s"))
+        assert period > config.drain_seconds + config.grace_seconds
 
 
 @pytest.mark.parametrize("name", DEPLOYMENTS)

@@ -305,6 +305,26 @@ def test_the_command_serves_until_a_signal_and_ends_in_order(model_base_path, tm
     assert os.listdir(tmp_path) == ["port"]
 
 
+def test_the_command_answers_on_while_it_drains_so_that_load_balancers_can_notice(model_base_path):
+    options = ["--model-base-path", str(model_base_path), "--port", "0", "--drain-seconds", "600"]
+    process = start_process(str(ROOT / "triage_cli.py"), "serve", *options)
+    try:
+        address = process.stdout.readline().split()[2].rstrip(",")
+        with direct_channel(address) as channel, TriageClient(address, 30.0) as client:
+            changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
+            statuses = [next(changes).status]
+            process.send_signal(signal.SIGTERM)
+            statuses.append(next(changes).status)
+            assert statuses == [SERVING, NOT_SERVING]
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+            changes.cancel()
+        process.send_signal(signal.SIGTERM)  # a second one does not wait
+        assert process.wait(60) == -signal.SIGTERM
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_the_command_swaps_a_new_version_in_without_failing_a_call(model_base_path, tmp_path):
     base = tmp_path / "models"
     shutil.copytree(model_base_path / "3", base / "3")
