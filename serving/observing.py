@@ -12,8 +12,6 @@ from serving.capacity import rewrapped
 from serving.telemetry import Telemetry
 
 _HEALTH = f"/{health.SERVICE_NAME}/"
-_UNREADABLE = grpc.StatusCode.INTERNAL.name
-"""How gRPC itself ends a call whose request is no message."""
 
 
 class ObservingInterceptor(grpc.ServerInterceptor):
@@ -52,7 +50,6 @@ class _Observed:
         self._handler = handler
         self._waiting_since = call.arrived
         self._streams = handler.response_streaming
-        self._unreadable = False  # what the caller sent
 
     def handler(self) -> grpc.RpcMethodHandler:
         """Returns the handler that observes."""
@@ -76,13 +73,7 @@ class _Observed:
         begin = time.perf_counter()
         if not self._handler.request_streaming:  # else the caller's pauses would count
             self._call.add(calls.QUEUE, self._waiting_since, begin)
-        try:
-            message = self._handler.request_deserializer(data)
-        except Exception:
-            self._unreadable = True
-            if not self._handler.request_streaming:  # else the behaviour tells, which runs already
-                self._telemetry.ended(self._call, "unary", _UNREADABLE)
-            raise
+        message = self._handler.request_deserializer(data)
         self._waiting_since = time.perf_counter()
         self._call.add(calls.PARSE, begin, self._waiting_since)
         return message
@@ -111,8 +102,7 @@ class _Observed:
             yield from behavior(requests, context)
             failed = False
         finally:
-            code = _UNREADABLE if self._unreadable else _code(context, failed)
-            self._telemetry.ended(self._call, "bidi_stream", code)
+            self._telemetry.ended(self._call, "bidi_stream", _code(context, failed))
 
     def _begin(self, context: grpc.ServicerContext) -> None:
         self._call.add(calls.QUEUE, self._waiting_since, time.perf_counter())

@@ -1,5 +1,9 @@
-"""Tells a caller that its request is no message of the call: gRPC would say INTERNAL, as if the server failed."""
+"""Tells a caller that its request is no message of the call: gRPC would say INTERNAL, as if the server failed.
 
+gRPC may also end such a call twice, and then waits for ever for the end of it: the server could not stop any more.
+"""
+
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,9 +13,6 @@ from google.protobuf import message
 from schemas.errors import InputError
 from serving.capacity import rewrapped
 from serving.status import end
-
-_GRPC = "/grpc."
-"""Services of gRPC itself, health and reflection, keep its own answer."""
 
 
 class _Malformed:
@@ -32,7 +33,7 @@ class ParsingInterceptor(grpc.ServerInterceptor):
         found = self._handlers.get(details.method)
         if found is None:
             handler = continuation(details)
-            if handler is None or handler.request_deserializer is None or details.method.startswith(_GRPC):
+            if handler is None or handler.request_deserializer is None:
                 return handler
             found = self._handlers[details.method] = _parsing(handler, details.method)
         return found
@@ -47,15 +48,22 @@ def _parsing(handler: Any, method: str) -> grpc.RpcMethodHandler:
         except message.DecodeError:
             return _MALFORMED
 
-    def answer(request: Any, context: grpc.ServicerContext) -> Any:
+    @functools.wraps(behavior)  # with what tells gRPC that health's Watch does not block
+    def answer(request: Any, context: grpc.ServicerContext, *more: Any) -> Any:
         if request is _MALFORMED:
             end(context, _error(), method)
-        return behavior(request, context)
+        return behavior(request, context, *more)
 
-    def answer_stream(requests: Any, context: grpc.ServicerContext) -> Any:
-        return behavior(_checked(requests), context)
+    def answer_stream(requests: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+        try:
+            yield from behavior(_checked(requests), context)  # all that take a stream return one
+        except InputError as error:  # of reflection, which does not report by itself
+            end(context, error, method)
 
-    return rewrapped(handler, answer_stream if handler.request_streaming else answer, parse)
+    chosen: Callable[..., Any] = answer
+    if handler.request_streaming:
+        chosen = answer_stream
+    return rewrapped(handler, chosen, parse)
 
 
 def _checked(requests: Iterator[Any]) -> Iterator[Any]:

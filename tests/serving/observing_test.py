@@ -127,21 +127,6 @@ def test_a_refused_token_is_counted_too(serving, tmp_path):
         assert read(server, "grpc_server_handled_total", **named) == 1
 
 
-def test_a_request_that_is_no_message_is_counted_as_the_failure_that_it_ends_with(server, channel):
-    for call in (channel.unary_unary("/triage.v1.TriageService/Triage"), interview_of_one_message(channel)):
-        with pytest.raises(grpc.RpcError) as error:
-            call(b"\xff", timeout=30)
-        assert error.value.code() is grpc.StatusCode.INTERNAL
-    assert read_until(server, 1, "grpc_server_handled_total", **TRIAGE, grpc_code="INTERNAL") == 1
-    named = {"grpc_method": "Interview", "grpc_code": "INTERNAL"}
-    assert read_until(server, 1, "grpc_server_handled_total", **named) == 1
-
-
-def interview_of_one_message(channel):
-    stream = channel.stream_stream("/triage.v1.TriageService/Interview")
-    return lambda message, timeout: list(stream(iter([message]), timeout=timeout))
-
-
 class Gated:
     """A source of one version, whose engine answers when its gate is opened."""
 

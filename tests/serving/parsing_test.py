@@ -20,6 +20,7 @@ FEVER = triage_service_pb2.InterviewRequest(
         "/triage.v1.TriageService/BatchTriage",
         "/tensorflow.serving.PredictionService/Predict",
         "/tensorflow.serving.ModelService/GetModelStatus",
+        "/grpc.health.v1.Health/Check",
     ],
 )
 def test_bytes_that_are_no_message_are_an_invalid_argument(channel, method):
@@ -41,5 +42,26 @@ def test_such_bytes_end_an_interview_wherever_they_come(channel, before):
     assert error.value.details().startswith("the request cannot be parsed")
 
 
+@pytest.mark.parametrize("repeated", range(5))  # gRPC alone does not always hang
+def test_a_server_that_got_such_bytes_can_stop(serving, repeated):
+    with (
+        serving() as server,
+        grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,
+    ):
+        reflection = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+        for call in (
+            lambda: channel.unary_unary("/triage.v1.TriageService/Triage")(BROKEN, timeout=30),
+            lambda: channel.unary_unary("/grpc.health.v1.Health/Check")(BROKEN, timeout=30),
+            lambda: next(channel.unary_stream("/grpc.health.v1.Health/Watch")(BROKEN, timeout=30)),
+            lambda: next(channel.stream_stream(reflection)(iter([BROKEN]), timeout=30)),
+        ):
+            with pytest.raises(grpc.RpcError) as error:
+                call()
+            assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
 def test_health_is_as_grpc_has_it(channel):
     assert channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=30) == b"\x08\x01"
+    watch = channel.unary_stream("/grpc.health.v1.Health/Watch")(b"", timeout=30)
+    assert next(watch) == b"\x08\x01"
+    watch.cancel()
