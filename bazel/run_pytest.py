@@ -9,8 +9,9 @@ import pytest
 def main() -> int:
     """Returns pytest's exit code; 0 too where a file holds nothing but long learning tests."""
     root = os.path.join(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"])
-    # The home directory cannot be written in Bazel's sandbox, and Matplotlib says so on standard error.
+    # The home directory cannot be written in Bazel's sandbox: Matplotlib says so on standard error, npm fails.
     os.environ.setdefault("MPLCONFIGDIR", os.environ["TEST_TMPDIR"])
+    os.environ.setdefault("npm_config_cache", os.path.join(os.environ["TEST_TMPDIR"], "npm"))
     # Processes that a test starts import from the same places as the test.
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     code = pytest.main(
