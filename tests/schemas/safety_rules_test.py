@@ -154,6 +154,17 @@ def test_the_default_rules_fit_the_packages_own_vocabulary():
     assert {rule.urgency for rule in rules} <= {Action.RED, Action.YELLOW}
 
 
+def test_a_red_flag_that_implies_the_general_finding_does_not_wait_for_it():
+    knowledge = KnowledgeBase.load()
+    parents = {entry.evidence.code: entry.parent for entry in knowledge.catalogue}
+    rules, _ = safety_rules.choose("default", knowledge.catalogue.vocabulary)
+    for rule in rules:
+        for needed, _ in rule.all_of:
+            specific = [code for code, _ in rule.all_of + rule.any_of if parents[code] == needed]
+            assert specific == [], f"{rule.rule_id}: {specific} imply {needed}, and would not fire without it"
+    assert [rule.rule_id for rule in rules if rule.fires({"crushing_chest_pain"}, ())] == ["crushing_chest_pain"]
+
+
 def test_another_vocabulary_gets_no_half_of_the_default_rules():
     rules, remark = safety_rules.choose(None, VOCABULARY)
     assert len(rules) == 0
