@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import logging
-import os
 import pathlib
 import signal
 import sys
@@ -16,7 +15,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from schemas.errors import InputError
-from serving import garbage, logs, silence, tls
+from serving import garbage, logs, port_file, silence, tls
 from serving.access import ReloadInterceptor, TokenInterceptor
 from serving.capacity import REFUSALS, CapacityInterceptor, Workers
 from serving.config import ServeConfig
@@ -219,7 +218,7 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
         signals = EndSignals()
         server.update_health()
         if arguments.port_file is not None:
-            _write_whole(arguments.port_file, f"{server.port}\n")
+            port_file.write(arguments.port_file, server.port)
         version = watcher.versions.default
         state = "no model version yet" if version is None else f"model version {version}"
         sys.stdout.write(f"listening on {server.address}, {state}\n")
@@ -295,13 +294,3 @@ def _watch_until(signals: EndSignals, watcher: "Watcher[Any]", server: TriageSer
     if seconds:
         poll.join()  # the interpreter must not end under a model that is being loaded
     return number
-
-
-def _write_whole(path: pathlib.Path, text: str) -> None:
-    """Writes a file that a reader sees whole or not at all."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        raise InputError(f"--port-file {path}: cannot write: {error.strerror or error}") from error
