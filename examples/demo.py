@@ -83,6 +83,7 @@ def show(answers: dict[str, triage_pb2.TriageResponse]) -> None:
         "absent": [", ".join(PATIENTS[name][1]) for name in answers],
         "action": [label(answer.action) for answer in answers.values()],
         "best triage": [label(answer.best_triage) for answer in answers.values()],
+        "safety rules": [", ".join(rule.rule_id for rule in answer.fired_rules) or "-" for answer in answers.values()],
     }
     for action in Action:
         rows[f"Q({action.label})"] = [f"{answer.q_values[action].value:.3f}" for answer in answers.values()]
