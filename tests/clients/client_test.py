@@ -192,7 +192,7 @@ def test_the_deadline_is_two_seconds_where_none_is_given(scripted):
     service, address = scripted
     with TriageClient(address) as client:
         client.triage(STATE)
-    assert 0 < service.seconds[0] <= 2.0
+    assert 1.0 < service.seconds[0] < 2.5  # the call carries a duration, which the server counts from its arrival
 
 
 def test_a_closed_client_says_so(server):
