@@ -51,8 +51,8 @@ def _install(source_distribution, folder):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
     python = folder / "bin" / "python"
     [packages] = (folder / "lib").glob("python*/site-packages")
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps",
-               "--no-build-isolation", "--target", str(packages), str(source_distribution)]  # fmt: skip
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-cache-dir", "install", "--quiet",
+               "--no-deps", "--no-build-isolation", "--target", str(packages), str(source_distribution)]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     for number, path in enumerate(path for path in sys.path if path.endswith("site-packages")):
         (packages / f"needed{number}.pth").write_text(f"{path}\n")
