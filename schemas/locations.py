@@ -1,7 +1,7 @@
 """Where a user's files lie: on this machine, or in an object store, as `gs://bucket/folder` says.
 
 An option that takes a path gives argparse one of the functions below as its `type`. A path of this machine comes out as
-a `pathlib.Path`, an address as a `Remote`, which `trainer.staging` turns into a path before the command runs.
+a `pathlib.Path`, an address as a `Remote`, which `trainer.cloud.staging` turns into a path before the command runs.
 """
 
 import argparse

@@ -248,5 +248,5 @@ def _expired(request: _Request) -> bool:
     remaining = request.remaining()
     if remaining is None or remaining > 0:
         return False
-    request.error = DeadlineError("the deadline passed before the model was asked: wait longer, or try again later")
+    request.error = DeadlineError.before_the_model()
     return True

@@ -79,6 +79,11 @@ class GoneError(UnavailableError):
 class DeadlineError(Exception):
     """The answer did not come before the caller's deadline."""
 
+    @classmethod
+    def before_the_model(cls) -> "DeadlineError":
+        """Returns the error of a call whose deadline passed while it waited for its turn."""
+        return cls("the deadline passed before the model was asked: wait longer, or try again later")
+
 
 class ExhaustedError(Exception):
     """The request is too large, or comes at a time of too many."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from schemas import directories, locations
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 
 if TYPE_CHECKING:  # TensorFlow loads only when a store is read
     from serving.watcher import Source
@@ -50,8 +50,7 @@ class ModelStore:
             for version in sorted(versions - here):
                 self._fetch(version, [name for name in names if name.startswith(f"{version}/")])
         except (tf.errors.OpError, OSError) as error:
-            reason = str(getattr(error, "message", None) or error).splitlines()[0]
-            raise InputError(f"{self.uri}: cannot read the model base path: {reason}") from error
+            raise InputError(f"{self.uri}: cannot read the model base path: {first_line(error)}") from error
         for version in here - versions:
             shutil.rmtree(self.folder / version, ignore_errors=True)
 

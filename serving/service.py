@@ -179,5 +179,5 @@ def _remaining(context: grpc.ServicerContext) -> float | None:
     """
     remaining = context.time_remaining()
     if remaining is not None and remaining <= 0:
-        raise DeadlineError("the deadline passed before the model was asked: wait longer, or try again later")
+        raise DeadlineError.before_the_model()
     return remaining

@@ -8,8 +8,7 @@ from schemas.evidence import MAX_CODE_LENGTH, Vocabulary, unknown_message
 from serving.errors import UNKNOWN_CODE, Fault, FaultyRequestError
 from triage.v1 import triage_pb2
 
-_STATUSES = (triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT)
-_CLEAR_STATUSES = frozenset(_STATUSES)
+_CLEAR_STATUSES = frozenset({triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT})
 _CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
 _MAX_FAULTS = 10
 """Faults that one message tells; finding the nearest codes costs time, and a status message has little room."""
@@ -87,7 +86,7 @@ def _evidence_faults(state: triage_pb2.EvidenceState, path: str, rules: Rules) -
         if not evidence.code:
             yield Fault(f"{place}.code", "empty", "EMPTY_CODE")
             continue
-        if evidence.status not in _STATUSES:
+        if evidence.status not in _CLEAR_STATUSES:
             description = f"of {code!r}: expected PRESENT or ABSENT; leave out what is not known"
             yield Fault(f"{place}.status", description, "STATUS_UNSPECIFIED")
             continue

@@ -17,7 +17,7 @@ TRAINER_ORDER = (
     "simulation.draws", "simulation.evidence_tree", "simulation.risk_tables", "simulation.knowledge_tables",
     "simulation.patients", "simulation.card", "simulation.panel", "simulation.simulator", "simulation.simulate",
     "simulation.knowledge", "supervised.sparse_states", "supervised.powerset", "supervised.powerset_shards",
-    "supervised.powerset_pipeline", "rewards", "decision", "rule_graph", "novelty", "novelty_file",
+    "supervised.powerset_pipeline", "rewards", "decision", "rule_graph", "whole_file", "novelty", "novelty_file",
     "network", "environment", "targets", "policy", "workers",
     "agent", "sparse_layer", "learner", "bucket_counts", "replay", "window", "loop", "rollout", "metrics",
     "evaluation.agreement", "evaluation.calibration", "evaluation.prefixes", "evaluation.slices",

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 
 
 def existing_checkpoints(manager: tf.train.CheckpointManager) -> list[str]:
@@ -28,7 +28,5 @@ def restore(checkpoint: tf.train.Checkpoint, path: str) -> Any:
         return checkpoint.restore(path)
     # TensorFlow's readers raise what the damage makes them trip over.
     except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as error:
-        reason = str(getattr(error, "message", error)).splitlines()[0]
-        raise InputError(
-            f"{path}: a damaged checkpoint ({reason}): put its files back, or delete them to use an older one"
-        ) from error
+        advice = "put its files back, or delete them to use an older one"
+        raise InputError(f"{path}: a damaged checkpoint ({first_line(error)}): {advice}") from error

@@ -24,7 +24,7 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
-from trainer import novelty_file
+from trainer import novelty_file, whole_file
 from trainer.checkpoint_files import checkpoint_step, existing_checkpoints, restore
 from trainer.config import TrainConfig, read_json
 from trainer.directory_lock import lock
@@ -128,7 +128,8 @@ class JobDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             vocabulary.save(self.path / directories.VOCABULARY)
-            _replace(self.path / RUN, json.dumps(run, indent=2) + "\n")
+            with whole_file.replacing(self.path / RUN) as file:
+                file.write(json.dumps(run, indent=2) + "\n")
         except OSError as error:
             raise self.unwritable(error) from error
 
@@ -226,7 +227,8 @@ class JobDirectory:
         """Drops the evaluations behind the checkpoint that a run resumes from; it will make them again."""
         kept = [evaluation for evaluation in self.evaluations() if evaluation["step"] <= step]
         if (self.path / EVALUATIONS).exists():
-            _replace(self.path / EVALUATIONS, "".join(json.dumps(evaluation) + "\n" for evaluation in kept))
+            with whole_file.replacing(self.path / EVALUATIONS) as file:
+                file.writelines(json.dumps(evaluation) + "\n" for evaluation in kept)
 
 
 def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwork:
@@ -271,13 +273,3 @@ def _checkpoint_path(paths: list[str], step: int | None, job_dir: pathlib.Path) 
     if step is not None and step not in steps:
         raise InputError(f"{job_dir}: no checkpoint of step {step}; there are {', '.join(map(str, sorted(steps)))}")
     return steps[max(steps) if step is None else step]
-
-
-def _replace(path: pathlib.Path, text: str) -> None:
-    """Writes a file so that a kill leaves either the old content or the new one."""
-    temporary = path.with_name(path.name + ".new")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)

@@ -1,6 +1,5 @@
 """The file of a job directory from which novelty is told: written whole or not at all, and checked when it is read."""
 
-import os
 import pathlib
 import struct
 import zipfile
@@ -8,7 +7,8 @@ import zlib
 
 import numpy as np
 
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
+from trainer import whole_file
 from trainer.novelty import Novelty
 
 # What NumPy's and Python's readers raise on files with other bytes than were written.
@@ -24,12 +24,8 @@ def save(novelty: Novelty, path: pathlib.Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    temporary = path.with_name(path.name + ".new")
-    with temporary.open("wb") as file:
+    with whole_file.replacing(path, binary=True) as file:
         np.savez_compressed(file, **novelty._asdict())
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def load(path: pathlib.Path, evidence_count: int) -> Novelty:
@@ -47,7 +43,7 @@ def load(path: pathlib.Path, evidence_count: int) -> Novelty:
             parts = {name: arrays[name] for name in Novelty._fields}
         fault = _fault(parts, evidence_count)
     except _DAMAGE as error:
-        fault = (str(error).splitlines() or [""])[0] or type(error).__name__
+        fault = first_line(error)
     if fault:
         raise InputError(
             f"{path}: not the statistics that training wrote ({fault}): delete the file, and give the triage train "

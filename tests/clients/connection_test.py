@@ -91,8 +91,14 @@ def test_a_token_goes_to_no_other_host_in_plain_text(client):
         client("triage.example:8500", token="abc")
 
 
-def test_a_token_goes_to_another_host_in_plain_text_where_that_is_wanted():
-    TriageClient("triage.example:8500", token="abc", insecure=True).close()
+def test_a_token_goes_to_another_host_in_plain_text_where_that_is_wanted(scripted):
+    service, address = scripted
+    # This machine too, by an address that does not count as loopback.
+    elsewhere = address.replace("127.0.0.1", "0.0.0.0")  # noqa: S104 (nothing is bound)
+    assert not is_loopback(elsewhere)
+    with TriageClient(elsewhere, timeout_seconds=SECONDS, token="abc", insecure=True) as client:
+        client.triage(STATE)
+    assert service.tokens == ["Bearer abc"]
 
 
 def test_no_proxy_gets_a_token_in_plain_text():

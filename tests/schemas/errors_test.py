@@ -1,5 +1,7 @@
+import pytest
+
 import triage_cli
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 
 
 def test_library_users_may_catch_it_as_a_value_error():
@@ -16,3 +18,15 @@ def test_the_command_line_shows_it_as_one_line_and_exits_with_2(tmp_path, capsys
         capsys.readouterr().err
         == f"triage prepare: error: {missing}: cannot read the vocabulary: No such file or directory\n"
     )
+
+
+class MessageError(Exception):
+    message = "\nshape mismatch\n\t[[node]]"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [(ValueError("one\ntwo"), "one"), (ValueError(), "ValueError"), (MessageError("Graph: ..."), "shape mismatch")],
+)
+def test_the_first_line_of_an_error_says_something(error, expected):
+    assert first_line(error) == expected

@@ -4,6 +4,7 @@ A process for each keeps libraries, thread pools and peak memory apart. What sta
 alone, so that a contestant can live in another Python environment.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -51,11 +52,9 @@ class Worker:
         Raises:
             WorkerFailedError: the process ended.
         """
-        try:
+        with contextlib.suppress(BrokenPipeError):  # its last words say why
             self._to.write(json.dumps(request) + "\n")
             self._to.flush()
-        except BrokenPipeError:
-            pass  # its last words say why
         line = self._from.readline()
         if not line:
             self._process.wait()

@@ -8,7 +8,7 @@ import tensorflow as tf
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from trainer.checks.anomalies import EXAMPLES, Findings, Kind, Place
 from trainer.vignettes.vignette import shown
 
@@ -111,7 +111,7 @@ def load_schema(path: pathlib.Path) -> schema_pb2.Schema:
     except OSError as error:
         raise InputError(f"{path}: cannot read the schema: {error.strerror or error}") from error
     except (text_format.ParseError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise InputError(f"{path}: not a TensorFlow Metadata schema: {reason}: prepare the data again") from error
     domains = {domain.name for domain in schema.string_domain}
     for feature in schema.feature:

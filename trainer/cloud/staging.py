@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from schemas import directories, locations
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from schemas.locations import Fetched, Remote
 
 CHECKPOINT_LIST = "checkpoint"
@@ -214,5 +214,5 @@ def _faults(text: str) -> Iterator[None]:
     try:
         yield
     except (tf.errors.OpError, OSError) as error:
-        reason = str(getattr(error, "message", None) or error).splitlines()[0]
-        raise InputError(f"{text}: {reason}: check the address, and that this machine's account may use it") from error
+        advice = "check the address, and that this machine's account may use it"
+        raise InputError(f"{text}: {first_line(error)}: {advice}") from error

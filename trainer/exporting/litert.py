@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from schemas import features
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from schemas.triage import NUM_ACTIONS
 from trainer.exporting.servable_policy import LoadedVersion
 
@@ -41,8 +41,7 @@ class LiteRtModel:
             self._interpreter = Interpreter(model_content=content, num_threads=threads)
             self._runner = self._interpreter.get_signature_runner(features.STATE)
         except (ValueError, RuntimeError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"LiteRT cannot run the file: {reason}: convert it again") from error
+            raise InputError(f"LiteRT cannot run the file: {first_line(error)}: convert it again") from error
 
     @property
     def tensors(self) -> dict[str, dict[str, dict[str, Any]]]:

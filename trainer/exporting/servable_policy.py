@@ -15,7 +15,7 @@ from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
 from schemas import directories, features
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.triage import NUM_ACTIONS
 from trainer.environment import action_spec, time_step_spec
@@ -91,7 +91,7 @@ def load_version(folder: pathlib.Path) -> LoadedVersion:
         version = LoadedVersion(folder, vocabulary, max_questions, tf.saved_model.load(os.fspath(folder)))
     # TensorFlow's readers raise what the damage makes them trip over.
     except (OSError, tf.errors.OpError, ValueError, RuntimeError, IndexError, KeyError) as error:
-        raise _damaged(folder, f"cannot load the SavedModel: {_first_line(error)}") from error
+        raise _damaged(folder, f"cannot load the SavedModel: {first_line(error)}") from error
     _probe(version)
     return version
 
@@ -149,7 +149,7 @@ def play(
         try:
             parts.append(rollout.run(track(own)))
         except (tf.errors.OpError, ValueError) as error:
-            raise _damaged(version.folder, f"it fails on the vignettes: {_first_line(error)}") from error
+            raise _damaged(version.folder, f"it fails on the vignettes: {first_line(error)}") from error
     return Outcomes(*(np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)))
 
 
@@ -162,7 +162,7 @@ def _probe(version: LoadedVersion) -> None:
         answer = version.signature(**{features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
         forced, q_values = answer[features.FORCED].numpy(), answer[features.Q_VALUES].numpy()
     except (tf.errors.OpError, ValueError, TypeError, KeyError) as error:
-        raise _damaged(version.folder, f"it does not answer a state: {_first_line(error)}") from error
+        raise _damaged(version.folder, f"it does not answer a state: {first_line(error)}") from error
     if not np.isfinite(q_values).all():
         raise _damaged(version.folder, "its Q-values are not finite")
     if not forced.all():
@@ -189,7 +189,3 @@ def _batches(vignettes: VignetteArrays) -> Iterable[VignetteArrays]:
 
 def _damaged(folder: pathlib.Path, reason: str) -> InputError:
     return InputError(f"{folder}: {reason}: export it again, or remove this version")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(getattr(error, "message", error)).splitlines() or [type(error).__name__])[0]

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from schemas import directories, features
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from trainer import state
 from trainer.exporting.litert import OPTIONAL_OUTPUTS, OUTPUTS
 from trainer.exporting.servable_policy import LoadedVersion
@@ -57,8 +57,7 @@ def convert(version: LoadedVersion, quantization: str, calibration: np.ndarray |
             converter = tf.lite.TFLiteConverter.from_saved_model(scratch, signature_keys=[features.STATE])
             return _quantized(converter, quantization, calibration)
         except (ValueError, RuntimeError, tf.errors.OpError) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise InputError(f"{version.folder}: cannot convert it to TFLite: {reason}") from error
+            raise InputError(f"{version.folder}: cannot convert it to TFLite: {first_line(error)}") from error
 
 
 def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) -> tuple[np.ndarray, dict[str, Any]]:

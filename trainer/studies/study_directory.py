@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from schemas.errors import InputError
+from trainer import whole_file
 from trainer.directory_lock import lock
 from trainer.studies.study import Task
 
 STUDY, TASKS, RESULTS, LOCK = "study.json", "tasks", "results.json", "lock"
-_UNFINISHED = ".new"
 _NAME_DIGITS = 12  # of the fingerprint, in file names
 
 
@@ -112,7 +112,7 @@ class StudyDirectory:
         for path in (self.path / TASKS).iterdir():
             if path.name.startswith("."):  # the scratch directory of `trainer.supervised.classifier_file`
                 shutil.rmtree(path)
-            elif _UNFINISHED in path.name:
+            elif whole_file.UNFINISHED in path.name:
                 path.unlink()
 
     def _unwritable(self, error: OSError) -> InputError:
@@ -125,13 +125,9 @@ def write_json(path: pathlib.Path, values: Mapping[str, Any]) -> None:
     Raises:
         ValueError: a figure is NaN or infinite.
     """
-    temporary = path.with_name(path.name + _UNFINISHED)
-    with temporary.open("w", encoding="utf-8") as file:
+    with whole_file.replacing(path) as file:
         json.dump(values, file, indent=1, ensure_ascii=False, allow_nan=False)
         file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def _short(fingerprint: Any) -> str:

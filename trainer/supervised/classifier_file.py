@@ -18,7 +18,7 @@ import sklearn
 import skops
 import skops.io
 
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from trainer.supervised.ensemble import EnsembleConfig, TriageEnsemble
 
 FORMAT = 1
@@ -141,8 +141,7 @@ def _try_out(ensemble: TriageEnsemble) -> None:
 
 
 def _damaged(path: pathlib.Path, error: Exception) -> InputError:
-    reason = (str(error).splitlines() or [""])[0] or type(error).__name__
-    return InputError(f"{path}: not the file of an ensemble, or damaged ({reason}): {_TRAIN_AGAIN}")
+    return InputError(f"{path}: not the file of an ensemble, or damaged ({first_line(error)}): {_TRAIN_AGAIN}")
 
 
 def _versions() -> Mapping[str, str]:

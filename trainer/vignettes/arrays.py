@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from schemas import directories, features
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS, NUM_DECISIONS
 from trainer.state import UNKNOWN, vocabulary_table
@@ -213,5 +213,4 @@ def damage(shard: pathlib.Path, compressed: bool, record: int, error: tf.errors.
         return "the content is gzip, the name says it is not: expected the ending .gz"
     if compressed and not looks_compressed:
         return "the name says gzip, the content is not: expected no ending .gz"
-    reason = error.message.splitlines()[0]
-    return f"record {record} is damaged, or the file is cut there: prepare the data again ({reason})"
+    return f"record {record} is damaged, or the file is cut there: prepare the data again ({first_line(error)})"
