@@ -29,6 +29,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200_000, help="to train for (default 200000)")
     figures.add_argument(parser)
     arguments = parser.parse_args()
+    figures.check(arguments.json)
     start = time.monotonic()
     noted = watch(arguments.data, arguments.steps)
     found = {"steps": arguments.steps, "seconds": time.monotonic() - start, **growth(noted)}

@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10, help="evaluations, of which the fastest counts (default 10)")
     figures.add_argument(parser)
     arguments = parser.parse_args()
+    figures.check(arguments.json)
     small, large = sorted(arguments.vignettes)
     with tempfile.TemporaryDirectory() as name:
         scratch = pathlib.Path(name)

@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--point", type=json.loads, help=argparse.SUPPRESS)
     figures.add_argument(parser)
     arguments = parser.parse_args()
+    figures.check(arguments.json)
     if arguments.point is not None:
         print(json.dumps(measure(arguments.point, arguments)))
         return

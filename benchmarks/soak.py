@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--callers", type=int, default=4, help="callers at a time (default 4)")
     figures.add_argument(parser)
     arguments = parser.parse_args()
+    figures.check(arguments.json)
     with tempfile.TemporaryDirectory() as folder:
         soak = Soak(find_version(arguments.model_base_path), pathlib.Path(folder) / "models")
         with soak.server() as process:

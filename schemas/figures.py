@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import pathlib
 import sys
 from collections.abc import Mapping
@@ -20,6 +21,26 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
 
 def _destination(text: str) -> str | pathlib.Path | locations.Remote:
     return locations.fresh_result(text) if locations.is_remote(text) else text
+
+
+def check(destination: str | pathlib.Path | None) -> None:
+    """Finds out, before hours of work, whether `write` can be expected to succeed.
+
+    Raises:
+        InputError: the file's directory is missing or cannot be written in, or the file cannot be replaced.
+    """
+    if destination is None or destination == "-":
+        return
+    path = pathlib.Path(destination)
+    fault = None
+    if not path.parent.is_dir():
+        fault = f"{path.parent} is no directory: make it first"
+    elif path.is_dir():
+        fault = "it is a directory: expected the name of a file"
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        fault = "no permission"
+    if fault:
+        raise InputError(f"--json {destination}: cannot write: {fault}")
 
 
 def write(figures: Mapping[str, Any], destination: str | pathlib.Path | None) -> None:

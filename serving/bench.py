@@ -66,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: an option is out of its range, there is no model, or a server does not start.
     """
+    figures_file.check(arguments.json)
     if arguments.rounds < 1:
         raise InputError(f"--rounds {arguments.rounds}: expected a whole number from 1")
     if not 0 < arguments.seconds < float("inf"):

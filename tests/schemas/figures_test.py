@@ -36,3 +36,16 @@ def test_a_file_that_cannot_be_written_is_one_clear_error(tmp_path):
 def test_a_figure_that_is_no_number_is_not_written_as_one(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         figures.write({"a": float("nan")}, str(tmp_path / "f.json"))
+
+
+@pytest.mark.parametrize(("name", "fault"), [("none/f.json", "none is no directory"), (".", "it is a directory")])
+def test_a_file_that_cannot_be_written_is_told_before_the_work(tmp_path, name, fault):
+    with pytest.raises(InputError, match=rf"--json .*cannot write: .*{fault}"):
+        figures.check(tmp_path / name)
+
+
+def test_a_check_touches_nothing(tmp_path):
+    (tmp_path / "old.json").write_text("old")
+    for destination in (None, "-", str(tmp_path / "new.json"), str(tmp_path / "old.json")):
+        figures.check(destination)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old.json": "old"}

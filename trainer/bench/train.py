@@ -12,6 +12,7 @@ from schemas import figures
 from schemas.errors import InputError
 from trainer.bench import contestants, task_vignettes, train_report
 from trainer.bench.settings import Settings
+from trainer.bench.worker import WorkerFailedError
 
 VIGNETTES = 1_248  # the paper's training split
 
@@ -35,8 +36,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Measures and prints; returns the exit code.
 
     Raises:
-        InputError: a value out of range, or `--sb3-python` is no Python with Stable-Baselines3.
+        InputError: a value out of range, `--sb3-python` is no Python with Stable-Baselines3, the file for the figures
+            cannot be written, or a contestant failed.
     """
+    figures.check(arguments.json)
     for name in ("batch", "steps", "rounds", "evidence"):
         value = getattr(arguments, name)
         if min(value if isinstance(value, list) else [value]) < 1:
@@ -51,9 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
             settings = Settings(str(path), arguments.evidence, batch_size=batch, algorithm=arguments.algorithm)
             commands = contestants.commands(settings, sb3_python)
             task = bar.add_task(f"batch {batch}", total=arguments.rounds * len(commands))
-            answers = contestants.compete(
-                commands, arguments.steps, arguments.rounds, functools.partial(bar.advance, task)
-            )
+            try:
+                advance = functools.partial(bar.advance, task)
+                answers = contestants.compete(commands, arguments.steps, arguments.rounds, advance)
+            except WorkerFailedError as error:
+                raise InputError(f"--batch {batch}: {error}") from error
             measured.append(train_report.report(settings, arguments.steps, answers))
     if sb3_python is None:
         console.print(f"{contestants.SB3} is not installed: left out (see --sb3-python)", highlight=False)

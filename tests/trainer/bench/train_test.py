@@ -5,6 +5,7 @@ import pytest
 
 from schemas.errors import InputError
 from trainer.bench import contestants, train
+from trainer.bench.worker import WorkerFailedError
 
 
 def _parsed(*arguments):
@@ -36,3 +37,18 @@ def test_a_run_writes_table_and_json_for_each_batch(tmp_path, monkeypatch, capsy
     shown = capsys.readouterr()
     assert "Batch 3, sgd, 597 - 1024 - 1024 - 5" in shown.out
     assert "Batch 4" in shown.out
+
+
+def test_figures_that_could_not_be_written_stop_it_before_the_first_round(tmp_path, monkeypatch):
+    monkeypatch.setattr(contestants, "compete", lambda *_: pytest.fail("it began"))
+    with pytest.raises(InputError, match=r"--json .*is no directory"):
+        train.run(_parsed("--json", tmp_path / "none" / "found.json"))
+
+
+def test_a_contestant_that_fails_is_one_clear_error(monkeypatch):
+    def fail(*_):
+        raise WorkerFailedError("ours: plain: ended with code 1: out of memory")
+
+    monkeypatch.setattr(contestants, "compete", fail)
+    with pytest.raises(InputError, match="--batch 3: ours: plain: ended with code 1: out of memory"):
+        train.run(_parsed("--batch", 3))
