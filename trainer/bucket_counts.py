@@ -52,7 +52,8 @@ class BucketCounts(tf.Module):
         """
         nodes = tf.zeros_like(buckets)
         for level in reversed(self._levels):
-            counts = tf.gather_nd(level, tf.stack([buckets, nodes], axis=-1))  # [B, FAN_OUT]
+            # XLA, by which the memory has this compiled, gathers from what is read, in place; not from a variable.
+            counts = tf.gather_nd(level.read_value(), tf.stack([buckets, nodes], axis=-1))  # [B, FAN_OUT]
             places, ranks = place_of_rank(counts, ranks)
             nodes = nodes * FAN_OUT + places
         return nodes, ranks
