@@ -9,6 +9,7 @@ HERE = pathlib.Path(__file__).parent
 # The stack moves together: tf-agents 0.19 pins typing-extensions 4.5.0, which holds grpcio below 1.75 and mypy below
 # 1.11, and its legacy Keras must match TensorFlow.
 REQUIREMENTS = [
+    "ai-edge-litert>=2.3.0,<2.4",
     "tensorflow>=2.21.0,<2.22",
     "keras>=3.12.0,<3.16",
     "tf-agents>=0.19.0,<0.20",
@@ -38,8 +39,6 @@ REQUIREMENTS = [
 # `triage bench train --sb3-python` measures any version in an environment of its own.
 SB3 = ["stable-baselines3>=2.3.0,<2.4", "torch>=2.1.0,<2.2", "numpy>=1.26.0,<2"]
 
-MOBILE = ["ai-edge-litert>=2.3.0,<2.4"]
-
 BEAM = ["apache-beam>=2.77.0,<2.78"]
 
 HYPERTUNE = ["cloudml-hypertune>=0.1.0.dev6,<0.2"]
@@ -55,7 +54,6 @@ DEVELOPMENT = [
     *VERTEX,
     *BEAM,
     *KUBEFLOW,
-    *MOBILE,
     *TRACING,
     "build>=1.2,<2",
     "buf-bin>=1.75.0,<1.76",
@@ -107,7 +105,6 @@ setuptools.setup(
         "hypertune": HYPERTUNE,
         "vertex": VERTEX,
         "kubeflow": KUBEFLOW,
-        "mobile": MOBILE,
         "sb3": SB3,
         "tracing": TRACING,
         "dev": DEVELOPMENT,

@@ -4,8 +4,8 @@
 
 Every file is converted from the same version and run by LiteRT on one thread. Parity is over random states, as in
 `triage tflite`; the test split is played in the same evidence orders by the SavedModel and by each file. Latency is the
-median of single calls, in turns of the files, so that what else the machine does hits all alike: read the ratios. Needs
-the extra `mobile`. The table on standard output is Markdown.
+median of single calls, in turns of the files, so that what else the machine does hits all alike: read the ratios. The
+table on standard output is Markdown.
 """
 
 import argparse

@@ -16,6 +16,8 @@ MANIFEST = "manifest.json"
 ASSETS = "assets"
 RULES = "assets.extra/rules.toml"
 WARMUP_REQUESTS = "assets.extra/tf_serving_warmup_requests"
+LITERT = "assets.extra/state.tflite"
+"""The signature `state` for LiteRT, in float32 and for any number of states; the manifest has its SHA-256."""
 REFERENCE = "reference.json"
 """What the version's cases look like, see `schemas.reference`; only where it was exported with --data."""
 MANIFEST_FORMAT = 1

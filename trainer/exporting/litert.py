@@ -7,16 +7,12 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
 
 from schemas import features
 from schemas.errors import InputError, first_line
 from schemas.triage import NUM_ACTIONS
 from trainer.exporting.servable_policy import LoadedVersion
-
-try:
-    from ai_edge_litert.interpreter import Interpreter
-except ImportError:  # the extra `mobile` is not installed, and only this module needs it
-    Interpreter = None
 
 OUTPUTS = (features.Q_VALUES, features.ACTION, features.BEST_TRIAGE, features.FORCED)
 """Of every file."""
@@ -32,11 +28,10 @@ class LiteRtModel:
         threads: that the interpreter uses.
 
     Raises:
-        InputError: LiteRT is not installed, or `content` is no TFLite file with that signature.
+        InputError: `content` is no TFLite file with that signature.
     """
 
     def __init__(self, content: bytes, threads: int = 1):
-        require_litert()
         try:
             self._interpreter = Interpreter(model_content=content, num_threads=threads)
             self._runner = self._interpreter.get_signature_runner(features.STATE)
@@ -63,12 +58,6 @@ class LiteRtModel:
         """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1."""
         rows = [self.run(state, count) for state, count in zip(states[:, np.newaxis], questions_asked, strict=True)]
         return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
-
-
-def require_litert() -> None:
-    """Raises InputError where the interpreter is not installed."""
-    if Interpreter is None:
-        raise InputError("needs the LiteRT interpreter: pip install 'dyqn-triage[mobile]'")
 
 
 def litert_version() -> str:

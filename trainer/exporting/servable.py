@@ -6,6 +6,7 @@ file system, and renamed.
 
 import contextlib
 import datetime
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -23,7 +24,8 @@ import tensorflow as tf
 from schemas import directories
 from schemas.errors import InputError
 from trainer import novelty
-from trainer.exporting import signatures, warmup
+from trainer.exporting import signatures, tflite_conversion, warmup
+from trainer.exporting.servable_policy import LoadedVersion
 from trainer.job import TrainedNetwork
 
 MODEL_NAME = "triage"
@@ -179,7 +181,19 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
     warmup.write_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
     if len(trained.rules):
         (folder / directories.RULES).write_text(trained.rules.text, encoding="utf-8", newline="\n")
-    _write_manifest(folder, _manifest(trained, identity))
+    _write_manifest(folder, _manifest(trained, identity) | {"litert": _write_litert(folder, trained)})
+
+
+def _write_litert(folder: pathlib.Path, trained: TrainedNetwork) -> dict[str, str]:
+    """Writes what LiteRT answers from in place of the SavedModel, and returns what the manifest says of it.
+
+    It is made of the SavedModel in `folder`, so that there is one graph of the decision.
+    """
+    model = tf.saved_model.load(os.fspath(folder))
+    version = LoadedVersion(folder, trained.vocabulary, trained.max_questions, model)
+    content = tflite_conversion.convert(version, tflite_conversion.NONE, batch=None)
+    (folder / directories.LITERT).write_bytes(content)
+    return {"file": directories.LITERT, "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def _write_manifest(folder: pathlib.Path, manifest: dict[str, Any]) -> None:

@@ -55,7 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
     from trainer.exporting import litert, tflite_conversion, tflite_file, tflite_parity
     from trainer.exporting.servable_policy import load_version
 
-    litert.require_litert()
     tflite_file.check_writable(arguments.out)
     version = load_version(version_folder(arguments.model))
     states, calibration = None, None

@@ -33,16 +33,19 @@ _NOVELTY_OPS = (
 """Novelty compares sums of logarithms with close percentiles: eight bits are not enough for that."""
 
 
-def convert(version: LoadedVersion, quantization: str, calibration: np.ndarray | None = None) -> bytes:
+def convert(
+    version: LoadedVersion, quantization: str, calibration: np.ndarray | None = None, batch: int | None = 1
+) -> bytes:
     """Returns the TFLite file of a version, without metadata.
 
-    Its signature `state` takes `states` float32 `[1, E]` and `questions_asked` int32 `[1]`, and gives `OUTPUTS`
+    Its signature `state` takes `states` float32 `[B, E]` and `questions_asked` int32 `[B]`, and gives `OUTPUTS`
     and those of `OPTIONAL_OUTPUTS` that the version has, whose types do not depend on the quantisation.
 
     Args:
         version: what to convert.
         quantization: one of `QUANTIZATIONS`.
         calibration: states float32 `[N, E]` from which int8 learns the ranges of activations; only int8 needs them.
+        batch: B, None for a file that takes any number of states.
 
     Raises:
         InputError: TensorFlow cannot convert the version.
@@ -53,7 +56,7 @@ def convert(version: LoadedVersion, quantization: str, calibration: np.ndarray |
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # calibration uses TensorFlow's own interpreter, which says that it is going
         try:
-            tf.saved_model.save(module, scratch, signatures={features.STATE: _function(version)})
+            tf.saved_model.save(module, scratch, signatures={features.STATE: _function(version, batch)})
             converter = tf.lite.TFLiteConverter.from_saved_model(scratch, signature_keys=[features.STATE])
             return _quantized(converter, quantization, calibration)
         except (ValueError, RuntimeError, tf.errors.OpError) as error:
@@ -95,11 +98,11 @@ def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) ->
     return state.from_signed_codes(tf.constant(signed_codes), len(data.vocabulary)).numpy(), origin
 
 
-def _function(version: LoadedVersion) -> tf.types.experimental.Callable:
-    """Returns the signature with a batch of one, without the labels: a file without strings runs anywhere."""
+def _function(version: LoadedVersion, batch: int | None) -> tf.types.experimental.Callable:
+    """Returns the signature without the labels: a file without strings runs anywhere."""
     specs = [
-        tf.TensorSpec([1, len(version.vocabulary)], tf.float32, features.STATES),
-        tf.TensorSpec([1], tf.int32, features.QUESTIONS_ASKED),
+        tf.TensorSpec([batch, len(version.vocabulary)], tf.float32, features.STATES),
+        tf.TensorSpec([batch], tf.int32, features.QUESTIONS_ASKED),
     ]
 
     @tf.function(input_signature=specs, autograph=False)

@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
-from trainer.exporting import litert
 from trainer.exporting.litert import LiteRtModel, as_version
 from trainer.exporting.servable_policy import play
 from trainer.exporting.tflite_conversion import convert
@@ -66,9 +65,3 @@ def test_a_step_without_a_new_state_has_no_answers(version, model):
 def test_what_is_no_tflite_file_is_refused(content):
     with pytest.raises(InputError, match="LiteRT cannot run the file"):
         LiteRtModel(content)
-
-
-def test_a_machine_without_the_interpreter_is_told_what_to_install(monkeypatch):
-    monkeypatch.setattr(litert, "Interpreter", None)
-    with pytest.raises(InputError, match=r"pip install 'dyqn-triage\[mobile\]'"):
-        litert.require_litert()

@@ -1,6 +1,7 @@
 """A version of a servable: complete, consistent, and invisible until it is whole."""
 
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
@@ -73,6 +75,11 @@ def test_the_manifest_tells_how_the_model_was_made(version):
     manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
     assert manifest.pop("created").endswith("+00:00")
     assert manifest.pop("package_version")
+    content = (version / "assets.extra/state.tflite").read_bytes()
+    assert manifest.pop("litert") == {
+        "file": "assets.extra/state.tflite",
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
     assert manifest == {
         "format_version": 1,
         "model_version": "1",
@@ -88,6 +95,21 @@ def test_the_manifest_tells_how_the_model_was_made(version):
         "training": {"steps": 5, "episodes": 3},
         "metrics": {"appropriateness": 0.9},
     }
+
+
+def test_the_litert_file_is_the_same_for_the_same_agent_and_takes_any_number_of_states(trained, version, tmp_path):
+    content = (version / "assets.extra/state.tflite").read_bytes()
+    again = servable.write_version(tmp_path / "models", trained, version=7)
+    assert (again / "assets.extra/state.tflite").read_bytes() == content
+    litert = Interpreter(model_content=content).get_signature_runner("state")
+    loaded = tf.saved_model.load(str(version))
+    for states in ([[1, 0]], [[0, -1], [1, 1], [0, 0]]):
+        inputs = {"states": np.array(states, np.float32), "questions_asked": np.full(len(states), 23, np.int32)}
+        found = litert(**inputs)
+        expected = loaded.signatures["state"](**{name: tf.constant(value) for name, value in inputs.items()})
+        np.testing.assert_allclose(found["q_values"], expected["q_values"], atol=1e-6)
+        for name in ("action", "best_triage", "forced"):
+            np.testing.assert_array_equal(found[name], expected[name])
 
 
 @pytest.mark.parametrize(
