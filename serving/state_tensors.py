@@ -66,9 +66,9 @@ def to_inputs(states: Sequence[triage_pb2.EvidenceState]) -> dict[str, np.ndarra
     pieces = [list(state.evidence) for state in states]
     statuses = [list(map(_STATUS, evidence)) for evidence in pieces]
     return {
-        features.PRESENT: _padded(map(_codes, pieces, statuses, repeat(triage_pb2.EVIDENCE_STATUS_PRESENT))),
-        features.ABSENT: _padded(map(_codes, pieces, statuses, repeat(triage_pb2.EVIDENCE_STATUS_ABSENT))),
-        features.QUESTIONS_ASKED: np.array([_questions_asked(state) for state in states], np.int32),
+        features.PRESENT: padded(map(_codes, pieces, statuses, repeat(triage_pb2.EVIDENCE_STATUS_PRESENT))),
+        features.ABSENT: padded(map(_codes, pieces, statuses, repeat(triage_pb2.EVIDENCE_STATUS_ABSENT))),
+        features.QUESTIONS_ASKED: np.array([questions_asked(state) for state in states], np.int32),
     }
 
 
@@ -163,12 +163,14 @@ def _codes(evidence: Sequence[triage_pb2.Evidence], statuses: Sequence[int], sta
     return list(map(str.encode, map(_CODE, compress(evidence, map(status.__eq__, statuses)))))
 
 
-def _padded(rows: Iterable[list[bytes]]) -> np.ndarray:
+def padded(rows: Iterable[list[bytes]]) -> np.ndarray:
+    """Returns rows of codes as bytes `[B, N]`, padded with b"", N at least 1."""
     listed = list(rows)
     width = max(map(len, listed), default=0) or 1
     return np.array([row + [b""] * (width - len(row)) for row in listed], object).reshape(len(listed), width)
 
 
-def _questions_asked(state: triage_pb2.EvidenceState) -> int:
+def questions_asked(state: triage_pb2.EvidenceState) -> int:
+    """Returns the number of questions to tell a signature, above any limit where the model must triage now."""
     limited = 0 < state.max_questions <= state.questions_asked
     return _NO_QUESTIONS_LEFT if state.no_more_evidence or limited else state.questions_asked
