@@ -65,13 +65,18 @@ def empty_handlers(response_bytes: int) -> dict[str, grpc.RpcMethodHandler]:
 
 
 def plain_handlers(version_folder: pathlib.Path) -> dict[str, grpc.RpcMethodHandler]:
-    """Returns a Triage that runs the model once for each request, without checks, and the timing of the model alone."""
-    from serving.engine import SavedModelEngine  # brings in TensorFlow
+    """Returns a Triage that runs the SavedModel once a request, without checks, and the timing of the model alone.
 
-    engine = SavedModelEngine(version_folder)
+    The model alone is the one that `triage serve` runs, LiteRT's for a version that has it.
+    """
+    from schemas import features
+    from serving.litert_engine import LiteRtEngine  # brings in TensorFlow
+    from serving.state_tensors import to_inputs, to_responses
+
+    engine = LiteRtEngine(version_folder)
 
     def triage(request: triage_service_pb2.TriageRequest, context: Any) -> triage_pb2.TriageResponse:
-        return engine.triage([request.state])[0]
+        return to_responses(engine.predict(features.SERVING_DEFAULT, to_inputs([request.state])), engine.info)[0]
 
     def model_seconds(request: triage_service_pb2.TriageRequest, context: Any) -> bytes:
         return json.dumps(_time_model(engine, request.state)).encode()
@@ -84,15 +89,14 @@ def plain_handlers(version_folder: pathlib.Path) -> dict[str, grpc.RpcMethodHand
 
 
 def _time_model(engine: Any, state: triage_pb2.EvidenceState) -> float:
-    """Returns the median duration of a run of the signature for one state, in seconds, tensors to tensors."""
-    from schemas import features
-    from serving.state_tensors import to_inputs
+    """Returns the median duration of a run of the model for one state, in seconds, tensors to tensors."""
+    from serving.dense_states import StateEncoder
 
-    inputs = to_inputs([state])
+    encoded = StateEncoder(engine.vocabulary).encode([state])
     durations = []
     for _ in range(_MODEL_CALLS):
         begin = time.perf_counter()
-        engine.predict(features.SERVING_DEFAULT, inputs)
+        engine.decide(encoded.states, encoded.questions_asked)
         durations.append(time.perf_counter() - begin)
     return float(np.median(durations))
 

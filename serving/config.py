@@ -43,6 +43,10 @@ class ServeConfig:
     )
     tf_serving: str = _field("", "HOST:PORT of the TensorFlow Serving, with --engine tensorflow-serving")
     engine_timeout_seconds: float = _field(10.0, "longest wait for the TensorFlow Serving, in seconds")
+    litert: bool = _field(
+        True,
+        "have LiteRT answer up to 64 evidence states at once; the SavedModel answers more, or all with --no-litert",
+    )
     enable_batching: bool = _field(True, "answer calls that come at the same time by one run of the model")
     batching_parameters_file: str = _field(
         "", "file of BatchingParameters in text format, as TensorFlow Serving reads it; default: see the documentation"

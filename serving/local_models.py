@@ -5,13 +5,21 @@ import pathlib
 
 from serving import warmup
 from serving.engine import SavedModelEngine
+from serving.litert_engine import LiteRtEngine
 from serving.model_directory import list_versions
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class LocalModels:
-    """Finds versions below a model base path, and loads them into this process."""
+    """Finds versions below a model base path, and loads them into this process.
+
+    Args:
+        litert: whether LiteRT answers small batches.
+    """
+
+    def __init__(self, litert: bool = True):
+        self._litert = litert
 
     def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
         """Returns the folder of each version that can be loaded.
@@ -27,7 +35,7 @@ class LocalModels:
         Raises:
             InputError: the version is damaged, or does not answer its own warm-up requests.
         """
-        engine = SavedModelEngine(folder)
+        engine = LiteRtEngine(folder) if self._litert else SavedModelEngine(folder)
         requests = warmup.run_requests(engine, folder)
         warmup.warm_up(engine)
         _LOGGER.info("version %s: loaded, %d warm-up requests answered", engine.info.model_version, requests)

@@ -249,7 +249,7 @@ def _watcher(config: ServeConfig, wanted: Wanted, store: ModelStore | None) -> "
         from serving.local_models import LocalModels
 
         run_in_one_thread()
-        source = LocalModels()
+        source = LocalModels(config.litert)
     if config.enable_batching:
         from serving.batching import BatchedModels
 

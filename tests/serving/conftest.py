@@ -21,6 +21,7 @@ from serving.client import TriageClient
 from serving.config import ServeConfig
 from serving.connection import Connection
 from serving.engine import SavedModelEngine
+from serving.litert_engine import LiteRtEngine
 from serving.local_models import LocalModels
 from serving.remote_models import RemoteModels
 from serving.server import TriageServer
@@ -138,6 +139,16 @@ def guarded_engine(guarded_base_path):
 @pytest.fixture(scope="session")
 def engine(model_base_path):
     return SavedModelEngine(model_base_path / "3")
+
+
+@pytest.fixture(scope="session")
+def litert_engine(model_base_path):
+    return LiteRtEngine(model_base_path / "3")
+
+
+@pytest.fixture(scope="session")
+def guarded_litert_engine(guarded_base_path):
+    return LiteRtEngine(guarded_base_path / "4")
 
 
 @pytest.fixture(scope="session")

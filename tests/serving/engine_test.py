@@ -14,6 +14,12 @@ from serving.engine import THREADS, SavedModelEngine, run_in_one_thread
 from triage.v1 import triage_pb2
 
 
+@pytest.fixture(scope="module", params=["engine", "litert_engine"])
+def engine(request):
+    """The SavedModel alone, and with LiteRT for batches as small as these."""
+    return request.getfixturevalue(request.param)
+
+
 def values(response):
     return [q_value.value for q_value in response.q_values]
 

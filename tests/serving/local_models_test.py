@@ -8,6 +8,8 @@ import pytest
 
 from schemas.errors import InputError
 from serving.client import evidence_state
+from serving.engine import SavedModelEngine
+from serving.litert_engine import LiteRtEngine
 from serving.local_models import LocalModels
 
 
@@ -27,7 +29,13 @@ def test_a_version_that_does_not_answer_its_warm_up_requests_is_not_loaded(model
 
 def test_a_model_that_nobody_holds_is_freed(model_base_path):
     engine = LocalModels().load(model_base_path / "3")
-    weights = weakref.ref(engine._model)
+    weights, litert = weakref.ref(engine._model), weakref.ref(engine.litert)
     del engine
     gc.collect()
     assert weights() is None
+    assert litert() is None
+
+
+@pytest.mark.parametrize(("litert", "expected"), [(True, LiteRtEngine), (False, SavedModelEngine)])
+def test_litert_answers_small_batches_unless_it_is_turned_off(model_base_path, litert, expected):
+    assert type(LocalModels(litert).load(model_base_path / "3")) is expected

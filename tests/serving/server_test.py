@@ -285,10 +285,13 @@ def test_a_server_that_would_not_be_safe_does_not_start(server, tmp_path, monkey
     assert errors.count("\n") == 1
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_the_command_serves_until_a_signal_and_ends_in_order(model_base_path, tmp_path, number, code):
+@pytest.mark.parametrize(
+    ("number", "code", "setting", "litert"),
+    [(signal.SIGTERM, 0, "--litert", 1), (signal.SIGINT, 130, "--no-litert", 0)],
+)
+def test_the_command_serves_until_a_signal_and_ends_in_order(model_base_path, tmp_path, number, code, setting, litert):
     port_file = tmp_path / "port"
-    options = ["--model-base-path", str(model_base_path), "--port", "0", "--port-file", str(port_file)]
+    options = ["--model-base-path", str(model_base_path), "--port", "0", "--port-file", str(port_file), setting]
     process = start_process(str(ROOT / "triage_cli.py"), "serve", *options)
     try:
         line = process.stdout.readline()
@@ -302,6 +305,7 @@ def test_the_command_serves_until_a_signal_and_ends_in_order(model_base_path, tm
         process.kill()
         errors = process.communicate()[1]
     assert "Traceback" not in errors
+    assert errors.count("version 3: LiteRT answers up to 64 states at once") == litert
     assert os.listdir(tmp_path) == ["port"]
 
 
