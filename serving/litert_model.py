@@ -1,10 +1,12 @@
 """The signature `state` of a version, run by LiteRT in place of TensorFlow."""
 
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,8 @@ except ImportError:  # where LiteRT cannot be had, the SavedModel answers
     Interpreter = None
 
 _MOST_INTERPRETERS = 8  # each holds the weights once more, in the order in which its processor multiplies them
+
+_GREETING = b"Created TensorFlow Lite XNNPACK delegate"
 
 
 class LiteRtModel:
@@ -67,9 +71,34 @@ class LiteRtModel:
     def _made(self) -> Any:
         try:
             interpreter = Interpreter(model_content=self._content, num_threads=1)
+            with _without_greeting():
+                interpreter.allocate_tensors()
             return interpreter.get_signature_runner(features.STATE)
         except (ValueError, RuntimeError) as error:
             raise InputError(f"LiteRT cannot run the file: {first_line(error)}") from error
+
+
+@contextlib.contextmanager
+def _without_greeting() -> Iterator[None]:
+    """Keeps a line from standard error that LiteRT writes there once, as no log of the server's has its form.
+
+    It has no setting for that. What others write meanwhile comes a moment later; where the system has no files in
+    memory, the line stays.
+    """
+    if not hasattr(os, "memfd_create"):
+        yield
+        return
+    sys.stderr.flush()
+    shown = os.dup(2)
+    with open(os.memfd_create("stderr"), "w+b") as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(shown, 2)
+            held.seek(0)
+            os.write(shown, b"".join(line for line in held if _GREETING not in line))
+            os.close(shown)
 
 
 def read_litert_model(folder: pathlib.Path, info: ModelInfo) -> LiteRtModel | None:

@@ -3,7 +3,10 @@
 import concurrent.futures
 import hashlib
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -83,6 +86,25 @@ def test_an_interpreter_that_failed_is_not_used_again(content, hand_set):
         model.run(np.zeros([1, 7], np.float32), np.zeros(1, np.int32))  # of another width
     (answer,) = model.run(STATES[:1], np.zeros(1, np.int32))["q_values"]
     np.testing.assert_allclose(answer, hand_set.chest_pain_q, atol=1e-6)
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the line stays there")
+def test_litert_greets_nobody_and_what_others_say_meanwhile_is_not_lost(content, tmp_path):
+    path = tmp_path / "state.tflite"
+    path.write_bytes(content)
+    script = (
+        "import os, pathlib, sys\n"
+        "from serving.litert_model import Interpreter, LiteRtModel\n"
+        "allocate = Interpreter.allocate_tensors\n"
+        "say = lambda text: os.write(2, text.encode() + b'\\n')\n"
+        "Interpreter.allocate_tensors = lambda self: (say('before'), allocate(self), say('after'))\n"
+        "LiteRtModel(pathlib.Path(sys.argv[1]).read_bytes())\n"
+        "print('at the end', file=sys.stderr)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    command = [sys.executable, "-c", script, str(path)]
+    found = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=120, check=True)
+    assert found.stderr.splitlines()[-3:] == ["before", "after", "at the end"]
 
 
 def test_a_version_of_before_has_no_file(version):
