@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ except ImportError:  # where LiteRT cannot be had, the SavedModel answers
 _MOST_INTERPRETERS = 8  # each holds the weights once more, in the order in which its processor multiplies them
 
 _GREETING = b"Created TensorFlow Lite XNNPACK delegate"
+_ONE_AT_A_TIME = threading.Lock()  # who holds back what is written to standard error
 
 
 class LiteRtModel:
@@ -41,8 +43,10 @@ class LiteRtModel:
             raise InputError("LiteRT is not installed: pip install ai-edge-litert")
         self._content = content  # which interpreters read from, and do not keep alive
         places = interpreters or min(os.cpu_count() or 1, _MOST_INTERPRETERS)
+        with _ONE_AT_A_TIME, _without_greeting():
+            first = self._made()
         # None is one that may still be made. The last one is taken first, so that none is made without need.
-        self._idle: list[Any] = [*[None] * (places - 1), self._made()]
+        self._idle: list[Any] = [*[None] * (places - 1), first]
 
     def run(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray] | None:
         """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1.
@@ -71,8 +75,7 @@ class LiteRtModel:
     def _made(self) -> Any:
         try:
             interpreter = Interpreter(model_content=self._content, num_threads=1)
-            with _without_greeting():
-                interpreter.allocate_tensors()
+            interpreter.allocate_tensors()
             return interpreter.get_signature_runner(features.STATE)
         except (ValueError, RuntimeError) as error:
             raise InputError(f"LiteRT cannot run the file: {first_line(error)}") from error
@@ -80,25 +83,26 @@ class LiteRtModel:
 
 @contextlib.contextmanager
 def _without_greeting() -> Iterator[None]:
-    """Keeps a line from standard error that LiteRT writes there once, as no log of the server's has its form.
+    """Keeps a line from standard error that LiteRT writes there with the first interpreter of a process.
 
-    It has no setting for that. What others write meanwhile comes a moment later; where the system has no files in
-    memory, the line stays.
+    It has no setting for that, and no log of the server's has such lines. What others write meanwhile comes a moment
+    later; where the system has no files in memory, the line stays.
     """
-    if not hasattr(os, "memfd_create"):
+    try:
+        sys.stderr.flush()
+        held, shown = os.memfd_create("stderr"), os.dup(2)
+    except (AttributeError, OSError):
         yield
         return
-    sys.stderr.flush()
-    shown = os.dup(2)
-    with open(os.memfd_create("stderr"), "w+b") as held:
-        os.dup2(held.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(shown, 2)
-            held.seek(0)
-            os.write(shown, b"".join(line for line in held if _GREETING not in line))
-            os.close(shown)
+    os.dup2(held, 2)
+    try:
+        yield
+    finally:
+        os.dup2(shown, 2)
+        os.lseek(held, 0, os.SEEK_SET)
+        with open(held, "rb") as lines:
+            os.write(shown, b"".join(line for line in lines if _GREETING not in line))
+        os.close(shown)
 
 
 def read_litert_model(folder: pathlib.Path, info: ModelInfo) -> LiteRtModel | None:

@@ -107,6 +107,14 @@ def test_litert_greets_nobody_and_what_others_say_meanwhile_is_not_lost(content,
     assert found.stderr.splitlines()[-3:] == ["before", "after", "at the end"]
 
 
+def test_where_nothing_can_be_held_back_litert_answers_all_the_same(content, monkeypatch):
+    def refuse(name):
+        raise PermissionError(name)
+
+    monkeypatch.setattr(os, "memfd_create", refuse, raising=False)
+    assert LiteRtModel(content).run(STATES, np.zeros(4, np.int32)) is not None
+
+
 def test_a_version_of_before_has_no_file(version):
     path = version / "manifest.json"
     manifest = json.loads(path.read_text())
