@@ -20,6 +20,7 @@ REQUIREMENTS = [
     "grpcio-health-checking>=1.74.0,<1.75",
     "grpcio-reflection>=1.74.0,<1.75",
     "grpcio-status>=1.74.0,<1.75",
+    "uvloop>=0.21.0,<0.24; sys_platform != 'win32'",
     "protobuf>=6.31.1,<8",
     "prometheus-client>=0.22.0,<0.27",
     "numpy>=1.26.0,<3",

@@ -1,14 +1,11 @@
 """Who may call what: a token for every service but health, and changes of what is served."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-import grpc
 from grpc_health.v1 import health
 
 from serving.addresses import is_loopback_target
 from serving.errors import ForbiddenError, UnauthenticatedError
-from serving.status import end, refusal
 from serving.tokens import TokenFile
 
 RELOAD = "/tensorflow.serving.ModelService/HandleReloadConfigRequest"
@@ -19,42 +16,51 @@ _SCHEME = "bearer "
 _WANTED = "this server wants a token: send one as the metadata `authorization: Bearer TOKEN`"
 
 
-class TokenInterceptor(grpc.ServerInterceptor):
-    """Ends each call without a valid token with UNAUTHENTICATED, before anything of it is read."""
+class Access(Protocol):
+    """Lets calls in, or does not."""
+
+    def check(self, method: str, context: Any) -> None:
+        """Raises an error of `serving.errors` for a call that may not be made, before anything of it is read."""
+
+
+class OpenAccess:
+    """Lets everybody in."""
+
+    def check(self, method: str, context: Any) -> None:
+        """Does nothing."""
+
+
+class TokenAccess:
+    """Lets whoever shows a token of a file call everything, and nobody else anything but health."""
 
     def __init__(self, tokens: TokenFile):
         self._tokens = tokens
 
-    def intercept_service(self, continuation: Callable[..., Any], details: grpc.HandlerCallDetails) -> Any:
-        """Hands the call on, or answers it with its refusal."""
-        if details.method.startswith(_OPEN):
-            return continuation(details)
-        values = [value for key, value in details.invocation_metadata if key == "authorization"]
+    def check(self, method: str, context: Any) -> None:
+        """Looks for the token in the metadata of a call.
+
+        Raises:
+            UnauthenticatedError: there is none, or it is not valid.
+        """
+        if method.startswith(_OPEN):
+            return
+        values = [value for key, value in context.invocation_metadata() if key == "authorization"]
         if len(values) != 1 or not isinstance(values[0], str) or not values[0].lower().startswith(_SCHEME):
-            return refusal(UnauthenticatedError(_WANTED))
+            raise UnauthenticatedError(_WANTED)
         if not self._tokens.accepts(values[0][len(_SCHEME) :].strip()):
-            return refusal(UnauthenticatedError("the token is not valid here: ask for one of this server's"))
-        return continuation(details)
+            raise UnauthenticatedError("the token is not valid here: ask for one of this server's")
 
 
-class ReloadInterceptor(grpc.ServerInterceptor):
-    """Ends a HandleReloadConfigRequest from another machine with PERMISSION_DENIED; for servers without tokens."""
+class LocalReloads:
+    """Lets everybody in, but changes of what is served from this machine only; for servers without tokens."""
 
-    def intercept_service(self, continuation: Callable[..., Any], details: grpc.HandlerCallDetails) -> Any:
-        """Hands the call on, with a look at its peer where it is to change what is served."""
-        handler = continuation(details)
-        if details.method != RELOAD or handler is None:
-            return handler
+    def check(self, method: str, context: Any) -> None:
+        """Looks at the peer of a call that is to change what is served.
 
-        def reload(request: Any, context: grpc.ServicerContext) -> Any:
-            if not is_loopback_target(context.peer()):
-                end(
-                    context,
-                    ForbiddenError(
-                        "what is served can be changed from the server's own machine only, or on a server with --tokens"
-                    ),
-                    RELOAD,
-                )
-            return handler.unary_unary(request, context)
-
-        return grpc.unary_unary_rpc_method_handler(reload, handler.request_deserializer, handler.response_serializer)
+        Raises:
+            ForbiddenError: it comes from another machine.
+        """
+        if method == RELOAD and not is_loopback_target(context.peer()):
+            raise ForbiddenError(
+                "what is served can be changed from the server's own machine only, or on a server with --tokens"
+            )

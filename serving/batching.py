@@ -1,21 +1,22 @@
 """Dynamic batching: requests that come at the same time are answered by one run of the model.
 
-There is no thread for it. Of the calls that wait, the first one leads: it takes those behind it along, runs the model
-for all, and hands the lead to the next call that waits. A call that comes alone so runs the model at once, in its own
-thread, and while a batch runs the next one gathers.
+Requests wait on the event loop, and runs take place in threads. While a run is under way the next one gathers. A
+request that comes alone is run at once.
 """
 
+import asyncio
 import collections
+import concurrent.futures
+import contextlib
 import copy
 import pathlib
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from schemas.evidence import Vocabulary
+from serving import call as calls
 from serving.batching_parameters import BatchingParameters
-from serving.call import MODEL, QUEUE, current
 from serving.engine import Engine
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
 from serving.model_directory import ModelInfo
@@ -23,40 +24,43 @@ from serving.watcher import Source
 from triage.v1 import triage_pb2
 
 _Engine = TypeVar("_Engine", bound=Engine)
+_Responses = list[triage_pb2.TriageResponse]
 
 # Of the engine and not of one request: asking it again for each request would make things worse.
 _OF_ALL = (UnavailableError, DeadlineError, ExhaustedError)
 
 
 class _Request:
-    """A call that waits: for its responses, for the lead, or for word to run alone."""
+    """A call that waits for its responses. A run fills in `outcome` and what follows, and the loop reads them then."""
+
+    __slots__ = ("answered", "call", "end", "entered", "outcome", "run_states", "stages", "states")
 
     def __init__(self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None):
         self.states = states
-        self.run_states = 0  # of the run that this request led
-        self.entered = self.begin = time.perf_counter()
+        self.call = calls.current()
+        self.entered = time.perf_counter()
         self.end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        self.responses: list[triage_pb2.TriageResponse] | None = None
-        self.error: Exception | None = None
-        self.done = False
-        self._turn = threading.Lock()
-        self._turn.acquire()
+        # Also an error is a result: one that nobody fetches any more, asyncio would log, with its evidence.
+        self.answered: asyncio.Future[_Responses | Exception] = asyncio.get_running_loop().create_future()
+        self.outcome: _Responses | Exception = RuntimeError("the run was interrupted")
+        self.run_states: int | None = None
+        self.stages: list[tuple[str, float, float]] = []
 
     def remaining(self) -> float | None:
         return None if self.end is None else self.end - time.monotonic()
 
-    def wait(self, seconds: float = -1) -> bool:
-        """Returns when `wake` was called, or false after so many seconds."""
-        return self._turn.acquire(timeout=seconds)
-
-    def wake(self) -> None:
-        self._turn.release()
+    def tell(self) -> None:
+        """Hands the outcome to whoever waits."""
+        self.call.stages.extend(self.stages)
+        self.call.run_states = self.run_states
+        if not self.answered.done():  # else the caller went away
+            self.answered.set_result(self.outcome)
 
 
 class BatchedEngine(Generic[_Engine]):
-    """An engine whose `triage` answers several callers from one run; all else is the engine's own.
+    """An engine that also answers on an event loop, several callers from one run; all else is the engine's own.
 
-    All requests of a batch are answered by this one version. Whoever borrowed it waits inside `triage`, so a version
+    All requests of a batch are answered by this one version. Whoever borrowed it waits for `answer`, so a version
     that is retired, or a server that ends, leaves no request behind in a queue.
 
     Args:
@@ -67,12 +71,13 @@ class BatchedEngine(Generic[_Engine]):
     def __init__(self, engine: _Engine, parameters: BatchingParameters):
         self.engine = engine
         self._parameters = parameters
-        self._lock = threading.Lock()  # of all below
+        self._threads = concurrent.futures.ThreadPoolExecutor(parameters.num_batch_threads, thread_name_prefix="model")
+        # All of this is touched on the event loop only.
         self._waiting: collections.deque[_Request] = collections.deque()
         self._waiting_states = 0
-        self._leaders = 0  # who are not among those that wait
-        self._gathering: _Request | None = None  # the leader to wake when its batch is complete
+        self._running = 0
         self._company = 0  # requests that the next batch can be expected to have
+        self._timer: asyncio.TimerHandle | None = None  # ends the wait for them
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine, name)
@@ -80,14 +85,12 @@ class BatchedEngine(Generic[_Engine]):
     @property
     def waiting(self) -> int:
         """The number of evidence states that wait for a batch."""
-        with self._lock:
-            return self._waiting_states
+        return self._waiting_states
 
     @property
     def gathering(self) -> bool:
         """Whether a batch waits for company."""
-        with self._lock:
-            return self._gathering is not None
+        return self._timer is not None
 
     @property
     def info(self) -> ModelInfo:
@@ -99,123 +102,120 @@ class BatchedEngine(Generic[_Engine]):
         """The evidence that the model knows."""
         return self.engine.vocabulary
 
-    def triage(
+    async def answer(
         self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
-    ) -> list[triage_pb2.TriageResponse]:
-        """Returns one response for each state, in their order, as the engine does, maybe from one run for many.
+    ) -> _Responses:
+        """Returns one response for each state, in their order, as the engine's `triage`, maybe from one run for many.
 
         Raises:
             ExhaustedError: too many states wait already.
             DeadlineError: the deadline passed before the model was asked.
             Exception: whatever the engine raises for these states.
         """
+        if self._waiting_states >= self._parameters.max_enqueued_batches * self._parameters.max_batch_size:
+            raise ExhaustedError(f"{self._waiting_states} evidence states wait for the model: try again later")
         request = _Request(states, timeout_seconds)
-        if not self._enter(request):
-            request.wait()
-        followed = request.done
-        if not followed:
-            self._lead(request)
-        call = current()
-        call.add(QUEUE, request.entered, request.begin)
-        if followed:  # who leads has the stages from the engine
-            call.add(MODEL, request.begin, time.perf_counter())
-        call.run_states = request.run_states
-        if request.error is not None:
-            raise request.error
-        if request.responses is None:  # the batch failed, and it may be another's fault
-            call.run_states = None
-            return self.engine.triage(states, request.remaining())
-        return request.responses
+        self._waiting.append(request)
+        self._waiting_states += len(states)
+        self._begin(self._complete())
+        outcome = await request.answered
+        if isinstance(outcome, Exception):
+            try:
+                raise outcome
+            finally:
+                del outcome, request  # which hold this frame
+        return outcome
 
-    def _enter(self, request: _Request) -> bool:
-        """Puts a request at the end of the queue, or, where nobody has to be waited for, returns that it leads."""
-        limit = self._parameters.max_enqueued_batches * self._parameters.max_batch_size
-        with self._lock:
-            if self._leaders < self._parameters.num_batch_threads:
-                self._leaders += 1
-                return True
-            if self._waiting_states >= limit:
-                raise ExhaustedError(f"{self._waiting_states} evidence states wait for the model: try again later")
-            self._waiting.append(request)
-            self._waiting_states += len(request.states)
-            if self._gathering is not None and self._complete(self._gathering):
-                self._gathering.wake()
-                self._gathering = None
-            return False
+    def _begin(self, complete: bool) -> None:
+        """Begins a run, or waits for as many requests as were under way before, but no longer than the parameters say.
 
-    def _lead(self, leader: _Request) -> None:
-        """Runs one batch, in which `leader` is the first request, and hands the lead on."""
-        batch = self._gather(leader)
-        try:
-            self._answer([request for request in batch if not _expired(request)])
-        finally:
-            with self._lock:
-                self._company = len(batch) + len(self._waiting)
-                successor = self._waiting.popleft() if self._waiting else None
-                if successor is None:
-                    self._leaders -= 1
-                else:
-                    self._waiting_states -= len(successor.states)
-            if successor is not None:
-                successor.wake()
-            leader.done = True
-            for request in batch[1:]:
-                request.done = True
-                request.wake()
-
-    def _gather(self, leader: _Request) -> list[_Request]:
-        """Returns a batch: the leader and those behind it that fit in; a request that is too large is one by itself.
-
-        It waits for as many requests as were under way before, at most for the time that the parameters give. Who had
-        no company goes at once: to wait would only make a single client slower.
+        Who had no company goes at once: to wait would only make a single client slower.
         """
-        with self._lock:
-            waits = self._gathering is None and not self._complete(leader)
-            if waits:
-                self._gathering = leader
-        if waits and not leader.wait(self._parameters.batch_timeout_micros / 1e6):
-            with self._lock:
-                woken = self._gathering is not leader  # just now, so that its turn must still be taken
-                if not woken:
-                    self._gathering = None
-            if woken:
-                leader.wait()
-        with self._lock:
-            batch, size = [leader], len(leader.states)
-            while self._waiting and size + len(self._waiting[0].states) <= self._parameters.max_batch_size:
-                batch.append(self._waiting.popleft())
-                size += len(batch[-1].states)
-            self._waiting_states -= size - len(leader.states)
+        if self._running == self._parameters.num_batch_threads or not self._waiting:
+            return
+        if not complete:
+            if self._timer is None:
+                seconds = self._parameters.batch_timeout_micros / 1e6
+                self._timer = asyncio.get_running_loop().call_later(seconds, self._begin, True)
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        batch = self._take()
+        if batch:
+            self._running += 1
+            self._threads.submit(self._run, batch, asyncio.get_running_loop())
+            self._begin(self._complete())
+
+    def _complete(self) -> bool:
+        return len(self._waiting) >= self._company or self._waiting_states >= self._parameters.max_batch_size
+
+    def _take(self) -> list[_Request]:
+        """Takes a batch out of those that wait; a request that is too large is one by itself."""
+        batch: list[_Request] = []
+        size = 0
+        while self._waiting:
+            states = len(self._waiting[0].states)
+            if batch and size + states > self._parameters.max_batch_size:
+                break
+            request = self._waiting.popleft()
+            self._waiting_states -= states
+            if not request.answered.done():  # else its caller went away
+                batch.append(request)
+                size += states
         return batch
 
-    def _complete(self, leader: _Request) -> bool:
-        size = len(leader.states) + self._waiting_states
-        return 1 + len(self._waiting) >= self._company or size >= self._parameters.max_batch_size
+    def _run(self, batch: list[_Request], loop: asyncio.AbstractEventLoop) -> None:
+        """Finds the outcome of each request of a batch, in a thread."""
+        begin = time.perf_counter()
+        try:
+            for request in batch:
+                request.stages.append((calls.QUEUE, request.entered, begin))
+            self._answer([request for request in batch if not _expired(request)])
+        finally:
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+                loop.call_soon_threadsafe(self._ended, batch)
+
+    def _ended(self, batch: list[_Request]) -> None:
+        """Begins the next run, and tells the requests of the last one."""
+        self._running -= 1
+        self._company = len(batch) + len(self._waiting)
+        self._begin(self._complete())
+        for request in batch:
+            request.tell()
 
     def _answer(self, batch: list[_Request]) -> None:
-        """Gives each request its responses, or its error; or neither, where it has to run alone."""
         if not batch:
             return
-        begin = time.perf_counter()
-        for request in batch:
-            request.begin = begin
-        states = [state for request in batch for state in request.states]
-        batch[0].run_states = len(states)
-        remaining = [request.remaining() for request in batch]
-        timeout = None if None in remaining else max(seconds for seconds in remaining if seconds is not None)
         try:
-            responses = self.engine.triage(self._filled_up(states), timeout)
+            self._ask(batch)
         except Exception as error:
             if len(batch) == 1:
-                batch[0].error = error
-            elif isinstance(error, _OF_ALL):
-                for request in batch:
-                    request.error = copy.copy(error)  # several threads raise it
-            return
+                batch[0].outcome = error
+                return
+            for request in batch:
+                if isinstance(error, _OF_ALL):
+                    request.outcome = copy.copy(error)  # each of them is raised
+                else:  # it may be the fault of one of them
+                    self._answer([request])
+
+    def _ask(self, batch: Sequence[_Request]) -> None:
+        """Asks the engine once, on behalf of all; raises what it raises."""
+        call = calls.Call(request_id=batch[0].call.request_id)
+        call.outgoing = batch[0].call.outgoing  # a server behind goes on with the ids of one of them
+        calls.enter(call)
+        states = [state for request in batch for state in request.states]
+        remaining = [request.remaining() for request in batch]
+        timeout = None if None in remaining else max(seconds for seconds in remaining if seconds is not None)
+        responses = self.engine.triage(self._filled_up(states), timeout)
+        batch[0].run_states = len(states)
         place = 0
         for request in batch:
-            request.responses = responses[place : place + len(request.states)]
+            request.outcome = responses[place : place + len(request.states)]
+            request.stages.extend(call.stages)
             place += len(request.states)
+        for request in batch[1:]:
+            request.run_states = 0  # the first one counts the run
 
     def _filled_up(self, states: list[triage_pb2.EvidenceState]) -> list[triage_pb2.EvidenceState]:
         """Repeats the first state up to the next allowed size."""
@@ -248,5 +248,5 @@ def _expired(request: _Request) -> bool:
     remaining = request.remaining()
     if remaining is None or remaining > 0:
         return False
-    request.error = DeadlineError.before_the_model()
+    request.outcome = DeadlineError.before_the_model()
     return True

@@ -1,18 +1,18 @@
-"""The call that a thread answers: its request id, and how long each stage of it took.
+"""The call that is being answered: its request id, and how long each stage of it took.
 
-An interceptor sets it when the call comes; whatever runs on the call's behalf finds it with `current`. In a thread of
-its own, such as one that answers several calls at once, nothing is set: whoever handed the work over adds the stages.
+`serving.front` sets it when the call comes; whatever runs on the call's behalf finds it with `current`. Who answers
+several calls at once sets one of its own, and the stages are added to each of them afterwards.
 """
 
 import contextvars
+import random
 import re
-import secrets
 import time
 from types import TracebackType
 from typing import Any
 
 QUEUE = "queue"
-"""Waiting: for a thread, and to be answered together with other calls."""
+"""Waiting: for the request, for a thread, and to be answered together with other calls."""
 PARSE = "parse"
 """From bytes to checked messages and to the tensors of the model."""
 MODEL = "model"
@@ -24,6 +24,7 @@ STAGES = (QUEUE, PARSE, MODEL, RESPOND)
 REQUEST_ID = "x-request-id"
 """The metadata key under which a caller names a call, and the answer names it back."""
 
+_CHANCE = random.Random()  # noqa: S311 (ids are no secrets, and the system's chance takes a call of the system)
 # What can stand in a log line without being taken for anything else. Others are replaced, as no id is.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}")
 
@@ -34,8 +35,8 @@ class Call:
     Attributes:
         method: `/package.Service/Method`.
         request_id: the caller's, or one of its own.
+        request_bytes: length of its only request, or 0.
         arrived: when the call came, by `time.perf_counter`.
-        ended: whether its end was told.
         stages: (stage, begin, end) by `time.perf_counter`; a stage may come several times.
         model_version: the version that answered, "" before.
         signature: the signature that answered, "" before.
@@ -50,15 +51,15 @@ class Call:
     """
 
     __slots__ = (
-        "arrived", "ended", "method", "model_version", "outgoing", "reason", "request_id", "run_states", "signature",
-        "span", "stages", "states", "trace_id", "unknown_codes",
+        "arrived", "method", "model_version", "outgoing", "reason", "request_bytes", "request_id", "run_states",
+        "signature", "span", "stages", "states", "trace_id", "unknown_codes",
     )  # fmt: skip
 
     def __init__(self, method: str = "", request_id: str = ""):
         self.arrived = time.perf_counter()
-        self.ended = False
         self.method = method
         self.request_id = request_id
+        self.request_bytes = 0
         self.stages: list[tuple[str, float, float]] = []
         self.model_version = ""
         self.signature = ""
@@ -113,4 +114,4 @@ def request_id_of(metadata: Any) -> str:
     for key, value in metadata or ():
         if key == REQUEST_ID and isinstance(value, str) and _REQUEST_ID.fullmatch(value):
             return value
-    return secrets.token_hex(16)
+    return format(_CHANCE.getrandbits(128), "032x")

@@ -52,11 +52,13 @@ class ServeConfig:
         "", "file of BatchingParameters in text format, as TensorFlow Serving reads it; default: see the documentation"
     )
     max_workers: int = _field(
-        64, "number of calls that are answered at the same time, however many interviews there are"
+        64, "number of threads for calls that are not batched, and for requests that take long to look at"
     )
-    max_interviews: int = _field(32, "largest number of interviews under way, each of which holds a thread")
+    max_interviews: int = _field(32, "largest number of interviews under way")
     interview_seconds: float = _field(3600.0, "longest that an interview may take, in seconds")
-    max_waiting: int = _field(256, "largest number of calls that wait for a thread; further ones are refused at once")
+    max_waiting: int = _field(
+        256, "number of calls that are held beside --max-workers and --max-interviews; others are refused at once"
+    )
     max_streams: int = _field(
         128, "largest number of calls under way on one connection; further ones wait, or are refused"
     )

@@ -14,7 +14,6 @@ from schemas.errors import InputError
 from serving.errors import NotFoundError
 from serving.prediction_service import chosen_version
 from serving.reload_config import read_config
-from serving.status import reported
 from serving.versions import VersionStatus
 from serving.watcher import Watcher
 
@@ -29,7 +28,6 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         self._watcher = watcher
         self._versions = watcher.versions
 
-    @reported
     def GetModelStatus(  # noqa: N802
         self, request: get_model_status_pb2.GetModelStatusRequest, context: grpc.ServicerContext
     ) -> get_model_status_pb2.GetModelStatusResponse:
@@ -48,7 +46,6 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
             raise NotFoundError(f"Could not find any versions of model {spec.name}")
         return get_model_status_pb2.GetModelStatusResponse(model_version_status=[_entry(status) for status in wanted])
 
-    @reported
     def HandleReloadConfigRequest(  # noqa: N802
         self, request: model_management_pb2.ReloadConfigRequest, context: grpc.ServicerContext
     ) -> model_management_pb2.ReloadConfigResponse:

@@ -19,7 +19,6 @@ from serving.engine import SavedModelEngine
 from serving.errors import NotFoundError, UnsupportedError
 from serving.predict import predict
 from serving.state_tensors import to_decisions
-from serving.status import reported
 from serving.telemetry import Telemetry
 from serving.versions import Versions
 
@@ -36,7 +35,6 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         self._config = config
         self._telemetry = telemetry or Telemetry()
 
-    @reported
     def Predict(  # noqa: N802
         self, request: predict_pb2.PredictRequest, context: grpc.ServicerContext
     ) -> predict_pb2.PredictResponse:
@@ -47,7 +45,6 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         self._telemetry.predicted(request, response, to_decisions(outputs, info) if self._telemetry.metrics else ())
         return response
 
-    @reported
     def GetModelMetadata(  # noqa: N802
         self, request: get_model_metadata_pb2.GetModelMetadataRequest, context: grpc.ServicerContext
     ) -> get_model_metadata_pb2.GetModelMetadataResponse:
@@ -69,17 +66,14 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         response.metadata[_SIGNATURE_DEF].CopyFrom(packed)
         return response
 
-    @reported
     def Classify(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         """Refuses: it takes tf.Examples, for which the model has no signature."""
         raise _without_signature("Classify")
 
-    @reported
     def Regress(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         """Refuses: it takes tf.Examples, for which the model has no signature."""
         raise _without_signature("Regress")
 
-    @reported
     def MultiInference(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         """Refuses: it takes tf.Examples, for which the model has no signature."""
         raise _without_signature("MultiInference")

@@ -1,66 +1,63 @@
-"""A port of its own for health: probes of an orchestrator speak plain text, and must not wait behind other calls."""
+"""A port of its own for health: probes of an orchestrator speak plain text, and show no token."""
+
+from typing import Any
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2
 
 from schemas.errors import InputError
-from serving import silence
-from serving.capacity import Workers
+from serving.event_loop import EventLoop, Workers
+from serving.front import Front, Limits
+from serving.listener import Listener
 
 LIVENESS = "liveness"
 """The service to ask about whether the process itself is well, whatever it can serve now."""
-_THREADS = 2
+_PLACES = 16  # for calls other than health, all of which are refused
 
 
 class ProbePort:
     """Answers `grpc.health.v1.Health/Check`, and nothing else, from `start` until `stop`.
 
     It says what `servicer` says, and SERVING for the service LIVENESS: a restart helps a process that does not answer,
-    not one that waits for a model.
+    not one that waits for a model. It is answered on the loop of the other calls, and so tells that this one turns.
 
     Args:
+        loop: where it is answered.
         host: as in ServeConfig.
         port: number of the port, 0 for any free one.
         servicer: what the server's own port says about health.
-        silence_seconds: as in ServeConfig; `serving.silence.Watch` is to look after `workers`.
+        silence_seconds: as in ServeConfig.
 
     Raises:
         InputError: the address cannot be listened on.
     """
 
-    def __init__(self, host: str, port: int, servicer: health.HealthServicer, silence_seconds: float):
-        self.workers = Workers(_THREADS, "probes")
-        options = [("grpc.so_reuseport", 0), *silence.options(silence_seconds)]
-        self._server = grpc.server(self.workers, options=options)
-        health_pb2_grpc.add_HealthServicer_to_server(_Probes(servicer), self._server)
-        host = f"[{host}]" if ":" in host else host
+    def __init__(self, loop: EventLoop, host: str, port: int, servicer: health.HealthServicer, silence_seconds: float):
+        self._servicer = servicer
+        front = Front(Limits(_PLACES, silence_seconds), Workers(1))
+        check = grpc.unary_unary_rpc_method_handler(
+            self._check, health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
+        )
+        # Check alone: a Watch would be held for as long as its caller likes.
+        front.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(health.SERVICE_NAME, {"Check": check}),))
         try:
-            self.port = self._server.add_insecure_port(f"{host}:{port}")
-        except RuntimeError as error:
+            self._listener = Listener(loop, front, (host, port), silence_seconds)
+        except OSError as error:
             raise InputError(
-                f"--probe-port: cannot listen on {host}:{port}: is another server running there? Choose another "
-                "--probe-port, 0 for any free one, or -1 for none"
+                f"--probe-port: {error}: is another server running there? Choose another --probe-port, 0 for any free "
+                "one, or -1 for none"
             ) from error
-        self.address = f"{host}:{self.port}"
+        self.port, self.address = self._listener.port, self._listener.address
 
     def start(self) -> None:
         """Starts to answer."""
-        self._server.start()
+        self._listener.start()
 
     def stop(self) -> None:
         """Ends the port."""
-        self._server.stop(None).wait()
+        self._listener.stop(0)
 
-
-class _Probes(health_pb2_grpc.HealthServicer):
-    """Check alone: a Watch would hold one of the few threads for as long as its caller likes."""
-
-    def __init__(self, servicer: health.HealthServicer):
-        self._servicer = servicer
-
-    def Check(  # noqa: N802
-        self, request: health_pb2.HealthCheckRequest, context: grpc.ServicerContext
-    ) -> health_pb2.HealthCheckResponse:
+    async def _check(self, request: health_pb2.HealthCheckRequest, context: Any) -> health_pb2.HealthCheckResponse:
         if request.service == LIVENESS:
             return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
         return self._servicer.Check(request, context)

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from schemas.errors import InputError
-from serving import garbage, logs, port_file, silence, tls
-from serving.access import ReloadInterceptor, TokenInterceptor
-from serving.capacity import REFUSALS, CapacityInterceptor, Workers
+from serving import garbage, logs, port_file, tls
+from serving.access import Access, LocalReloads, TokenAccess
 from serving.config import ServeConfig
 from serving.end_signals import EndSignals
+from serving.event_loop import EventLoop, Workers
+from serving.front import Front, Limits
+from serving.health_service import HealthService
+from serving.listener import Listener
 from serving.metrics_port import MetricsPort
-from serving.model_store import ModelStore, StoredModels, local_base
-from serving.observing import ObservingInterceptor
-from serving.parsing import ParsingInterceptor
+from serving.model_store import ModelStore, local_base
 from serving.probe_port import ProbePort
 from serving.telemetry import Telemetry
 from serving.tokens import TokenFile
@@ -42,6 +43,8 @@ SERVICE = triage_service_pb2.DESCRIPTOR.services_by_name["TriageService"].full_n
 class TriageServer:
     """A gRPC server that holds its port from the start and answers between `start` and `stop`.
 
+    Calls are answered on an event loop, in a thread of its own. The methods are for other threads.
+
     Raises:
         InputError: the address cannot be listened on, or a file of certificates, a key or tokens is faulty.
     """
@@ -50,41 +53,27 @@ class TriageServer:
         credentials = None
         if config.encrypted:
             credentials = tls.server_credentials(config.tls_certificate, config.tls_key, config.tls_client_ca)
-        access = TokenInterceptor(TokenFile(pathlib.Path(config.tokens))) if config.tokens else ReloadInterceptor()
-        options = [
-            ("grpc.so_reuseport", 0),  # otherwise two servers share a port, and clients reach either
-            ("grpc.max_receive_message_length", config.max_message_bytes),
-            ("grpc.max_concurrent_streams", config.max_streams),
-            *silence.options(config.silence_seconds),
-        ]
-        threads = config.max_workers + config.max_interviews
+        access: Access = LocalReloads()
+        if config.tokens:
+            access = TokenAccess(TokenFile(pathlib.Path(config.tokens)))
         self._config = config
         self._telemetry = Telemetry.of(config)
-        observing = ObservingInterceptor(self._telemetry)
-        workers, places = Workers(threads, left=observing.left), threads + config.max_waiting
-        self._capacity = CapacityInterceptor(workers, places)
-        interceptors = [observing, self._capacity, access, ParsingInterceptor()]
-        self._server = grpc.server(workers, (), interceptors, options, places + REFUSALS)
+        self._workers = Workers(config.max_workers)
+        places = config.max_workers + config.max_interviews + config.max_waiting
+        limits = Limits(places, config.silence_seconds, frozenset([f"/{SERVICE}/Interview"]))
+        self._front = Front(limits, self._workers, self._telemetry, access)
         self._health = health.HealthServicer()
+        self._stopped = False
         self._healthy: bool | None = None  # what it says, None before it says anything
-        host = f"[{config.host}]" if ":" in config.host else config.host
+        self._loop = EventLoop("calls")
         try:
-            if credentials is None:
-                self.port = self._server.add_insecure_port(f"{host}:{config.port}")
-            else:
-                self.port = self._server.add_secure_port(f"{host}:{config.port}", credentials)
-        except RuntimeError as error:
-            raise InputError(
-                f"cannot listen on {host}:{config.port}: is another server running there? Choose another --port, "
-                "or 0 for any free one; --host must be an address of this machine"
-            ) from error
-        self.address = f"{host}:{self.port}"
+            self._listener, self.probes = self._listen(credentials)
+        except InputError:
+            self._loop.close()
+            raise
+        self.port, self.address = self._listener.port, self._listener.address
         metrics = self._telemetry.metrics
         self.metrics_port = None if metrics is None else MetricsPort(config, metrics.registry)
-        port = config.probe_port
-        self.probes = ProbePort(config.host, port, self._health, config.silence_seconds) if port >= 0 else None
-        probing = [] if self.probes is None else [self.probes.workers]
-        self._silence = silence.Watch(config.silence_seconds, [workers, self._capacity.aside, *probing])
 
     def start(self, watcher: "Watcher[Any]") -> None:
         """Starts to answer from the versions of `watcher`; calls before one is loaded end with UNAVAILABLE.
@@ -94,18 +83,18 @@ class TriageServer:
         from serving.service import TriageService  # brings in TensorFlow
 
         self._telemetry.watch(watcher.versions)
-        service = TriageService(watcher, self._config, self._telemetry)
-        triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._server)
+        service = TriageService(watcher, self._config, self._workers, self._telemetry)
+        triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._front)
         services = [SERVICE]
         if self._config.engine == "saved-model":
-            services += _add_tensorflow_serving(self._server, watcher, self._config, self._telemetry)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        reflection.enable_server_reflection((*services, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+            services += _add_tensorflow_serving(self._front, watcher, self._config, self._telemetry)
+        health_pb2_grpc.add_HealthServicer_to_server(HealthService(self._health), self._front)
+        reflected = reflection.aio.ReflectionServicer((*services, health.SERVICE_NAME, reflection.SERVICE_NAME))
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, self._front)
         self._health_services = ("", *services)
         self._watcher = watcher
         self.update_health()
-        self._server.start()
-        self._silence.start()
+        self._listener.start()
         if self.probes is not None:
             self.probes.start()
 
@@ -126,18 +115,39 @@ class TriageServer:
     def stop(self) -> None:
         """Turns health to NOT_SERVING, refuses new calls, and gives running ones the grace period to end."""
         self.drain()
-        self._server.stop(self._config.grace_seconds).wait()
-        self._silence.stop()
-        self._capacity.close()
+        if self._stopped:
+            return
+        self._stopped = True
+        self._listener.stop(self._config.grace_seconds)
+        if self.probes is not None:
+            self.probes.stop()
+        self._loop.close()
+        self._workers.close()
         self._telemetry.close()
         if self.metrics_port is not None:
             self.metrics_port.close()
-        if self.probes is not None:
-            self.probes.stop()
+
+    def _listen(self, credentials: grpc.ServerCredentials | None) -> tuple[Listener, ProbePort | None]:
+        config = self._config
+        options = [
+            ("grpc.max_receive_message_length", config.max_message_bytes),
+            ("grpc.max_concurrent_streams", config.max_streams),
+        ]
+        address, silence = (config.host, config.port), config.silence_seconds
+        try:
+            listener = Listener(self._loop, self._front, address, silence, options, credentials)
+        except OSError as error:
+            raise InputError(
+                f"{error}: is another server running there? Choose another --port, "
+                "or 0 for any free one; --host must be an address of this machine"
+            ) from error
+        if config.probe_port < 0:
+            return listener, None
+        return listener, ProbePort(self._loop, config.host, config.probe_port, self._health, silence)
 
 
 def _add_tensorflow_serving(
-    server: grpc.Server, watcher: "Watcher[SavedModelEngine]", config: ServeConfig, telemetry: Telemetry
+    front: Front, watcher: "Watcher[SavedModelEngine]", config: ServeConfig, telemetry: Telemetry
 ) -> tuple[str, str]:
     """Offers TensorFlow Serving's services, and returns their names."""
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # bring in TensorFlow
@@ -145,9 +155,9 @@ def _add_tensorflow_serving(
     from serving import model_service, prediction_service
 
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        prediction_service.PredictionService(watcher.versions, config, telemetry), server
+        prediction_service.PredictionService(watcher.versions, config, telemetry), front
     )
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(model_service.ModelService(watcher), server)
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(model_service.ModelService(watcher), front)
     return prediction_service.SERVICE, model_service.SERVICE
 
 
@@ -209,7 +219,9 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
     if config.rules and config.engine == "saved-model":
         _LOGGER.warning("--rules: PredictionService does not obey them: rules for its clients belong into the model")
     server = TriageServer(config)  # before the model, so that a taken port is told at once
-    watcher = _watcher(config, wanted, store)
+    from serving.served_models import watcher_of  # brings in TensorFlow
+
+    watcher = watcher_of(config, wanted, store)
     server.start(watcher)
     garbage.leave_out_what_is_loaded()  # before the models, which are freed again
     try:
@@ -229,34 +241,6 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
     finally:
         server.stop()
     return 0 if number == signal.SIGTERM else 128 + number
-
-
-def _watcher(config: ServeConfig, wanted: Wanted, store: ModelStore | None) -> "Watcher[Any]":
-    """Returns what brings versions into the engine that `config` names."""
-    from serving.safeguards import SafeguardedModels  # brings in TensorFlow
-    from serving.versions import Versions
-    from serving.watcher import Source, Watcher
-
-    source: Source[Any]
-    if config.engine == "tensorflow-serving":
-        from serving.connection import Connection
-        from serving.remote_models import RemoteModels
-
-        connection = Connection(config.tf_serving, config.engine_timeout_seconds)
-        source = RemoteModels(connection, config.model_name)
-    else:
-        from serving.engine import run_in_one_thread
-        from serving.local_models import LocalModels
-
-        run_in_one_thread()
-        source = LocalModels(config.litert)
-    if config.enable_batching:
-        from serving.batching import BatchedModels
-
-        source = BatchedModels(source, config.batching)
-    if store:
-        source = StoredModels(source, store)
-    return Watcher(Versions(config.model_name), SafeguardedModels(source, config.rules), wanted)
 
 
 def _check(watcher: "Watcher[Any]", config: ServeConfig) -> None:

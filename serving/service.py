@@ -1,24 +1,22 @@
 """TriageService: checks a request, lets an engine answer it, and turns failures into statuses."""
 
-import functools
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
-
-import grpc
 
 from schemas import features
 from schemas.errors import InputError
+from serving.batching import BatchedEngine
 from serving.call import PARSE, current
 from serving.config import ServeConfig
 from serving.engine import Engine
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
+from serving.event_loop import Workers
+from serving.front import LARGE_BYTES
 from serving.interview import Interview
 from serving.routing import Routing
 from serving.safeguards import described_rules
-from serving.status import reported, reported_stream
 from serving.telemetry import Telemetry
-from serving.validation import Rules, check_states
+from serving.validation import Rules, are_clear, check_states
 from serving.watcher import Watcher
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
@@ -30,75 +28,74 @@ _KINDS = {
 
 # ruff would have method names in lower case (N802), but they are the .proto's.
 class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
-    """Answers `triage.v1.TriageService` from the default version of a model, or its canary."""
+    """Answers `triage.v1.TriageService` from the default version of a model, or its canary; see `serving.front`.
 
-    def __init__(self, watcher: Watcher[Any], config: ServeConfig, telemetry: Telemetry | None = None):
+    Args:
+        watcher: brings the versions.
+        config: limits, and the share of the canary.
+        workers: threads for what would hold the event loop up.
+        telemetry: is told what was answered.
+    """
+
+    def __init__(
+        self, watcher: Watcher[Any], config: ServeConfig, workers: Workers, telemetry: Telemetry | None = None
+    ):
         self._watcher = watcher
         self._versions = watcher.versions
         self._config = config
+        self._workers = workers
         self._telemetry = telemetry or Telemetry()
         self._routing = Routing(watcher.versions, config.canary_percent, telemetry=self._telemetry)
-        self._places = threading.Semaphore(config.max_interviews)
+        self._interviews = 0
 
-    @reported
-    def Triage(  # noqa: N802
-        self, request: triage_service_pb2.TriageRequest, context: grpc.ServicerContext
+    async def Triage(  # noqa: N802
+        self, request: triage_service_pb2.TriageRequest, context: Any
     ) -> triage_pb2.TriageResponse:
         """Answers one evidence state."""
         if not request.HasField("state"):
             raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
-        return self._answer([request.state], request.allow_unknown_codes, context, batch=False)[0]
+        (response,) = await self._answer([request.state], request.allow_unknown_codes, context, batch=False)
+        return response
 
-    @reported
-    def BatchTriage(  # noqa: N802
-        self, request: triage_service_pb2.BatchTriageRequest, context: grpc.ServicerContext
+    async def BatchTriage(  # noqa: N802
+        self, request: triage_service_pb2.BatchTriageRequest, context: Any
     ) -> triage_service_pb2.BatchTriageResponse:
         """Answers several evidence states in their order; no states get no responses."""
-        responses = self._answer(request.states, request.allow_unknown_codes, context, batch=True)
+        responses = await self._answer(request.states, request.allow_unknown_codes, context, batch=True)
         return triage_service_pb2.BatchTriageResponse(responses=responses)
 
-    @reported_stream
-    def Interview(  # noqa: N802
-        self, requests: Iterator[triage_service_pb2.InterviewRequest], context: grpc.ServicerContext
-    ) -> Iterator[triage_service_pb2.InterviewResponse]:
-        """Conducts an interview with one version of the model; it holds a thread of the server until it ends."""
+    async def Interview(  # noqa: N802
+        self, requests: AsyncIterator[triage_service_pb2.InterviewRequest], context: Any
+    ) -> AsyncIterator[triage_service_pb2.InterviewResponse]:
+        """Conducts an interview with one version of the model; it holds one of few places until it ends."""
         remaining = context.time_remaining()
         if remaining is None or remaining > self._config.interview_seconds:
             raise InputError(
                 f"deadline: an interview holds a place on the server: set one of at most "
                 f"{self._config.interview_seconds:g} s"
             )
-        if not self._places.acquire(blocking=False):
+        if self._interviews >= self._config.max_interviews:
             raise ExhaustedError(
                 f"{self._config.max_interviews} interviews are under way, more are not taken: try again later, or call "
                 "Triage with all that is known"
             )
+        self._interviews += 1
         try:
             with self._routing.borrow() as engine:
-                yield from self._interview(engine, requests, context)
+                interview = Interview(Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence))
+                async for request in requests:
+                    state = await self._workers.run(_heard, interview, request)
+                    (response,) = await self._asked(engine, [state], context)
+                    self._told([state], [response])
+                    message = interview.answer(response)
+                    yield message
+                    if message.ended:
+                        return
         finally:
-            self._places.release()
+            self._interviews -= 1
 
-    def _interview(
-        self,
-        engine: Engine,
-        requests: Iterator[triage_service_pb2.InterviewRequest],
-        context: grpc.ServicerContext,
-    ) -> Iterator[triage_service_pb2.InterviewResponse]:
-        interview = Interview(Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence))
-        for request in requests:
-            with current().timed(PARSE):
-                state = interview.hear(request)
-            (response,) = engine.triage([state], _remaining(context))
-            self._told([state], [response])
-            message = interview.answer(response)
-            yield message
-            if message.ended:
-                return
-
-    @reported
     def GetModelInfo(  # noqa: N802
-        self, request: triage_service_pb2.GetModelInfoRequest, context: grpc.ServicerContext
+        self, request: triage_service_pb2.GetModelInfoRequest, context: Any
     ) -> triage_service_pb2.GetModelInfoResponse:
         """Tells which model answers, and how it was made."""
         with self._versions.borrow_default() as engine:
@@ -114,9 +111,8 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             novelty_threshold=info.novelty_threshold,
         )
 
-    @reported
     def GetVocabulary(  # noqa: N802
-        self, request: triage_service_pb2.GetVocabularyRequest, context: grpc.ServicerContext
+        self, request: triage_service_pb2.GetVocabularyRequest, context: Any
     ) -> triage_service_pb2.GetVocabularyResponse:
         """Lists the evidence that the model knows, in the order of its state vector."""
         with self._versions.borrow_default() as engine:
@@ -129,37 +125,47 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         ]
         return triage_service_pb2.GetVocabularyResponse(entries=entries, vocabulary_fingerprint=vocabulary.fingerprint)
 
-    def _answer(
-        self,
-        states: Sequence[triage_pb2.EvidenceState],
-        allow_unknown_codes: bool,
-        context: grpc.ServicerContext,
-        batch: bool,
-    ) -> list[triage_pb2.TriageResponse]:
+    async def _answer(
+        self, states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool, context: Any, batch: bool
+    ) -> Sequence[triage_pb2.TriageResponse]:
         """Checks and answers states by one version: by the next one, if the first is gone from a remote engine."""
-        answer = functools.partial(self._answer_once, states, allow_unknown_codes, context, batch)
         try:
-            return answer()
+            return await self._answer_once(states, allow_unknown_codes, context, batch)
         except GoneError:
-            self._watcher.look()
-            return answer()
+            await self._workers.run(self._watcher.look)
+            return await self._answer_once(states, allow_unknown_codes, context, batch)
 
-    def _answer_once(
-        self,
-        states: Sequence[triage_pb2.EvidenceState],
-        allow_unknown_codes: bool,
-        context: grpc.ServicerContext,
-        batch: bool,
-    ) -> list[triage_pb2.TriageResponse]:
+    async def _answer_once(
+        self, states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool, context: Any, batch: bool
+    ) -> Sequence[triage_pb2.TriageResponse]:
         with self._routing.borrow() as engine:
             rules = Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence, allow_unknown_codes)
-            with current().timed(PARSE):
-                check_states(states, rules, batch)
+            await self._check(states, rules, batch)
             if not states:
                 return []
-            responses = engine.triage(states, _remaining(context))
-        self._told(states, responses)
+            responses = await self._asked(engine, states, context)
+        if current().request_bytes > LARGE_BYTES:
+            await self._workers.run(self._told, states, responses)
+        else:
+            self._told(states, responses)
         return responses
+
+    async def _check(self, states: Sequence[triage_pb2.EvidenceState], rules: Rules, batch: bool) -> None:
+        """Refuses states that have no clear answer, see `check_states`."""
+        call = current()
+        if call.request_bytes <= LARGE_BYTES:
+            with call.timed(PARSE):
+                clear = are_clear(states, rules)
+            if clear:
+                return
+        await self._workers.run(_checked, states, rules, batch)  # where codes that are spelt alike are searched for
+
+    async def _asked(
+        self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], context: Any
+    ) -> list[triage_pb2.TriageResponse]:
+        if isinstance(engine, BatchedEngine):
+            return await engine.answer(states, _remaining(context))
+        return await self._workers.run(engine.triage, states, _remaining(context))
 
     def _told(self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]) -> None:
         call = current()
@@ -171,7 +177,17 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self._routing.show(states, responses)
 
 
-def _remaining(context: grpc.ServicerContext) -> float | None:
+def _checked(states: Sequence[triage_pb2.EvidenceState], rules: Rules, batch: bool) -> None:
+    with current().timed(PARSE):
+        check_states(states, rules, batch)
+
+
+def _heard(interview: Interview, request: triage_service_pb2.InterviewRequest) -> triage_pb2.EvidenceState:
+    with current().timed(PARSE):
+        return interview.hear(request)
+
+
+def _remaining(context: Any) -> float | None:
     """Returns the seconds until the caller's deadline, None where there is none.
 
     Raises:

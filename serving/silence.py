@@ -1,19 +1,11 @@
-"""Cuts clients off that went silent: whose machine is gone, or that do not send what they began to send.
+"""Cuts clients off that went silent: whose machine is gone, or that do not send what they began to send."""
 
-gRPC gives a call a thread when its headers come, before its request does. So a few callers that send headers and
-nothing more could keep all threads.
-"""
-
-import concurrent.futures
-import threading
-from collections.abc import Iterable
+import asyncio
+import contextlib
 from typing import Any
 
-from serving.capacity import Workers
+import grpc
 
-# gRPC's own names, of the release that setup.py pins.
-_AWAITS_REQUEST = "receive_message"
-_UNARY_REQUEST = "unary_request"
 _LONGEST = 2**30 - 1  # milliseconds, twice which gRPC takes
 
 
@@ -31,41 +23,46 @@ def options(seconds: float) -> list[tuple[str, int]]:
     ]
 
 
-class Watch:
-    """Ends unary calls whose request does not come, between `start` and `stop`; their callers get CANCELLED.
+class Silence:
+    """Ends calls whose request does not come; their callers get CANCELLED. To be used on one event loop.
 
     Args:
-        seconds: how long a call may hold a thread without its request, less up to a half.
-        pools: the threads.
+        seconds: how long a call may be without its request, less up to a half.
     """
 
-    def __init__(self, seconds: float, pools: Iterable[Workers]):
+    def __init__(self, seconds: float):
         self._seconds = seconds
-        self._pools = tuple(pools)
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="silence", daemon=True)
+        self._reads = 0
+        self._waiting: dict[Any, int] = {}  # from context to the number of what is read, as a stream is read often
+        self._seen: set[tuple[Any, int]] = set()
+        self._ending: set[asyncio.Task[None]] = set()
 
-    def start(self) -> None:
-        """Begins to watch."""
-        self._thread.start()
+    async def read(self, context: "grpc.aio.ServicerContext[Any, Any]") -> Any:
+        """Returns what comes next of a call, as the context's own `read`, which raises where the call was ended."""
+        self._reads += 1
+        self._waiting[context] = self._reads
+        try:
+            return await context.read()
+        finally:
+            del self._waiting[context]
 
-    def stop(self) -> None:
-        """Ends; does nothing where it has not begun."""
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
+    async def watch(self) -> None:
+        """Looks after the calls until it is cancelled."""
+        while True:
+            await asyncio.sleep(self._seconds / 2)
+            self.look()
 
-    def _run(self) -> None:
-        seen: set[concurrent.futures.Future[Any]] = set()
-        while not self._ended.wait(self._seconds / 2):
-            silent = {future: call for pool in self._pools for future, call in _silent(pool)}
-            for future in seen & silent.keys():
-                silent[future].cancel()
-            seen = silent.keys() - seen
+    def look(self) -> None:
+        """Ends what was waited for at the last look already."""
+        silent = self._waiting.items() & self._seen
+        for context, read in silent:
+            # A task each: the end of a call may itself wait for a caller that takes nothing.
+            task = asyncio.create_task(self._cut_off(context, read))
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+        self._seen = self._waiting.items() - silent
 
-
-def _silent(pool: Workers) -> Iterable[tuple["concurrent.futures.Future[Any]", Any]]:
-    """Yields the calls that hold a thread and wait for their only request."""
-    for future, (_, event, state, _, request, *_) in pool.under_way.items():
-        if request.__name__ == _UNARY_REQUEST and _AWAITS_REQUEST in state.due:
-            yield future, event.call
+    async def _cut_off(self, context: "grpc.aio.ServicerContext[Any, Any]", read: int) -> None:
+        if self._waiting.get(context) == read:  # else something has just come
+            with contextlib.suppress(grpc.aio.BaseError):  # `abort` always raises; or the call has ended by itself
+                await context.abort(grpc.StatusCode.CANCELLED, "the request did not come")

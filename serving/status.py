@@ -3,8 +3,7 @@
 import functools
 import logging
 import traceback
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import grpc
 
@@ -26,8 +25,8 @@ from serving.errors import (
 )
 
 _LOGGER = logging.getLogger(__name__)
-_Response = TypeVar("_Response")
 
+Metadata = tuple[tuple[str, str | bytes], ...]
 _RETRY_SECONDS = 1.0
 """When a call may be tried again that could not be answered for now."""
 
@@ -93,8 +92,8 @@ def status_of(error: Exception) -> Status:
     return _UNEXPECTED
 
 
-def end(context: grpc.ServicerContext, error: Exception, method: str) -> None:
-    """Ends a call with the status of `error` and its details. Raises what gRPC's `abort` raises.
+def failed(error: Exception, method: str) -> tuple[Status, Metadata]:
+    """Returns how `error` ends the current call, and the metadata that tell it.
 
     An unexpected error is logged by its type and stack. Its message is not: it may hold a patient's evidence.
     """
@@ -108,48 +107,7 @@ def end(context: grpc.ServicerContext, error: Exception, method: str) -> None:
     if isinstance(error, FaultyRequestError):
         call.unknown_codes = sum(fault.reason == UNKNOWN_CODE for fault in error.faults)
     named = ((calls.REQUEST_ID, call.request_id),) if call.request_id else ()
-    context.set_trailing_metadata((*named, (KEY, details)))
-    context.abort(status.code, status.message)
-
-
-def reported(method: Callable[..., _Response]) -> Callable[..., _Response]:
-    """Wraps a servicer's method `(self, request, context)` so that any exception ends the call with its status."""
-
-    @functools.wraps(method)
-    def wrapper(servicer: Any, request: Any, context: grpc.ServicerContext) -> _Response:
-        try:
-            return method(servicer, request, context)
-        except Exception as error:
-            end(context, error, method.__name__)
-            raise  # `end` raises already, which its types do not tell
-
-    return wrapper
-
-
-def reported_stream(method: Callable[..., Iterator[_Response]]) -> Callable[..., Iterator[_Response]]:
-    """Wraps a servicer's method `(self, requests, context)` that takes and returns a stream, as `reported`.
-
-    A caller that goes away, or whose deadline passes, ends the call without a word in the log.
-    """
-
-    @functools.wraps(method)
-    def wrapper(servicer: Any, requests: Any, context: grpc.ServicerContext) -> Iterator[_Response]:
-        try:
-            yield from method(servicer, requests, context)
-        except Exception as error:
-            if context.is_active() or not isinstance(error, grpc.RpcError):
-                end(context, error, method.__name__)
-
-    return wrapper
-
-
-def refusal(error: Exception) -> grpc.RpcMethodHandler:
-    """Returns a handler that ends calls of every kind with `error`: towards the wire, all are streams of responses."""
-
-    def refuse(requests: Any, context: grpc.ServicerContext) -> Any:
-        end(context, error, "refusal")
-
-    return grpc.stream_stream_rpc_method_handler(refuse)
+    return status, (*named, (KEY, details))
 
 
 def _shortened(message: str) -> str:

@@ -133,7 +133,6 @@ class Telemetry:
     def ended(self, call: Call, kind: str, code: str) -> None:
         """Takes the end of a call with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
         seconds = time.perf_counter() - call.arrived
-        call.ended = True
         if self.metrics is not None:
             self.metrics.handled(call, kind, code, seconds)
             if call.unknown_codes:

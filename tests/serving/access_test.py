@@ -15,8 +15,9 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from serving.access import RELOAD, ReloadInterceptor
+from serving.access import RELOAD, LocalReloads
 from serving.client import TriageClient, evidence_state
+from serving.errors import ForbiddenError
 from serving.tls import channel_credentials
 
 TOKEN = "right-token-123"  # noqa: S105
@@ -141,10 +142,8 @@ def test_without_tokens_this_machine_may_change_what_is_served(server):
         assert code_of(calls(channel)["reload"], ()) is grpc.StatusCode.INVALID_ARGUMENT  # the request is empty
 
 
-class Call:
-    """What the interceptor sees of a call, from an address that no test can call from on every machine."""
-
-    method = RELOAD
+class Context:
+    """What is asked about a call, from an address that no test can call from on every machine."""
 
     def __init__(self, peer):
         self._peer = peer
@@ -152,23 +151,12 @@ class Call:
     def peer(self):
         return self._peer
 
-    def set_trailing_metadata(self, metadata):
-        pass
-
-    def abort(self, code, message):
-        raise PermissionError(code, message)
-
 
 @pytest.mark.parametrize("peer", ["ipv4:10.0.0.7:4100", "ipv6:%5Bfe80::1%5D:4100", "unknown"])
 def test_without_tokens_another_machine_may_not(peer):
-    def forbidden(request, context):
-        pytest.fail("the call went through")
-
-    handler = grpc.unary_unary_rpc_method_handler(forbidden)
-    guarded = ReloadInterceptor().intercept_service(lambda details: handler, Call(peer))
-    with pytest.raises(PermissionError, match="from the server's own machine only") as error:
-        guarded.unary_unary(None, Call(peer))
-    assert error.value.args[0] is grpc.StatusCode.PERMISSION_DENIED
+    LocalReloads().check("/tensorflow.serving.ModelService/GetModelStatus", Context(peer))
+    with pytest.raises(ForbiddenError, match="from the server's own machine only"):
+        LocalReloads().check(RELOAD, Context(peer))
 
 
 def test_another_machine_is_refused_by_a_whole_server(serving):

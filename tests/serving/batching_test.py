@@ -1,6 +1,6 @@
 """Batching: an engine that stands still while the calls gather, so that each batch is known beforehand."""
 
-import contextvars
+import asyncio
 import threading
 import time
 import types
@@ -16,6 +16,7 @@ from serving.client import TriageClient, evidence_state
 from serving.config import ServeConfig
 from serving.engine import SavedModelEngine
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
+from serving.event_loop import EventLoop
 from serving.local_models import LocalModels
 from serving.server import TriageServer
 from serving.version_policy import Wanted
@@ -52,6 +53,35 @@ class GatedEngine:
             self._gate.release()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def loop():
+    """The event loop on which requests wait."""
+    Batched.loop = EventLoop("batching")
+    yield Batched.loop
+    Batched.loop.close()
+
+
+class Batched:
+    """A batched engine that can be asked from any thread."""
+
+    loop = None
+
+    def __init__(self, engine, parameters):
+        self.front = BatchedEngine(engine, parameters)
+        self.info = getattr(engine, "info", None)
+
+    @property
+    def waiting(self):
+        return self.front.waiting
+
+    @property
+    def gathering(self):
+        return self.front.gathering
+
+    def triage(self, states, timeout=None):
+        return self.loop.run(self.front.answer(states, timeout))
+
+
 class Call(threading.Thread):
     """A call of its own thread, with one state for each number of questions."""
 
@@ -74,7 +104,7 @@ class Call(threading.Thread):
 
 
 def batched(engine, **settings):
-    return BatchedEngine(engine, BatchingParameters(**{"batch_timeout_micros": 0, **settings}))
+    return Batched(engine, BatchingParameters(**{"batch_timeout_micros": 0, **settings}))
 
 
 def wait_until(condition):
@@ -289,36 +319,52 @@ def test_a_server_that_ends_answers_the_calls_that_wait(model_base_path):
     assert sorted(answers) == ["1", "2", "3"]
 
 
-def test_each_call_has_its_stages_and_one_of_them_counts_the_run():
-    gated = GatedEngine()
-    front = batched(gated)
-    seen = {}
+class TimedEngine:
+    """Takes a second for the model, by its own account, in each run."""
 
-    def ask(number):
-        call = calls.Call()
-        context = contextvars.copy_context()
-        context.run(calls.enter, call)
-        context.run(front.triage, [evidence_state(["fever"], questions_asked=number)])
-        seen[number] = call
+    def triage(self, states, timeout_seconds=None):
+        calls.current().add(calls.MODEL, 1.0, 2.0)
+        return [triage_pb2.TriageResponse() for _ in states]
 
-    threads = []
-    for number in range(3):
-        threads.append(threading.Thread(target=ask, args=(number,)))
-        threads[-1].start()
-        if number:
-            wait_until(lambda number=number: front.waiting == number)
-        else:
-            gated.entered()
-    gated.let(2)
-    for thread in threads:
-        thread.join(timeout=30)
-    assert [seen[number].run_states for number in range(3)] == [1, 2, 0]
-    for number in range(3):
-        ((stage, begin, end), *others) = seen[number].stages
-        assert stage == calls.QUEUE
-        assert begin <= end
-        # The engine adds the other stages to the call that runs it; this one adds none.
-        assert [stage for stage, _, _ in others] == ([calls.MODEL] if number == 2 else [])
+
+def test_each_call_has_the_stages_of_its_run_and_one_of_them_counts_it(loop):
+    front = BatchedEngine(TimedEngine(), BatchingParameters(batch_timeout_micros=0))
+    seen = []
+
+    async def ask(states):
+        calls.enter(calls.Call())
+        await front.answer([evidence_state(["fever"])] * states)
+        seen.append(calls.current())
+
+    async def ask_all():
+        await asyncio.gather(ask(1), ask(2), ask(3))  # the first goes at once, the others gather meanwhile
+
+    loop.run(ask_all())
+    assert [call.run_states for call in seen] == [1, 5, 0]
+    for call in seen:
+        (queue, begin, end), *others = call.stages
+        assert queue == calls.QUEUE
+        assert call.arrived <= begin <= end
+        assert others == [(calls.MODEL, 1.0, 2.0)]
+
+
+def test_a_request_that_is_given_up_is_left_out_of_the_run(loop):
+    engine = GatedEngine()
+    front = batched(engine)
+    first = Call(front, 0)
+    engine.entered()
+    given_up = asyncio.run_coroutine_threadsafe(
+        front.front.answer([evidence_state(["fever"], questions_asked=1)]), loop.loop
+    )
+    wait_until(lambda: front.waiting == 1)
+    second = Call(front, 2)
+    wait_until(lambda: front.waiting == 2)
+    given_up.cancel()
+    loop.run(asyncio.sleep(0))
+    engine.let(2)
+    assert [first.result(), second.result()] == [["0"], ["2"]]
+    assert engine.runs == [[0], [2]]
+    assert front.waiting == 0
 
 
 class Version:

@@ -1,19 +1,20 @@
 """A full server refuses calls at once, and still tells its health."""
 
 import contextlib
-import contextvars
 import pathlib
 import queue
 import threading
 
 import grpc
+import pytest
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 
-from serving.capacity import Workers
+from serving.capacity import Places
 from serving.client import evidence_state
 from serving.config import ServeConfig
+from serving.errors import ExhaustedError
 from serving.server import TriageServer
 from serving.version_policy import Wanted
 from serving.versions import Versions
@@ -44,7 +45,7 @@ class Gated:
 
 @contextlib.contextmanager
 def full_server(engine):
-    """A server of one thread for calls and one for interviews, with nobody's turn to wait, both at work."""
+    """A server of one place for calls and one for interviews, and none to wait, both of them taken."""
     gated = Gated(engine)
     watcher = Watcher(Versions("triage"), gated, Wanted(pathlib.Path("models")))
     watcher.look()
@@ -90,34 +91,13 @@ def test_a_full_server_tells_its_health_and_that_it_drains(engine):
     stop.join()
 
 
-def test_workers_count_what_runs_and_what_waits_until_it_ends_or_is_given_up():
-    workers, gate = Workers(1), threading.Event()
-    running, waiting, given_up = (workers.submit(gate.wait, 60) for _ in range(3))
-    assert workers.calls == 3
-    assert given_up.cancel()
-    assert workers.calls == 2
-    gate.set()
-    assert running.result(60)
-    assert waiting.result(60)
-    workers.shutdown()
-    assert workers.calls == 0
-
-
-def test_whoever_wants_it_is_told_in_its_context_of_each_call_that_a_thread_has_left():
-    name, left = contextvars.ContextVar("name"), queue.SimpleQueue()
-    workers = Workers(1, left=lambda: left.put(name.get()))
-    for number in range(2):
-        context = contextvars.copy_context()
-        context.run(name.set, number)
-        workers.submit(context.run, int, ("7", "no number")[number])
-    workers.submit(int, "7")  # has no context of its own
-    workers.shutdown()
-    assert [left.get_nowait(), left.get_nowait()] == [0, 1]
-    assert left.empty()
-
-
-def test_a_call_that_fails_gives_its_place_back():
-    workers = Workers(1)
-    assert workers.submit(int, "no number").exception(60) is not None
-    workers.shutdown()
-    assert workers.calls == 0
+def test_a_place_that_is_given_back_can_be_taken_again():
+    places = Places(2)
+    places.take()
+    places.take()
+    with pytest.raises(ExhaustedError, match="2 calls are running or waiting, more are not taken: try again later"):
+        places.take()
+    assert places.taken == 2
+    places.leave()
+    places.take()
+    assert places.taken == 2

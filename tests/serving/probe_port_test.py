@@ -7,6 +7,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from schemas.errors import InputError
 from serving.client import evidence_state
 from serving.config import ServeConfig
+from serving.event_loop import EventLoop
 from serving.probe_port import LIVENESS, ProbePort
 from serving.server import SERVICE
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
@@ -70,10 +71,17 @@ def test_an_unknown_service_is_not_found_and_nobody_may_watch(serving, check, op
         assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-def test_a_process_that_cannot_serve_is_alive(check):
+@pytest.fixture
+def loop():
+    loop = EventLoop("probes")
+    yield loop
+    loop.close()
+
+
+def test_a_process_that_cannot_serve_is_alive(check, loop):
     servicer = health.HealthServicer()
     servicer.set("", NOT_SERVING)
-    port = ProbePort("127.0.0.1", 0, servicer, 20.0)
+    port = ProbePort(loop, "127.0.0.1", 0, servicer, 20.0)
     port.start()
     try:
         assert [check(port.address), check(port.address, LIVENESS)] == [NOT_SERVING, SERVING]
@@ -89,9 +97,9 @@ def test_without_the_setting_there_is_none(serving):
         assert server.probes is None
 
 
-def test_a_port_that_is_taken_is_refused_with_the_option(serving):
+def test_a_port_that_is_taken_is_refused_with_the_option(serving, loop):
     with serving() as server, pytest.raises(InputError, match=r"--probe-port: cannot listen on 127\.0\.0\.1:\d+"):
-        ProbePort("127.0.0.1", server.port, health.HealthServicer(), 20.0)
+        ProbePort(loop, "127.0.0.1", server.port, health.HealthServicer(), 20.0)
 
 
 @pytest.mark.parametrize("port", [-2, 65536])

@@ -1,5 +1,6 @@
-"""Slow, half-open and vanishing clients: the server answers the others, and gets its threads and places back."""
+"""Slow, half-open and vanishing clients: the server answers the others, and gets its places back."""
 
+import asyncio
 import contextlib
 import os
 import pathlib
@@ -18,6 +19,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from serving.client import TriageClient, evidence_state
 from serving.config import ServeConfig
 from serving.server import TriageServer
+from serving.silence import Silence
 from serving.version_policy import Wanted
 from serving.versions import Versions
 from serving.watcher import Watcher
@@ -67,12 +69,21 @@ def until(met):
         time.sleep(0.02)
 
 
-def test_callers_that_send_no_request_do_not_keep_the_threads(serving):
-    settings = {"max_workers": 1, "max_interviews": 1, "max_waiting": 8, "silence_seconds": 1.0}
+@pytest.mark.parametrize("method", ["triage.v1.TriageService/Triage", "tensorflow.serving.PredictionService/Predict"])
+def test_callers_that_send_no_request_keep_neither_threads_nor_places(serving, method):
+    settings = {"max_workers": 1, "max_interviews": 1, "max_waiting": 1, "silence_seconds": 1.0}
     with serving(**settings) as server, own_channel(server) as channel, TriageClient(server.address, 60.0) as client:
-        silent = [begin(channel, "/triage.v1.TriageService/Triage") for _ in range(2)]  # as many as there are threads
+        silent = [begin(channel, f"/{method}") for _ in range(2)]  # all but one of the places
         assert client.triage(evidence_state(["fever"])).model_version == "3"
+        silent.append(begin(channel, f"/{method}"))
         assert {call.code() for call in silent} == {grpc.StatusCode.CANCELLED}
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+
+
+def test_a_stream_of_which_nothing_comes_is_cut_off_unless_it_is_an_interview(serving):
+    with serving(silence_seconds=0.5) as server, own_channel(server) as channel:
+        method = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+        assert channel.stream_stream(method)(never(), timeout=60).code() is grpc.StatusCode.CANCELLED
 
 
 def test_health_checks_that_send_no_request_do_not_keep_health_from_the_others(serving):
@@ -81,6 +92,40 @@ def test_health_checks_that_send_no_request_do_not_keep_health_from_the_others(s
         answer = health_pb2_grpc.HealthStub(other).Check(health_pb2.HealthCheckRequest(), timeout=60)
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
         assert {call.code() for call in silent} == {grpc.StatusCode.CANCELLED}
+
+
+class Stream:
+    """A call of which messages come when the test says so."""
+
+    def __init__(self):
+        self.messages, self.aborted = asyncio.Queue(), asyncio.Event()
+
+    async def read(self):
+        return await self.messages.get()
+
+    async def abort(self, code, details):
+        self.aborted.set()
+        raise grpc.aio.AbortError
+
+
+def test_a_stream_is_cut_off_for_one_long_silence_and_not_for_two_short_ones():
+    async def talk():
+        silence, stream = Silence(20.0), Stream()
+        for _ in range(2):  # something comes between two looks
+            listening = asyncio.create_task(silence.read(stream))
+            await asyncio.sleep(0)
+            silence.look()
+            stream.messages.put_nowait(b"something")
+            assert await listening == b"something"
+        listening = asyncio.create_task(silence.read(stream))
+        await asyncio.sleep(0)
+        silence.look()
+        assert not stream.aborted.is_set()
+        silence.look()
+        await asyncio.wait_for(stream.aborted.wait(), 30)
+        listening.cancel()
+
+    asyncio.run(talk())
 
 
 FEVER = triage_service_pb2.InterviewRequest(
@@ -188,9 +233,8 @@ def test_calls_that_are_cancelled_while_they_run_or_wait_give_their_places_back(
     try:
         with own_channel(server) as channel:
             stub = triage_service_pb2_grpc.TriageServiceStub(channel)
-            calls = [stub.Triage.future(request, timeout=60) for _ in range(4)]  # 2 run, 2 wait: no place is left
-            for _ in range(2):
-                gated.asked.get(timeout=60)
+            calls = [stub.Triage.future(request, timeout=60) for _ in range(4)]  # 1 runs, 3 wait: no place is left
+            gated.asked.get(timeout=60)
             for call in calls:
                 assert call.cancel()
             gated.gate.set()

@@ -11,30 +11,9 @@ from google.rpc import status_pb2
 from schemas.errors import InputError
 from serving import call as calls
 from serving import errors
-from serving.status import reported, reported_stream, status_of
+from serving.status import failed, status_of
 
 EVIDENCE = "chest_pain of patient 17"
-
-
-class AbortedError(Exception):
-    pass
-
-
-class Context:
-    """The part of a gRPC context that ends a call, as grpc does: by raising."""
-
-    active = True
-    metadata = ()
-
-    def is_active(self):
-        return self.active
-
-    def set_trailing_metadata(self, metadata):
-        self.metadata = metadata
-
-    def abort(self, code, message):
-        self.ended = (code, message)
-        raise AbortedError
 
 
 @pytest.mark.parametrize(
@@ -77,73 +56,39 @@ def test_a_long_message_fits_into_a_header_and_stays_readable():
     assert message.endswith("é ...")
 
 
-def test_an_unexpected_failure_is_logged_by_type_and_place_without_what_it_says(caplog):
-    @reported
-    def method(servicer, request, context):
-        raise KeyError(EVIDENCE)
+def raised(error):
+    """Returns an exception as a service raised it, with its stack."""
+    try:
+        raise error
+    except Exception as caught:
+        return caught
 
-    context = Context()
-    with caplog.at_level(logging.DEBUG), pytest.raises(AbortedError):
-        method(None, None, context)
-    assert context.ended == (grpc.StatusCode.INTERNAL, "the server failed to answer; its log tells why")
-    assert "unexpected KeyError" in caplog.text
+
+def test_an_unexpected_failure_is_logged_by_type_and_place_without_what_it_says(caplog):
+    with caplog.at_level(logging.DEBUG):
+        status, _ = failed(raised(KeyError(EVIDENCE)), "Triage")
+    assert status.code is grpc.StatusCode.INTERNAL
+    assert status.message == "the server failed to answer; its log tells why"
+    assert "Triage: unexpected KeyError" in caplog.text
     assert "status_test.py" in caplog.text
     assert EVIDENCE not in caplog.text
 
 
 def test_the_metadata_of_a_failure_names_the_call_and_has_its_details():
-    @reported
-    def method(servicer, request, context):
-        raise errors.UnavailableError("no model version is ready")
-
     def answer():
         calls.enter(calls.Call(request_id="r-17"))
-        method(None, None, context)
+        return failed(errors.UnavailableError("no model version is ready"), "Triage"), calls.current()
 
-    context = Context()
-    with pytest.raises(AbortedError):
-        contextvars.copy_context().run(answer)
-    metadata = dict(context.metadata)
+    (_, metadata), call = contextvars.copy_context().run(answer)
+    metadata = dict(metadata)
     assert metadata["x-request-id"] == "r-17"
     details = status_pb2.Status.FromString(metadata["grpc-status-details-bin"])
     assert (details.code, details.message) == (14, "no model version is ready")
+    assert call.reason == "NOT_READY"
 
 
 def test_bad_input_is_not_logged(caplog):
-    @reported
-    def method(servicer, request, context):
-        raise InputError(EVIDENCE)
-
-    context = Context()
-    with caplog.at_level(logging.DEBUG), pytest.raises(AbortedError):
-        method(None, None, context)
-    assert context.ended == (grpc.StatusCode.INVALID_ARGUMENT, EVIDENCE)
-    assert caplog.text == ""
-
-
-def test_a_stream_that_fails_ends_with_its_status_after_what_it_answered(caplog):
-    @reported_stream
-    def method(servicer, requests, context):
-        yield from requests
-        raise KeyError(EVIDENCE)
-
-    context = Context()
-    answers = method(None, [1, 2], context)
-    assert [next(answers), next(answers)] == [1, 2]
-    with caplog.at_level(logging.DEBUG), pytest.raises(AbortedError):
-        next(answers)
-    assert context.ended == (grpc.StatusCode.INTERNAL, "the server failed to answer; its log tells why")
-    assert "unexpected KeyError" in caplog.text
-    assert EVIDENCE not in caplog.text
-
-
-def test_a_stream_whose_caller_went_away_ends_silently(caplog):
-    @reported_stream
-    def method(servicer, requests, context):
-        yield 1
-        context.active = False
-        raise grpc.RpcError
-
     with caplog.at_level(logging.DEBUG):
-        assert list(method(None, None, Context())) == [1]
+        status, _ = failed(raised(InputError(EVIDENCE)), "Triage")
+    assert (status.code, status.message) == (grpc.StatusCode.INVALID_ARGUMENT, EVIDENCE)
     assert caplog.text == ""

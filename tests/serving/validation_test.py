@@ -5,7 +5,7 @@ import pytest
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from serving.client import evidence_state
-from serving.validation import Rules, check_states
+from serving.validation import Rules, are_clear, check_states
 from triage.v1 import triage_pb2
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "fever", "smoker"))
@@ -113,3 +113,18 @@ def test_many_faults_are_told_in_part():
     faults = str(error.value).split("; ")
     assert len(faults) == 11
     assert faults[-1] == "and more"
+
+
+def test_what_is_clear_at_a_glance_is_what_needs_no_second_look():
+    fever = evidence_state(["fever"])
+    assert are_clear([fever, evidence_state([], ["smoker", "fever"], 99, True, 99)], STRICT)
+    doubtful = (
+        evidence_state([]),
+        evidence_state(["fever", "fever"]),
+        evidence_state(["fever"], ["fever"]),
+        evidence_state(["gout"]),
+        with_status("fever", triage_pb2.EVIDENCE_STATUS_UNSPECIFIED),
+        evidence_state(["fever"], questions_asked=-1),
+    )
+    assert not any(are_clear([fever, state], STRICT) for state in doubtful)
+    assert not are_clear([fever] * 4, STRICT)

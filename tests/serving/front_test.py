@@ -1,6 +1,8 @@
-"""Calls through a real server: request ids come back, and metrics and log lines tell how they went."""
+"""Calls through a real server: who answers them where, how they end, and what is told of them."""
 
+import asyncio
 import json
+import logging
 import os
 import pathlib
 import queue
@@ -8,19 +10,27 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import urllib.request
+from typing import NamedTuple
 
 import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
+from google.protobuf import message
 from grpc_status import rpc_status
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from serving.client import TriageClient, evidence_state
 from serving.config import ServeConfig
+from serving.errors import NotFoundError
+from serving.event_loop import EventLoop, Workers
+from serving.front import LARGE_BYTES, Front, Limits
+from serving.listener import Listener
 from serving.local_models import LocalModels
 from serving.server import TriageServer
+from serving.telemetry import Telemetry
 from serving.version_policy import Wanted
 from serving.versions import Versions
 from serving.watcher import Watcher
@@ -145,56 +155,37 @@ class Gated:
         return self._engine.triage(states)
 
 
-def test_a_call_whose_caller_leaves_while_it_waits_for_a_thread_is_counted(engine):
-    gated = Gated(engine)
+def test_calls_whose_callers_leave_are_counted_whether_they_run_or_wait(engine):
+    gated, ended = Gated(engine), queue.SimpleQueue()
     watcher = Watcher(Versions("triage"), gated, Wanted(pathlib.Path("models")))
     watcher.look()
-    # Two threads, and a place to wait.
+    # One thread, and two places more.
     config = ServeConfig(port=0, grace_seconds=1, max_workers=1, max_interviews=1, max_waiting=1, metrics_port=0)
     server = TriageServer(config)
     server.start(watcher)
-    counts, rounds = {}, 0
+    request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
     try:
         with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
-            while "CANCELLED" not in counts and rounds < 20:  # whether word of it comes before its turn is a race
-                rounds += 1
-                leave_while_one_waits(channel, gated.gate)
-                counts = counts_until(server, 4 * rounds)
-        assert sum(counts.values()) == 4 * rounds
-        assert counts["RESOURCE_EXHAUSTED"] == rounds
-        assert counts["CANCELLED"] >= 1  # also one of those that have a thread, if its request was still on its way
-        assert (
-            read(server, "grpc_server_handling_seconds_count", **TRIAGE) == 3 * rounds
-        )  # the refused are no unary ones
+            stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+            held = [stub.Triage.future(request, timeout=60) for _ in range(4)]
+            for call in held:
+                call.add_done_callback(ended.put)
+            assert ended.get(timeout=30).code() is grpc.StatusCode.RESOURCE_EXHAUSTED  # so the others are there
+            for call in held:
+                call.cancel()
+            assert read_until(server, 3, "grpc_server_handled_total", **TRIAGE, grpc_code="CANCELLED") == 3
+            with pytest.raises(grpc.RpcError):
+                stub.Triage(request, timeout=0.2)  # nobody answers
+            late = read_until(server, 1, "grpc_server_handled_total", **TRIAGE, grpc_code="DEADLINE_EXCEEDED")
+            gated.gate.set()
+            triage(channel, "fever")
+        refused = read(server, "grpc_server_handled_total", **TRIAGE, grpc_code="RESOURCE_EXHAUSTED")
+        assert (late, refused) == (1, 1)
+        assert read(server, "grpc_server_handled_total", **TRIAGE, grpc_code="OK") == 1
+        assert read(server, "grpc_server_handling_seconds_count", **TRIAGE) == 6
     finally:
         gated.gate.set()
         server.stop()
-
-
-def leave_while_one_waits(channel, gate):
-    """Makes four calls: two run, one waits, and the other's refusal tells that all are there; then leaves them."""
-    gate.clear()
-    ended = queue.SimpleQueue()
-    request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
-    calls = [triage_service_pb2_grpc.TriageServiceStub(channel).Triage.future(request, timeout=60) for _ in range(4)]
-    for call in calls:
-        call.add_done_callback(ended.put)
-    assert ended.get(timeout=30).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    for call in calls:
-        call.cancel()
-    gate.set()
-
-
-def counts_until(server, total):
-    """Returns the ended calls of Triage by status once they are `total`, or after half a minute."""
-    codes, end = ("OK", "CANCELLED", "RESOURCE_EXHAUSTED"), time.monotonic() + 30
-    while time.monotonic() < end:
-        named = {"grpc_method": "Triage"}
-        counts = {code: read(server, "grpc_server_handled_total", **named, grpc_code=code) for code in codes}
-        counts = {code: count for code, count in counts.items() if count}
-        if sum(counts.values()) == total:
-            break
-    return counts
 
 
 def test_decisions_and_rules_are_counted_by_whichever_service_and_signature_they_are_made(guarded_base_path):
@@ -255,6 +246,189 @@ PREDICTIONS = (
         "triage", "triage_responses", evidence_states=[evidence_state(["chest_pain", "gout"]).SerializeToString()]
     ),  # pain, and a code that is not known
 )
+
+
+class Recorded(Telemetry):
+    """Keeps how calls ended."""
+
+    def __init__(self):
+        super().__init__()
+        self.ends = queue.SimpleQueue()
+
+    def ended(self, call, kind, code):
+        self.ends.put((call.method, kind, code))
+
+    def next(self):
+        return self.ends.get(timeout=30)
+
+
+def number(data):
+    """Parses a number, in the thread that it says it did."""
+    try:
+        return int(data), threading.current_thread().name
+    except ValueError as error:
+        raise message.DecodeError from error
+
+
+class Service:
+    """Methods of every kind, on numbers."""
+
+    def __init__(self):
+        self.gate, self.closed = threading.Event(), threading.Event()
+
+    async def double(self, request, context):
+        return f"{2 * request[0]} parsed by {request[1]}"
+
+    def slow(self, request, context):
+        assert self.gate.wait(60)
+        return f"{request[0]} in {threading.current_thread().name}"
+
+    async def fail(self, request, context):
+        raise NotFoundError(f"no {request[0]} here")
+
+    async def up_to(self, request, context):
+        for value in range(request[0]):
+            yield str(value)
+
+    async def echo(self, requests, context):
+        try:
+            async for request in requests:
+                yield str(request[0])
+        finally:
+            self.closed.set()
+
+    def handlers(self):
+        make = {"Double": self.double, "Slow": self.slow, "Fail": self.fail}
+        unary = {name: grpc.unary_unary_rpc_method_handler(method, number, str.encode) for name, method in make.items()}
+        return grpc.method_handlers_generic_handler(
+            "test.Service",
+            {
+                **unary,
+                "UpTo": grpc.unary_stream_rpc_method_handler(self.up_to, number, str.encode),
+                "Echo": grpc.stream_stream_rpc_method_handler(self.echo, number, str.encode),
+            },
+        )
+
+
+class Fronted(NamedTuple):
+    service: Service
+    telemetry: Recorded
+    channel: grpc.Channel
+    front: Front
+
+
+@pytest.fixture
+def fronted():
+    """Any service behind a front, with three places and one worker."""
+    service, telemetry = Service(), Recorded()
+    front = Front(Limits(places=3, silence_seconds=20.0), Workers(1), telemetry)
+    front.add_generic_rpc_handlers((service.handlers(),))
+    loop = EventLoop("calls")
+    listener = Listener(loop, front, ("127.0.0.1", 0), 20.0)
+    listener.start()
+    with grpc.insecure_channel(listener.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        yield Fronted(service, telemetry, channel, front)
+    service.gate.set()
+    listener.stop(0)
+    loop.close()
+
+
+def wait_until(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_coroutines_run_on_the_loop_and_functions_in_a_worker_meanwhile(fronted):
+    slow = fronted.channel.unary_unary("/test.Service/Slow").future(b"7", timeout=60)
+    assert fronted.channel.unary_unary("/test.Service/Double")(b"4", timeout=60) == b"8 parsed by calls"
+    fronted.service.gate.set()
+    assert slow.result().startswith(b"7 in worker")
+
+
+def test_a_large_request_is_parsed_in_a_worker(fronted):
+    double = fronted.channel.unary_unary("/test.Service/Double")
+    assert double(b"4".rjust(LARGE_BYTES), timeout=60) == b"8 parsed by calls"
+    assert double(b"4".rjust(LARGE_BYTES + 1), timeout=60).startswith(b"8 parsed by worker")
+
+
+def test_streams_are_answered_one_by_one_and_their_generators_are_closed(fronted):
+    assert list(fronted.channel.unary_stream("/test.Service/UpTo")(b"3", timeout=60)) == [b"0", b"1", b"2"]
+    assert fronted.telemetry.next() == ("/test.Service/UpTo", "bidi_stream", "OK")
+    said = queue.SimpleQueue()
+    answers = fronted.channel.stream_stream("/test.Service/Echo")(iter(said.get, None), timeout=60)
+    for value in (b"7", b"8"):
+        said.put(value)
+        assert next(answers) == value
+    answers.cancel()
+    assert fronted.service.closed.wait(60)
+    method, kind, code = fronted.telemetry.next()
+    assert (method, kind) == ("/test.Service/Echo", "bidi_stream")
+    assert code in ("CANCELLED", "OK")  # gRPC may tell that the requests ended well before it tells why
+
+
+@pytest.mark.parametrize(
+    ("method", "data", "code"),
+    [
+        ("Fail", b"7", grpc.StatusCode.NOT_FOUND),
+        ("Double", b"seven", grpc.StatusCode.INVALID_ARGUMENT),
+        ("Slow", b"seven", grpc.StatusCode.INVALID_ARGUMENT),
+    ],
+)
+def test_a_failure_ends_a_call_with_its_status_and_gives_its_place_back(fronted, method, data, code):
+    for _ in range(4):  # more than there are places
+        with pytest.raises(grpc.RpcError) as error:
+            fronted.channel.unary_unary(f"/test.Service/{method}")(data, timeout=60)
+        assert error.value.code() is code
+        assert fronted.telemetry.next() == (f"/test.Service/{method}", "unary", code.name)
+    wait_until(lambda: fronted.front.places.taken == 0)
+
+
+class GoneContext:
+    """A call whose caller goes away just before it is told how the call ended."""
+
+    def __init__(self):
+        self.error = grpc.aio.InternalError("cannot be sent")
+
+    async def read(self):
+        return b"7"
+
+    async def abort(self, code, details, metadata):
+        raise self.error
+
+
+def test_a_failure_that_cannot_be_told_any_more_leaves_nothing_in_the_log(fronted, caplog):
+    context = GoneContext()
+
+    async def answer():
+        details = types.SimpleNamespace(method="/test.Service/Fail", invocation_metadata=())
+        return await fronted.front.service(details).stream_unary(None, context)
+
+    with caplog.at_level(logging.DEBUG):
+        assert asyncio.run(answer()) is None
+    assert context.error.__context__ is None  # else the failure would be logged with it, whatever its words are
+    assert fronted.telemetry.next() == ("/test.Service/Fail", "unary", "NOT_FOUND")
+    assert fronted.front.places.taken == 0
+    assert "no 7 here" not in caplog.text
+
+
+def test_a_unary_call_without_a_request_is_told_so(fronted):
+    with pytest.raises(grpc.RpcError) as error:
+        fronted.channel.stream_unary("/test.Service/Double")(iter([]), timeout=60)
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.details() == "the request is missing: send one message"
+
+
+def test_calls_hold_places_from_their_headers_on(fronted):
+    said = queue.SimpleQueue()
+    silent = [fronted.channel.stream_unary("/test.Service/Double").future(iter(said.get, None)) for _ in range(3)]
+    wait_until(lambda: fronted.front.places.taken == 3)
+    with pytest.raises(grpc.RpcError) as error:
+        fronted.channel.unary_unary("/test.Service/Double")(b"4", timeout=60)
+    assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    for call in silent:
+        call.cancel()
 
 
 def test_the_command_logs_each_call_as_json_without_evidence(model_base_path):

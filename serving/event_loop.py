@@ -1,0 +1,101 @@
+"""The event loop that answers calls, in a thread of its own, and the threads that do what would hold it up."""
+
+import asyncio
+import concurrent.futures
+import contextvars
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, cast
+
+from serving.call import QUEUE, current
+
+_Result = TypeVar("_Result")
+
+
+class EventLoop:
+    """Runs coroutines in one thread, until `close`.
+
+    Args:
+        name: that of the thread.
+
+    Attributes:
+        loop: asyncio's.
+    """
+
+    def __init__(self, name: str):
+        self.loop = _new_loop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
+        """Returns or raises what a coroutine does; not to be called in the loop's own thread."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    def close(self) -> None:
+        """Cancels what is still running, and ends; does nothing the second time."""
+        if self._thread.is_alive():
+            self.run(_cancel_others())
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+
+class Workers:
+    """Threads for work that takes longer than the event loop should stand still.
+
+    Args:
+        threads: how many there are.
+    """
+
+    def __init__(self, threads: int):
+        self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="worker")
+
+    async def run(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Returns or raises what a function does in one of the threads, on behalf of the current call.
+
+        What waits for a thread when the caller goes away is not begun. What has begun is not interrupted.
+        """
+        context, submitted = contextvars.copy_context(), time.perf_counter()
+
+        def work() -> tuple[_Result, None] | tuple[None, Exception]:
+            current().add(QUEUE, submitted, time.perf_counter())
+            try:
+                return function(*arguments), None
+            except Exception as error:
+                return None, error  # an exception that nobody fetches any more, asyncio would log, with its evidence
+
+        result, error = await asyncio.get_running_loop().run_in_executor(self._pool, context.run, work)
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # which holds this frame
+        return cast(_Result, result)
+
+    def close(self) -> None:
+        """Lets the threads end when they have done what they were given."""
+        self._pool.shutdown(wait=False)
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """Returns a loop of uvloop, which takes a tenth less processor time for a call than asyncio's own."""
+    if sys.platform == "win32":
+        return asyncio.new_event_loop()
+    import uvloop
+
+    return uvloop.new_event_loop()
+
+
+async def _cancel_others() -> None:
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
