@@ -1,7 +1,10 @@
 """The signals that end a server in order."""
 
+import contextlib
 import queue
 import signal
+
+_LOOK_SECONDS = 0.5
 
 
 class EndSignals:
@@ -19,5 +22,10 @@ class EndSignals:
         self._came.put(number)
 
     def wait(self) -> int:
-        """Returns the number of the signal that came."""
-        return self._came.get()
+        """Returns the number of the signal that came; to be called in the main thread.
+
+        The system may hand a signal to any thread, but Python handles it in this one, which it does not wake for it.
+        """
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self._came.get(timeout=_LOOK_SECONDS)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 
 import pytest
 
@@ -22,3 +23,20 @@ def test_the_signal_that_comes_is_told_and_the_next_one_is_not_caught(number):
     os.kill(os.getpid(), number)
     assert signals.wait() == number
     assert {signal.getsignal(caught) for caught in (signal.SIGTERM, signal.SIGINT)} == {signal.SIG_DFL}
+
+
+def test_a_signal_that_the_system_hands_to_another_thread_is_told_too():
+    signals = EndSignals()
+    waiting, handed = threading.Event(), threading.Event()
+
+    def take_it():
+        waiting.wait(10)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        handed.wait(10)  # while it runs, the main thread has nothing but the signal to wake for
+
+    thread = threading.Thread(target=take_it)
+    thread.start()
+    waiting.set()
+    assert signals.wait() == signal.SIGTERM
+    handed.set()
+    thread.join()
