@@ -53,8 +53,10 @@ class _Request:
         """Hands the outcome to whoever waits."""
         self.call.stages.extend(self.stages)
         self.call.run_states = self.run_states
-        if not self.answered.done():  # else the caller went away
-            self.answered.set_result(self.outcome)
+        answered, outcome = self.answered, self.outcome
+        del self.answered, self.outcome  # the stack of an error holds this request
+        if not answered.done():  # else the caller went away
+            answered.set_result(outcome)
 
 
 class BatchedEngine(Generic[_Engine]):

@@ -64,20 +64,21 @@ class Workers:
         What waits for a thread when the caller goes away is not begun. What has begun is not interrupted.
         """
         context, submitted = contextvars.copy_context(), time.perf_counter()
+        # An error is not the future's: asyncio would log one that nobody fetches any more, with its evidence, and the
+        # stack of one that is fetched holds the future, so that both would stay until the next garbage collection.
+        errors: list[Exception] = []
 
-        def work() -> tuple[_Result, None] | tuple[None, Exception]:
+        def work() -> _Result | None:
             current().add(QUEUE, submitted, time.perf_counter())
             try:
-                return function(*arguments), None
+                return function(*arguments)
             except Exception as error:
-                return None, error  # an exception that nobody fetches any more, asyncio would log, with its evidence
+                errors.append(error)
+                return None
 
-        result, error = await asyncio.get_running_loop().run_in_executor(self._pool, context.run, work)
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error  # which holds this frame
+        result = await asyncio.get_running_loop().run_in_executor(self._pool, context.run, work)
+        if errors:
+            raise errors.pop()
         return cast(_Result, result)
 
     def close(self) -> None:

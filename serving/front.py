@@ -23,7 +23,7 @@ from serving.capacity import Places
 from serving.errors import UnsupportedError
 from serving.event_loop import Workers
 from serving.parsing import parse
-from serving.silence import Silence
+from serving.silence import Silence, let_go
 from serving.status import failed
 from serving.telemetry import Telemetry
 
@@ -138,6 +138,10 @@ class _Route:
                 self._places.take()
                 taken = True
             return await self._answer(call, context)
+        except grpc.aio.AbortError as aborted:  # by `serving.silence`
+            self._gone(call, context)
+            let_go(aborted)
+            return None
         except (asyncio.CancelledError, grpc.aio.BaseError):  # also of reading and writing, when the call has ended
             self._gone(call, context)
             raise
@@ -190,11 +194,13 @@ class _Route:
         self._telemetry.ended(call, self.kind, code.name)
 
     async def _fail(self, call: calls.Call, context: Any, error: Exception) -> None:
-        """Ends a call with a status, and raises what gRPC's `abort` raises; returns where the caller is gone."""
+        """Ends a call with a status."""
         status, metadata = failed(error, self._method.rpartition("/")[2])
         self._telemetry.ended(call, self.kind, status.code.name)
-        with contextlib.suppress(grpc.aio.InternalError):
+        try:
             await context.abort(status.code, status.message, metadata)
+        except grpc.aio.BaseError as aborted:  # always, also where the caller is gone
+            let_go(aborted)
 
 
 class _Unary(_Route):

@@ -1,7 +1,6 @@
 """Cuts clients off that went silent: whose machine is gone, or that do not send what they began to send."""
 
 import asyncio
-import contextlib
 from typing import Any
 
 import grpc
@@ -64,5 +63,16 @@ class Silence:
 
     async def _cut_off(self, context: "grpc.aio.ServicerContext[Any, Any]", read: int) -> None:
         if self._waiting.get(context) == read:  # else something has just come
-            with contextlib.suppress(grpc.aio.BaseError):  # `abort` always raises; or the call has ended by itself
+            try:
                 await context.abort(grpc.StatusCode.CANCELLED, "the request did not come")
+            except grpc.aio.BaseError as aborted:  # always, also where the call has ended by itself
+                let_go(aborted)
+
+
+def let_go(aborted: grpc.aio.BaseError) -> None:
+    """Takes the stack from what `abort` raised, for whoever catches it; gRPC raises it again when the call returns.
+
+    A call keeps the exception that ended it, and the stack's frames keep the call. So it would stay until the next
+    garbage collection of everything, and gRPC refuses further calls of a connection of which too many are there.
+    """
+    aborted.__traceback__ = None

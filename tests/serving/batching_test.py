@@ -1,6 +1,7 @@
 """Batching: an engine that stands still while the calls gather, so that each batch is known beforehand."""
 
 import asyncio
+import gc
 import threading
 import time
 import types
@@ -346,6 +347,31 @@ def test_each_call_has_the_stages_of_its_run_and_one_of_them_counts_it(loop):
         assert queue == calls.QUEUE
         assert call.arrived <= begin <= end
         assert others == [(calls.MODEL, 1.0, 2.0)]
+
+
+class AwayEngine:
+    """Is never there."""
+
+    def triage(self, states, timeout_seconds=None):
+        raise UnavailableError("away")
+
+
+def test_an_error_is_held_by_nobody_but_its_caller(loop):
+    front = BatchedEngine(AwayEngine(), BatchingParameters())
+
+    async def ask():
+        try:
+            await front.answer([evidence_state(["fever"])])
+        except UnavailableError as error:
+            return weakref.ref(error)
+
+    gc.collect()
+    gc.disable()  # or a cycle would not show
+    try:
+        gone = loop.run(ask())
+        wait_until(lambda: gone() is None)
+    finally:
+        gc.enable()
 
 
 def test_a_request_that_is_given_up_is_left_out_of_the_run(loop):

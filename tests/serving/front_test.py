@@ -1,6 +1,7 @@
 """Calls through a real server: who answers them where, how they end, and what is told of them."""
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -411,6 +412,79 @@ def test_a_failure_that_cannot_be_told_any_more_leaves_nothing_in_the_log(fronte
     assert fronted.telemetry.next() == ("/test.Service/Fail", "unary", "NOT_FOUND")
     assert fronted.front.places.taken == 0
     assert "no 7 here" not in caplog.text
+
+
+@pytest.fixture
+def no_collection():
+    """Garbage is not collected: what is held by a cycle stays."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def interview(channel, *evidence):
+    requests = [triage_service_pb2.InterviewRequest(evidence={"code": code, "status": 1}) for code in evidence]
+    requests.append(triage_service_pb2.InterviewRequest(no_more_evidence=True))
+    list(triage_service_pb2_grpc.TriageServiceStub(channel).Interview(iter(requests), timeout=30))
+
+
+def silent(channel):
+    channel.stream_unary("/triage.v1.TriageService/Triage")(iter(queue.SimpleQueue().get, None), timeout=30)
+
+
+def left(channel):
+    answers = channel.stream_stream("/triage.v1.TriageService/Interview")(iter(queue.SimpleQueue().get, None), 30)
+    answers.cancel()
+    answers.result()
+
+
+@pytest.mark.parametrize(
+    ("call", "codes"),
+    [
+        (lambda channel: triage(channel, "fever"), {"OK"}),
+        (lambda channel: triage(channel, "fevr"), {"INVALID_ARGUMENT"}),
+        (lambda channel: channel.unary_unary("/triage.v1.TriageService/Triage")(b"\x13"), {"INVALID_ARGUMENT"}),
+        (lambda channel: channel.unary_unary("/triage.v1.TriageService/Other")(b""), {"UNIMPLEMENTED"}),
+        (lambda channel: interview(channel, "fever"), {"OK"}),
+        (lambda channel: interview(channel, "fever", "fevr"), {"INVALID_ARGUMENT"}),
+        (
+            lambda channel: channel.unary_unary("/tensorflow.serving.PredictionService/Predict")(b""),
+            {"INVALID_ARGUMENT"},
+        ),
+        (silent, {"CANCELLED"}),
+        (left, {"CANCELLED"}),
+    ],
+    ids=[
+        "answered",
+        "faulty",
+        "no message",
+        "no method",
+        "interview",
+        "refused there",
+        "in a worker",
+        "silent",
+        "left",
+    ],
+)
+def test_a_call_that_has_ended_is_let_go_at_once_and_not_at_the_next_garbage_collection(
+    serving, no_collection, call, codes
+):
+    """gRPC refuses calls of a connection of which more are held than it may have at a time, with UNAVAILABLE."""
+    with (
+        serving(max_streams=16, silence_seconds=0.05) as server,
+        grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,
+    ):
+        found = set()
+        for _ in range(50):
+            try:
+                call(channel)
+                found.add("OK")
+            except grpc.FutureCancelledError:
+                found.add("CANCELLED")
+            except grpc.RpcError as error:
+                found.add(error.code().name)
+    assert found == codes
 
 
 def test_a_unary_call_without_a_request_is_told_so(fronted):
