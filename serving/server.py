@@ -19,7 +19,7 @@ from serving import garbage, logs, port_file, tls
 from serving.access import Access, LocalReloads, TokenAccess
 from serving.config import ServeConfig
 from serving.end_signals import EndSignals
-from serving.event_loop import EventLoop, Workers
+from serving.event_loop import EventLoop, Workers, take_short_turns
 from serving.front import Front, Limits
 from serving.health_service import HealthService
 from serving.listener import Listener
@@ -218,6 +218,7 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
         _LOGGER.warning("--insecure: whoever is on the way can read and change what is asked and answered")
     if config.rules and config.engine == "saved-model":
         _LOGGER.warning("--rules: PredictionService does not obey them: rules for its clients belong into the model")
+    take_short_turns()
     server = TriageServer(config)  # before the model, so that a taken port is told at once
     from serving.served_models import watcher_of  # brings in TensorFlow
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextvars
+import sys
 import threading
 
 import pytest
 
 from serving import call as calls
-from serving.event_loop import EventLoop, Workers
+from serving.event_loop import EventLoop, Workers, take_short_turns
 
 
 @pytest.fixture
@@ -93,3 +94,12 @@ def test_work_that_is_given_up_before_its_turn_is_not_done(loop, workers):
 
     contextvars.copy_context().run(loop.run, ask())
     assert done == ["third"]
+
+
+def test_turns_at_the_interpreter_are_shorter_than_a_call():
+    before = sys.getswitchinterval()
+    try:
+        take_short_turns()
+        assert sys.getswitchinterval() <= 0.001
+    finally:
+        sys.setswitchinterval(before)
