@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import contextvars
+import os
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ from serving.call import QUEUE, current
 _Result = TypeVar("_Result")
 
 _TURN_SECONDS = 0.0005
+_STEP = 10  # of the system's nice values: a tenth of the processor, where others want all of it
 
 
 def take_short_turns() -> None:
@@ -22,6 +24,16 @@ def take_short_turns() -> None:
     A call needs several turns, and by default each waits for 5 ms where a thread loads a version meanwhile.
     """
     sys.setswitchinterval(_TURN_SECONDS)
+
+
+def step_back() -> None:
+    """Has the system prefer other threads to the one that calls this, as loading a version can wait and calls cannot.
+
+    Only Linux knows priorities of threads; elsewhere nothing happens.
+    """
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _STEP)
 
 
 class EventLoop:

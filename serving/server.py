@@ -19,7 +19,7 @@ from serving import garbage, logs, port_file, tls
 from serving.access import Access, LocalReloads, TokenAccess
 from serving.config import ServeConfig
 from serving.end_signals import EndSignals
-from serving.event_loop import EventLoop, Workers, take_short_turns
+from serving.event_loop import EventLoop, Workers, step_back, take_short_turns
 from serving.front import Front, Limits
 from serving.health_service import HealthService
 from serving.listener import Listener
@@ -265,9 +265,12 @@ def _labels(arguments: argparse.Namespace, config: ServeConfig) -> dict[str, int
 def _watch_until(signals: EndSignals, watcher: "Watcher[Any]", server: TriageServer, config: ServeConfig) -> int:
     """Looks for new versions until a signal comes, drains after SIGTERM, stops, and returns the signal's number."""
     stop, seconds = threading.Event(), config.poll_seconds
-    poll = threading.Thread(
-        target=watcher.run, args=(seconds, stop, server.update_health), name="versions", daemon=True
-    )
+
+    def look() -> None:
+        step_back()
+        watcher.run(seconds, stop, server.update_health)
+
+    poll = threading.Thread(target=look, name="versions", daemon=True)
     if seconds:
         poll.start()
     number = signals.wait()

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextvars
+import os
 import sys
 import threading
 
 import pytest
 
 from serving import call as calls
-from serving.event_loop import EventLoop, Workers, take_short_turns
+from serving.event_loop import EventLoop, Workers, step_back, take_short_turns
 
 
 @pytest.fixture
@@ -103,3 +104,20 @@ def test_turns_at_the_interpreter_are_shorter_than_a_call():
         assert sys.getswitchinterval() <= 0.001
     finally:
         sys.setswitchinterval(before)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="priorities of threads")
+def test_a_thread_that_steps_back_leaves_the_others_where_they_are():
+    def priority():
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    def work():
+        step_back()
+        found.append(priority())
+
+    found, before = [], priority()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [min(before + 10, 19)]
+    assert priority() == before
