@@ -227,6 +227,7 @@ def test_the_confinement_is_that_of_the_manifest(confined, folder):
     assert len(ran.stdout.split()) == len(tried)
 
 
+@pytest.mark.learning  # long: a second process that loads TensorFlow
 def test_the_server_in_front_of_a_tensorflow_serving(start, server, certificates):
     # `server` answers PredictionService and ModelService in plain text, as TensorFlow Serving does.
     process = start("tensorflow-serving.yaml", places={"127.0.0.1:9000": server.address})
