@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     figures.add_argument(parser)
     arguments = parser.parse_args()
+    figures.check(arguments.json)
     run_in_one_thread()
     folder = find_version(arguments.model_base_path)
     engine, alone = LiteRtEngine(folder, most_states=max(SIZES)), SavedModelEngine(folder)

@@ -69,7 +69,12 @@ class Call:
         self.unknown_codes = 0
         self.trace_id = ""
         self.span: Any = None
-        self.outgoing: tuple[tuple[str, str], ...] = ((REQUEST_ID, request_id),) if request_id else ()
+        self.outgoing: tuple[tuple[str, str], ...] = self.named
+
+    @property
+    def named(self) -> tuple[tuple[str, str], ...]:
+        """The metadata that name the call, (key, value) pairs; none for a call without an id."""
+        return ((REQUEST_ID, self.request_id),) if self.request_id else ()
 
     def add(self, stage: str, begin: float, end: float) -> None:
         """Adds a stretch of one of `STAGES`, in seconds of `time.perf_counter`."""

@@ -220,8 +220,7 @@ class _Unary(_Route):
             data = await self._workers.run(self._serialized, call, response)
         else:
             data = self._serialized(call, response)
-        if call.request_id:
-            context.set_trailing_metadata(((calls.REQUEST_ID, call.request_id),))
+        context.set_trailing_metadata(call.named)
         self._telemetry.sent(call)
         self._telemetry.ended(call, self.kind, grpc.StatusCode.OK.name)
         return data
@@ -236,8 +235,7 @@ class _Stream(_Route):
             requests = self._requests(call, context)
         else:
             requests = await self._request(call, context)
-        if call.request_id:
-            context.set_trailing_metadata(((calls.REQUEST_ID, call.request_id),))
+        context.set_trailing_metadata(call.named)
         async with contextlib.aclosing(self._behavior(requests, context)) as responses:
             async for response in responses:
                 await context.write(self._serialized(call, response))

@@ -106,8 +106,7 @@ def failed(error: Exception, method: str) -> tuple[Status, Metadata]:
     call.reason = status.reason
     if isinstance(error, FaultyRequestError):
         call.unknown_codes = sum(fault.reason == UNKNOWN_CODE for fault in error.faults)
-    named = ((calls.REQUEST_ID, call.request_id),) if call.request_id else ()
-    return status, (*named, (KEY, details))
+    return status, (*call.named, (KEY, details))
 
 
 def _shortened(message: str) -> str:

@@ -1,7 +1,6 @@
 """A full server refuses calls at once, and still tells its health."""
 
 import contextlib
-import pathlib
 import queue
 import threading
 
@@ -16,41 +15,17 @@ from serving.client import evidence_state
 from serving.config import ServeConfig
 from serving.errors import ExhaustedError
 from serving.server import TriageServer
-from serving.version_policy import Wanted
-from serving.versions import Versions
-from serving.watcher import Watcher
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
-class Gated:
-    """A source of one version, whose engine answers when its gate is opened."""
-
-    def __init__(self, engine):
-        self._engine, self.gate = engine, threading.Event()
-        self.info, self.vocabulary = engine.info, engine.vocabulary
-
-    def versions(self, base):
-        return {3: base / "3"}
-
-    def load(self, folder):
-        return self
-
-    def triage(self, states, timeout_seconds=None):
-        assert self.gate.wait(60)
-        return self._engine.triage(states)
-
-
 @contextlib.contextmanager
-def full_server(engine):
+def full_server(gated):
     """A server of one place for calls and one for interviews, and none to wait, both of them taken."""
-    gated = Gated(engine)
-    watcher = Watcher(Versions("triage"), gated, Wanted(pathlib.Path("models")))
-    watcher.look()
     server = TriageServer(ServeConfig(port=0, grace_seconds=30, max_workers=1, max_interviews=1, max_waiting=0))
-    server.start(watcher)
+    server.start(gated.watcher())
     ended = queue.SimpleQueue()
     with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         stub = triage_service_pb2_grpc.TriageServiceStub(channel)
@@ -65,8 +40,8 @@ def full_server(engine):
             server.stop()
 
 
-def test_a_refusal_says_when_to_try_again(engine):
-    with full_server(engine) as (_, _, refused):
+def test_a_refusal_says_when_to_try_again(gated):
+    with full_server(gated) as (_, _, refused):
         assert refused.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert refused.details() == "2 calls are running or waiting, more are not taken: try again later"
         status = rpc_status.from_call(refused)
@@ -77,8 +52,8 @@ def test_a_refusal_says_when_to_try_again(engine):
     assert retry.retry_delay.seconds == 1
 
 
-def test_a_full_server_tells_its_health_and_that_it_drains(engine):
-    with full_server(engine) as (server, channel, _):
+def test_a_full_server_tells_its_health_and_that_it_drains(gated):
+    with full_server(gated) as (server, channel, _):
         stub = health_pb2_grpc.HealthStub(channel)
         for service in ("", "triage.v1.TriageService"):
             assert stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=30).status == SERVING

@@ -4,8 +4,10 @@ import contextlib
 import dataclasses
 import math
 import pathlib
+import queue
 import shutil
 import subprocess
+import threading
 from typing import NamedTuple
 
 import grpc
@@ -34,6 +36,31 @@ from trainer.network import build_network
 from trainer.novelty import Novelty
 
 L = math.log(3)
+
+
+class Gated:
+    """A source of one version, whose engine answers when its gate is opened."""
+
+    def __init__(self, engine):
+        self._engine, self.gate, self.asked = engine, threading.Event(), queue.SimpleQueue()
+        self.info, self.vocabulary = engine.info, engine.vocabulary
+
+    def versions(self, base):
+        return {3: base / "3"}
+
+    def load(self, folder):
+        return self
+
+    def watcher(self):
+        """What a server answers from, with the version loaded."""
+        watcher = Watcher(Versions("triage"), self, Wanted(pathlib.Path("models")))
+        watcher.look()
+        return watcher
+
+    def triage(self, states, timeout_seconds=None):
+        self.asked.put(states)
+        assert self.gate.wait(60)
+        return self._engine.triage(states)
 
 
 class HandSet(NamedTuple):
@@ -139,6 +166,11 @@ def guarded_engine(guarded_base_path):
 @pytest.fixture(scope="session")
 def engine(model_base_path):
     return SavedModelEngine(model_base_path / "3")
+
+
+@pytest.fixture
+def gated(engine):
+    return Gated(engine)
 
 
 @pytest.fixture(scope="session")

@@ -138,32 +138,12 @@ def test_a_refused_token_is_counted_too(serving, tmp_path):
         assert read(server, "grpc_server_handled_total", **named) == 1
 
 
-class Gated:
-    """A source of one version, whose engine answers when its gate is opened."""
-
-    def __init__(self, engine):
-        self._engine, self.gate = engine, threading.Event()
-        self.info, self.vocabulary = engine.info, engine.vocabulary
-
-    def versions(self, base):
-        return {3: base / "3"}
-
-    def load(self, folder):
-        return self
-
-    def triage(self, states, timeout_seconds=None):
-        assert self.gate.wait(60)
-        return self._engine.triage(states)
-
-
-def test_calls_whose_callers_leave_are_counted_whether_they_run_or_wait(engine):
-    gated, ended = Gated(engine), queue.SimpleQueue()
-    watcher = Watcher(Versions("triage"), gated, Wanted(pathlib.Path("models")))
-    watcher.look()
+def test_calls_whose_callers_leave_are_counted_whether_they_run_or_wait(gated):
+    ended = queue.SimpleQueue()
     # One thread, and two places more.
     config = ServeConfig(port=0, grace_seconds=1, max_workers=1, max_interviews=1, max_waiting=1, metrics_port=0)
     server = TriageServer(config)
-    server.start(watcher)
+    server.start(gated.watcher())
     request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
     try:
         with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:

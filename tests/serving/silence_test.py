@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 
 import grpc
@@ -20,9 +19,6 @@ from serving.client import TriageClient, evidence_state
 from serving.config import ServeConfig
 from serving.server import TriageServer
 from serving.silence import Silence
-from serving.version_policy import Wanted
-from serving.versions import Versions
-from serving.watcher import Watcher
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -204,31 +200,9 @@ def test_a_connection_on_which_half_of_something_comes_is_closed(serving, sent):
             pass
 
 
-class Gated:
-    """A source of one version, whose engine answers when its gate is opened."""
-
-    def __init__(self, engine):
-        self._engine, self.gate, self.asked = engine, threading.Event(), queue.SimpleQueue()
-        self.info, self.vocabulary = engine.info, engine.vocabulary
-
-    def versions(self, base):
-        return {3: base / "3"}
-
-    def load(self, folder):
-        return self
-
-    def triage(self, states, timeout_seconds=None):
-        self.asked.put(states)
-        assert self.gate.wait(60)
-        return self._engine.triage(states)
-
-
-def test_calls_that_are_cancelled_while_they_run_or_wait_give_their_places_back(engine):
-    gated = Gated(engine)
-    watcher = Watcher(Versions("triage"), gated, Wanted(pathlib.Path("models")))
-    watcher.look()
+def test_calls_that_are_cancelled_while_they_run_or_wait_give_their_places_back(gated):
     server = TriageServer(ServeConfig(port=0, grace_seconds=0.0, max_workers=1, max_interviews=1, max_waiting=2))
-    server.start(watcher)
+    server.start(gated.watcher())
     request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
     try:
         with own_channel(server) as channel:
