@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
-import tensorflow as tf
-from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
 
-from schemas import directories, features
+from schemas import features
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from serving.call import MODEL, PARSE, RESPOND, current
 from serving.dense_states import StateEncoder
 from serving.model_directory import ModelInfo, read_version
+from serving.saved_model import SavedModel
 from serving.state_tensors import to_responses
 from triage.v1 import triage_pb2
 
@@ -65,13 +65,11 @@ class SavedModelEngine:
         self._info, self._vocabulary = read_version(folder)
         self._encoder = StateEncoder(self._vocabulary)
         try:
-            # Kept whole: its signatures do not keep the variables alive that they read.
-            self._model = tf.saved_model.load(os.fspath(folder))
-            self._signatures = _signature_definitions(folder)
+            self._model = SavedModel(folder)
         except Exception as error:  # of a half-written model TensorFlow complains with ValueError, KeyError and others
             raise InputError(f"{folder}: cannot load the SavedModel: export the model again: {error}") from error
         for name in (features.SERVING_DEFAULT, features.STATE):
-            if name not in self._model.signatures:
+            if name not in self.signatures:
                 raise InputError(f"{folder}: no signature {name!r}: expected a model that `triage export` wrote")
 
     @property
@@ -87,7 +85,7 @@ class SavedModelEngine:
     @property
     def signatures(self) -> Mapping[str, meta_graph_pb2.SignatureDef]:
         """The signatures as the SavedModel states them, by name; TensorFlow's own `__saved_model_init_op` is one."""
-        return self._signatures
+        return self._model.signatures
 
     def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Runs one signature, whose inputs have been checked against `signatures`.
@@ -96,8 +94,7 @@ class SavedModelEngine:
             KeyError: the signature cannot be called.
             tf.errors.OpError: the graph failed.
         """
-        outputs = self._model.signatures[signature](**{alias: tf.constant(value) for alias, value in inputs.items()})
-        return {alias: tensor.numpy() for alias, tensor in outputs.items()}
+        return self._model.run(signature, inputs)
 
     def triage(
         self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
@@ -126,8 +123,3 @@ class SavedModelEngine:
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `state` for states float32 `[B, E]` and questions asked int32 `[B]`."""
         return self.predict(features.STATE, {features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
-
-
-def _signature_definitions(folder: pathlib.Path) -> dict[str, meta_graph_pb2.SignatureDef]:
-    saved = saved_model_pb2.SavedModel.FromString((folder / directories.SAVED_MODEL).read_bytes())
-    return {name: saved.meta_graphs[0].signature_def[name] for name in saved.meta_graphs[0].signature_def}
