@@ -1,13 +1,14 @@
 """Dynamic batching: requests that come at the same time are answered by one run of the model.
 
 Requests wait on the event loop, and runs take place in threads. While a run is under way the next one gathers. A
-request that comes alone is run at once.
+request that comes alone is run at once, and where that takes less time than to hand it to a thread, on the event loop.
 """
 
 import asyncio
 import collections
 import concurrent.futures
 import contextlib
+import contextvars
 import copy
 import pathlib
 import time
@@ -66,7 +67,8 @@ class BatchedEngine(Generic[_Engine]):
     that is retired, or a server that ends, leaves no request behind in a queue.
 
     Args:
-        engine: one version of a model.
+        engine: one version of a model. It may have `brief_states`, the most evidence states that it answers in less
+            time than others on the event loop could be kept waiting for.
         parameters: how large batches become, how long they gather, and how many requests may wait.
     """
 
@@ -105,9 +107,17 @@ class BatchedEngine(Generic[_Engine]):
         return self.engine.vocabulary
 
     async def answer(
-        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+        self,
+        states: Sequence[triage_pb2.EvidenceState],
+        timeout_seconds: float | None = None,
+        alone: bool = False,
     ) -> _Responses:
         """Returns one response for each state, in their order, as the engine's `triage`, maybe from one run for many.
+
+        Args:
+            states: of one request, at least one.
+            timeout_seconds: what is left of the caller's deadline, None where there is none.
+            alone: whether the server holds no other call, which the event loop would keep waiting.
 
         Raises:
             ExhaustedError: too many states wait already.
@@ -117,15 +127,21 @@ class BatchedEngine(Generic[_Engine]):
         if self._waiting_states >= self._parameters.max_enqueued_batches * self._parameters.max_batch_size:
             raise ExhaustedError(f"{self._waiting_states} evidence states wait for the model: try again later")
         request = _Request(states, timeout_seconds)
-        self._waiting.append(request)
-        self._waiting_states += len(states)
-        self._begin(self._complete())
-        outcome = await request.answered
+        answered = request.answered
+        idle = not self._running and not self._waiting
+        if alone and idle and len(states) <= getattr(self.engine, "brief_states", 0):
+            contextvars.copy_context().run(self._find, [request])  # which makes another call the current one
+            request.tell()
+        else:
+            self._waiting.append(request)
+            self._waiting_states += len(states)
+            self._begin(self._complete())
+        outcome = await answered
         if isinstance(outcome, Exception):
             try:
                 raise outcome
             finally:
-                del outcome, request  # which hold this frame
+                del outcome, request, answered  # which hold this frame
         return outcome
 
     def _begin(self, complete: bool) -> None:
@@ -168,12 +184,9 @@ class BatchedEngine(Generic[_Engine]):
         return batch
 
     def _run(self, batch: list[_Request], loop: asyncio.AbstractEventLoop) -> None:
-        """Finds the outcome of each request of a batch, in a thread."""
-        begin = time.perf_counter()
+        """Runs a batch in a thread."""
         try:
-            for request in batch:
-                request.stages.append((calls.QUEUE, request.entered, begin))
-            self._answer([request for request in batch if not _expired(request)])
+            self._find(batch)
         finally:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
                 loop.call_soon_threadsafe(self._ended, batch)
@@ -185,6 +198,13 @@ class BatchedEngine(Generic[_Engine]):
         self._begin(self._complete())
         for request in batch:
             request.tell()
+
+    def _find(self, batch: list[_Request]) -> None:
+        """Finds the outcome of each request of a batch."""
+        begin = time.perf_counter()
+        for request in batch:
+            request.stages.append((calls.QUEUE, request.entered, begin))
+        self._answer([request for request in batch if not _expired(request)])
 
     def _answer(self, batch: list[_Request]) -> None:
         if not batch:

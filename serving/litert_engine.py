@@ -20,6 +20,8 @@ MOST_STATES = 64
 """In one run; for more the SavedModel is as fast (docs/serving.md)."""
 Q_BOUND = 1e-4
 """On the difference of a Q-value between the two, as in docs/mobile.md; measured differences are a hundredth of it."""
+BRIEF_BYTES = 16 * 2**20
+"""Length of a LiteRT file up to which one state takes no more than a millisecond or two: its weights are read once."""
 NOVELTY_BOUND = 0.05
 """On the difference of a novelty, which goes by percentiles: rounding can move it by one of 200."""
 
@@ -57,6 +59,11 @@ class LiteRtEngine(SavedModelEngine):
             _LOGGER.info("version %s: has no LiteRT file: the SavedModel answers small batches too", version)
         else:
             _LOGGER.info("version %s: LiteRT answers up to %d states at once", version, most_states)
+
+    @property
+    def brief_states(self) -> int:
+        """The most states that are answered in less time than to hand them to a thread and back is worth."""
+        return 1 if self.litert is not None and self.litert.size <= BRIEF_BYTES else 0
 
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `state`, as `SavedModelEngine` does."""

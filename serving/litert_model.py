@@ -48,6 +48,11 @@ class LiteRtModel:
         # None is one that may still be made. The last one is taken first, so that none is made without need.
         self._idle: list[Any] = [*[None] * (places - 1), first]
 
+    @property
+    def size(self) -> int:
+        """Length of the file in bytes, most of which are weights."""
+        return len(self._content)
+
     def run(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray] | None:
         """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1.
 

@@ -83,7 +83,7 @@ class TriageServer:
         from serving.service import TriageService  # brings in TensorFlow
 
         self._telemetry.watch(watcher.versions)
-        service = TriageService(watcher, self._config, self._workers, self._telemetry)
+        service = TriageService(watcher, self._config, self._front, self._telemetry)
         triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._front)
         services = [SERVICE]
         if self._config.engine == "saved-model":

@@ -10,8 +10,7 @@ from serving.call import PARSE, current
 from serving.config import ServeConfig
 from serving.engine import Engine
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
-from serving.event_loop import Workers
-from serving.front import LARGE_BYTES
+from serving.front import LARGE_BYTES, Front
 from serving.interview import Interview
 from serving.routing import Routing
 from serving.safeguards import described_rules
@@ -33,17 +32,16 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     Args:
         watcher: brings the versions.
         config: limits, and the share of the canary.
-        workers: threads for what would hold the event loop up.
+        front: hands the calls over; its workers do what would hold the event loop up.
         telemetry: is told what was answered.
     """
 
-    def __init__(
-        self, watcher: Watcher[Any], config: ServeConfig, workers: Workers, telemetry: Telemetry | None = None
-    ):
+    def __init__(self, watcher: Watcher[Any], config: ServeConfig, front: Front, telemetry: Telemetry | None = None):
         self._watcher = watcher
         self._versions = watcher.versions
         self._config = config
-        self._workers = workers
+        self._workers = front.workers
+        self._places = front.places
         self._telemetry = telemetry or Telemetry()
         self._routing = Routing(watcher.versions, config.canary_percent, telemetry=self._telemetry)
         self._interviews = 0
@@ -164,7 +162,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], context: Any
     ) -> list[triage_pb2.TriageResponse]:
         if isinstance(engine, BatchedEngine):
-            return await engine.answer(states, _remaining(context))
+            return await engine.answer(states, _remaining(context), alone=self._places.taken == 1)
         return await self._workers.run(engine.triage, states, _remaining(context))
 
     def _told(self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]) -> None:

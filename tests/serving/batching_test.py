@@ -289,7 +289,8 @@ def test_versions_from_another_source_are_batched_and_let_go(model_base_path):
 
 
 def test_a_server_that_ends_answers_the_calls_that_wait(model_base_path):
-    watcher = Watcher(Versions("triage"), BatchedModels(LocalModels(), BatchingParameters()), Wanted(model_base_path))
+    models = BatchedModels(LocalModels(litert=False), BatchingParameters())  # which are not brief
+    watcher = Watcher(Versions("triage"), models, Wanted(model_base_path))
     watcher.look()
     gate = GatedEngine()
     with watcher.versions.borrow() as engine:

@@ -1,0 +1,155 @@
+"""A call that comes alone is answered on the event loop, where that holds up nobody, and in a thread otherwise."""
+
+import asyncio
+import gc
+import threading
+import weakref
+
+import pytest
+
+from serving import call as calls
+from serving.batching import BatchedEngine
+from serving.batching_parameters import BatchingParameters
+from serving.client import TriageClient, evidence_state
+from serving.errors import DeadlineError, UnavailableError
+from serving.event_loop import EventLoop
+from triage.v1 import triage_pb2
+
+LOOP = "lone-calls"
+FEVER = evidence_state(["fever"])
+AWAY = evidence_state(["away"])
+SLOW = evidence_state(["slow"])
+
+
+@pytest.fixture(scope="module")
+def loop():
+    loop = EventLoop(LOOP)
+    yield loop
+    loop.close()
+
+
+class Engine:
+    """Notes the threads that it is asked in; a slow state waits for `gate`."""
+
+    def __init__(self, brief_states):
+        self.brief_states = brief_states
+        self.threads, self.gate, self.entered = [], threading.Event(), threading.Event()
+
+    def triage(self, states, timeout_seconds=None):
+        self.threads.append(threading.current_thread().name)
+        calls.current().add(calls.MODEL, 1.0, 2.0)
+        if AWAY in states:
+            raise UnavailableError("away")
+        if SLOW in states:
+            self.entered.set()
+            assert self.gate.wait(30)
+        return [triage_pb2.TriageResponse(model_version="1") for _ in states]
+
+
+def batched(engine):
+    return BatchedEngine(engine, BatchingParameters(batch_timeout_micros=0))
+
+
+@pytest.mark.parametrize(
+    ("brief_states", "states", "alone", "on_the_loop"),
+    [(1, 1, True, True), (1, 1, False, False), (1, 2, True, False), (2, 2, True, True), (0, 1, True, False)],
+)
+def test_only_a_brief_run_for_a_lone_call_is_done_on_the_loop(loop, brief_states, states, alone, on_the_loop):
+    engine = Engine(brief_states)
+    assert len(loop.run(batched(engine).answer([FEVER] * states, alone=alone))) == states
+    (thread,) = engine.threads
+    assert (thread == LOOP) is on_the_loop
+
+
+def test_an_engine_that_does_not_say_that_it_is_brief_is_asked_in_a_thread(loop):
+    engine = Engine(1)
+    del engine.brief_states
+    loop.run(batched(engine).answer([FEVER], alone=True))
+    assert engine.threads != [LOOP]
+
+
+def test_a_lone_call_waits_for_the_run_that_a_caller_left_behind(loop):
+    engine = Engine(1)
+    front = batched(engine)
+    left = asyncio.run_coroutine_threadsafe(front.answer([SLOW]), loop.loop)
+    assert engine.entered.wait(30)
+    left.cancel()
+    lone = asyncio.run_coroutine_threadsafe(front.answer([FEVER], alone=True), loop.loop)
+    loop.run(asyncio.sleep(0.01))
+    assert not lone.done()
+    engine.gate.set()
+    assert len(lone.result(30)) == 1
+    assert LOOP not in engine.threads
+
+
+def test_a_lone_call_keeps_its_own_stages_and_counts_its_run(loop):
+    front = batched(Engine(1))
+    call = calls.Call(request_id="r-1")
+
+    async def ask():
+        calls.enter(call)
+        await front.answer([FEVER], alone=True)
+        return calls.current()
+
+    assert loop.run(ask()) is call  # and not the one of the run
+    (queued, begin, end), model = call.stages
+    assert queued == calls.QUEUE
+    assert call.arrived <= begin <= end
+    assert model == (calls.MODEL, 1.0, 2.0)
+    assert call.run_states == 1
+
+
+def test_a_lone_call_whose_deadline_has_passed_does_not_reach_the_engine(loop):
+    engine = Engine(1)
+    with pytest.raises(DeadlineError):
+        loop.run(batched(engine).answer([FEVER], timeout_seconds=0.0, alone=True))
+    assert engine.threads == []
+
+
+def test_an_error_is_raised_and_held_by_nobody_but_its_caller(loop):
+    front = batched(Engine(1))
+
+    async def ask():
+        try:
+            await front.answer([AWAY], alone=True)
+        except UnavailableError as error:
+            return weakref.ref(error)
+
+    gc.collect()
+    gc.disable()  # or a cycle would not show
+    try:
+        gone = loop.run(ask())
+        loop.run(asyncio.sleep(0))
+        assert gone() is None
+    finally:
+        gc.enable()
+    assert len(loop.run(front.answer([FEVER], alone=True))) == 1
+
+
+def test_litert_answers_a_lone_call_on_the_loop_and_beside_an_interview_in_a_thread(serving, watcher, monkeypatch):
+    with watcher.versions.borrow_default() as front:
+        litert = front.engine.litert
+    threads, run = [], litert.run
+
+    def noting(states, questions_asked):
+        threads.append(threading.current_thread().name)
+        return run(states, questions_asked)
+
+    monkeypatch.setattr(litert, "run", noting)
+    with serving() as server, TriageClient(server.address, 30.0) as client:
+        client.triage(FEVER)
+        assert threads == ["calls"]
+        with client.interview() as interview:
+            interview.present("fever")
+            client.triage(FEVER)
+    assert threads[1] == "calls"
+    assert threads[2].startswith("model")
+
+
+def test_a_network_whose_weights_take_long_to_read_is_not_brief(litert_engine, engine, monkeypatch):
+    assert litert_engine.brief_states == 1
+    monkeypatch.setattr("serving.litert_engine.BRIEF_BYTES", litert_engine.litert.size - 1)
+    assert litert_engine.brief_states == 0
+    monkeypatch.undo()
+    monkeypatch.setattr(litert_engine, "litert", None)
+    assert litert_engine.brief_states == 0
