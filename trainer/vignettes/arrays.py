@@ -30,7 +30,7 @@ class VignetteArrays(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """B parsed tf.Examples; as tensors inside the pipeline, as NumPy arrays outside."""
+    """B parsed tf.Examples: as tensors where they are parsed, as NumPy arrays afterwards."""
 
     vignette_ids: tf.Tensor  # string [B]
     row_lengths: tf.Tensor  # int64 [B]
@@ -94,11 +94,11 @@ class ShardReader:
     def _read_shard(self, shard: pathlib.Path) -> Iterator[_Part]:
         compressed = shard.name.endswith(".gz")
         records = tf.data.TFRecordDataset(str(shard), "GZIP" if compressed else "")
-        batches = iter(records.batch(BATCH_SIZE).map(self._parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(2))
+        batches = iter(records.batch(BATCH_SIZE).prefetch(2))
         read = 0
         while True:
             try:
-                batch = _Batch(*(tensor.numpy() for tensor in next(batches)))
+                batch = _Batch(*(tensor.numpy() for tensor in self._parsed(next(batches))))
             except StopIteration:
                 return
             # TensorFlow quotes the record in its message, which then may be no text.
@@ -116,40 +116,15 @@ class ShardReader:
 
     def _first_faulty(self, records: tf.data.Dataset, read: int) -> int:
         """Returns the number, from 1, of the first record that cannot be read; the first `read` ones can."""
-        one_by_one = records.skip(read).batch(1).map(self._parse).as_numpy_iterator()
         with contextlib.suppress(tf.errors.OpError, UnicodeDecodeError):
-            for _ in one_by_one:
+            for record in records.skip(read).batch(1):
+                self._parsed(record)
                 read += 1
         return read + 1
 
-    def _parse(self, serialized: tf.Tensor) -> _Batch:
-        texts = tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64)
-        keys = (features.PRESENT, features.ABSENT, features.DECISIONS, features.TAGS)
-        parsed = tf.io.parse_example(
-            serialized, {features.VIGNETTE_ID: tf.io.FixedLenFeature([], tf.string), **dict.fromkeys(keys, texts)}
-        )
-        present, absent, decisions = (parsed[key] for key in keys[:3])  # string [B, (R)]
-        present_cells, absent_cells = self._codes.lookup(present.values), self._codes.lookup(absent.values)
-        signed = tf.concat(
-            [present.with_values(present_cells + 1), absent.with_values(-(absent_cells + 1))], axis=1
-        )  # int64 [B, (R)]
-        labels = self._decisions.lookup(decisions.values)
-        counts = tf.math.unsorted_segment_sum(
-            tf.one_hot(labels, NUM_DECISIONS, dtype=tf.int32), decisions.value_rowids(), decisions.nrows()
-        )
-        looked_up = ((present, present_cells), (absent, absent_cells), (decisions, labels))
-        return _Batch(
-            vignette_ids=parsed[features.VIGNETTE_ID],
-            row_lengths=signed.row_lengths(),
-            signed_codes=tf.cast(signed.values, tf.int32),
-            decision_counts=counts,
-            tags=parsed[features.TAGS].values,
-            tag_lengths=parsed[features.TAGS].row_lengths(),
-            unknown=tf.concat([tf.boolean_mask(each.values, cells == UNKNOWN) for each, cells in looked_up], axis=0),
-            unknown_rows=tf.concat(
-                [tf.boolean_mask(each.value_rowids(), cells == UNKNOWN) for each, cells in looked_up], axis=0
-            ),
-        )
+    def _parsed(self, serialized: tf.Tensor) -> _Batch:
+        parsed: _Batch = _parse(serialized, self._codes.resource_handle, self._decisions.resource_handle)
+        return parsed
 
     def _part(self, batch: _Batch) -> _Part:
         ids: np.ndarray = np.full(len(batch.vignette_ids), "", object)
@@ -162,6 +137,51 @@ class ShardReader:
             decision_counts=batch.decision_counts.astype(np.uint8),
             tags=_tuples(batch.tags, batch.tag_lengths) if self._names else ((),) * len(ids),
         )
+
+
+@tf.function(
+    autograph=False,
+    input_signature=(tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.resource), tf.TensorSpec([], tf.resource)),
+)
+def _parse(serialized: tf.Tensor, code_table: tf.Tensor, decision_table: tf.Tensor) -> _Batch:
+    """Parses tf.Examples.
+
+    It is no part of the pipeline, which takes a fifth of a second to make ready with it, again for every shard; and it
+    takes tables by their handles, so that it is traced once for all readers of a process.
+    """
+    texts = tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64)
+    keys = (features.PRESENT, features.ABSENT, features.DECISIONS, features.TAGS)
+    parsed = tf.io.parse_example(
+        serialized, {features.VIGNETTE_ID: tf.io.FixedLenFeature([], tf.string), **dict.fromkeys(keys, texts)}
+    )
+    present, absent, decisions = (parsed[key] for key in keys[:3])  # string [B, (R)]
+    present_cells, absent_cells = (_find(code_table, codes.values, tf.int64) for codes in (present, absent))
+    signed = tf.concat(
+        [present.with_values(present_cells + 1), absent.with_values(-(absent_cells + 1))], axis=1
+    )  # int64 [B, (R)]
+    labels = _find(decision_table, decisions.values, tf.int32)
+    counts = tf.math.unsorted_segment_sum(
+        tf.one_hot(labels, NUM_DECISIONS, dtype=tf.int32), decisions.value_rowids(), decisions.nrows()
+    )
+    looked_up = ((present, present_cells), (absent, absent_cells), (decisions, labels))
+    return _Batch(
+        vignette_ids=parsed[features.VIGNETTE_ID],
+        row_lengths=signed.row_lengths(),
+        signed_codes=tf.cast(signed.values, tf.int32),
+        decision_counts=counts,
+        tags=parsed[features.TAGS].values,
+        tag_lengths=parsed[features.TAGS].row_lengths(),
+        unknown=tf.concat([tf.boolean_mask(each.values, cells == UNKNOWN) for each, cells in looked_up], axis=0),
+        unknown_rows=tf.concat(
+            [tf.boolean_mask(each.value_rowids(), cells == UNKNOWN) for each, cells in looked_up], axis=0
+        ),
+    )
+
+
+def _find(table: tf.Tensor, texts: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """Returns what the table of that handle has for each of `texts`, `UNKNOWN` where it has nothing."""
+    found = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=texts, default_value=tf.constant(UNKNOWN, dtype))
+    return tf.ensure_shape(found, texts.shape)
 
 
 def _check(shard: pathlib.Path, read: int, batch: _Batch, partial: bool) -> None:
