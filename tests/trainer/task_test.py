@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -116,27 +117,26 @@ def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(dat
     assert _weights(job) == _weights(tmp_path / "whole")
 
 
-def test_a_full_disk_is_one_clear_line_and_the_last_good_checkpoint_stays(data_directory, tmp_path):
-    job = tmp_path / "job"
-    assert _train(data_directory, job, steps=250).returncode == 0
-    [content] = (job / "checkpoints").glob("ckpt-250.data*")
+def test_a_full_disk_is_one_clear_line_and_the_last_good_checkpoint_stays(run_directory, data_directory, tmp_path):
+    job = shutil.copytree(run_directory[0], tmp_path / "job")
+    [content] = (job / "checkpoints").glob("ckpt-1500.data*")
     before = _weights(job)
 
     def no_room() -> None:  # no file may grow to a checkpoint's size, which fails like a full disk
         resource.setrlimit(resource.RLIMIT_FSIZE, (content.stat().st_size // 2,) * 2)
 
     failed = subprocess.run(
-        _command(data_directory, job), capture_output=True, text=True, env=_environment(), timeout=300,
+        _command(data_directory, job, steps=1700), capture_output=True, text=True, env=_environment(), timeout=300,
         preexec_fn=no_room,
     )  # fmt: skip
     assert failed.returncode == 2
     assert failed.stderr.strip().splitlines()[-1].startswith(f"python -m trainer.task: error: {job}: cannot write")
     assert "Traceback" not in failed.stderr
-    assert load_network(job).training["steps"] == 250
+    assert load_network(job).training["steps"] == 1500
     assert _weights(job) == before
-    resumed = _train(data_directory, job)
+    resumed = _train(data_directory, job, steps=1700)
     assert resumed.returncode == 0, resumed.stderr
-    assert "resumed at step 250" in resumed.stderr
+    assert "resumed at step 1,500" in resumed.stderr
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -186,6 +186,7 @@ def together(data_directory, tmp_path_factory):
     return job
 
 
+@pytest.mark.learning
 def test_two_workers_leave_one_run_that_differs_from_that_of_one(together, data_directory, tmp_path):
     run = json.loads((together / "run.json").read_text())
     assert run["workers"] == 2

@@ -43,7 +43,8 @@ def test_asking_earns_nothing_and_is_masked_once_nothing_is_left(vignettes_of):
     assert asked.observation[1].numpy().tolist() == [[1, 1, 1, 1, 0]]
 
 
-@pytest.mark.parametrize("form", tf_agents_loop.FORMS)
+# The graph of the whole loop takes long to build; `tests/speed_test.py` runs it too.
+@pytest.mark.parametrize("form", ["python", pytest.param("graph", marks=pytest.mark.learning)])
 def test_every_step_is_one_optimisation_of_the_stock_agent(settings, form, monkeypatch):
     agents = []
     build = tf_agents_loop.build_agent
