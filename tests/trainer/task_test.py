@@ -103,11 +103,15 @@ def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(dat
     # Long enough that none of the twenty gets to its end.
     longer = ("--checkpoint-interval", "1000", "--evaluation-interval", "20000")
     job, moments = tmp_path / "killed", np.random.default_rng(0)
+    begin = time.monotonic()
+    assert _train(data_directory, tmp_path / "short", *longer, steps=1000).returncode == 0
+    first_checkpoint = time.monotonic() - begin  # which takes as long as the machine is busy
     for _ in range(20):
         command = _command(data_directory, job, *longer, steps=120_000)
         process = subprocess.Popen(command, env=_environment(), stderr=subprocess.DEVNULL)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=moments.uniform(0.5, 8))  # while it loads, trains, evaluates or saves
+            # While it loads, trains, evaluates or saves.
+            process.wait(timeout=moments.uniform(0.5, 1.5 * first_checkpoint))
         process.kill()
         assert process.wait() == -signal.SIGKILL, "the run ended before it was killed"
     assert load_network(job).training["steps"] >= 1000, "no run came as far as a checkpoint"
