@@ -68,7 +68,7 @@ class BatchedEngine(Generic[_Engine]):
 
     Args:
         engine: one version of a model. It may have `brief_states`, the most evidence states that it answers in less
-            time than others on the event loop could be kept waiting for.
+            time than it takes to have a thread do it.
         parameters: how large batches become, how long they gather, and how many requests may wait.
     """
 

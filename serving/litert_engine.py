@@ -62,7 +62,7 @@ class LiteRtEngine(SavedModelEngine):
 
     @property
     def brief_states(self) -> int:
-        """The most states that are answered in less time than to hand them to a thread and back is worth."""
+        """The most states that LiteRT answers in less time than it takes to have a thread do it, 0 for none."""
         return 1 if self.litert is not None and self.litert.size <= BRIEF_BYTES else 0
 
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
