@@ -5,6 +5,7 @@ are there. So a caller that sends nothing more is known, holds a place, and can 
 event loop, which no call may hold up: what takes long goes to the workers.
 """
 
+import abc
 import asyncio
 import contextlib
 import dataclasses
@@ -112,7 +113,7 @@ class Front(grpc.GenericRpcHandler):
         return self._nowhere
 
 
-class _Route:
+class _Route(abc.ABC):
     """One method. gRPC hands it bytes, and gets bytes from it."""
 
     kind = ""
@@ -155,8 +156,9 @@ class _Route:
         finally:
             del failure  # which holds this frame
 
+    @abc.abstractmethod
     async def _answer(self, call: calls.Call, context: Any) -> Any:
-        raise NotImplementedError
+        """Answers a call that has been let in; what it raises ends the call with a status."""
 
     async def _request(self, call: calls.Call, context: Any) -> Any:
         """Returns the only request of a call.

@@ -351,18 +351,25 @@ def test_each_call_has_the_stages_of_its_run_and_one_of_them_counts_it(loop):
 
 
 class AwayEngine:
-    """Is never there."""
+    """Is not there, until it is told to be; in a thread, or on the event loop for a call that is alone."""
+
+    brief_states = 1
+    away = True
 
     def triage(self, states, timeout_seconds=None):
-        raise UnavailableError("away")
+        if self.away:
+            raise UnavailableError("away")
+        return [triage_pb2.TriageResponse() for _ in states]
 
 
-def test_an_error_is_held_by_nobody_but_its_caller(loop):
-    front = BatchedEngine(AwayEngine(), BatchingParameters())
+@pytest.mark.parametrize("alone", [False, True])
+def test_an_error_is_held_by_nobody_but_its_caller(loop, alone):
+    engine = AwayEngine()
+    front = BatchedEngine(engine, BatchingParameters())
 
     async def ask():
         try:
-            await front.answer([evidence_state(["fever"])])
+            await front.answer([evidence_state(["fever"])], alone=alone)
         except UnavailableError as error:
             return weakref.ref(error)
 
@@ -373,6 +380,8 @@ def test_an_error_is_held_by_nobody_but_its_caller(loop):
         wait_until(lambda: gone() is None)
     finally:
         gc.enable()
+    engine.away = False
+    assert len(loop.run(front.answer([evidence_state(["fever"])], alone=alone))) == 1
 
 
 def test_a_request_that_is_given_up_is_left_out_of_the_run(loop):

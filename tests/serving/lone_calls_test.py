@@ -1,9 +1,7 @@
 """A call that comes alone is answered on the event loop, where that holds up nobody, and in a thread otherwise."""
 
 import asyncio
-import gc
 import threading
-import weakref
 
 import pytest
 
@@ -11,13 +9,12 @@ from serving import call as calls
 from serving.batching import BatchedEngine
 from serving.batching_parameters import BatchingParameters
 from serving.client import TriageClient, evidence_state
-from serving.errors import DeadlineError, UnavailableError
+from serving.errors import DeadlineError
 from serving.event_loop import EventLoop
 from triage.v1 import triage_pb2
 
 LOOP = "lone-calls"
 FEVER = evidence_state(["fever"])
-AWAY = evidence_state(["away"])
 SLOW = evidence_state(["slow"])
 
 
@@ -38,8 +35,6 @@ class Engine:
     def triage(self, states, timeout_seconds=None):
         self.threads.append(threading.current_thread().name)
         calls.current().add(calls.MODEL, 1.0, 2.0)
-        if AWAY in states:
-            raise UnavailableError("away")
         if SLOW in states:
             self.entered.set()
             assert self.gate.wait(30)
@@ -106,26 +101,6 @@ def test_a_lone_call_whose_deadline_has_passed_does_not_reach_the_engine(loop):
     assert engine.threads == []
 
 
-def test_an_error_is_raised_and_held_by_nobody_but_its_caller(loop):
-    front = batched(Engine(1))
-
-    async def ask():
-        try:
-            await front.answer([AWAY], alone=True)
-        except UnavailableError as error:
-            return weakref.ref(error)
-
-    gc.collect()
-    gc.disable()  # or a cycle would not show
-    try:
-        gone = loop.run(ask())
-        loop.run(asyncio.sleep(0))
-        assert gone() is None
-    finally:
-        gc.enable()
-    assert len(loop.run(front.answer([FEVER], alone=True))) == 1
-
-
 def test_litert_answers_a_lone_call_on_the_loop_and_beside_an_interview_in_a_thread(serving, watcher, monkeypatch):
     with watcher.versions.borrow_default() as front:
         litert = front.engine.litert
@@ -146,7 +121,7 @@ def test_litert_answers_a_lone_call_on_the_loop_and_beside_an_interview_in_a_thr
     assert threads[2].startswith("model")
 
 
-def test_a_network_whose_weights_take_long_to_read_is_not_brief(litert_engine, engine, monkeypatch):
+def test_a_network_whose_weights_take_long_to_read_is_not_brief(litert_engine, monkeypatch):
     assert litert_engine.brief_states == 1
     monkeypatch.setattr("serving.litert_engine.BRIEF_BYTES", litert_engine.litert.size - 1)
     assert litert_engine.brief_states == 0

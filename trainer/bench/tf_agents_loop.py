@@ -27,7 +27,6 @@ from trainer.bench import worker
 from trainer.bench.settings import Settings
 from trainer.environment import Mode, VignetteEnvironment
 
-FORMS = ("python", "graph")
 TARGET_UPDATE_PERIOD = 1000
 PREFETCHED = 3
 
