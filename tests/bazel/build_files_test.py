@@ -184,4 +184,6 @@ def test_the_locked_packages_are_those_that_the_project_asks_for():
     for requirement in asked:
         [pin] = locked[canonicalize_name(requirement.name)].specifier
         assert pin.operator == "=="
+        if requirement.marker and not requirement.marker.evaluate({"python_version": "3.11"}):
+            continue  # the lock is of Python 3.11
         assert requirement.specifier.contains(pin.version), f"{requirement} is locked at {pin.version}"
