@@ -14,7 +14,7 @@ from trainer.novelty import Novelty
 # What NumPy's and Python's readers raise on files with other bytes than were written.
 _DAMAGE = (
     OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, MemoryError, struct.error, zlib.error,
-    zipfile.BadZipFile,
+    zipfile.BadZipFile, AttributeError,  # the last on Python 3.10, for a file with one array
 )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def test_each_member_learns_what_one_code_tells(member, calibrated):
 
 
 def test_all_six_members_learn_together_and_an_mlp_keeps_no_optimiser():
-    states, counts = _told_by_one_code(24)
+    states, counts = _told_by_one_code(48)
     trained = _train(states, counts, members=MEMBERS)
     assert trained.triage_values(states).argmax(axis=1).tolist() == counts.argmax(axis=1).tolist()
     assert not hasattr(trained.voters["mlp"][0].calibrated_classifiers_[0].estimator, "_optimizer")
