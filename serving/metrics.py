@@ -5,7 +5,7 @@ No metric holds evidence, nor anything that a caller chose: labels are names of 
 
 import collections
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import prometheus_client
@@ -23,6 +23,7 @@ _CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 _BATCH_SIZES = tuple(2**power for power in range(11))
 _VERSION = ("model_name", "model_version")
+_VERSION_LABELS = ("model_version", "other_version")
 _STATES = ("loading", "available", "unloading", "broken")
 
 
@@ -35,6 +36,7 @@ class Metrics:
 
     def __init__(self, model_name: str):
         self._model_name = model_name
+        self._series: list[_Series] = []
         self.registry = CollectorRegistry()
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.PlatformCollector(registry=self.registry)
@@ -68,8 +70,9 @@ class Metrics:
         self._audit = self._counter("triage_audit_records", "Calls by what became of their audit record", ("outcome",))
 
     def watch(self, versions: "Versions[Any]") -> None:
-        """Tells from now on which versions are loaded, broken, labelled and the default."""
+        """Tells from now on which versions are loaded, broken, labelled and the default, and keeps none they forget."""
         self.registry.register(_VersionCollector(versions))
+        versions.on_forget(self._forget)
 
     def handled(self, call: Call, kind: str, code: str, seconds: float) -> None:
         """Counts a call that ended with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
@@ -129,26 +132,52 @@ class Metrics:
         """Counts calls by what became of their audit record: `written`, `dropped` or `failed`."""
         self._audit(outcome).inc(calls)
 
-    def _counter(self, name: str, text: str, labels: Sequence[str]) -> Callable[..., Any]:
-        return _children(prometheus_client.Counter(name, text, labels, registry=self.registry))
+    def _counter(self, name: str, text: str, labels: Sequence[str]) -> "_Series":
+        return self._kept(_Series(prometheus_client.Counter(name, text, labels, registry=self.registry), labels))
 
-    def _histogram(self, name: str, text: str, labels: Sequence[str], buckets: Sequence[float]) -> Callable[..., Any]:
-        return _children(prometheus_client.Histogram(name, text, labels, registry=self.registry, buckets=buckets))
+    def _histogram(self, name: str, text: str, labels: Sequence[str], buckets: Sequence[float]) -> "_Series":
+        metric = prometheus_client.Histogram(name, text, labels, registry=self.registry, buckets=buckets)
+        return self._kept(_Series(metric, labels))
+
+    def _kept(self, series: "_Series") -> "_Series":
+        self._series.append(series)
+        return series
+
+    def _forget(self, versions: frozenset[int]) -> None:
+        names = frozenset(map(str, versions))
+        for series in self._series:
+            series.forget(names)
 
 
-def _children(metric: Any) -> Callable[..., Any]:
-    """Returns what finds a metric's child by its label values, which the library's `labels` takes longer for."""
-    known: dict[tuple[str, ...], Any] = {}
-    lock = threading.Lock()
+class _Series:
+    """Finds a metric's child by its label values, which the library's `labels` takes longer for.
 
-    def child(*values: str) -> Any:
-        found = known.get(values)
+    Args:
+        metric: of the library.
+        labels: the names of its labels.
+    """
+
+    def __init__(self, metric: Any, labels: Sequence[str]):
+        self._metric = metric
+        self._versions = [place for place, label in enumerate(labels) if label in _VERSION_LABELS]
+        self._children: dict[tuple[str, ...], Any] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, *values: str) -> Any:
+        """Returns the child; who still counts in one that is forgotten meanwhile counts for nobody."""
+        found = self._children.get(values)
         if found is None:
-            with lock:
-                found = known.setdefault(values, metric.labels(*values))
+            with self._lock:
+                found = self._children.setdefault(values, self._metric.labels(*values))
         return found
 
-    return child
+    def forget(self, versions: frozenset[str]) -> None:
+        """Drops the children of these versions."""
+        with self._lock:
+            for values in [*self._children]:
+                if any(values[place] in versions for place in self._versions):
+                    del self._children[values]
+                    self._metric.remove(*values)
 
 
 class _VersionCollector(Collector):

@@ -8,12 +8,15 @@ import contextlib
 import dataclasses
 import enum
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from schemas.errors import InputError
 from serving.engine import Engine
 from serving.errors import NotFoundError, UnavailableError
+
+KEPT = 10
+"""How many of the versions that have ended are remembered."""
 
 _Engine = TypeVar("_Engine", bound=Engine)
 
@@ -54,7 +57,8 @@ class Versions(Generic[_Engine]):
         self.model_name = model_name
         self._lock = threading.Lock()
         self._loaded: dict[int, _Loaded[_Engine]] = {}
-        self._statuses: dict[int, VersionStatus] = {}
+        self._statuses: dict[int, VersionStatus] = {}  # in the order of their last change
+        self._on_forget: list[Callable[[frozenset[int]], None]] = []
         self._labels: dict[str, int] = {}
         self._default: int | None = None
         self._ended = False
@@ -120,7 +124,7 @@ class Versions(Generic[_Engine]):
             return self._labels[label]
 
     def statuses(self) -> list[VersionStatus]:
-        """Returns the status of every version that was ever seen, in the order of their numbers."""
+        """Returns the status of every version that is not forgotten, in the order of their numbers."""
         with self._lock:
             return [self._statuses[version] for version in sorted(self._statuses)]
 
@@ -128,7 +132,7 @@ class Versions(Generic[_Engine]):
         """Records what becomes of a version that is not loaded."""
         with self._lock:
             if number not in self._loaded:
-                self._statuses[number] = VersionStatus(number, state, error)
+                self._set_status(VersionStatus(number, state, error))
 
     def publish(self, engine: _Engine) -> None:
         """Makes a warm engine available, in place of one of the same version."""
@@ -136,7 +140,7 @@ class Versions(Generic[_Engine]):
         with self._lock:
             before = self._loaded.get(number)
             self._loaded[number] = _Loaded(engine)
-            self._statuses[number] = VersionStatus(number, State.AVAILABLE)
+            self._set_status(VersionStatus(number, State.AVAILABLE))
             if before is not None:
                 before.retired = True
                 self._end_if_idle(before)
@@ -155,7 +159,7 @@ class Versions(Generic[_Engine]):
                 raise ValueError(f"version {number} is the default")
             loaded = self._loaded.pop(number)
             loaded.retired = True
-            self._statuses[number] = VersionStatus(number, State.UNLOADING)
+            self._set_status(VersionStatus(number, State.UNLOADING))
             self._end_if_idle(loaded)
 
     def take_ended(self) -> bool:
@@ -163,6 +167,24 @@ class Versions(Generic[_Engine]):
         with self._lock:
             ended, self._ended = self._ended, False
             return ended
+
+    def on_forget(self, listener: Callable[[frozenset[int]], None]) -> None:
+        """Calls `listener` with the numbers of versions that are forgotten, of which nothing more is to be kept."""
+        self._on_forget.append(listener)
+
+    def forget(self, but: Collection[int] = ()) -> None:
+        """Forgets all versions that have ended but the last 10, and those in `but`.
+
+        A server that runs for a year sees many versions, each with what is counted of it.
+        """
+        with self._lock:
+            ended = [number for number, status in self._statuses.items() if status.state is State.END]
+            forgotten = frozenset(ended[:-KEPT]) - frozenset(but)
+            for number in forgotten:
+                del self._statuses[number]
+        if forgotten:
+            for listener in self._on_forget:
+                listener(forgotten)
 
     def set_labels(self, labels: Mapping[str, int]) -> None:
         """Replaces all labels, each of which names a version."""
@@ -187,4 +209,8 @@ class Versions(Generic[_Engine]):
             self._ended = True
             number = int(loaded.engine.info.model_version)
             if number not in self._loaded:  # it may have been loaded again meanwhile
-                self._statuses[number] = VersionStatus(number, State.END)
+                self._set_status(VersionStatus(number, State.END))
+
+    def _set_status(self, status: VersionStatus) -> None:
+        self._statuses.pop(status.version, None)
+        self._statuses[status.version] = status

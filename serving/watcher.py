@@ -122,6 +122,8 @@ class Watcher(Generic[_Engine]):
         for number, (folder, files) in list(self._broken.items()):
             if there.get(number) != folder or file_states(folder) != files:
                 del self._broken[number]
+        self._errors = {number: text for number, text in self._errors.items() if number in there}
+        self.versions.forget(self._errors.keys())
         failed = set(self._broken)
         while missing := self._missing(there, failed):
             chosen, _ = self._wanted_of(there, failed)

@@ -107,6 +107,43 @@ def test_versions_are_read_when_prometheus_asks(metrics, engine):
     assert "half written" not in prometheus_client.generate_latest(metrics.registry).decode()
 
 
+def test_nothing_is_kept_of_a_version_that_is_forgotten(metrics):
+    versions = Versions("triage")
+    metrics.watch(versions)
+    rule = triage_pb2.FiredRule(rule_id="chest_pain_red")
+
+    def use(version):
+        call = Call("/triage.v1.TriageService/Triage")
+        call.model_version, call.signature = version, "serving_default"
+        call.add("model", 1.0, 1.25)
+        response = triage_pb2.TriageResponse(
+            action=RED, best_triage=RED, model_version=version, forced=True, conflicting_codes=["c"], fired_rules=[rule]
+        )
+        metrics.answered([response])
+        metrics.stages(call)
+        metrics.model_run(version, "serving_default", 1)
+        metrics.compared("canary", ("12", version), [(RED, ASK)])
+        metrics.compared("shadow", (version, "12"), [(RED, ASK)])
+
+    def told():
+        """Label values of versions that the metrics hold."""
+        labels = [sample.labels for metric in metrics.registry.collect() for sample in metric.samples]
+        return {each[name] for each in labels for name in ("model_version", "other_version") if name in each}
+
+    for version in range(1, 13):
+        use(str(version))
+    assert told() == {str(version) for version in range(1, 13)}
+    for version in range(1, 12):  # eleven end, and ten of them are remembered
+        versions.note(version, State.END)
+    versions.forget()
+    assert told() == {str(version) for version in range(2, 13)}
+    use("2")
+    use("1")  # comes again, and is counted anew
+    named = {"model_name": "triage", "urgency": "Red"}
+    assert value(metrics, "triage_urgencies_total", **named, model_version="1") == 1
+    assert value(metrics, "triage_urgencies_total", **named, model_version="2") == 2
+
+
 def test_the_documentation_lists_every_metric(metrics, engine):
     versions = Versions("triage")
     metrics.watch(versions)

@@ -106,3 +106,34 @@ def test_new_labels_replace_the_old_ones(versions):
     assert versions.labels == {"stable": 5}
     with pytest.raises(InputError, match=r"^Unrecognized servable version label: canary$"):
         versions.version_of("canary")
+
+
+def test_of_versions_that_have_ended_the_last_ten_are_remembered_and_such_as_are_still_of_interest(versions):
+    told = []
+    versions.on_forget(told.append)
+    versions.publish(Engine(1))
+    versions.set_default(1)
+    versions.note(2, State.END, "damaged")
+    for number in range(20, 2, -1):  # 18 versions; that of the highest number ended first
+        versions.publish(Engine(number))
+        versions.retire(number)
+    versions.forget(but=[2])
+    last_ten = [VersionStatus(number, State.END) for number in range(3, 13)]
+    assert versions.statuses() == [
+        VersionStatus(1, State.AVAILABLE), VersionStatus(2, State.END, "damaged"), *last_ten
+    ]  # fmt: skip
+    assert told == [frozenset(range(13, 21))]
+    versions.forget(but=[2])
+    assert len(told) == 1  # there was nothing more to forget
+    versions.forget()
+    assert told[1] == {2}
+
+
+def test_a_version_that_comes_again_is_remembered_by_its_last_end(versions):
+    versions.publish(Engine(0))
+    versions.set_default(0)
+    for number in [1, *range(2, 12), 1]:  # of the eleven that end, 2 is the one that ended longest ago
+        versions.publish(Engine(number))
+        versions.retire(number)
+    versions.forget()
+    assert [status.version for status in versions.statuses()] == [0, 1, *range(3, 12)]

@@ -172,6 +172,23 @@ def test_a_start_beside_a_broken_version_serves_the_next_lower_one(watch, folder
     watcher.check()
 
 
+def test_a_server_that_sees_many_versions_remembers_the_last_of_them_and_why_one_that_is_there_is_broken(
+    watch, folders
+):
+    watcher = watch(1)
+    folders.put(2, "broken")
+    watcher.look()
+    for number in range(3, 30):
+        folders.put(number)
+        watcher.look()
+    watcher.look()
+    ended = list(range(19, 29))  # each version but the last, 29, gave way to the next one
+    assert [status.version for status in watcher.versions.statuses()] == [2, *ended, 29]
+    folders.remove(2)
+    watcher.look()
+    assert [status.version for status in watcher.versions.statuses()] == [*ended, 29]
+
+
 def test_a_deleted_version_gives_way_to_the_next_lower_one(watch, folders):
     watcher = watch(3, 5)
     folders.remove(5)
