@@ -130,6 +130,7 @@ class Watcher(Generic[_Engine]):
             number = max(missing & chosen or missing)  # labelled ones can wait
             if not self._load(number, there[number]):
                 failed.add(number)
+                gc.collect()  # of half a SavedModel, see below
             self._settle(there, failed)
         return self._settle(there, failed)
 

@@ -1,7 +1,9 @@
 """Versions come and go: what is loaded, what answers, and what a broken version changes (nothing)."""
 
+import gc
 import logging
 import threading
+import weakref
 
 import pytest
 
@@ -151,6 +153,25 @@ def test_a_broken_version_is_told_once_and_tried_again_when_its_files_change(wat
     watcher.look()
     assert served(watcher) == (5, {5})
     assert watcher.versions.statuses()[1] == VersionStatus(5, State.AVAILABLE)
+
+
+def test_nothing_is_left_in_memory_of_a_version_that_could_not_be_loaded(watch, folders):
+    class Half:
+        """Refers to itself, as parts of a SavedModel do."""
+
+        def __init__(self):
+            self.me = self
+
+    halves = []
+    watcher = watch(3)
+    folders.put(5, "broken")
+    folders.before_load = lambda folder: halves.append(weakref.ref(Half()))
+    gc.disable()
+    try:
+        watcher.look()
+        assert [half() for half in halves] == [None]
+    finally:
+        gc.enable()
 
 
 def test_a_version_that_is_still_being_written_is_read_again(watch, folders):
