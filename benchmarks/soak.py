@@ -4,13 +4,15 @@
 
 It starts `triage serve` on a copy of the highest version, and calls it all the time: single states, batches,
 interviews, malformed requests and such that are refused, calls that are cancelled, connections that come and go.
-Every `--swap-seconds` a new version takes the place of the old one. The resident memory is noted every second. After a
-quarter of the time, which fills memory and caches, a line is fitted; its slope is the growth.
+Every `--swap-seconds` a new version is published, which takes the place of the old one when it is loaded. The resident
+memory is noted every second. After a quarter of the time, which fills memory and caches, a line is fitted; its slope is
+the growth. While versions change two are loaded, so another line is fitted to the least of every 20 seconds.
 """
 
 import argparse
 import collections
 import contextlib
+import itertools
 import os
 import pathlib
 import resource
@@ -36,6 +38,7 @@ from triage.v1 import triage_service_pb2
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 WANTED = {"INVALID_ARGUMENT": "refused", "CANCELLED": "cancelled"}
 DEADLINE_SECONDS = 60.0
+WINDOW_SECONDS = 20.0
 METHOD = "/triage.v1.TriageService/Triage"
 
 
@@ -52,7 +55,7 @@ def main() -> None:
         soak = Soak(find_version(arguments.model_base_path), pathlib.Path(folder) / "models")
         with soak.server() as process:
             noted = soak.run(process, arguments)
-    found = {**growth(noted), "versions": soak.newest, "calls": dict(soak.ended)}
+    found = {**growth(noted), "versions": len(soak.answered_by), "calls": dict(soak.ended)}
     Console(stderr=True).print(found)
     figures.write({**found, "noted": noted}, arguments.json)
 
@@ -67,6 +70,7 @@ class Soak:
 
     def __init__(self, version: pathlib.Path, base: pathlib.Path):
         self.newest = 1
+        self.answered_by: set[int] = set()
         self.ended: collections.Counter[str] = collections.Counter()
         self._version, self._base = version, base
         self._stop = threading.Event()
@@ -109,7 +113,8 @@ class Soak:
         while not self._stop.wait(seconds):
             self.newest += 1
             self._publish()
-            shutil.rmtree(self._base / str(self.newest - 2), ignore_errors=True)
+            for old in range(1, max(self.answered_by, default=1)):  # not one that may still be loaded
+                shutil.rmtree(self._base / str(old), ignore_errors=True)
 
     def _publish(self) -> None:
         partial = self._base.with_name("partial")
@@ -129,7 +134,7 @@ class Soak:
         kind = ("triage", "triage", "triage", "batch", "interview", "refused", "cancelled", "malformed")[number % 8]
         try:
             if kind == "triage":
-                client.triage(state)
+                self.answered_by.add(int(client.triage(state).model_version))
             elif kind == "batch":
                 client.batch_triage([state] * (1 + number % 30))
             elif kind == "interview":
@@ -159,13 +164,19 @@ def _channel(address: str) -> grpc.Channel:
 def growth(noted: list[tuple[float, int]]) -> dict[str, Any]:
     """Returns the growth of the memory over the last three quarters of the time, and what it was at their ends."""
     settled = np.array([row for row in noted if row[0] >= noted[-1][0] / 4], np.float64)
-    slope, _ = np.polyfit(settled[:, 0], settled[:, 1], 1)
+    windows = itertools.groupby(settled, key=lambda row: row[0] // WINDOW_SECONDS)
+    least = np.array([min(rows, key=lambda row: row[1]) for _, rows in windows])
     return {
         "seconds": noted[-1][0],
-        "megabytes_per_minute": float(slope * 60 / 1e6),
+        "megabytes_per_minute": _slope(settled) * 60 / 1e6,
+        "least_megabytes_per_minute": _slope(least) * 60 / 1e6,
         "settled_megabytes": float(settled[0, 1] / 1e6),
         "final_megabytes": float(settled[-1, 1] / 1e6),
     }
+
+
+def _slope(rows: np.ndarray) -> float:
+    return float(np.polyfit(rows[:, 0], rows[:, 1], 1)[0])
 
 
 def _resident_bytes(process: int) -> int:

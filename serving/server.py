@@ -15,7 +15,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from schemas.errors import InputError
-from serving import garbage, logs, port_file, tls
+from serving import allocator, garbage, logs, port_file, tls
 from serving.access import Access, LocalReloads, TokenAccess
 from serving.config import ServeConfig
 from serving.end_signals import EndSignals
@@ -205,6 +205,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: a setting is out of range, the port is taken, or there is no model that can be served.
     """
+    allocator.limit_arenas()
     with local_base(arguments.model_base_path) as (base, store):
         return _serve(arguments, base, store)
 

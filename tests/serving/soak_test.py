@@ -20,8 +20,9 @@ def test_memory_does_not_grow_with_calls_and_versions(model_base_path, tmp_path)
     command = [sys.executable, "benchmarks/soak.py", *map(str, options)]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=550)
     found = json.loads(report.read_text())
-    assert found["versions"] > 200
+    assert found["versions"] > 60
     assert set(found["calls"]) == {"answered", "refused", "cancelled"}
     assert min(found["calls"].values()) > 100
-    # A version that stays in memory is some megabytes, and there are sixty in a minute.
-    assert found["megabytes_per_minute"] < 20
+    # A version that stays in memory is some megabytes, and there are sixty in a minute; of what is kept of a version
+    # that has ended, 80 kB would be too much.
+    assert found["least_megabytes_per_minute"] < 5
