@@ -69,9 +69,9 @@ class Soak:
     """
 
     def __init__(self, version: pathlib.Path, base: pathlib.Path):
-        self.newest = 1
         self.answered_by: set[int] = set()
         self.ended: collections.Counter[str] = collections.Counter()
+        self._newest = 1
         self._version, self._base = version, base
         self._stop = threading.Event()
         self._codes = [entry.code for entry in Vocabulary.load(version / "assets" / "vocabulary.csv")]
@@ -111,15 +111,17 @@ class Soak:
 
     def _swap(self, seconds: float) -> None:
         while not self._stop.wait(seconds):
-            self.newest += 1
+            self._newest += 1
             self._publish()
-            for old in range(1, max(self.answered_by, default=1)):  # not one that may still be loaded
-                shutil.rmtree(self._base / str(old), ignore_errors=True)
+            answering = max(self.answered_by, default=1)
+            for folder in self._base.iterdir():
+                if int(folder.name) < answering:  # not one that may still be loaded
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def _publish(self) -> None:
         partial = self._base.with_name("partial")
         shutil.copytree(self._version, partial)
-        partial.rename(self._base / str(self.newest))
+        partial.rename(self._base / str(self._newest))
 
     def _call(self) -> None:
         while not self._stop.is_set():

@@ -4,7 +4,6 @@ import ctypes
 import os
 
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
-_SETTINGS = (("MALLOC_ARENA_MAX", ""), ("GLIBC_TUNABLES", "glibc.malloc.arena_max="))  # a variable, and what is in it
 
 
 def limit_arenas() -> None:
@@ -15,7 +14,7 @@ def limit_arenas() -> None:
     next, though nothing of them is left. To be called before there are threads. Where the C library is another one,
     which may have no arenas, nothing happens.
     """
-    if any(text in os.environ[name] for name, text in _SETTINGS if name in os.environ):
+    if "MALLOC_ARENA_MAX" in os.environ or "glibc.malloc.arena_max=" in os.environ.get("GLIBC_TUNABLES", ""):
         return
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -133,13 +133,14 @@ class Metrics:
         self._audit(outcome).inc(calls)
 
     def _counter(self, name: str, text: str, labels: Sequence[str]) -> "_Series":
-        return self._kept(_Series(prometheus_client.Counter(name, text, labels, registry=self.registry), labels))
+        return self._kept(prometheus_client.Counter(name, text, labels, registry=self.registry), labels)
 
     def _histogram(self, name: str, text: str, labels: Sequence[str], buckets: Sequence[float]) -> "_Series":
         metric = prometheus_client.Histogram(name, text, labels, registry=self.registry, buckets=buckets)
-        return self._kept(_Series(metric, labels))
+        return self._kept(metric, labels)
 
-    def _kept(self, series: "_Series") -> "_Series":
+    def _kept(self, metric: Any, labels: Sequence[str]) -> "_Series":
+        series = _Series(metric, labels)
         self._series.append(series)
         return series
 

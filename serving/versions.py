@@ -173,7 +173,7 @@ class Versions(Generic[_Engine]):
         self._on_forget.append(listener)
 
     def forget(self, but: Collection[int] = ()) -> None:
-        """Forgets all versions that have ended but the last 10, and those in `but`.
+        """Forgets all versions that have ended but the last `KEPT`, and those in `but`.
 
         A server that runs for a year sees many versions, each with what is counted of it.
         """

@@ -180,5 +180,5 @@ def resampled_interval(values: np.ndarray) -> tuple[float | None, float | None]:
     """Returns the ends of the 95% percentile interval of resampled values `[R]`; None both where there are none."""
     if not len(values):
         return None, None
-    low, high = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
-    return float(np.quantile(values, low)), float(np.quantile(values, high))
+    ends = np.asarray(np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]))
+    return float(ends[0]), float(ends[1])

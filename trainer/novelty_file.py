@@ -14,7 +14,7 @@ from trainer.novelty import Novelty
 # What NumPy's and Python's readers raise on files with other bytes than were written.
 _DAMAGE = (
     OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, MemoryError, struct.error, zlib.error,
-    zipfile.BadZipFile, AttributeError,  # the last on Python 3.10, for a file with one array
+    zipfile.BadZipFile,
 )  # fmt: skip
 
 
@@ -39,7 +39,10 @@ def load(path: pathlib.Path, evidence_count: int) -> Novelty:
         InputError: it cannot be read, is no such file, or is of another vocabulary.
     """
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        arrays = np.load(path, allow_pickle=False)
+        if not isinstance(arrays, np.lib.npyio.NpzFile):
+            raise ValueError("one array alone")
+        with arrays:
             parts = {name: arrays[name] for name in Novelty._fields}
         fault = _fault(parts, evidence_count)
     except _DAMAGE as error:
