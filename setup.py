@@ -76,7 +76,10 @@ DEVELOPMENT = [
     "setuptools>=77,<81",
 ]
 
-PACKAGES_OF_TRAINER = ["trainer", *(f"trainer.{name}" for name in setuptools.find_packages(str(HERE / "trainer")))]
+
+def _packages(name: str) -> list[str]:
+    return [name, *(f"{name}.{inner}" for inner in setuptools.find_packages(str(HERE / name)))]
+
 
 setuptools.setup(
     name="dyqn-triage",
@@ -87,7 +90,7 @@ setuptools.setup(
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.12",
-    packages=["schemas", *PACKAGES_OF_TRAINER, "serving", "triage", "triage.v1"],
+    packages=["schemas", *_packages("trainer"), *_packages("serving"), "triage", "triage.v1"],
     package_dir={"triage": "proto/triage"},
     py_modules=["triage_cli"],
     package_data={

@@ -20,7 +20,7 @@ from schemas.errors import InputError
 COMMANDS = {
     "simulate": ("trainer.simulation.simulate", "make a data directory of simulated vignettes"),
     "knowledge": ("trainer.simulation.knowledge", "check and print the clinical knowledge base"),
-    "prepare": ("trainer.vignettes.prepare", "turn vignettes into a data directory of TFRecords"),
+    "prepare": ("trainer.importing.prepare", "turn vignettes into a data directory of TFRecords"),
     "stats": ("trainer.checks.stats", "print the statistics of vignettes, show some, or check them for anomalies"),
     "fold": ("trainer.supervised.fold", "write one fold of a cross-validation as a data directory"),
     "powerset": (
@@ -28,25 +28,25 @@ COMMANDS = {
         "expand a data directory to all parts of its vignettes' evidence (D_pow)",
     ),
     "train": ("trainer.task", "train a DyQN agent on a data directory"),
-    "evaluate": ("trainer.evaluate", "measure a trained agent on the vignettes of a data directory"),
+    "evaluate": ("trainer.evaluation.evaluate", "measure a trained agent on the vignettes of a data directory"),
     "reproduce": ("trainer.studies.reproduce", "repeat the paper's study on a data directory, with a report"),
     "export": (
         "trainer.exporting.export",
         "write a trained agent as a SavedModel version, past a safety gate if wanted",
     ),
     "push": ("trainer.exporting.push", "copy a version that was blessed to where it is served from"),
-    "kubeflow": ("trainer.kubeflow", "compile the training pipeline for Kubeflow, or run it here"),
+    "kubeflow": ("trainer.cloud.kubeflow", "compile the training pipeline for Kubeflow, or run it here"),
     "tflite": ("trainer.exporting.tflite", "convert an exported version into a TFLite file for phones"),
     "vertex": ("trainer.cloud.vertex", "send training jobs and models to Vertex AI"),
     "serve": ("serving.server", "answer triage.v1.TriageService over gRPC"),
-    "ask": ("serving.client", "ask a server about one patient"),
-    "health": ("serving.health", "ask a server whether it answers"),
-    "monitor": ("serving.monitor", "compare an audit log with the cases that a version was made for"),
+    "ask": ("serving.client.ask", "ask a server about one patient"),
+    "health": ("serving.client.health", "ask a server whether it answers"),
+    "monitor": ("serving.monitor.command", "compare an audit log with the cases that a version was made for"),
 }
 BENCH = "bench"
 BENCHES = {
     "train": ("trainer.bench.train", "time a training step beside other libraries' and the machine's limits"),
-    "serve": ("serving.bench", "measure the server beside an empty handler and the server one would write first"),
+    "serve": ("serving.bench.serve", "measure the server beside an empty handler and the server one would write first"),
 }
 """The subcommands of `triage bench`."""
 NEED_TENSORFLOW = (

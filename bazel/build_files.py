@@ -15,15 +15,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CLIENT = "clients/python/triage_client"
-CONCEPTS = tuple(sorted(path.parent.name for path in (ROOT / "trainer").glob("*/__init__.py")))
-"""The packages inside `trainer`; its tests lie in folders of the same names."""
-PACKAGES = (
-    "schemas", "trainer", *(f"trainer/{name}" for name in CONCEPTS), "serving", "proto/triage", "proto/triage/v1",
-    CLIENT, f"{CLIENT}/v1",
-)  # fmt: skip
+CONCEPTS = tuple(
+    path.parent.relative_to(ROOT).as_posix()
+    for package in ("trainer", "serving")
+    for path in sorted((ROOT / package).glob("*/__init__.py"))
+)
+"""The packages inside `trainer` and `serving`; their tests lie in folders of the same names."""
+PACKAGES = ("schemas", "trainer", "serving", *CONCEPTS, "proto/triage", "proto/triage/v1", CLIENT, f"{CLIENT}/v1")
 TESTS = (
     "tests", "tests/bazel", "tests/clients", "tests/schemas", "tests/serving", "tests/trainer",
-    *(f"tests/trainer/{name}" for name in CONCEPTS),
+    *(f"tests/{name}" for name in CONCEPTS),
 )  # fmt: skip
 WHOLE = ("tests", "tests/bazel", "tests/clients")
 """Those that read the project itself."""
@@ -52,11 +53,11 @@ DISTRIBUTIONS = {
 # Modules that a file loads by a name that it holds as text.
 BY_NAME = {
     # The default of study_worker, which study_tasks imports.
-    "trainer.studies.reproduce": ("trainer.studies.study_tasks",),
+    "trainer.studies.reproduce": ("trainer.studies.tasks",),
     "trainer.bench.contestants": tuple(
         f"trainer.bench.{name}" for name in ("ours", "tf_agents_loop", "sb3_loop", "floor")
     ),
-    "trainer.network": ("tensorflow",),  # Keras's backend
+    "trainer.dyqn.network": ("tensorflow",),  # Keras's backend
     "examples.demo": ("triage_cli",),
     "tests.proto_test": ("grpc_tools",),
     "bazel.run_pytest": ("pytest_timeout",),

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from schemas import figures
-from trainer.metrics import triage_quality
+from trainer.evaluation.metrics import triage_quality
 from trainer.supervised.ensemble import MEMBERS, EnsembleConfig, train_ensemble
 from trainer.supervised.sparse_states import sparse_states
 from trainer.vignettes.tfrecord import DataDirectory

@@ -20,11 +20,11 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 from rich.console import Console
 
-from trainer import metrics
 from trainer.config import TrainConfig
-from trainer.evaluate import order_seeds
-from trainer.loop import TrainingLoop
-from trainer.rollout import Rollout
+from trainer.dyqn.loop import TrainingLoop
+from trainer.dyqn.rollout import Rollout
+from trainer.evaluation import metrics
+from trainer.evaluation.evaluate import order_seeds
 from trainer.vignettes.tfrecord import DataDirectory
 
 LEARNERS: dict[str, dict[str, str]] = {

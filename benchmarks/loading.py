@@ -23,11 +23,11 @@ import numpy as np
 import tensorflow as tf
 
 from schemas import features, figures
-from serving.engine import run_in_one_thread
-from serving.event_loop import take_short_turns
-from serving.litert_engine import probes
-from serving.model_directory import find_version, read_version
-from serving.saved_model import SavedModel
+from schemas.model_directory import find_version, read_version
+from serving.calls.event_loop import take_short_turns
+from serving.models.engine import run_in_one_thread
+from serving.models.litert import probes
+from serving.models.saved_model import SavedModel
 from triage.v1 import triage_pb2
 
 SLEEP_SECONDS = 0.0002

@@ -18,13 +18,14 @@ import numpy as np
 from rich.console import Console
 
 from schemas import figures
-from trainer.evaluate import ORDERS
-from trainer.exporting import tflite_conversion, tflite_file, tflite_parity
-from trainer.exporting.litert import LiteRtModel, as_version, litert_version
+from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation.evaluate import ORDERS
+from trainer.exporting import tflite_file, tflite_parity
 from trainer.exporting.publish import Examination
-from trainer.exporting.servable_policy import LoadedVersion, load_version
 from trainer.exporting.tflite import STATES, version_folder
-from trainer.rollout import Outcomes
+from trainer.servable import conversion
+from trainer.servable.litert import LiteRtModel, as_version, litert_version
+from trainer.servable.policy import LoadedVersion, load_version
 
 METRICS = ("appropriateness", "safety", "questions", "evidence_seen")
 TURNS, CALLS = 50, 100
@@ -42,14 +43,14 @@ def main() -> None:
     version = load_version(version_folder(arguments.model))
     exam = Examination(arguments.data, arguments.orders, arguments.seed)
     reference = exam.play(version, "SavedModel")
-    states, origin = tflite_conversion.calibration_states(arguments.data, version, arguments.seed)
-    files = {name: tflite_conversion.convert(version, name, states) for name in tflite_conversion.QUANTIZATIONS}
+    states, origin = conversion.calibration_states(arguments.data, version, arguments.seed)
+    files = {name: conversion.convert(version, name, states) for name in conversion.QUANTIZATIONS}
     rows: dict[str, Any] = {"SavedModel": {"evaluation": evaluation(exam, reference, reference)}}
     for name, content in files.items():
         model = LiteRtModel(content)
         bound = tflite_parity.BOUNDS[name]
         parity = tflite_parity.compare(version, model, bound, arguments.states, arguments.seed)
-        calibration = origin if name == tflite_conversion.INT8 else None
+        calibration = origin if name == conversion.INT8 else None
         description = tflite_file.describe(version, model, name, parity, calibration)
         outcomes = exam.play(as_version(model, version), name)
         rows[name] = {
@@ -97,7 +98,7 @@ def table(rows: dict[str, Any]) -> str:
         "| " + " | ".join(heading.replace("_", " ") for heading in headings) + " |",
         "| --- " * len(headings) + "|",
     ]
-    base = rows[tflite_conversion.NONE]["latency_microseconds"]
+    base = rows[conversion.NONE]["latency_microseconds"]
     for name, row in rows.items():
         found = row["evaluation"]
         cells = [name]

@@ -19,7 +19,8 @@ from rich.table import Table
 from sklearn.metrics import roc_auc_score
 
 from schemas import figures
-from trainer import novelty, state
+from trainer import state
+from trainer.safeguards import novelty
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory
 

@@ -131,9 +131,9 @@ def measure_evaluation(repeats: int) -> dict[str, Any]:
 
     The agent asks until the limit, so that it must judge every state of every order.
     """
-    from trainer.evaluate import order_seeds
-    from trainer.network import build_network
-    from trainer.rollout import Rollout, greedy_policy
+    from trainer.dyqn.network import build_network
+    from trainer.dyqn.rollout import Rollout, greedy_policy
+    from trainer.evaluation.evaluate import order_seeds
     from trainer.vignettes.tfrecord import DataDirectory
 
     with tempfile.TemporaryDirectory() as name:

@@ -86,7 +86,7 @@ def measure(point: dict[str, Any], arguments: argparse.Namespace) -> dict[str, A
     if "data" in point:
         return {**point, **_measure_start(pathlib.Path(point["data"]))}
     from trainer.config import TrainConfig
-    from trainer.loop import TrainingLoop
+    from trainer.dyqn.loop import TrainingLoop
 
     memory = {"memory_capacity": point["memory"], "batch_size": arguments.batch_size}
     loop = TrainingLoop(
@@ -114,7 +114,7 @@ def measure(point: dict[str, Any], arguments: argparse.Namespace) -> dict[str, A
 
 
 def _vignettes(count: int, evidence: int) -> Any:
-    from trainer.rollout import Slice
+    from trainer.dyqn.rollout import Slice
 
     generator = np.random.default_rng(0)
     pieces = np.clip(generator.poisson(PIECES, count), 1, KNOWN_LIMIT)
@@ -133,7 +133,7 @@ def _fill(memory: Any, count: int, evidence: int) -> None:
     """Fills the memory with random transitions."""
     import tensorflow as tf
 
-    from trainer.targets import Transition
+    from trainer.dyqn.targets import Transition
 
     generator = np.random.default_rng(1)
     for start in range(0, count, BATCH):

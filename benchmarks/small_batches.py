@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 
 from schemas import features, figures
-from serving.bench import make_requests
-from serving.engine import SavedModelEngine, run_in_one_thread
-from serving.litert_engine import MOST_STATES, LiteRtEngine, decided_clearly, probes
-from serving.litert_model import LiteRtModel
-from serving.model_directory import find_version
-from serving.state_tensors import to_inputs, to_responses
+from schemas.model_directory import find_version
+from serving.bench.serve import make_requests
+from serving.models.engine import SavedModelEngine, run_in_one_thread
+from serving.models.litert import MOST_STATES, LiteRtEngine, LiteRtModel, decided_clearly, probes
+from serving.models.state_tensors import to_inputs, to_responses
 from triage.v1 import triage_service_pb2
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

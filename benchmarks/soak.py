@@ -31,8 +31,8 @@ from rich.console import Console
 
 from schemas import figures
 from schemas.evidence import Vocabulary
-from serving.client import TriageClient, evidence_state
-from serving.model_directory import find_version
+from schemas.model_directory import find_version
+from serving.client.ask import TriageClient, evidence_state
 from triage.v1 import triage_service_pb2
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

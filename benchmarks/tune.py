@@ -22,11 +22,11 @@ from rich.console import Console
 from rich.table import Table
 
 from schemas.triage import NUM_DECISIONS
-from trainer import metrics
 from trainer.config import TrainConfig
-from trainer.evaluate import order_seeds
-from trainer.loop import TrainingLoop
-from trainer.rollout import Rollout, greedy_policy
+from trainer.dyqn.loop import TrainingLoop
+from trainer.dyqn.rollout import Rollout, greedy_policy
+from trainer.evaluation import metrics
+from trainer.evaluation.evaluate import order_seeds
 from trainer.supervised.baselines import fully_observed_metrics
 from trainer.supervised.ensemble import EnsembleConfig, train_ensemble
 from trainer.supervised.folds import chosen

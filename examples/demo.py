@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from schemas.triage import Action
-from serving.client import TriageClient, evidence_state
+from serving.client.ask import TriageClient, evidence_state
 from triage.v1 import triage_pb2
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

@@ -1,7 +1,7 @@
 """The call that is being answered: its request id, and how long each stage of it took.
 
-`serving.front` sets it when the call comes; whatever runs on the call's behalf finds it with `current`. Who answers
-several calls at once sets one of its own, and the stages are added to each of them afterwards.
+`serving.calls.front` sets it when the call arrives; code that runs for the call reads it with `current`. Code that
+answers several calls at once sets one of its own, and its stages are added to each of them afterwards.
 """
 
 import contextvars

@@ -7,11 +7,11 @@ import re
 from typing import Any
 
 from schemas.errors import InputError
-from serving.addresses import is_loopback
 from serving.batching_parameters import BatchingParameters, read_parameters
-from serving.logs import FORMATS
+from serving.security.addresses import is_loopback
 
 ENGINES = ("saved-model", "tensorflow-serving")
+LOG_FORMATS = ("text", "json")
 _LARGEST = 2**31 - 1  # that gRPC takes
 
 
@@ -72,7 +72,7 @@ class ServeConfig:
         -1, "port on which Prometheus reads the metrics, over HTTP; 0 takes any free one, -1 none"
     )
     metrics_host: str = _field("127.0.0.1", "address on which Prometheus reads the metrics")
-    log_format: str = _field("text", "how to log: text, or json, one object a line", choices=FORMATS)
+    log_format: str = _field("text", "how to log: text, or json, one object a line", choices=LOG_FORMATS)
     log_calls: bool = _field(False, "log each call: method, status, time and version, never evidence")
     probe_port: int = _field(
         -1, "port of its own for health, in plain text and without tokens; 0 takes any free one, -1 none"
@@ -103,8 +103,8 @@ class ServeConfig:
             raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
         if not -1 <= self.metrics_port <= 65535:
             raise InputError(f"--metrics-port {self.metrics_port}: expected a number from 0 to 65535, or -1 for none")
-        if self.log_format not in FORMATS:
-            raise InputError(f"--log-format {self.log_format}: expected one of {', '.join(FORMATS)}")
+        if self.log_format not in LOG_FORMATS:
+            raise InputError(f"--log-format {self.log_format}: expected one of {', '.join(LOG_FORMATS)}")
         if not -1 <= self.probe_port <= 65535:
             raise InputError(f"--probe-port {self.probe_port}: expected a number from 0 to 65535, or -1 for none")
         if not 0 < self.audit_percent <= 100:

@@ -1,4 +1,4 @@
-"""What can go wrong with a call apart from its input; `serving.status` says which gRPC status each becomes.
+"""What can go wrong with a call apart from its input; `serving.calls.status` says which gRPC status each becomes.
 
 The messages are for the caller and hold no evidence, save those of `FaultyRequestError`. Other bad input is
 `schemas.errors.InputError`.

@@ -15,25 +15,26 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from schemas.errors import InputError
-from serving import allocator, garbage, logs, port_file, tls
-from serving.access import Access, LocalReloads, TokenAccess
+from serving import process
+from serving.calls.event_loop import EventLoop, Workers, step_back, take_short_turns
+from serving.calls.front import Front, Limits
+from serving.calls.health_service import HealthService
+from serving.calls.listener import Listener, ProbePort
 from serving.config import ServeConfig
-from serving.end_signals import EndSignals
-from serving.event_loop import EventLoop, Workers, step_back, take_short_turns
-from serving.front import Front, Limits
-from serving.health_service import HealthService
-from serving.listener import Listener
-from serving.metrics_port import MetricsPort
-from serving.model_store import ModelStore, local_base
-from serving.probe_port import ProbePort
-from serving.telemetry import Telemetry
-from serving.tokens import TokenFile
-from serving.version_policy import VersionPolicy, Wanted, parse_labels
+from serving.models.model_store import ModelStore, local_base
+from serving.models.version_policy import VersionPolicy, Wanted, parse_labels
+from serving.process import EndSignals
+from serving.security import tls
+from serving.security.access import Access, LocalReloads, TokenAccess
+from serving.security.tokens import TokenFile
+from serving.telemetry import logs
+from serving.telemetry.metrics import MetricsPort
+from serving.telemetry.recorder import Telemetry
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 if TYPE_CHECKING:
-    from serving.engine import SavedModelEngine
-    from serving.watcher import Watcher
+    from serving.models.engine import SavedModelEngine
+    from serving.models.watcher import Watcher
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class TriageServer:
 
         TensorFlow Serving's services are offered beside TriageService, unless a TensorFlow Serving is the engine.
         """
-        from serving.service import TriageService  # brings in TensorFlow
+        from serving.triage.service import TriageService  # brings in TensorFlow
 
         self._telemetry.watch(watcher.versions)
         service = TriageService(watcher, self._config, self._front, self._telemetry)
@@ -152,7 +153,7 @@ def _add_tensorflow_serving(
     """Offers TensorFlow Serving's services, and returns their names."""
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # bring in TensorFlow
 
-    from serving import model_service, prediction_service
+    from serving.tf_serving import model_service, prediction_service
 
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
         prediction_service.PredictionService(watcher.versions, config, telemetry), front
@@ -205,7 +206,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: a setting is out of range, the port is taken, or there is no model that can be served.
     """
-    allocator.limit_arenas()
+    process.limit_arenas()
     with local_base(arguments.model_base_path) as (base, store):
         return _serve(arguments, base, store)
 
@@ -221,18 +222,18 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
         _LOGGER.warning("--rules: PredictionService does not obey them: rules for its clients belong into the model")
     take_short_turns()
     server = TriageServer(config)  # before the model, so that a taken port is told at once
-    from serving.served_models import watcher_of  # brings in TensorFlow
+    from serving.models.served_models import watcher_of  # brings in TensorFlow
 
     watcher = watcher_of(config, wanted, store)
     server.start(watcher)
-    garbage.leave_out_what_is_loaded()  # before the models, which are freed again
+    process.leave_out_what_is_loaded()  # before the models, which are freed again
     try:
         watcher.look()
         _check(watcher, config)
         signals = EndSignals()
         server.update_health()
         if arguments.port_file is not None:
-            port_file.write(arguments.port_file, server.port)
+            process.write(arguments.port_file, server.port)
         version = watcher.versions.default
         state = "no model version yet" if version is None else f"model version {version}"
         sys.stdout.write(f"listening on {server.address}, {state}\n")

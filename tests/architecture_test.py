@@ -1,48 +1,43 @@
-"""Imports run one way: schemas <- trainer, schemas <- serving; inside trainer in the order of its concepts."""
+"""Imports run one way: schemas <- trainer, schemas <- serving, and inside each of the two from layer to layer."""
 
 import ast
+import collections
+import graphlib
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-OURS = {"schemas", "trainer", "serving", "triage_cli"}
-# A module may import those above it.
-TRAINER_ORDER = (
-    "cloud.staging", "cloud.service_environment", "cloud.tuning_report",
-    "cloud.vertex_request", "cloud.vertex",
-    "config", "rule_options", "vignettes.vignette", "vignettes.source", "vignettes.rejects", "vignettes.split", "state",
-    "vignettes.arrays", "vignettes.tfrecord", "vignettes.spool", "vignettes.split_stats", "vignettes.passes",
-    "output", "progress", "vignettes.ddxplus", "vignettes.ddxplus_patients", "vignettes.csv_table",
-    "vignettes.csv_cells", "vignettes.row_groups", "vignettes.derived_vocabulary", "vignettes.csv_wide",
-    "vignettes.csv_long", "vignettes.input_formats", "vignettes.prepare", "simulation.simulation_config",
-    "simulation.draws", "simulation.evidence_tree", "simulation.risk_tables", "simulation.knowledge_tables",
-    "simulation.patients", "simulation.card", "simulation.panel", "simulation.simulator", "simulation.simulate",
-    "simulation.knowledge", "supervised.sparse_states", "supervised.powerset", "supervised.powerset_shards",
-    "supervised.powerset_pipeline", "rewards", "decision", "rule_graph", "whole_file", "novelty", "novelty_file",
-    "network", "environment", "targets", "policy", "workers",
-    "agent", "sparse_layer", "learner", "bucket_counts", "replay", "window", "loop", "rollout", "metrics",
-    "evaluation.agreement", "evaluation.calibration", "evaluation.prefixes", "evaluation.slices",
-    "evaluation.evaluation_table", "evaluation.rule_effect",
-    "checks.vignette_statistics", "directory_lock", "checkpoint_files", "job", "checkpoints", "evaluate",
-    "session", "exporting.messages", "exporting.signatures", "exporting.warmup",
-    "exporting.servable_policy", "exporting.litert", "exporting.tflite_conversion", "exporting.servable",
-    "exporting.case_reference", "exporting.gate", "exporting.model_card",
-    "exporting.card_markdown", "exporting.publish", "exporting.export", "exporting.push",
-    "exporting.tflite_parity", "exporting.tflite_file", "exporting.tflite",
-    "cloud.final_model", "task",
-    "checks.vignette_text", "checks.anomalies", "checks.feature_schema", "checks.near_duplicates",
-    "checks.split_comparison", "checks.record_check", "checks.validation", "checks.stats_table", "checks.stats",
-    "supervised.folds", "supervised.fold", "supervised.ensemble", "supervised.classifier_file",
-    "supervised.state_values", "supervised.baselines", "supervised.stopping", "supervised.partially_observed",
-    "reporting.report_numbers",
-    "reporting.drawing", "reporting.interval_figures", "reporting.learning_figures", "reporting.quality_figures",
-    "reporting.report_sentences", "reporting.report_tables", "reporting.report_markdown", "reporting.report",
-    "studies.study", "studies.study_directory", "studies.study_worker", "studies.study_fixed",
-    "studies.study_learning", "studies.study_supervised", "studies.study_detail", "studies.study_tasks",
-    "studies.study_run", "studies.study_claims", "studies.study_results", "studies.study_table", "studies.reproduce",
-    "pipeline", "kubeflow",
-    "bench.worker", "bench.rounds", "bench.task_vignettes", "bench.settings", "bench.ours", "bench.tf_agents_loop",
-    "bench.sb3_loop", "bench.floor", "bench.contestants", "bench.train_report", "bench.train",
-)  # fmt: skip
+PACKAGES = ("schemas", "trainer", "serving")
+LARGEST_PACKAGE = 15
+# A package, or a module at the root, imports only from itself and from the lines above its own.
+LAYERS = {
+    "trainer": (
+        ("config", "progress", "state"),
+        ("vignettes", "safeguards"),
+        ("dyqn",),
+        ("runs",),
+        ("importing", "simulation"),
+        ("evaluation",),
+        ("session",),
+        ("checks", "supervised"),
+        ("servable",),
+        ("exporting",),
+        ("cloud",),
+        ("task",),
+        ("bench", "reporting"),
+        ("studies",),
+    ),
+    "serving": (
+        ("actions", "batching_parameters", "call", "errors", "process"),
+        ("security",),
+        ("config",),
+        ("models",),
+        ("telemetry",),
+        ("calls",),
+        ("tf_serving", "triage"),
+        ("server",),
+        ("bench", "client", "monitor"),
+    ),
+}
 
 
 def _imports(path):
@@ -59,11 +54,18 @@ def _modules(package):
 
 
 def _dotted(path):
-    return ".".join(path.relative_to(ROOT / "trainer").with_suffix("").parts)
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def _roots(path):
     return {name.split(".")[0] for name in _imports(path)}
+
+
+def _graph():
+    """Returns the modules of ours that each module of ours imports."""
+    paths = {_dotted(path): path for package in PACKAGES for path in _modules(package)}
+    return {name: {found for found in _imports(path) if found in paths} - {name} for name, path in paths.items()}
 
 
 def test_schemas_import_nothing_of_ours_and_no_tensorflow():
@@ -82,28 +84,38 @@ def test_serving_needs_neither_keras_nor_tf_agents():
         assert not _roots(path) & {"keras", "tf_keras", "tf_agents"}, path.name
 
 
-def test_trainer_imports_run_one_way():
-    places = {name: place for place, name in enumerate(TRAINER_ORDER)}
-    found = {_dotted(path) for path in _modules("trainer") if path.stem != "__init__"}
-    assert found == set(TRAINER_ORDER), "give each new module its place in TRAINER_ORDER"
-    for name in TRAINER_ORDER:
-        for imported in _imports(ROOT / "trainer" / f"{name.replace('.', '/')}.py"):
-            _, _, module = imported.partition("trainer.")
-            if imported.startswith("trainer.") and module in places:
-                assert places[module] < places[name], f"trainer.{name} imports {module}, which stands below it"
+def test_imports_run_one_way_from_layer_to_layer():
+    graph = _graph()
+    for package, layers in LAYERS.items():
+        places = {name: place for place, names in enumerate(layers) for name in names}
+        modules = {name: name.split(".")[1] for name in graph if name.startswith(f"{package}.")}
+        assert set(modules.values()) == set(places), f"give each part of {package} its place in LAYERS"
+        wrong = [
+            f"{name} imports {imported}"
+            for name, part in modules.items()
+            for imported in graph[name] & modules.keys()
+            if modules[imported] != part and places[modules[imported]] >= places[part]
+        ]
+        assert wrong == []
 
 
-def test_packages_inside_the_trainer_hold_what_stands_together():
-    for path in _modules("trainer"):
-        assert len(path.relative_to(ROOT).parts) <= 3, f"{path} lies too deep"
-        if path.stem == "__init__" and path.parent.name != "trainer":
-            assert not list(_imports(path)), f"{path}: modules are imported by their own names"
+def test_no_module_imports_itself_by_way_of_others():
+    parents = set(PACKAGES)  # `import trainer` stands in each of its modules' imports
+    graph = {name: imported - parents for name, imported in _graph().items() if name not in parents}
+    assert list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the modules
+
+
+def test_packages_stay_small_and_flat():
+    modules = [path for package in PACKAGES for path in _modules(package) if path.stem != "__init__"]
+    sizes = collections.Counter(_dotted(path).rpartition(".")[0] for path in modules)
+    assert max(name.count(".") for name in sizes) == 1, "packages inside packages lie too deep"
+    assert {name: size for name, size in sizes.items() if size > LARGEST_PACKAGE} == {}
 
 
 def test_every_module_has_a_test_of_its_name():
     missing = [
         str(path.relative_to(ROOT))
-        for package in ("schemas", "trainer", "serving")
+        for package in PACKAGES
         for path in _modules(package)
         if path.stem != "__init__"
         and not (ROOT / "tests" / path.relative_to(ROOT)).with_name(f"{path.stem}_test.py").exists()
@@ -114,7 +126,7 @@ def test_every_module_has_a_test_of_its_name():
 def test_files_stay_a_concept_long():
     long = {
         str(path.relative_to(ROOT)): length
-        for package in ("schemas", "trainer", "serving")
+        for package in PACKAGES
         for path in _modules(package)
         if (length := len(path.read_text(encoding="utf-8").splitlines())) > 320
     }

@@ -13,10 +13,11 @@ import pytest
 import triage_cli
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
-from trainer.exporting import servable, tflite_file
-from trainer.job import TrainedNetwork
-from trainer.network import build_network
-from trainer.novelty import Novelty
+from trainer.dyqn.network import build_network
+from trainer.exporting import tflite_file
+from trainer.runs.job import TrainedNetwork
+from trainer.safeguards.novelty import Novelty
+from trainer.servable import saved_model
 
 MOBILE = pathlib.Path(__file__).resolve().parents[1] / "examples" / "mobile"
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever", "rash"))
@@ -52,7 +53,7 @@ def file(tmp_path_factory):
     log_literals[2, 1] = 1.0  # a rash is novel
     novelty = Novelty(np.zeros(1, np.float32), log_literals, np.full([1, 1], 0.5, np.float32), 10)
     trained = TrainedNetwork(network, VOCABULARY, {}, 4, "sha256:data", {}, {}, RULES, novelty)
-    servable.write_version(folder / "models", trained)
+    saved_model.write_version(folder / "models", trained)
     out = folder / "triage.tflite"
     options = ["--model", str(folder / "models"), "--out", str(out), "--states", "50"]
     assert triage_cli.main(["tflite", *options]) == 0

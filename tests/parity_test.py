@@ -8,26 +8,26 @@ from tf_agents.trajectories import time_step as ts
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import Decision, RuleSet, SafetyRule
 from schemas.triage import Action
-from serving.client import TriageClient, evidence_state
+from serving.client.ask import TriageClient, evidence_state
 from serving.config import ServeConfig
-from serving.local_models import LocalModels
+from serving.models.served_models import LocalModels
+from serving.models.version_policy import Wanted
+from serving.models.versions import Versions
+from serving.models.watcher import Watcher
 from serving.server import TriageServer
-from serving.version_policy import Wanted
-from serving.versions import Versions
-from serving.watcher import Watcher
-from trainer.agent import DyqnAgent
 from trainer.config import TrainConfig
-from trainer.decision import best_triage
-from trainer.environment import Observation, action_spec, time_step_spec
-from trainer.exporting import servable
-from trainer.exporting.litert import LiteRtModel
-from trainer.exporting.servable_policy import load_version
-from trainer.exporting.tflite_conversion import convert
-from trainer.job import TrainedNetwork
-from trainer.network import build_network
-from trainer.novelty import Novelty
-from trainer.policy import QPolicy
-from trainer.rule_graph import RuleGraph
+from trainer.dyqn.agent import DyqnAgent
+from trainer.dyqn.decision import best_triage
+from trainer.dyqn.environment import Observation, action_spec, time_step_spec
+from trainer.dyqn.network import build_network
+from trainer.dyqn.policy import QPolicy
+from trainer.runs.job import TrainedNetwork
+from trainer.safeguards.novelty import Novelty
+from trainer.safeguards.rules import RuleGraph
+from trainer.servable import saved_model
+from trainer.servable.conversion import convert
+from trainer.servable.litert import LiteRtModel
+from trainer.servable.policy import load_version
 from triage.v1 import triage_pb2
 
 EVIDENCE_COUNT, MAX_QUESTIONS, BATCH = 40, 23, 300
@@ -70,7 +70,7 @@ def statistics():
 def base(model, rules, statistics, tmp_path_factory):
     base = tmp_path_factory.mktemp("models")
     trained = TrainedNetwork(model, VOCABULARY, {}, MAX_QUESTIONS, "sha256:data", {}, {}, rules, statistics)
-    servable.write_version(base, trained)
+    saved_model.write_version(base, trained)
     return base
 
 

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from trainer.bench import contestants, task_vignettes, train_report
+from trainer.bench import contestants, report, task_vignettes
 from trainer.bench.settings import Settings
 
 RECORDED = {"ours: fused": 1.5, "ours: fused, bfloat16": 1.9}
@@ -19,7 +19,7 @@ def test_the_ratio_to_tf_agents_has_not_fallen_by_more_than_a_quarter(tmp_path):
     task_vignettes.save(tmp_path / "v.npz", task_vignettes.draw(1_248, 597, seed=0))
     settings = Settings(str(tmp_path / "v.npz"))
     answers = contestants.compete(contestants.commands(settings), STEPS, ROUNDS)
-    measured = train_report.report(settings, STEPS, answers)["contestants"]
+    measured = report.report(settings, STEPS, answers)["contestants"]
     speeds = {name: measured[name]["speed_over"]["tf_agents"]["median"] for name in RECORDED}
     guarded = [name for name in RECORDED if "bfloat16" not in name or multiplies_bfloat16()]
     assert all(speeds[name] >= 0.75 * RECORDED[name] for name in guarded), speeds

@@ -12,16 +12,16 @@ from rich.console import Console
 
 from schemas import locations
 from schemas.errors import InputError
-from trainer import metrics
-from trainer.checkpoints import Checkpoints
 from trainer.config import TrainConfig
-from trainer.evaluate import order_seeds
-from trainer.job import JobDirectory
-from trainer.loop import Progress, TrainingLoop
-from trainer.policy import noise_scale
-from trainer.rollout import Rollout
+from trainer.dyqn.loop import Progress, TrainingLoop
+from trainer.dyqn.policy import noise_scale
+from trainer.dyqn.rollout import Rollout
+from trainer.dyqn.workers import ALONE, Workers
+from trainer.evaluation import metrics
+from trainer.evaluation.evaluate import order_seeds
+from trainer.runs.checkpoints import Checkpoints
+from trainer.runs.job import JobDirectory
 from trainer.vignettes.tfrecord import DataDirectory
-from trainer.workers import ALONE, Workers
 
 # Orders and bootstrap of the evaluations during training: the same ones each time, apart from every training draw.
 EVALUATION_SEED = 2_020

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.safety_rules import NO_RULES, RuleSet
-from trainer import config, rule_options
+from trainer import config
 from trainer.cloud import service_environment, staging, tuning_report
+from trainer.safeguards import options
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.session import Surroundings
@@ -58,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model-version", type=int, default=1, metavar="N", help="version of that model, in its answers (default 1)"
     )
-    rule_options.add_argument(parser)
+    options.add_argument(parser)
     figures.add_argument(parser)
     config.add_arguments(parser)
 
@@ -76,16 +77,16 @@ def run(arguments: argparse.Namespace) -> int:
     resolved = config.from_arguments(arguments)
     _check(arguments, resolved)
     # Imported here, so that --help and a faulty configuration answer without loading TensorFlow.
-    from trainer.job import JobDirectory
-    from trainer.loop import TrainingDivergedError
+    from trainer.dyqn.loop import TrainingDivergedError
+    from trainer.dyqn.workers import LOST_WORKER, LostWorkerError, join
+    from trainer.runs.job import JobDirectory
     from trainer.session import TrainingSession
     from trainer.vignettes.tfrecord import DataDirectory
-    from trainer.workers import LOST_WORKER, LostWorkerError, join
 
     workers = join()
     data = DataDirectory.open(arguments.data).whole()
     _require_shared(arguments, workers.count)
-    rules = NO_RULES if arguments.model_dir is None else rule_options.chosen(arguments, data.vocabulary)
+    rules = NO_RULES if arguments.model_dir is None else options.chosen(arguments, data.vocabulary)
     with JobDirectory(arguments.job_dir).locked(workers.index), StopRequest() as stop:
         try:
             session = TrainingSession(arguments.job_dir, data, resolved, workers, _surroundings(arguments))

@@ -17,14 +17,14 @@ from google.rpc import error_details_pb2, status_pb2
 
 from schemas.evidence import Evidence, Vocabulary
 from serving.config import ServeConfig
-from serving.local_models import LocalModels
+from serving.models.served_models import LocalModels
+from serving.models.version_policy import Wanted
+from serving.models.versions import Versions
+from serving.models.watcher import Watcher
 from serving.server import TriageServer
-from serving.version_policy import Wanted
-from serving.versions import Versions
-from serving.watcher import Watcher
-from trainer.exporting import servable
-from trainer.job import TrainedNetwork
-from trainer.network import build_network
+from trainer.dyqn.network import build_network
+from trainer.runs.job import TrainedNetwork
+from trainer.servable import saved_model
 from triage_client.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 # Q = sigmoid(s W): fever present gives Yellow sigmoid(1) and ask sigmoid(2), all others 1/2; chest pain Red.
@@ -49,7 +49,7 @@ def server(tmp_path_factory):
         metrics={},
         training={},
     )
-    servable.write_version(base, trained, version=7)
+    saved_model.write_version(base, trained, version=7)
     server = TriageServer(ServeConfig(port=0, max_workers=2, max_interviews=2, max_batch=4, grace_seconds=0))
     watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
     watcher.look()

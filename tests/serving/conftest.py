@@ -17,23 +17,23 @@ import tensorflow as tf
 
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
-from serving.batching import BatchedModels
 from serving.batching_parameters import BatchingParameters
-from serving.client import TriageClient
+from serving.client.ask import TriageClient
 from serving.config import ServeConfig
-from serving.connection import Connection
-from serving.engine import SavedModelEngine
-from serving.litert_engine import LiteRtEngine
-from serving.local_models import LocalModels
-from serving.remote_models import RemoteModels
+from serving.models.batching import BatchedModels
+from serving.models.connection import Connection
+from serving.models.engine import SavedModelEngine
+from serving.models.litert import LiteRtEngine
+from serving.models.remote import RemoteModels
+from serving.models.served_models import LocalModels
+from serving.models.version_policy import Wanted
+from serving.models.versions import Versions
+from serving.models.watcher import Watcher
 from serving.server import TriageServer
-from serving.version_policy import Wanted
-from serving.versions import Versions
-from serving.watcher import Watcher
-from trainer.exporting import servable
-from trainer.job import TrainedNetwork
-from trainer.network import build_network
-from trainer.novelty import Novelty
+from trainer.dyqn.network import build_network
+from trainer.runs.job import TrainedNetwork
+from trainer.safeguards.novelty import Novelty
+from trainer.servable import saved_model
 
 L = math.log(3)
 
@@ -110,7 +110,7 @@ def write_model(vocabulary, base, version, weights=HandSet.weights, **safeguards
         training={},
         **safeguards,
     )
-    servable.write_version(base, trained, version=version)
+    saved_model.write_version(base, trained, version=version)
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from serving import server
+from serving.calls.listener import LIVENESS
 from serving.config import ServeConfig
-from serving.probe_port import LIVENESS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "serving"
@@ -197,7 +197,7 @@ def test_no_image_is_of_a_version_that_moves():
 
 
 def test_the_examples_hold_nothing_that_would_let_anybody_in(tmp_path):
-    from serving.tokens import TokenFile
+    from serving.security.tokens import TokenFile
 
     text = OBJECTS["examples.yaml", "Secret", "triage-tokens"]["stringData"]["tokens"]
     (tmp_path / "tokens").write_text(text)

@@ -23,9 +23,9 @@ import pytest
 import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from serving.client import TriageClient, evidence_state
-from serving.probe_port import LIVENESS
-from serving.tls import channel_credentials
+from serving.calls.listener import LIVENESS
+from serving.client.ask import TriageClient, evidence_state
+from serving.security.tls import channel_credentials
 from triage.v1 import triage_pb2
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

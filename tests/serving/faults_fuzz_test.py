@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tensorflow_serving.apis import get_model_status_pb2, predict_pb2
 
 from schemas import features
-from serving.client import evidence_state
+from serving.client.ask import evidence_state
 from triage.v1 import triage_pb2, triage_service_pb2
 
 TARGETS = {

@@ -22,16 +22,16 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 
 import triage_client
-from serving.client import TriageClient, evidence_state
+from serving.client.ask import TriageClient, evidence_state
 from serving.config import ServeConfig
-from serving.connection import Connection
-from serving.local_models import LocalModels
-from serving.model_store import ModelStore, StoredModels
-from serving.remote_models import RemoteModels
+from serving.models.connection import Connection
+from serving.models.model_store import ModelStore, StoredModels
+from serving.models.remote import RemoteModels
+from serving.models.served_models import LocalModels
+from serving.models.version_policy import Wanted
+from serving.models.versions import Versions
+from serving.models.watcher import Watcher
 from serving.server import TriageServer
-from serving.version_policy import Wanted
-from serving.versions import Versions
-from serving.watcher import Watcher
 from triage.v1 import triage_pb2
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -6,11 +6,11 @@ import threading
 import pytest
 
 from serving import call as calls
-from serving.batching import BatchedEngine
 from serving.batching_parameters import BatchingParameters
-from serving.client import TriageClient, evidence_state
+from serving.calls.event_loop import EventLoop
+from serving.client.ask import TriageClient, evidence_state
 from serving.errors import DeadlineError
-from serving.event_loop import EventLoop
+from serving.models.batching import BatchedEngine
 from triage.v1 import triage_pb2
 
 LOOP = "lone-calls"
@@ -123,7 +123,7 @@ def test_litert_answers_a_lone_call_on_the_loop_and_beside_an_interview_in_a_thr
 
 def test_a_network_whose_weights_take_long_to_read_is_not_brief(litert_engine, monkeypatch):
     assert litert_engine.brief_states == 1
-    monkeypatch.setattr("serving.litert_engine.BRIEF_BYTES", litert_engine.litert.size - 1)
+    monkeypatch.setattr("serving.models.litert.BRIEF_BYTES", litert_engine.litert.size - 1)
     assert litert_engine.brief_states == 0
     monkeypatch.undo()
     monkeypatch.setattr(litert_engine, "litert", None)

@@ -22,12 +22,12 @@ from tensorflow_serving.apis import get_model_status_pb2, model_pb2, model_servi
 
 import triage_cli
 from schemas.errors import InputError
-from serving.client import TriageClient, evidence_state
+from serving.client.ask import TriageClient, evidence_state
 from serving.config import ServeConfig
+from serving.models.version_policy import Wanted
+from serving.models.versions import Versions
+from serving.models.watcher import Watcher
 from serving.server import TriageServer
-from serving.version_policy import Wanted
-from serving.versions import Versions
-from serving.watcher import Watcher
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -416,9 +416,9 @@ def test_a_version_that_is_not_there_ends_the_command_with_one_line(model_base_p
 
 def test_serving_needs_nothing_of_training(model_base_path):
     script = (
-        "import pathlib, sys, serving.server, serving.service, serving.engine, serving.client\n"
-        "engine = serving.engine.SavedModelEngine(pathlib.Path(sys.argv[1]) / '3')\n"
-        "engine.triage([serving.client.evidence_state(['fever'])])\n"
+        "import pathlib, sys, serving.server, serving.triage.service, serving.models.engine, serving.client.ask\n"
+        "engine = serving.models.engine.SavedModelEngine(pathlib.Path(sys.argv[1]) / '3')\n"
+        "engine.triage([serving.client.ask.evidence_state(['fever'])])\n"
         "print([name for name in ('trainer', 'tf_agents', 'tf_keras') if name in sys.modules])"  # tensorflow has keras
     )
     output, errors = start_process("-c", script, str(model_base_path)).communicate(timeout=120)

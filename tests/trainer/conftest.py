@@ -9,11 +9,11 @@ import pytest
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import DECISION_LABELS
-from trainer.exporting import servable
-from trainer.exporting.servable_policy import load_version
-from trainer.job import TrainedNetwork
-from trainer.network import build_network
-from trainer.rollout import Slice
+from trainer.dyqn.network import build_network
+from trainer.dyqn.rollout import Slice
+from trainer.runs.job import TrainedNetwork
+from trainer.servable import saved_model
+from trainer.servable.policy import load_version
 
 
 def make_vignettes(rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Slice:
@@ -75,7 +75,7 @@ def version_base(data_directory, tmp_path_factory):
     network = build_network(len(vocabulary), (32, 16), seed=0)
     generator = np.random.default_rng(1)
     network.set_weights([generator.normal(0, 0.25, weight.shape) for weight in network.get_weights()])
-    servable.write_version(base, TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {}))
+    saved_model.write_version(base, TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {}))
     return base
 
 

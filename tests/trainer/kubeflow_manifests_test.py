@@ -12,9 +12,9 @@ import kubernetes.client as kubernetes
 import pytest
 import yaml
 
-from trainer.job import load_network
+from trainer.dyqn.workers import LOST_WORKER, TF_CONFIG, place_of
+from trainer.runs.job import load_network
 from trainer.task import BAD_INPUT, DIVERGED
-from trainer.workers import LOST_WORKER, TF_CONFIG, place_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "kubeflow"

@@ -16,7 +16,7 @@ import pytest
 import tensorflow as tf
 
 import triage_cli
-from trainer.job import load_network
+from trainer.runs.job import load_network
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = ["--hidden-sizes", "16", "--batch-size", "8", "--memory-capacity", "200", "--burn-in-steps", "50",

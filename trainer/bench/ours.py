@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from trainer.bench import worker
 from trainer.bench.settings import Settings
 from trainer.config import TrainConfig
-from trainer.loop import TrainingLoop
+from trainer.dyqn.loop import TrainingLoop
 
 
 def steps_of(settings: Settings, learner: Mapping[str, str]) -> Callable[[int], None]:

@@ -22,7 +22,7 @@ TARGET_UPDATE_INTERVAL = 1000
 
 
 class Episodes:
-    """Episodes over random vignettes, as `trainer.environment` runs them in training."""
+    """Episodes over random vignettes, as `trainer.dyqn.environment` runs them in training."""
 
     def __init__(self, vignettes: BenchVignettes, evidence_count: int, max_questions: int, seed: int):
         self._vignettes = vignettes

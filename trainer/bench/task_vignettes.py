@@ -10,7 +10,7 @@ import numpy as np
 
 
 class BenchVignettes(NamedTuple):
-    """V vignettes in compressed sparse rows, see `trainer.environment.Vignettes`."""
+    """V vignettes in compressed sparse rows, see `trainer.dyqn.environment.Vignettes`."""
 
     offsets: np.ndarray  # int64 [V + 1]
     signed_codes: np.ndarray  # int32

@@ -25,7 +25,7 @@ from tf_agents.utils import common
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.bench import worker
 from trainer.bench.settings import Settings
-from trainer.environment import Mode, VignetteEnvironment
+from trainer.dyqn.environment import Mode, VignetteEnvironment
 
 TARGET_UPDATE_PERIOD = 1000
 PREFETCHED = 3

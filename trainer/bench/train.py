@@ -10,7 +10,7 @@ from rich.progress import Progress
 
 from schemas import figures
 from schemas.errors import InputError
-from trainer.bench import contestants, task_vignettes, train_report
+from trainer.bench import contestants, report, task_vignettes
 from trainer.bench.settings import Settings
 from trainer.bench.worker import WorkerFailedError
 
@@ -59,12 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
                 answers = contestants.compete(commands, arguments.steps, arguments.rounds, advance)
             except WorkerFailedError as error:
                 raise InputError(f"--batch {batch}: {error}") from error
-            measured.append(train_report.report(settings, arguments.steps, answers))
+            measured.append(report.report(settings, arguments.steps, answers))
     if sb3_python is None:
         console.print(f"{contestants.SB3} is not installed: left out (see --sb3-python)", highlight=False)
     if arguments.json != "-":
         for found in measured:
-            train_report.show(found)
-    run_of = {"format": 1, "machine": train_report.machine(), "steps": arguments.steps, "rounds": arguments.rounds}
+            report.show(found)
+    run_of = {"format": 1, "machine": report.machine(), "steps": arguments.steps, "rounds": arguments.rounds}
     figures.write({**run_of, "batches": measured}, arguments.json)
     return 0

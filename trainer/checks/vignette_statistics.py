@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.triage import DECISION_LABELS, Action
-from trainer.metrics import constant_metrics, human_metrics
+from trainer.evaluation.metrics import constant_metrics, human_metrics
 
 MINIMUM_DECISIONS = 3
 """Clinicians that a vignette needs to count among the inter-expert figures."""

@@ -8,9 +8,10 @@ import tempfile
 from schemas import directories
 from schemas.errors import InputError
 from schemas.safety_rules import NO_RULES, RuleSet
-from trainer import job
-from trainer.evaluate import ORDERS
-from trainer.exporting import publish, servable
+from trainer.evaluation.evaluate import ORDERS
+from trainer.exporting import publish
+from trainer.runs import job
+from trainer.servable import saved_model
 
 EVALUATION_SEED = 0
 
@@ -37,7 +38,7 @@ def write_final_model(
     trained = dataclasses.replace(job.load_network(job_dir), rules=rules)
     exam = publish.Examination(data, ORDERS, EVALUATION_SEED) if data is not None else None
     with tempfile.TemporaryDirectory() as scratch:
-        target = publish.Target(pathlib.Path(scratch), number, servable.MODEL_NAME)
+        target = publish.Target(pathlib.Path(scratch), number, saved_model.MODEL_NAME)
         exported = publish.export(trained, job_dir, target, exam)
         whole = pathlib.Path(scratch) / str(number)
         try:

@@ -7,7 +7,7 @@ pair of one order and one clinician has an equal share of its vignette. Columns 
 import numpy as np
 
 from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
-from trainer.metrics import Estimate, estimates_of_sums
+from trainer.evaluation.metrics import Estimate, estimates_of_sums
 
 _DISTANCE = np.subtract.outer(np.arange(NUM_DECISIONS), np.arange(NUM_DECISIONS)).astype(np.float64)
 _DISAGREEMENT = _DISTANCE**2  # [4, 4], quadratic weights of the kappa

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS
-from trainer.metrics import Estimate, estimates_of_sums, urgency_range
+from trainer.evaluation.metrics import Estimate, estimates_of_sums, urgency_range
 
 BINS = 10
 _COUNT, _PREDICTED, _OBSERVED = range(3)  # the last axis of the sums

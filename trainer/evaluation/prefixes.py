@@ -12,8 +12,8 @@ import numpy as np
 
 from schemas.triage import NUM_DECISIONS
 from trainer import state
-from trainer.environment import Vignettes
-from trainer.metrics import Estimate, estimate, urgency_range
+from trainer.dyqn.environment import Vignettes
+from trainer.evaluation.metrics import Estimate, estimate, urgency_range
 
 if TYPE_CHECKING:
     import keras

@@ -8,9 +8,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from trainer import metrics
+from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation import metrics
 from trainer.evaluation.agreement import agent_agreement
-from trainer.rollout import Outcomes
 
 METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions")
 _RED = ("red_sensitivity", "red_specificity")

@@ -7,7 +7,7 @@ import numpy as np
 
 from schemas.triage import TRIAGE_DECISIONS
 from trainer.evaluation.agreement import majority_decisions
-from trainer.metrics import Estimate, estimates_of_sums, resampled_interval, resampled_sums
+from trainer.evaluation.metrics import Estimate, estimates_of_sums, resampled_interval, resampled_sums
 from trainer.simulation.simulator import UNSEEN
 
 MINIMUM_VIGNETTES = 10
@@ -72,7 +72,7 @@ def slice_figures(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], se
     """Returns the metrics of each slice.
 
     Args:
-        metrics: float `[V]` each, such as `trainer.metrics.agent_metrics`.
+        metrics: float `[V]` each, such as `trainer.evaluation.metrics.agent_metrics`.
         chosen: slices of the same vignettes.
         seed: of the bootstrap over the vignettes of a slice.
     """

@@ -5,7 +5,7 @@ import numpy as np
 from schemas.errors import InputError
 from schemas.reference import Reference
 from schemas.triage import DECISION_LABELS
-from trainer.exporting.servable_policy import LoadedVersion, play
+from trainer.servable.policy import LoadedVersion, play
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from schemas import figures, locations
 from schemas.errors import InputError
-from trainer import rule_options
-from trainer.evaluate import ORDERS
+from trainer.evaluation.evaluate import ORDERS
+from trainer.safeguards import options
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `triage export --help` needs none
     from trainer.exporting.publish import Exported
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--version", type=int, help="number of the version; the highest that exists plus 1 by default")
     parser.add_argument("--step", type=int, help="checkpoint to export; the last one by default")
-    rule_options.add_argument(parser)
+    options.add_argument(parser)
     parser.add_argument("--model-name", help='name under which TensorFlow Serving offers the model; default: "triage"')
     parser.add_argument(
         "--data",
@@ -82,14 +82,17 @@ def run(arguments: argparse.Namespace) -> int:
             evaluated on the data.
     """
     _check(arguments)
-    from trainer import job
-    from trainer.exporting import publish, servable
+    from trainer.exporting import publish
+    from trainer.runs import job
+    from trainer.servable import saved_model
 
     trained = job.load_network(arguments.job_dir, arguments.step)
-    trained = dataclasses.replace(trained, rules=rule_options.chosen(arguments, trained.vocabulary))
+    trained = dataclasses.replace(trained, rules=options.chosen(arguments, trained.vocabulary))
     exam = publish.Examination(arguments.data, arguments.orders, arguments.seed) if arguments.data else None
     target = publish.Target(
-        arguments.push_to or arguments.model_base_path, arguments.version, arguments.model_name or servable.MODEL_NAME
+        arguments.push_to or arguments.model_base_path,
+        arguments.version,
+        arguments.model_name or saved_model.MODEL_NAME,
     )
     margin = _MARGIN if arguments.margin is None else arguments.margin
     if arguments.push_to:

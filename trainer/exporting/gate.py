@@ -11,8 +11,8 @@ import numpy as np
 import scipy.stats
 
 from schemas.errors import InputError
-from trainer import metrics
-from trainer.rollout import Outcomes
+from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation import metrics
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.vignette import shown
 

@@ -13,7 +13,7 @@ from typing import Any
 from schemas import directories
 from schemas.evidence import KINDS, Vocabulary
 from schemas.triage import DECISION_LABELS
-from trainer.exporting.servable import package_version
+from trainer.servable.saved_model import package_version
 
 FORMAT = 1
 """`format_version` of model_card.json; it grows when a reader of the old one would misread the new one."""

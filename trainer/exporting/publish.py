@@ -16,13 +16,13 @@ from rich.progress import track
 from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from trainer.evaluate import agent_figures, baseline_figures, order_seeds
+from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation.evaluate import agent_figures, baseline_figures, order_seeds
 from trainer.exporting import card_markdown, gate, model_card
 from trainer.exporting.case_reference import case_reference
-from trainer.exporting.servable import StagedVersion, newest_version, next_version, staged
-from trainer.exporting.servable_policy import LoadedVersion, known_codes, load_version, play
-from trainer.job import TrainedNetwork
-from trainer.rollout import Outcomes
+from trainer.runs.job import TrainedNetwork
+from trainer.servable.policy import LoadedVersion, known_codes, load_version, play
+from trainer.servable.saved_model import StagedVersion, newest_version, next_version, staged
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory
 

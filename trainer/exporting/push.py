@@ -46,7 +46,7 @@ def push(version: pathlib.Path, base: pathlib.Path) -> pathlib.Path:
             served from `base` now; or `base` cannot be written.
     """
     from trainer.exporting import gate
-    from trainer.exporting.servable import StagedVersion, newest_version
+    from trainer.servable.saved_model import StagedVersion, newest_version
 
     if directories.version_number(version.name) is None or not (version / directories.MANIFEST).is_file():
         raise InputError(f"{version}: no version of a model: expected a folder that triage export wrote, such as out/3")

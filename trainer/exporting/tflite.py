@@ -10,7 +10,7 @@ from schemas import directories, figures, locations
 from schemas.errors import InputError
 
 STATES = 10_000
-_QUANTIZATIONS = ("none", "float16", "dynamic", "int8")  # trainer.exporting.tflite_conversion, which loads TensorFlow
+_QUANTIZATIONS = ("none", "float16", "dynamic", "int8")  # trainer.servable.conversion, which loads TensorFlow
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,15 +52,16 @@ def run(arguments: argparse.Namespace) -> int:
             broken; then what stood at `--out` is left as it was.
     """
     _check(arguments)
-    from trainer.exporting import litert, tflite_conversion, tflite_file, tflite_parity
-    from trainer.exporting.servable_policy import load_version
+    from trainer.exporting import tflite_file, tflite_parity
+    from trainer.servable import conversion, litert
+    from trainer.servable.policy import load_version
 
     tflite_file.check_writable(arguments.out)
     version = load_version(version_folder(arguments.model))
     states, calibration = None, None
     if arguments.data is not None:
-        states, calibration = tflite_conversion.calibration_states(arguments.data, version, arguments.seed)
-    content = tflite_conversion.convert(version, arguments.quantize, states)
+        states, calibration = conversion.calibration_states(arguments.data, version, arguments.seed)
+    content = conversion.convert(version, arguments.quantize, states)
     model = litert.LiteRtModel(content)
     bound = tflite_parity.BOUNDS[arguments.quantize]
     parity = tflite_parity.compare(version, model, bound, arguments.states, arguments.seed)
@@ -104,7 +105,7 @@ def version_folder(path: pathlib.Path) -> pathlib.Path:
     Raises:
         InputError: there is none.
     """
-    from trainer.exporting.servable import newest_version
+    from trainer.servable.saved_model import newest_version
 
     if (path / directories.SAVED_MODEL).exists():
         return path

@@ -19,9 +19,9 @@ import tensorflow as tf
 from schemas import directories, features
 from schemas.errors import InputError
 from schemas.triage import ACTION_LABELS
-from trainer.exporting.litert import LiteRtModel, litert_version
-from trainer.exporting.servable_policy import LoadedVersion
 from trainer.exporting.tflite_parity import Parity, random_states, statement
+from trainer.servable.litert import LiteRtModel, litert_version
+from trainer.servable.policy import LoadedVersion
 
 FORMAT = 1
 """`format_version` of the description; it grows when a reader of the old one would misread the new one."""
@@ -43,7 +43,7 @@ def describe(
     Args:
         version: that it was converted from.
         model: the model.
-        quantization: as `trainer.exporting.tflite_conversion.QUANTIZATIONS` names them.
+        quantization: as `trainer.servable.conversion.QUANTIZATIONS` names them.
         parity: how far it is from the version.
         calibration: what int8 was calibrated with.
     """

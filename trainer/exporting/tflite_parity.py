@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from schemas import features
 from schemas.errors import InputError
-from trainer.exporting.litert import LiteRtModel
-from trainer.exporting.servable_policy import LoadedVersion
-from trainer.exporting.tflite_conversion import DYNAMIC, FLOAT16, INT8, NONE
+from trainer.servable.conversion import DYNAMIC, FLOAT16, INT8, NONE
+from trainer.servable.litert import LiteRtModel
+from trainer.servable.policy import LoadedVersion
 
 BOUNDS = {NONE: 1e-4, FLOAT16: 0.01, DYNAMIC: 0.1, INT8: 0.1}
 """By quantisation: a file with a Q-value further than this from the SavedModel's is taken for broken.
@@ -17,7 +17,7 @@ BOUNDS = {NONE: 1e-4, FLOAT16: 0.01, DYNAMIC: 0.1, INT8: 0.1}
 A file whose weights got lost is off by far more. What comes near a bound is no proof of quality: see the shares.
 """
 NOVELTY_BOUND = 0.05
-"""On the difference of a novelty, in every quantisation: none rounds what it is computed from (`trainer.novelty`)."""
+"""On the difference of a novelty, in every quantisation: none rounds what it is computed from."""
 
 _BATCH = 1000
 

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
-from trainer.reporting.report_numbers import Table
+from trainer.reporting.numbers import Table
 
 
 class Tone(NamedTuple):

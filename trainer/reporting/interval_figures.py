@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from trainer.reporting.drawing import Drawing, Key, Panel, colour, label_rows, row_panel_height, share_limits
-from trainer.reporting.report_numbers import (
+from trainer.reporting.numbers import (
     APPROPRIATENESS,
     QUESTIONS,
     SAFETY,

@@ -18,7 +18,7 @@ from trainer.reporting.drawing import (
     row_panel_height,
     share_limits,
 )
-from trainer.reporting.report_numbers import (
+from trainer.reporting.numbers import (
     QUESTIONS,
     TARGETS,
     Measure,

@@ -8,7 +8,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from trainer.reporting.drawing import Drawing, Key, Panel, colour, share_limits
-from trainer.reporting.report_numbers import (
+from trainer.reporting.numbers import (
     APPROPRIATENESS,
     SAFETY,
     Measure,

@@ -13,14 +13,14 @@ from markupsafe import Markup
 
 from schemas.errors import InputError
 from schemas.triage import ACTION_LABELS, DECISION_LABELS
-from trainer.reporting import report_numbers as numbers
-from trainer.reporting import report_sentences as sentences
-from trainer.reporting import report_tables as tables
+from trainer.reporting import numbers as numbers
+from trainer.reporting import sentences as sentences
+from trainer.reporting import tables as tables
 from trainer.reporting.drawing import DASHES, PALETTE, Drawing, save_png, svgs
 from trainer.reporting.interval_figures import agents_figure, slices_figure
 from trainer.reporting.learning_figures import k_fold_figure, learning_figure, questions_figure
+from trainer.reporting.markdown import RESULTS, results_markdown
 from trainer.reporting.quality_figures import confusion_figure, evidence_figure, reliability_figure
-from trainer.reporting.report_markdown import RESULTS, results_markdown
 
 REPORT = "report.html"
 FIGURES = "figures"

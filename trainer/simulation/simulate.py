@@ -15,8 +15,8 @@ from rich.console import Console
 from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.knowledge_base import KnowledgeBase
-from trainer.output import OutputDirectory, describe
 from trainer.progress import progress_bar, say, tracked
+from trainer.runs.output import OutputDirectory, describe
 from trainer.simulation.simulation_config import SimulationConfig
 from trainer.simulation.simulator import BLOCK, Simulator
 from trainer.vignettes.vignette import Vignette

@@ -17,8 +17,8 @@ from schemas.errors import InputError
 from trainer import config
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
+    from trainer.studies.run import StudyRun
     from trainer.studies.study import DataFacts, StudySettings
-    from trainer.studies.study_run import StudyRun
     from trainer.vignettes.tfrecord import DataDirectory
 
 FAILED = 1
@@ -74,9 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
     if processes < 1:
         raise InputError(f"--processes {processes}: expected 1 or more")
     # Imported here, so that --help and faulty settings answer without loading TensorFlow.
+    from trainer.studies.directory import RESULTS, StudyDirectory, write_json
+    from trainer.studies.run import Machine, StudyRun
     from trainer.studies.study import plan
-    from trainer.studies.study_directory import RESULTS, StudyDirectory, write_json
-    from trainer.studies.study_run import Machine, StudyRun
     from trainer.task import StopRequest
 
     data, facts = _data(arguments.data)
@@ -157,9 +157,9 @@ def _results(
     outcomes: Mapping[str, dict[str, Any]],
     failures: Mapping[str, str],
 ) -> dict[str, Any]:
+    from trainer.studies.claims import claims
+    from trainer.studies.results import collect
     from trainer.studies.study import FORMAT
-    from trainer.studies.study_claims import claims
-    from trainer.studies.study_results import collect
 
     found = collect(settings, {name: outcome["result"] for name, outcome in outcomes.items()})
     return {
@@ -206,7 +206,7 @@ def _data_figures(data: "DataDirectory") -> dict[str, Any]:
 
 def _report(results: dict[str, Any], arguments: argparse.Namespace) -> None:
     from trainer.reporting.report import write_report
-    from trainer.studies.study_table import print_results
+    from trainer.studies.table import print_results
 
     write_report(results, arguments.out)
     if arguments.json != "-":

@@ -25,7 +25,7 @@ TRAIN_SAMPLE = 150
 DYQN, DETAIL, ENSEMBLE, PARTIALLY_OBSERVED, FULLY_OBSERVED, FIXED = (
     "dyqn", "detail", "ensemble", "partially_observed", "fully_observed", "fixed",
 )  # fmt: skip
-"""Kinds of tasks: `trainer.studies.study_tasks` says what each does."""
+"""Kinds of tasks: `trainer.studies.tasks` says what each does."""
 
 _WATCHED_ONLY = ("steps_per_call", "checkpoint_interval", "checkpoints_kept", "window_episodes", "seed")
 # A priority is at most 1: all memories lie in the lower bucket, and a bucket that holds nothing is not sampled.

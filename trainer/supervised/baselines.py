@@ -1,8 +1,8 @@
 """The agents that learn nothing by reinforcement, measured as all others are (paper, section "Baselines").
 
 Each function returns figures of one agent on the same V vignettes, float `[V]` each, by name: those of
-`trainer.metrics.agent_metrics`, of which an agent that asks nothing because it knows everything has no `questions`,
-`forced` or `evidence_seen`.
+`trainer.evaluation.metrics.agent_metrics`. An agent that knows everything and asks nothing has no `questions`, `forced`
+or `evidence_seen`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,9 +15,9 @@ from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
-from trainer import metrics
-from trainer.environment import Vignettes, action_spec, time_step_spec
-from trainer.rollout import Outcomes, Rollout
+from trainer.dyqn.environment import Vignettes, action_spec, time_step_spec
+from trainer.dyqn.rollout import Outcomes, Rollout
+from trainer.evaluation import metrics
 from trainer.supervised.sparse_states import sparse_states
 from trainer.supervised.state_values import TriageValues
 from trainer.vignettes.arrays import VignetteArrays

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _write(data: "DataDirectory", arguments: argparse.Namespace) -> dict[str, Any]:
     """Writes the vignettes of the training split, divided anew; returns the statistics beside them."""
-    from trainer.output import OutputDirectory, describe
+    from trainer.runs.output import OutputDirectory, describe
     from trainer.supervised.folds import fold_rows
     from trainer.vignettes.passes import WriteOptions, second_pass
     from trainer.vignettes.spool import Spool

@@ -4,7 +4,7 @@ The Q-values of the triage decisions are the class probabilities of a classifier
 Q(s, ask) alone is learned, towards the OR or the AND query, in the training cycle of algo:dyqn: the same vignettes,
 evidence orders, question limit, noise, burn-in, and one optimisation a step.
 
-What differs from `trainer.loop`:
+What differs from `trainer.dyqn.loop`:
 - The memory is sampled uniformly. The paper's priority is the mean TD error of the triage decisions. Here these do not
   learn: their values sum to 1, so that the error is (sum of the rewards - 1) / 4, the same for all states of a
   vignette, and 0 where the clinicians agree. It says nothing about asking, and would hide the clear vignettes.
@@ -18,13 +18,14 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.triage import Action
-from trainer import rewards, state, targets
-from trainer.agent import build_optimizer
+from trainer import state
 from trainer.config import TrainConfig
-from trainer.environment import Mode, VignetteEnvironment, Vignettes
-from trainer.loop import Progress, TrainingDivergedError
-from trainer.network import build_network
-from trainer.policy import noise_scale
+from trainer.dyqn import rewards, targets
+from trainer.dyqn.agent import build_optimizer
+from trainer.dyqn.environment import Mode, VignetteEnvironment, Vignettes
+from trainer.dyqn.loop import Progress, TrainingDivergedError
+from trainer.dyqn.network import build_network
+from trainer.dyqn.policy import noise_scale
 from trainer.supervised.state_values import Prefixes, StateValues, TriageValues, prefixes
 
 EPISODES_AHEAD = 256
@@ -74,8 +75,8 @@ class UniformMemory:
 class PartiallyObservedLoop:
     """An agent that learns when to ask, and the steps that it takes.
 
-    Every random draw comes from `config.loop.seed`. The network is that of `trainer.network`, of which only the output
-    of `ask` is used and trained. Of `config.memory` only the capacity and the batch size count.
+    Every random draw comes from `config.loop.seed`. The network is that of `trainer.dyqn.network`; only its
+    output for `ask` is used and trained. Of `config.memory` only the capacity and the batch size count.
     """
 
     def __init__(self, vignettes: Vignettes, evidence_count: int, triage_values: TriageValues, config: TrainConfig):

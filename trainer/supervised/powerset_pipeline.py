@@ -21,8 +21,8 @@ from rich.console import Console
 
 from schemas import directories, figures, locations
 from schemas.errors import InputError
-from trainer.output import OutputDirectory, describe
 from trainer.progress import progress_bar, say
+from trainer.runs.output import OutputDirectory, describe
 from trainer.supervised.powerset import row_count
 
 if TYPE_CHECKING:  # TensorFlow and Beam load only when the command runs

@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.triage import NUM_DECISIONS
-from trainer.environment import Mode, VignetteEnvironment, Vignettes
-from trainer.rollout import Outcomes
+from trainer.dyqn.environment import Mode, VignetteEnvironment, Vignettes
+from trainer.dyqn.rollout import Outcomes
 from trainer.supervised.state_values import StateValues, prefixes
 
 AskValues = Callable[[np.ndarray], np.ndarray]
@@ -27,7 +27,7 @@ class Stops(NamedTuple):
 def first_stops(triage: np.ndarray, ask: np.ndarray, depths: np.ndarray, max_questions: int) -> Stops:
     """Returns where a greedy agent triages: in the first state in which a triage value is at least that of asking.
 
-    As `trainer.decision.decide` has it, and `trainer.rollout`: nothing forces a triage when the evidence ends, and
+    As in `trainer.dyqn.decision` and `trainer.dyqn.rollout`, nothing forces a triage when the evidence ends, and
     asking there reveals nothing, so that an agent that asks in the last state asks until the limit forces it.
 
     Args:
@@ -49,8 +49,8 @@ def first_stops(triage: np.ndarray, ask: np.ndarray, depths: np.ndarray, max_que
 class EvaluationOrders:
     """Vignettes in random evidence orders, with the triage values of every state on the way.
 
-    The orders are those in which `trainer.rollout.Rollout` reveals the evidence of the same vignettes for the same
-    seeds (of up to `trainer.rollout.ROWS_AT_ONCE` vignettes), so that agents can be compared pair by pair.
+    The orders are those in which `trainer.dyqn.rollout.Rollout` reveals the evidence of the same vignettes for the same
+    seeds (of up to `trainer.dyqn.rollout.ROWS_AT_ONCE` vignettes), so that agents can be compared pair by pair.
     """
 
     def __init__(self, vignettes: Vignettes, values: StateValues, max_questions: int, seeds: Iterable[int]):

@@ -1,7 +1,7 @@
 import numpy as np
 
 from trainer.bench import task_vignettes
-from trainer.environment import Mode, VignetteEnvironment
+from trainer.dyqn.environment import Mode, VignetteEnvironment
 
 
 def test_vignettes_have_the_papers_amount_of_evidence_each_code_once():

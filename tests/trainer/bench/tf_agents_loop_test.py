@@ -6,7 +6,7 @@ from tf_agents.environments import tf_environment
 from schemas.triage import Action
 from trainer.bench import task_vignettes, tf_agents_loop
 from trainer.bench.settings import Settings
-from trainer.environment import Mode, VignetteEnvironment
+from trainer.dyqn.environment import Mode, VignetteEnvironment
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from trainer.checks.stats import evidence_counts
 from trainer.checks.vignette_statistics import PAPER
-from trainer.output import describe
+from trainer.runs.output import describe
 from trainer.vignettes.arrays import ShardReader
 from trainer.vignettes.tfrecord import DataDirectory, ShardWriter, encode_example
 from trainer.vignettes.vignette import Vignette

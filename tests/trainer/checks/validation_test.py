@@ -8,7 +8,7 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from trainer.checks.anomalies import Kind, Severity
 from trainer.checks.validation import validate
-from trainer.output import describe
+from trainer.runs.output import describe
 from trainer.vignettes.tfrecord import ShardWriter, encode_example
 from trainer.vignettes.vignette import Vignette
 

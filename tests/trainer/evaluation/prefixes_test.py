@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from trainer.dyqn.network import build_network
 from trainer.evaluation import prefixes
 from trainer.evaluation.prefixes import metrics_by_evidence
-from trainer.network import build_network
 
 E = 6
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.rule_effect import print_effect, rule_effect
-from trainer.rollout import Outcomes
 
 COUNTS = np.array([[2, 1, 0, 0], [0, 2, 1, 0]])  # clinicians: Red or Yellow, mostly Red; Yellow or Green
 

@@ -9,11 +9,11 @@ import triage_cli
 from schemas import directories
 from schemas.evidence import Evidence, Vocabulary
 from schemas.reference import Reference
+from trainer.dyqn.network import build_network
 from trainer.exporting.case_reference import case_reference
 from trainer.exporting.publish import Examination, Target, export
-from trainer.exporting.servable_policy import load_version
-from trainer.job import TrainedNetwork
-from trainer.network import build_network
+from trainer.runs.job import TrainedNetwork
+from trainer.servable.policy import load_version
 from trainer.vignettes.tfrecord import DataDirectory
 
 VIGNETTES = (

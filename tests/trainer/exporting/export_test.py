@@ -9,8 +9,8 @@ import tensorflow as tf
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig
-from trainer.job import JobDirectory
-from trainer.network import build_network
+from trainer.dyqn.network import build_network
+from trainer.runs.job import JobDirectory
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
 

@@ -7,10 +7,10 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.triage import Action
-from trainer import metrics
+from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation import metrics
 from trainer.exporting import gate
 from trainer.exporting.gate import Played, compare, lower_bound, verdict_text
-from trainer.rollout import Outcomes
 from trainer.vignettes.arrays import VignetteArrays
 
 

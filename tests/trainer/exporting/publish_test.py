@@ -15,11 +15,11 @@ import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from trainer.dyqn.network import build_network
 from trainer.exporting import publish
 from trainer.exporting.publish import Examination, Target
-from trainer.exporting.servable_policy import load_version
-from trainer.job import TrainedNetwork
-from trainer.network import build_network
+from trainer.runs.job import TrainedNetwork
+from trainer.servable.policy import load_version
 
 TEST = ("Red", "Red", "Green", "Green", "Blue", "Blue")
 

@@ -11,9 +11,9 @@ import pytest
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.exporting import tflite_file
-from trainer.exporting.litert import LiteRtModel
-from trainer.exporting.tflite_conversion import convert
 from trainer.exporting.tflite_parity import Parity
+from trainer.servable.conversion import convert
+from trainer.servable.litert import LiteRtModel
 
 PARITY = Parity(10, 0, 1e-4, 1e-7, 1e-8, 0.0, 0.0, 0.0)
 

@@ -6,14 +6,14 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.triage import Action
-from trainer import novelty
-from trainer.exporting import servable
-from trainer.exporting.litert import LiteRtModel
-from trainer.exporting.servable_policy import load_version
-from trainer.exporting.tflite_conversion import QUANTIZATIONS, calibration_states, convert
+from trainer.dyqn.network import build_network
 from trainer.exporting.tflite_parity import BOUNDS, NOVELTY_BOUND, compare, random_states, statement
-from trainer.job import TrainedNetwork
-from trainer.network import build_network
+from trainer.runs.job import TrainedNetwork
+from trainer.safeguards import novelty
+from trainer.servable import saved_model
+from trainer.servable.conversion import QUANTIZATIONS, calibration_states, convert
+from trainer.servable.litert import LiteRtModel
+from trainer.servable.policy import load_version
 
 Q_VALUES = np.array([0.2, 0.9, 0.5, 0.1, 0.6], np.float32)  # Yellow
 
@@ -42,7 +42,7 @@ def constant(version, tmp_path_factory):
     logits = np.log(Q_VALUES / (1 - Q_VALUES))
     network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), logits])
     trained = TrainedNetwork(network, version.vocabulary, {}, 5, "sha256:d", {}, {})
-    return load_version(servable.write_version(tmp_path_factory.mktemp("constant"), trained))
+    return load_version(saved_model.write_version(tmp_path_factory.mktemp("constant"), trained))
 
 
 def changed(**values):
@@ -129,7 +129,7 @@ def novel(version, tmp_path_factory):
     network = build_network(12, (4,), seed=0)
     statistics = novelty.fit(Vignettes, 12, seed=0)
     trained = TrainedNetwork(network, version.vocabulary, {}, 5, "sha256:d", {}, {}, novelty=statistics)
-    return load_version(servable.write_version(tmp_path_factory.mktemp("novel"), trained))
+    return load_version(saved_model.write_version(tmp_path_factory.mktemp("novel"), trained))
 
 
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)

@@ -7,11 +7,11 @@ import pytest
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
-from trainer.exporting import servable, tflite_conversion
-from trainer.exporting.servable_policy import load_version
+from trainer.dyqn.network import build_network
 from trainer.exporting.tflite_file import read_description
-from trainer.job import TrainedNetwork
-from trainer.network import build_network
+from trainer.runs.job import TrainedNetwork
+from trainer.servable import conversion, saved_model
+from trainer.servable.policy import load_version
 
 
 def run(capsys, *arguments):
@@ -88,7 +88,7 @@ def test_an_unknown_quantisation_is_refused_with_the_known_ones(tmp_path, capsys
 def test_the_command_knows_the_quantisations_that_the_conversion_does():
     from trainer.exporting.tflite import _QUANTIZATIONS
 
-    assert _QUANTIZATIONS == tflite_conversion.QUANTIZATIONS
+    assert _QUANTIZATIONS == conversion.QUANTIZATIONS
 
 
 def test_a_file_that_lost_its_weights_is_not_left_behind(version_base, version, tmp_path, monkeypatch, capsys):
@@ -97,12 +97,12 @@ def test_a_file_that_lost_its_weights_is_not_left_behind(version_base, version, 
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     network = build_network(12, (32, 16), seed=9)  # what a converter that does not track the weights would find
     vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in version.vocabulary.codes)
-    folder = servable.write_version(
+    folder = saved_model.write_version(
         tmp_path / "other", TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
     )
-    broken = tflite_conversion.convert(load_version(folder), "none")
+    broken = conversion.convert(load_version(folder), "none")
     shutil.rmtree(tmp_path / "other")
-    monkeypatch.setattr(tflite_conversion, "convert", lambda *_: broken)
+    monkeypatch.setattr(conversion, "convert", lambda *_: broken)
     code, printed, error = run(capsys, "--model", version_base, "--out", out)
     assert (code, printed) == (2, "")
     assert "more than the bound of 0.0001: it is broken" in error

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from schemas.errors import InputError
-from trainer.studies import reproduce, study_run
-from trainer.studies.study_results import AGENTS
+from trainer.studies import reproduce, run
+from trainer.studies.results import AGENTS
 
 ROOT = pathlib.Path(reproduce.__file__).parents[2]
 
@@ -108,7 +108,7 @@ KINDS = dict.fromkeys(("dyqn", "detail", "ensemble", "partially_observed", "full
 def test_results_say_what_failed_and_hold_the_rest(data_directory, tmp_path, monkeypatch, capsys):
     (tmp_path / "failing_kinds.py").write_text(FAILING)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(study_run, "Machine", functools.partial(study_run.Machine, tasks_module="failing_kinds"))
+    monkeypatch.setattr(run, "Machine", functools.partial(run.Machine, tasks_module="failing_kinds"))
     out = tmp_path / "out"
     figures = tmp_path / "figures.json"
     code = reproduce.run(_arguments("--quick", "--seeds", 1, "--json", figures, data=data_directory, out=out))

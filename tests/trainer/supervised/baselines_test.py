@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from schemas.triage import Action
-from trainer import metrics
+from trainer.evaluation import metrics
 from trainer.supervised import baselines
 
 E = 6

@@ -11,7 +11,7 @@ from trainer.config import (
     TargetConfig,
     TrainConfig,
 )
-from trainer.loop import TrainingDivergedError
+from trainer.dyqn.loop import TrainingDivergedError
 from trainer.supervised import partially_observed
 from trainer.supervised.partially_observed import AskTransitions, PartiallyObservedLoop, UniformMemory
 

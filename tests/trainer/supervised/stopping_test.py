@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from schemas.triage import Action
-from trainer.network import build_network
-from trainer.rollout import Rollout, greedy_policy
+from trainer.dyqn.network import build_network
+from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.supervised.state_values import StateValues
 from trainer.supervised.stopping import EvaluationOrders, first_stops
 

@@ -1,0 +1,208 @@
+"""`triage bench serve`: how fast the server is, beside an empty handler and the server that one would write first.
+
+All three run as processes of their own and are called by one more process, in turns and over several rounds, so that
+what else the machine does hits all alike: read the ratios.
+"""
+
+import argparse
+import base64
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from typing import IO, cast
+
+import grpc
+
+from schemas import figures as figures_file
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.model_directory import find_version, read_version
+from serving.bench import figures
+from serving.bench.load import WARM_UP_SECONDS, Job, Measurement
+from serving.bench.peers import MODEL_SECONDS, SERVICE
+from triage.v1 import triage_pb2, triage_service_pb2
+
+EVIDENCE = 10
+"""Pieces of evidence in a state."""
+_REQUESTS = 256
+_START_SECONDS = 120.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """A server that is measured."""
+
+    name: str
+    address: str
+    process: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage bench serve`."""
+    parser.add_argument("--model-base-path", type=pathlib.Path, required=True, help="directory of the model's versions")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the median counts; default: 5")
+    parser.add_argument("--seconds", type=float, default=1.0, help="length of one measurement; default: 1")
+    parser.add_argument(
+        "--serve-option",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="an option of triage serve to measure it with, such as --serve-option=--no-enable-batching",
+    )
+    figures_file.add_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measures and reports; returns 0 also where a goal is missed, which the report says.
+
+    Raises:
+        InputError: an option is out of its range, there is no model, or a server does not start.
+    """
+    figures_file.check(arguments.json)
+    if arguments.rounds < 1:
+        raise InputError(f"--rounds {arguments.rounds}: expected a whole number from 1")
+    if not 0 < arguments.seconds < float("inf"):
+        raise InputError(f"--seconds {arguments.seconds}: expected a number of seconds above 0")
+    folder = find_version(arguments.model_base_path)
+    _, vocabulary = read_version(folder)
+    requests = make_requests(vocabulary)
+    with contextlib.ExitStack() as stack:
+        triage = stack.enter_context(_triage_server(arguments.model_base_path, arguments.serve_option))
+        plain = stack.enter_context(_peer("plain", ["--version-folder", os.fspath(folder)]))
+        response_bytes = len(_call(triage.address, "Triage", requests[0]))
+        empty = stack.enter_context(_peer("empty", ["--response-bytes", str(response_bytes)]))
+        load = stack.enter_context(_load(requests))
+        rounds = []
+        for number in range(arguments.rounds):
+            sys.stderr.write(f"round {number + 1} of {arguments.rounds}\n")
+            rounds.append(_round(number, (triage, empty, plain), load, arguments.seconds))
+    found = {
+        "machine": {"cores": os.cpu_count(), "requests_bytes": len(requests[0]), "response_bytes": response_bytes},
+        **figures.figures(rounds),
+    }
+    if arguments.json != "-":
+        sys.stdout.write(figures.table(found) + "\n")
+    figures_file.write(found, arguments.json)
+    return 0
+
+
+def make_requests(vocabulary: Vocabulary, seed: int = 0) -> list[bytes]:
+    """Returns serialized TriageRequests of random evidence, half of it present."""
+    chance = random.Random(seed)  # noqa: S311 (no secret)
+    count = min(EVIDENCE, len(vocabulary))
+    statuses = (triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT)
+    requests = []
+    for _ in range(_REQUESTS):
+        codes = chance.sample(vocabulary.codes, count)
+        evidence = [triage_pb2.Evidence(code=code, status=statuses[n % 2]) for n, code in enumerate(codes)]
+        state = triage_pb2.EvidenceState(evidence=evidence, questions_asked=chance.randrange(5))
+        requests.append(triage_service_pb2.TriageRequest(state=state).SerializeToString())
+    return requests
+
+
+class _Load:
+    """The process that calls the servers."""
+
+    def __init__(self, process: "subprocess.Popen[str]", requests: Sequence[bytes]):
+        self._jobs, self._results = cast(IO[str], process.stdin), cast(IO[str], process.stdout)
+        self._send([base64.b64encode(request).decode() for request in requests])
+        self.request = requests[0]
+
+    def measure(self, job: Job) -> Measurement:
+        """Does one job and returns what it found."""
+        self._send(dataclasses.asdict(job))
+        line = self._results.readline()
+        if not line:
+            raise InputError("the process that calls the servers ended; its message stands above")
+        return Measurement(**json.loads(line))
+
+    def _send(self, value: object) -> None:
+        self._jobs.write(json.dumps(value) + "\n")
+        self._jobs.flush()
+
+
+def _round(number: int, servers: Sequence[Server], load: _Load, seconds: float) -> figures.Round:
+    turns = [*servers[number % len(servers) :], *servers[: number % len(servers)]]
+    measured: dict[tuple[str, int | str], Measurement] = {}
+    processor: dict[tuple[str, int | str], float] = {}
+    levels: tuple[int | str, ...] = (*figures.LEVELS, figures.HALF_LOAD)
+    for level in levels:
+        for server in turns:
+            if isinstance(level, int):
+                job = Job(server.address, seconds, level)
+            else:
+                most = measured[server.name, figures.LEVELS[-1]].calls_per_second
+                job = Job(server.address, seconds, 0, rate=max(1.0, most / 2), seed=number)
+            before = _processor_seconds(server.process)
+            found = measured[server.name, level] = load.measure(job)
+            used = _processor_seconds(server.process) - before
+            calls = found.calls_per_second * (seconds + WARM_UP_SECONDS)
+            processor[server.name, level] = used / max(1.0, calls)
+    plain = next(server for server in servers if server.name == "plain")
+    return figures.Round(measured, processor, json.loads(_call(plain.address, MODEL_SECONDS, load.request)))
+
+
+def _processor_seconds(process: int) -> float:
+    """Returns the processor time of a process so far, NaN on systems without /proc."""
+    try:
+        fields = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return float("nan")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _call(address: str, method: str, request: bytes) -> bytes:
+    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        return channel.unary_unary(f"/{SERVICE}/{method}")(request, timeout=_START_SECONDS, wait_for_ready=True)
+
+
+@contextlib.contextmanager
+def _triage_server(base: pathlib.Path, options: Sequence[str]) -> Iterator[Server]:
+    with tempfile.TemporaryDirectory() as directory:
+        port_file = pathlib.Path(directory) / "port"
+        command = ["-m", "triage_cli", "serve", "--model-base-path", os.fspath(base), "--port", "0", *options]
+        with _process([*command, "--port-file", os.fspath(port_file)], stdout=subprocess.DEVNULL) as process:
+            end = time.monotonic() + _START_SECONDS
+            while not port_file.exists():
+                if process.poll() is not None or time.monotonic() > end:
+                    raise InputError("triage serve did not start; its message stands above")
+                time.sleep(0.05)
+            yield Server("triage", f"127.0.0.1:{port_file.read_text().strip()}", process.pid)
+
+
+@contextlib.contextmanager
+def _peer(kind: str, options: Sequence[str]) -> Iterator[Server]:
+    with _process(["-m", "serving.bench.peers", kind, *options], subprocess.PIPE, subprocess.PIPE) as process:
+        port = cast(IO[str], process.stdout).readline().strip()
+        if not port:
+            raise InputError(f"the {kind} server did not start; its message stands above")
+        yield Server(kind, f"127.0.0.1:{port}", process.pid)
+
+
+@contextlib.contextmanager
+def _load(requests: Sequence[bytes]) -> Iterator[_Load]:
+    with _process(["-m", "serving.bench.load"], subprocess.PIPE, subprocess.PIPE) as process:
+        yield _Load(process, requests)
+
+
+@contextlib.contextmanager
+def _process(
+    arguments: Sequence[str], stdout: int, stdin: int = subprocess.DEVNULL
+) -> "Iterator[subprocess.Popen[str]]":
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen(  # noqa: S603 (this program's own modules)
+        [sys.executable, *arguments], stdin=stdin, stdout=stdout, text=True, env=environment
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate()

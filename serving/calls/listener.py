@@ -1,0 +1,128 @@
+"""A port of gRPC that is answered from an event loop."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2
+
+from schemas.errors import InputError
+from serving.calls import silence
+from serving.calls.event_loop import EventLoop, Workers
+from serving.calls.front import Front, Limits
+
+
+class Listener:
+    """Holds a port from the beginning, and answers on it between `start` and `stop`.
+
+    Args:
+        loop: where the calls are answered.
+        front: what answers them.
+        address: host and port, 0 for any free one.
+        silence_seconds: as in ServeConfig.
+        options: gRPC's further options.
+        credentials: of the server, None for plain text.
+
+    Raises:
+        OSError: the address cannot be listened on.
+    """
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        front: Front,
+        address: tuple[str, int],
+        silence_seconds: float,
+        options: Sequence[tuple[str, int]] = (),
+        credentials: grpc.ServerCredentials | None = None,
+    ):
+        self._loop = loop
+        self._front = front
+        self._watch: asyncio.Task[None] | None = None
+        host = f"[{address[0]}]" if ":" in address[0] else address[0]
+        # Otherwise two servers share a port, and clients reach either.
+        self._options = [("grpc.so_reuseport", 0), *silence.options(silence_seconds), *options]
+        self.port = loop.run(self._hold(f"{host}:{address[1]}", credentials))
+        self.address = f"{host}:{self.port}"
+
+    def start(self) -> None:
+        """Starts to answer."""
+        self._loop.run(self._start())
+
+    def stop(self, grace_seconds: float) -> None:
+        """Takes no further calls, gives those that run some time to end, and lets the port go."""
+        self._loop.run(self._stop(grace_seconds))
+
+    async def _hold(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
+        self._server = grpc.aio.server(handlers=(self._front,), options=self._options)
+        try:
+            if credentials is None:
+                return self._server.add_insecure_port(address)
+            return self._server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {address}") from error
+
+    async def _start(self) -> None:
+        await self._server.start()
+        self._watch = asyncio.create_task(self._front.silence.watch())
+
+    async def _stop(self, grace_seconds: float) -> None:
+        if self._watch is None:
+            await self._start()  # a server that has not begun would keep its port
+        await self._server.stop(grace_seconds)
+        if self._watch is not None:
+            self._watch.cancel()
+
+
+LIVENESS = "liveness"
+"""The service to ask about whether the process itself is well, whatever it can serve now."""
+_PLACES = 16  # for calls other than health, all of which are refused
+
+
+class ProbePort:
+    """Answers `grpc.health.v1.Health/Check`, and nothing else, from `start` until `stop`.
+
+    It says what `servicer` says, and SERVING for the service LIVENESS: a restart helps a process that does not answer,
+    not one that waits for a model. It is answered on the loop of the other calls, and so tells that this one turns.
+
+    Args:
+        loop: where it is answered.
+        host: as in ServeConfig.
+        port: number of the port, 0 for any free one.
+        servicer: what the server's own port says about health.
+        silence_seconds: as in ServeConfig.
+
+    Raises:
+        InputError: the address cannot be listened on.
+    """
+
+    def __init__(self, loop: EventLoop, host: str, port: int, servicer: health.HealthServicer, silence_seconds: float):
+        self._servicer = servicer
+        front = Front(Limits(_PLACES, silence_seconds), Workers(1))
+        check = grpc.unary_unary_rpc_method_handler(
+            self._check, health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
+        )
+        # Check alone: a Watch would be held for as long as its caller likes.
+        front.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(health.SERVICE_NAME, {"Check": check}),))
+        try:
+            self._listener = Listener(loop, front, (host, port), silence_seconds)
+        except OSError as error:
+            raise InputError(
+                f"--probe-port: {error}: is another server running there? Choose another --probe-port, 0 for any free "
+                "one, or -1 for none"
+            ) from error
+        self.port, self.address = self._listener.port, self._listener.address
+
+    def start(self) -> None:
+        """Starts to answer."""
+        self._listener.start()
+
+    def stop(self) -> None:
+        """Ends the port."""
+        self._listener.stop(0)
+
+    async def _check(self, request: health_pb2.HealthCheckRequest, context: Any) -> health_pb2.HealthCheckResponse:
+        if request.service == LIVENESS:
+            return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
+        return self._servicer.Check(request, context)

@@ -1,0 +1,62 @@
+"""`triage health`: asks a server whether it answers, for scripts and for probes that run a command."""
+
+import argparse
+import sys
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from schemas import figures
+from schemas.errors import InputError
+from serving.client import channel
+
+NOT_SERVING = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage health`."""
+    parser.add_argument("--server", default="127.0.0.1:8500", metavar="HOST:PORT", help="default: 127.0.0.1:8500")
+    parser.add_argument("--service", default="", metavar="NAME", help="ask about this service, not the whole server")
+    parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="wait this long; default: 5")
+    channel.add_arguments(parser)
+    figures.add_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints what the server says.
+
+    Returns:
+        0 where that is SERVING, 1 otherwise and where there is no answer.
+
+    Raises:
+        InputError: an option is wrong.
+    """
+    if not 0 < arguments.timeout < float("inf"):
+        raise InputError(f"--timeout {arguments.timeout}: expected a number of seconds above 0")
+    credentials = channel.credentials_of(arguments)
+    if arguments.token_file is not None:
+        raise InputError("--token-file: health needs no token: leave it out")
+    request = health_pb2.HealthCheckRequest(service=arguments.service)
+    try:
+        with channel.open_channel(arguments.server, credentials) as opened:
+            response = health_pb2_grpc.HealthStub(opened).Check(request, timeout=arguments.timeout)
+    except grpc.RpcError as error:
+        sys.stderr.write(f"triage health: error: {_failure(error, arguments)}\n")
+        return NOT_SERVING
+    status = health_pb2.HealthCheckResponse.ServingStatus.Name(response.status)
+    if arguments.json != "-":
+        sys.stdout.write(f"{status}\n")
+    figures.write({"service": arguments.service, "status": status}, arguments.json)
+    return 0 if response.status == health_pb2.HealthCheckResponse.SERVING else NOT_SERVING
+
+
+def _failure(error: grpc.RpcError, arguments: argparse.Namespace) -> str:
+    """Returns one line on why there is no answer, and what to do."""
+    details = " ".join((error.details() or "no details").split())
+    if error.code() is grpc.StatusCode.UNAVAILABLE:
+        return channel.failure(arguments.server, details)
+    if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return f"no answer from {arguments.server} within {arguments.timeout:g} s: try again, or raise --timeout"
+    if error.code() is grpc.StatusCode.NOT_FOUND:
+        return f"{arguments.server} has no service {arguments.service}"
+    return f"{arguments.server}: {error.code().name}: {details}"

@@ -1,0 +1,74 @@
+"""Encodes messages as state vectors, as the graph of `serving_default` encodes codes.
+
+It is done here for the engine in this process, as it costs the graph more time than the network itself takes for one
+state. No line of Python runs once for each piece of evidence.
+"""
+
+import operator
+from collections.abc import Sequence
+from itertools import chain, pairwise, repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from schemas.evidence import Vocabulary
+from serving.models.state_tensors import padded, questions_asked
+from triage.v1 import triage_pb2
+
+_CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
+_UNKNOWN = -1
+
+
+class Encoded(NamedTuple):
+    """States, and the codes that had no part in them."""
+
+    states: np.ndarray  # float32 [B, E] in {-1, 0, 1}
+    questions_asked: np.ndarray  # int32 [B]
+    unknown_codes: np.ndarray  # bytes [B, U], padded with b""
+    conflicting_codes: np.ndarray  # bytes [B, C], padded with b""
+
+
+class StateEncoder:
+    """Encodes by one vocabulary."""
+
+    def __init__(self, vocabulary: Vocabulary):
+        self._cells = {code: cell for cell, code in enumerate(vocabulary.codes)}
+
+    def encode(self, messages: Sequence[triage_pb2.EvidenceState]) -> Encoded:
+        """Returns the states of `messages`, in their order.
+
+        A code that is unknown, or both present and absent, leaves its cell 0 and is listed as often as it comes: the
+        unknown ones that are present before those that are absent. Evidence of any other status is left out.
+        """
+        lists = [message.evidence for message in messages]
+        evidence = list(chain.from_iterable(lists))
+        codes = list(map(_CODE, evidence))
+        statuses = np.fromiter(map(_STATUS, evidence), np.int32, len(codes))
+        cells = np.fromiter(map(self._cells.get, codes, repeat(_UNKNOWN)), np.int64, len(codes))
+        rows: np.ndarray = np.repeat(np.arange(len(lists)), list(map(len, lists)))
+        present, absent = statuses == triage_pb2.EVIDENCE_STATUS_PRESENT, statuses == triage_pb2.EVIDENCE_STATUS_ABSENT
+        known = cells != _UNKNOWN
+        places = rows * len(self._cells) + cells
+        states: np.ndarray = np.zeros(len(lists) * len(self._cells), np.float32)
+        states[places[present & known]] = 1
+        denied = places[absent & known]
+        contradicted = denied[states[denied] > 0]
+        states[denied] = -1
+        states[contradicted] = 0
+        conflicting: np.ndarray = np.empty((len(lists), 0), object)
+        unknown = conflicting
+        if len(contradicted):
+            conflicting = _listed(np.flatnonzero(present & known & np.isin(places, contradicted)), rows, codes, lists)
+        if not known.all():
+            named = np.fromiter(map(bool, codes), bool, len(codes)) & ~known
+            chosen = np.concatenate([np.flatnonzero(named & present), np.flatnonzero(named & absent)])
+            unknown = _listed(chosen[np.argsort(rows[chosen], kind="stable")], rows, codes, lists)
+        asked = np.array(list(map(questions_asked, messages)), np.int32)
+        return Encoded(states.reshape(len(lists), len(self._cells)), asked, unknown, conflicting)
+
+
+def _listed(chosen: np.ndarray, rows: np.ndarray, codes: Sequence[str], lists: Sequence[object]) -> np.ndarray:
+    """Returns the chosen codes of each row, which stand one row after the other, as bytes `[B, W]`."""
+    bounds: Any = np.searchsorted(rows[chosen], np.arange(len(lists) + 1)).tolist()
+    listed = list(map(str.encode, map(codes.__getitem__, chosen.tolist())))
+    return padded(listed[begin:end] for begin, end in pairwise(bounds))

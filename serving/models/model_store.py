@@ -1,0 +1,109 @@
+"""A model base path in an object store (`gs://`): its whole versions, copied to this machine as they come."""
+
+import contextlib
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from schemas import directories, locations
+from schemas.errors import InputError, first_line
+
+if TYPE_CHECKING:  # TensorFlow loads only when a store is read
+    from serving.models.watcher import Source
+
+_PARTIAL = "fetching"
+
+
+class ModelStore:
+    """A folder that follows a model base path in an object store.
+
+    A version is whole where its saved_model.pb is, as that goes up last, and is taken to stay as it is: another model
+    needs another number.
+
+    Args:
+        uri: the base path.
+        folder: of this machine, made here; holds the versions.
+    """
+
+    def __init__(self, uri: str, folder: pathlib.Path):
+        self.uri = uri
+        self.folder = folder
+        folder.mkdir(parents=True)
+
+    def refresh(self) -> None:
+        """Fetches new versions, and drops those that are gone.
+
+        Raises:
+            InputError: the store cannot be read; what is here stays.
+        """
+        import tensorflow as tf
+
+        try:
+            names = locations.objects(tf.io.gfile, self.uri)
+            if directories.SAVED_MODEL in names:
+                raise InputError(f"{self.uri}: this is one version: give the folder that holds it")
+            whole = {name.split("/")[0] for name in names if name.endswith(f"/{directories.SAVED_MODEL}")}
+            versions = {name for name in whole if directories.version_number(name) is not None}
+            here = {path.name for path in self.folder.iterdir()}
+            for version in sorted(versions - here):
+                self._fetch(version, [name for name in names if name.startswith(f"{version}/")])
+        except (tf.errors.OpError, OSError) as error:
+            raise InputError(f"{self.uri}: cannot read the model base path: {first_line(error)}") from error
+        for version in here - versions:
+            shutil.rmtree(self.folder / version, ignore_errors=True)
+
+    def _fetch(self, version: str, names: list[str]) -> None:
+        import tensorflow as tf
+
+        partial = self.folder.with_name(_PARTIAL)
+        shutil.rmtree(partial, ignore_errors=True)
+        try:
+            for name in names:
+                target = partial / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                tf.io.gfile.copy(f"{self.uri}/{name}", str(target), overwrite=True)
+            (partial / version).rename(self.folder / version)
+        finally:  # also where the disk is full, which half a version would keep full
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+class StoredModels:
+    """Another source of versions, on a base path that follows an object store; see `serving.models.watcher.Source`."""
+
+    def __init__(self, source: "Source[Any]", store: ModelStore):
+        self._source = source
+        self._store = store
+
+    def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
+        """Returns the folder of each version, those that have come since the last time too.
+
+        Raises:
+            InputError: the store cannot be read.
+        """
+        self._store.refresh()
+        return self._source.versions(base)
+
+    def load(self, folder: pathlib.Path) -> Any:
+        """Returns the engine of a version, warm."""
+        return self._source.load(folder)
+
+
+@contextlib.contextmanager
+def local_base(location: str) -> Iterator[tuple[pathlib.Path, ModelStore | None]]:
+    """Yields the folder of this machine to look for versions in, and the store that it follows, if it does.
+
+    Args:
+        location: a path of this machine, or an address.
+    """
+    if not locations.is_remote(location):
+        yield pathlib.Path(location), None
+        return
+    uri = location.rstrip("/")
+    with tempfile.TemporaryDirectory(prefix="triage-models-") as scratch:
+        folder = pathlib.Path(scratch) / "models"
+        try:
+            yield folder, ModelStore(uri, folder)
+        except InputError as error:
+            raise InputError(str(error).replace(str(folder), uri)) from error

@@ -1,0 +1,145 @@
+"""Versions that a TensorFlow Serving elsewhere has loaded, and that this machine has a copy of."""
+
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis import get_model_status_pb2, predict_pb2
+
+from schemas import features
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.model_directory import ModelInfo, list_versions, read_version
+from serving.call import MODEL, PARSE, RESPOND, current
+from serving.errors import GoneError, UnavailableError
+from serving.models import warmup
+from serving.models.connection import Connection
+from serving.models.state_tensors import outputs_of, to_inputs, to_responses
+from triage.v1 import triage_pb2
+
+
+class RemoteEngine:
+    """One version of a remote model. The manifest and the vocabulary are those of the same version on this machine.
+
+    Args:
+        connection: to the TensorFlow Serving.
+        model_name: the name of the model there.
+        folder: the version on this machine, whose number is the version there.
+
+    Raises:
+        InputError: the version here is damaged, or another model is served under its number there.
+        UnavailableError: and the other errors of `Connection`.
+    """
+
+    def __init__(self, connection: Connection, model_name: str, folder: pathlib.Path):
+        self._connection = connection
+        self._model_name = model_name
+        self._info, self._vocabulary = read_version(folder)
+        self._check_same_model(folder)
+
+    @property
+    def info(self) -> ModelInfo:
+        """The model that answers."""
+        return self._info
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The evidence that the model knows."""
+        return self._vocabulary
+
+    def triage(
+        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns one response for each state, in their order, from one call of Predict.
+
+        Raises:
+            UnavailableError: and the other errors of `Connection`.
+        """
+        call = current()
+        with call.timed(PARSE):
+            inputs = to_inputs(states)
+        with call.timed(MODEL):
+            outputs = self._predict(features.SERVING_DEFAULT, inputs, outputs_of(self._info), timeout_seconds)
+        with call.timed(RESPOND):
+            return to_responses(outputs, self._info)
+
+    def _predict(
+        self,
+        signature: str,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
+        timeout_seconds: float | None = None,
+    ) -> dict[str, np.ndarray]:
+        request = predict_pb2.PredictRequest(output_filter=outputs)
+        request.model_spec.name = self._model_name
+        request.model_spec.signature_name = signature
+        request.model_spec.version.value = int(self._info.model_version)
+        for alias, value in inputs.items():
+            request.inputs[alias].CopyFrom(tf.make_tensor_proto(value))
+        response = self._connection.predict(request, timeout_seconds)
+        return {alias: tf.make_ndarray(response.outputs[alias]) for alias in outputs}
+
+    def _check_same_model(self, folder: pathlib.Path) -> None:
+        """Compares the vocabulary that the remote model answers with: a number alone does not make it the same."""
+        state = triage_pb2.EvidenceState().SerializeToString()
+        inputs = {features.EVIDENCE_STATES: np.array([state], object)}
+        answer = self._predict(features.TRIAGE, inputs, [features.TRIAGE_RESPONSES])[features.TRIAGE_RESPONSES][0]
+        found = triage_pb2.TriageResponse.FromString(answer).vocabulary_fingerprint
+        if found != self._info.vocabulary_fingerprint:
+            raise InputError(
+                f"{folder}: TensorFlow Serving at {self._connection.address} serves another model as version "
+                f"{self._info.model_version}: its vocabulary is {found}, here it is {self._info.vocabulary_fingerprint}"
+            )
+
+
+_AVAILABLE = get_model_status_pb2.ModelVersionStatus.AVAILABLE
+
+
+class RemoteModels:
+    """Finds the versions that are available there and have a folder here, for their manifest and vocabulary.
+
+    Args:
+        connection: to the TensorFlow Serving.
+        model_name: the name of the model there.
+    """
+
+    def __init__(self, connection: Connection, model_name: str):
+        self._connection = connection
+        self._model_name = model_name
+
+    def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
+        """Returns the folder of each version that is available there.
+
+        Raises:
+            InputError: the base path cannot be read.
+            UnavailableError: the TensorFlow Serving cannot tell its versions, or has none that is here.
+        """
+        here = list_versions(base)
+        request = get_model_status_pb2.GetModelStatusRequest()
+        request.model_spec.name = self._model_name
+        try:
+            entries = self._connection.status(request).model_version_status
+        except GoneError as error:
+            raise UnavailableError(
+                f"TensorFlow Serving at {self._connection.address} serves no model {self._model_name!r}: "
+                "give its name with --model-name"
+            ) from error
+        there = {entry.version for entry in entries if entry.state == _AVAILABLE}
+        if not there & here.keys():
+            raise UnavailableError(
+                f"TensorFlow Serving at {self._connection.address} serves the versions {sorted(there)} of "
+                f"{self._model_name!r}; {base} has {sorted(here)}: expected a version that both have"
+            )
+        return {number: folder for number, folder in here.items() if number in there}
+
+    def load(self, folder: pathlib.Path) -> RemoteEngine:
+        """Returns the engine of a version, which has answered once.
+
+        Raises:
+            InputError: the version here is damaged, or another one than there.
+            UnavailableError: and the other errors of `Connection`.
+        """
+        engine = RemoteEngine(self._connection, self._model_name, folder)
+        warmup.warm_up(engine)
+        return engine

@@ -1,0 +1,130 @@
+"""What the server adds to a model's answers: its own safety rules, and asking where nothing is known."""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Sequence
+from typing import Any, cast
+
+from schemas import safety_rules
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.model_directory import ModelInfo
+from schemas.safety_rules import Decision, SafetyRule
+from schemas.triage import Action
+from serving.models.engine import Engine
+from serving.models.state_tensors import add_fired_rules
+from serving.models.watcher import Source
+from triage.v1 import triage_pb2, triage_service_pb2
+
+_ASK, _RED = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_RED
+
+
+class SafeguardedModels:
+    """Loads what another source loads, with the server's rules before each engine.
+
+    Args:
+        source: where versions come from.
+        rules: file of rules, "default" for those of the package, "" for none. It is read for each version, whose
+            vocabulary it must fit: a version that lacks one of its codes is not served.
+    """
+
+    def __init__(self, source: Source[Any], rules: str):
+        self._source = source
+        self._rules = rules or safety_rules.NONE
+
+    def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
+        """As the other source."""
+        return self._source.versions(base)
+
+    def load(self, folder: pathlib.Path) -> Engine:
+        """Returns the engine of a version.
+
+        Raises:
+            InputError: as the other source; or the rules are faulty, or do not fit the version.
+        """
+        engine = self._source.load(folder)
+        try:
+            rules, _ = safety_rules.choose(self._rules, engine.vocabulary)
+        except InputError as error:
+            raise InputError(f"--rules: with the vocabulary of {folder}: {error}") from error
+        own = {rule.rule_id for rule in engine.info.rules}
+        for rule in rules:
+            if rule.rule_id in own:
+                raise InputError(f"--rules {self._rules}: rule {rule.rule_id!r} is in {folder} already: rename it")
+        if not len(rules) and _asks_on_nothing(engine.info):
+            return engine
+        return cast(Engine, SafeguardedEngine(engine, rules.rules))
+
+
+class SafeguardedEngine:
+    """An engine whose answers to evidence states obey more rules; in all else it is the engine.
+
+    Where nothing is known the answer is ASK, also of a model that was exported before models saw to that.
+    """
+
+    def __init__(self, engine: Engine, rules: Sequence[SafetyRule]):
+        self._engine = engine
+        self._rules = rules
+        self.info = dataclasses.replace(engine.info, server_rules=tuple(rules))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def triage(
+        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns one response for each state, in their order; see `serving.models.engine.Engine`."""
+        responses = self._engine.triage(states, timeout_seconds)
+        for state, response in zip(states, responses, strict=True):
+            _apply(self._rules, state, response, self._engine.vocabulary)
+        return responses
+
+
+def described_rules(info: ModelInfo) -> list[triage_service_pb2.SafetyRule]:
+    """Returns the rules as GetModelInfo tells them, in the order in which they apply."""
+    sources = (
+        (info.rules, triage_service_pb2.RULE_SOURCE_MODEL),
+        (info.server_rules, triage_service_pb2.RULE_SOURCE_SERVER),
+    )
+    return [
+        triage_service_pb2.SafetyRule(
+            rule_id=rule.rule_id,
+            reason=rule.reason,
+            urgency=cast(triage_pb2.TriageAction, rule.urgency + _RED),
+            stops_asking=rule.stop_asking,
+            source=source,
+        )
+        for rules, source in sources
+        for rule in rules
+    ]
+
+
+def _apply(
+    rules: Sequence[SafetyRule],
+    state: triage_pb2.EvidenceState,
+    response: triage_pb2.TriageResponse,
+    vocabulary: Vocabulary,
+) -> None:
+    """Changes a response to one that obeys `rules`."""
+    passed_over = set(response.conflicting_codes)
+    codes: dict[int, set[str]] = {triage_pb2.EVIDENCE_STATUS_PRESENT: set(), triage_pb2.EVIDENCE_STATUS_ABSENT: set()}
+    for evidence in state.evidence:
+        if evidence.status in codes and evidence.code in vocabulary and evidence.code not in passed_over:
+            codes[evidence.status].add(evidence.code)
+    present, absent = codes.values()
+    if not present and not absent:
+        response.action = _ASK
+        return
+    fired = [rule for rule in rules if rule.fires(present, absent)]
+    before = decision = Decision(Action(response.best_triage - _RED), response.action == _ASK)
+    for rule in fired:
+        decision = decision.under(rule)
+    add_fired_rules(response, before, fired)
+    response.best_triage = cast(triage_pb2.TriageAction, decision.best_triage + _RED)
+    response.action = cast(triage_pb2.TriageAction, decision.action + _RED)
+
+
+def _asks_on_nothing(info: ModelInfo) -> bool:
+    """Returns whether the model itself asks where nothing is known: all do that could have rules."""
+    return "safety_rules" in json.loads(info.manifest_json)

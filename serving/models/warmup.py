@@ -1,0 +1,46 @@
+"""Runs the warm-up requests of a version, so that no client waits for TensorFlow's lazy initialisation."""
+
+import itertools
+import pathlib
+
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
+
+from schemas import directories, features
+from schemas.errors import InputError
+from serving.models.engine import Engine, SavedModelEngine
+from triage.v1 import triage_pb2
+
+MAX_REQUESTS = 1000
+"""Requests that are run at most, as in TensorFlow Serving."""
+
+
+def warm_up(engine: Engine) -> None:
+    """Runs one state through the typed service's way to the model."""
+    evidence = triage_pb2.Evidence(code=engine.vocabulary.codes[0], status=triage_pb2.EVIDENCE_STATUS_PRESENT)
+    engine.triage([triage_pb2.EvidenceState(evidence=[evidence])])
+
+
+def run_requests(engine: SavedModelEngine, folder: pathlib.Path) -> int:
+    """Runs the requests in `assets.extra/tf_serving_warmup_requests` of a version and returns their number.
+
+    A version without the file has none. Requests of other kinds than Predict are left out, as no signature takes them.
+
+    Raises:
+        InputError: the file is damaged, or the model does not answer a request.
+    """
+    path = folder / directories.WARMUP_REQUESTS
+    if not path.exists():
+        return 0
+    done = 0
+    try:
+        for record in itertools.islice(tf.data.TFRecordDataset(str(path)).as_numpy_iterator(), MAX_REQUESTS):
+            log = prediction_log_pb2.PredictionLog.FromString(record)
+            if log.HasField("predict_log"):
+                request = log.predict_log.request
+                inputs = {alias: tf.make_ndarray(tensor) for alias, tensor in request.inputs.items()}
+                engine.predict(request.model_spec.signature_name or features.SERVING_DEFAULT, inputs)
+                done += 1
+    except Exception as error:  # of a damaged record or a request that does not fit, each in its own way
+        raise InputError(f"{path}: request {done + 1} failed: {type(error).__name__}: {error}") from error
+    return done

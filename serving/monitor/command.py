@@ -1,0 +1,155 @@
+"""`triage monitor`: compares an audit log with the cases that a version was made for."""
+
+import argparse
+import pathlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from schemas import directories, figures
+from schemas.errors import InputError
+from schemas.reference import Reference
+
+if TYPE_CHECKING:  # brings in SciPy and TensorFlow
+    from serving.monitor.audit_reader import Reading
+
+DRIFTED = 1
+"""Exit code of --fail-on-drift where there is drift."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage monitor`."""
+    parser.add_argument(
+        "--log", type=pathlib.Path, required=True, metavar="DIR", help="directory of triage serve --audit-log"
+    )
+    reference = parser.add_mutually_exclusive_group(required=True)
+    reference.add_argument(
+        "--model",
+        type=pathlib.Path,
+        metavar="DIR",
+        help="version that answered, exported with --data; or its base path",
+    )
+    reference.add_argument("--data", type=pathlib.Path, metavar="DIR", help="data directory that it was trained on")
+    parser.add_argument("--alpha", type=float, default=0.01, help="false discovery rate (default 0.01)")
+    parser.add_argument(
+        "--fewest-cases", type=int, default=100, metavar="N", help="conclude nothing from fewer cases (default 100)"
+    )
+    parser.add_argument(
+        "--unknown-limit", type=float, default=0.01, help="acceptable share of cases with unknown codes (default 0.01)"
+    )
+    parser.add_argument(
+        "--fail-on-drift", action="store_true", help=f"end with exit code {DRIFTED} where there is drift"
+    )
+    figures.add_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compares, and prints what differs.
+
+    Returns:
+        0, or `DRIFTED` where that is wanted and there is drift.
+
+    Raises:
+        InputError: an option is out of its range, or the log or the reference cannot be read.
+    """
+    _check(arguments)
+    from serving.monitor.audit_reader import Reading, decided, read_cases
+    from serving.monitor.drift import Limits, Observed, compare
+
+    reference, version = _reference(arguments)
+    reading, observed, others, asked = Reading(), Observed(), 0, 0
+    for case in read_cases(arguments.log, reading):
+        if version is not None and case.version != version:
+            others += 1
+        elif decided(case):
+            observed.add(case)
+        else:
+            asked += 1
+    limits = Limits(arguments.alpha, arguments.fewest_cases, arguments.unknown_limit)
+    report = {
+        "log": str(arguments.log),
+        "records": reading.records,
+        "records_not_read": reading.unread,
+        "damaged_files": reading.damaged,
+        "answers_of_other_versions": others,
+        "answers_that_ask": asked,
+        **compare(observed, reference, limits),
+    }
+    if arguments.json != "-":
+        _print(report, reading)
+    figures.write(report, arguments.json)
+    return DRIFTED if arguments.fail_on_drift and report["verdict"] == "drift" else 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    for name in ("alpha", "unknown_limit"):
+        if not 0 < getattr(arguments, name) < 1:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} {getattr(arguments, name)}: expected a number between 0 and 1")
+    if arguments.fewest_cases < 1:
+        raise InputError(f"--fewest-cases {arguments.fewest_cases}: expected a whole number from 1")
+
+
+def _reference(arguments: argparse.Namespace) -> tuple[Reference, int | None]:
+    """Returns what to compare with, and the version whose answers count, None for all."""
+    if arguments.data is not None:
+        from serving.monitor.data_reference import read_reference
+
+        return read_reference(arguments.data), None
+    from schemas.model_directory import find_version
+
+    folder = arguments.model
+    if not (folder / directories.SAVED_MODEL).exists():
+        folder = find_version(folder)
+    if not (folder / directories.REFERENCE).exists():
+        raise InputError(
+            f"{folder}: no {directories.REFERENCE}: export the version with --data DIR, or compare with --data DIR here"
+        )
+    number = directories.version_number(folder.resolve().name)
+    if number is None:
+        raise InputError(f"{folder}: expected a version, a folder whose name is its number")
+    return Reference.load(folder / directories.REFERENCE), number
+
+
+def _print(report: dict[str, Any], reading: "Reading") -> None:
+    """Prints the report for a person to read."""
+    import rich.box
+    import rich.console
+    import rich.table
+
+    console = rich.console.Console(highlight=False, markup=False, soft_wrap=True)
+    console.print(
+        f"{reading.records:,} records in {reading.files:,} files: {report['cases']:,} decided cases, "
+        f"{report['answers_that_ask']:,} answers that ask, {report['answers_of_other_versions']:,} of other versions"
+    )
+    for name in reading.damaged:
+        console.print(f"{name} ends within a record: it is being written, or the server was killed")
+    console.print(f"compared with {report['reference_cases']:,} cases: {report['reference']}")
+    unknown = report["unknown_codes"]
+    if unknown["share"] is not None:
+        low, high = unknown["interval"]
+        console.print(f"cases with unknown codes: {unknown['share']:.2%} ({low:.2%} to {high:.2%})")
+    for each in report.get("distributions", ()):
+        verdict = "drift" if each["drifted"] else "no drift"
+        console.print(f"{each['name']}: {verdict} (stability index {each['psi']:.3f}, q = {each['q']:.2g})")
+    if report.get("evidence"):
+        columns = [rich.table.Column(name, justify="right") for name in ("served", "reference", "q")]
+        table = rich.table.Table("evidence", "", *columns, box=rich.box.SIMPLE)
+        for each in report["evidence"][:20]:
+            rates = f"{each['served']:.1%}", f"{each['reference']:.1%}", f"{each['q']:.2g}"
+            table.add_row(each["code"], each["status"], *rates)
+        console.print(table)
+    if "evidence" in report:
+        console.print(f"{len(report['evidence'])} of {report['evidence_tested']} rates of evidence differ")
+    console.print(_sentence(report))
+    sys.stdout.flush()
+
+
+def _sentence(report: dict[str, Any]) -> str:
+    if report["verdict"] == "too_few_cases":
+        return f"too few cases to tell: {report['cases']} decided, {report['fewest_cases']} are needed"
+    if report["verdict"] == "drift":
+        return "drift: the served cases are not like those that the version was made for"
+    return (
+        f"no drift found; a difference of rates below an effect of {report['smallest_effect']:.2f} (Cohen's h) could "
+        "be missed"
+    )

@@ -1,0 +1,204 @@
+"""Whether served cases differ from those that a version was made for, by more than chance and by enough to matter."""
+
+import collections
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from schemas.reference import Reference
+from schemas.triage import DECISION_LABELS
+from serving.monitor.audit_reader import Case
+
+SMALL_EFFECT = 0.2
+"""Cohen's h of two rates from which they count as different: 0.05 and 0.10 differ by 0.19, 0.40 and 0.50 by 0.20."""
+
+LARGE_SHIFT = 0.2
+"""Population stability index from which two distributions count as different, as is the custom."""
+
+_FEWEST = 5.0  # expected in a class of a chi-square test
+
+
+@dataclasses.dataclass
+class Observed:
+    """Decided cases of a log, counted."""
+
+    cases: int = 0
+    forced: int = 0
+    with_unknown: int = 0
+    present: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    absent: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    unknown: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    urgencies: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    pieces: collections.Counter[int] = dataclasses.field(default_factory=collections.Counter)
+
+    def add(self, case: Case) -> None:
+        """Counts one case; a code that the version does not know is no evidence of its own."""
+        self.cases += 1
+        self.forced += case.forced
+        self.with_unknown += bool(case.unknown)
+        self.unknown.update(case.unknown)
+        self.present.update(case.present - case.unknown)
+        self.absent.update(case.absent - case.unknown)
+        self.urgencies[DECISION_LABELS[case.action]] += 1
+        self.pieces[len((case.present | case.absent) - case.unknown)] += 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What counts as drift.
+
+    Attributes:
+        alpha: share of false alarms among alarms (false discovery rate), and of the intervals that miss.
+        fewest_cases: below so many nothing is concluded.
+        unknown: share of cases with unknown codes that is acceptable.
+    """
+
+    alpha: float = 0.01
+    fewest_cases: int = 100
+    unknown: float = 0.01
+
+
+def compare(observed: Observed, reference: Reference, limits: Limits) -> dict[str, Any]:
+    """Returns the figures of the comparison, ready for JSON.
+
+    `verdict` is `drift`, `no_drift` or `too_few_cases`. `distributions` are the urgencies and the number of pieces of
+    evidence, where the reference tells them: population stability index, chi-square test. `evidence` has each piece of
+    evidence that drifted, the clearest first: rates, Fisher's exact test. The p-values of both, each for itself, are
+    corrected into q-values (Benjamini-Hochberg). `unknown_codes` has a Wilson interval. `smallest_effect` is Cohen's h
+    of a difference of rates that would be found with a probability of 0.8, were it the only one tested.
+    """
+    figures: dict[str, Any] = {
+        "cases": observed.cases,
+        "reference_cases": reference.cases,
+        "reference": reference.source,
+        **dataclasses.asdict(limits),
+        "forced_share": _share(observed.forced, observed.cases),
+        "unknown_codes": _unknown(observed, limits),
+    }
+    if observed.cases < limits.fewest_cases:
+        return {"verdict": "too_few_cases", **figures}
+    distributions = _distributions(observed, reference)
+    evidence = _evidence(observed, reference)
+    for tests in (distributions, evidence):  # apart, or a thousand rates would drown two distributions
+        for test, q in zip(tests, _corrected(tests), strict=True):
+            effect = test["psi"] >= LARGE_SHIFT if "psi" in test else abs(test["effect"]) >= SMALL_EFFECT
+            test["q"], test["drifted"] = q, bool(q < limits.alpha and effect)
+    drifted = sorted((test for test in evidence if test["drifted"]), key=lambda test: (test["q"], -abs(test["effect"])))
+    found = bool(drifted) or any(test["drifted"] for test in distributions) or figures["unknown_codes"]["drifted"]
+    both = 1 / observed.cases + 1 / reference.cases
+    power = (stats.norm.ppf(1 - limits.alpha / 2) + stats.norm.ppf(0.8)) * math.sqrt(both)
+    return {
+        "verdict": "drift" if found else "no_drift",
+        **figures,
+        "smallest_effect": float(power),
+        "distributions": distributions,
+        "evidence_tested": len(evidence),
+        "evidence": drifted,
+    }
+
+
+def wilson(count: int, total: int, alpha: float) -> tuple[float, float]:
+    """Returns the Wilson interval of a rate, which covers it with probability 1 - `alpha`; (0, 1) of no cases."""
+    if not total:
+        return 0.0, 1.0
+    interval = stats.binomtest(count, total).proportion_ci(1 - alpha, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def stability_index(observed: Sequence[float], expected: Sequence[float]) -> float:
+    """Returns the population stability index of two lists of counts [C]; half a case is added to each class."""
+    first, second = (np.asarray(counts, float) + 0.5 for counts in (observed, expected))
+    first, second = first / first.sum(), second / second.sum()
+    return float(((first - second) * np.log(first / second)).sum())
+
+
+def _corrected(tests: Sequence[dict[str, Any]]) -> list[float]:
+    return stats.false_discovery_control([test["p"] for test in tests]).tolist() if tests else []
+
+
+def _unknown(observed: Observed, limits: Limits) -> dict[str, Any]:
+    low, high = wilson(observed.with_unknown, observed.cases, limits.alpha)
+    return {
+        "cases": observed.with_unknown,
+        "share": _share(observed.with_unknown, observed.cases),
+        "interval": [low, high],
+        "most_frequent": dict(observed.unknown.most_common(10)),
+        "drifted": observed.cases >= limits.fewest_cases and low > limits.unknown,
+    }
+
+
+def _distributions(observed: Observed, reference: Reference) -> list[dict[str, Any]]:
+    found = []
+    if reference.urgencies:
+        found.append(_distribution("urgencies", DECISION_LABELS, observed.urgencies, reference.urgencies))
+    if reference.pieces:
+        numbers = range(max([*observed.pieces, *reference.pieces]) + 1)
+        found.append(_distribution("pieces of evidence", numbers, observed.pieces, reference.pieces))
+    return found
+
+
+def _distribution(name: str, classes: Sequence[Any], observed: Any, expected: Any) -> dict[str, Any]:
+    table = np.array([[counts.get(each, 0) for each in classes] for counts in (observed, expected)], float)  # [2, C]
+    merged = _merged(table)
+    p = float(stats.chi2_contingency(merged).pvalue) if merged.shape[1] > 1 else 1.0
+    shares = {
+        side: {str(each): _share(count, row.sum()) for each, count in zip(classes, row, strict=True) if count}
+        for side, row in zip(("served", "reference"), table, strict=True)
+    }
+    return {"name": name, "psi": stability_index(*merged), "p": p, **shares}
+
+
+def _merged(table: np.ndarray) -> np.ndarray:
+    """Returns `table` [2, C] with neighbouring classes put together until each expects enough cases on both sides."""
+    smaller = min(table.sum(axis=1)) / table.sum()
+    columns: list[np.ndarray] = []
+    for column in table.T:
+        if columns and columns[-1].sum() * smaller < _FEWEST:
+            columns[-1] = columns[-1] + column
+        else:
+            columns.append(column)
+    if len(columns) > 1 and columns[-1].sum() * smaller < _FEWEST:
+        last = columns.pop()
+        columns[-1] = columns[-1] + last
+    return np.stack(columns, axis=1)
+
+
+def _evidence(observed: Observed, reference: Reference) -> list[dict[str, Any]]:
+    scale = _scale(observed, reference)
+    found = []
+    for status, counts, expected in (
+        ("present", observed.present, reference.present),
+        ("absent", observed.absent, reference.absent),
+    ):
+        for code in sorted(set(counts) | set(expected)):
+            served, other = counts[code], min(round(expected.get(code, 0.0) * scale), reference.cases)
+            table = [[served, observed.cases - served], [other, reference.cases - other]]
+            rates = served / observed.cases, other / reference.cases
+            found.append(
+                {
+                    "code": code,
+                    "status": status,
+                    "served": rates[0],
+                    "reference": rates[1],
+                    "effect": 2 * math.asin(math.sqrt(rates[0])) - 2 * math.asin(math.sqrt(rates[1])),
+                    "p": float(stats.fisher_exact(table).pvalue),
+                }
+            )
+    return found
+
+
+def _scale(observed: Observed, reference: Reference) -> float:
+    """Returns what to take of the evidence of whole vignettes, where a served case is decided before all is known."""
+    if reference.pieces:
+        return 1.0
+    total = sum(reference.present.values()) + sum(reference.absent.values())
+    served = sum(number * count for number, count in observed.pieces.items())
+    return min(1.0, served / observed.cases / (total / reference.cases)) if total else 1.0
+
+
+def _share(count: float, total: float) -> float | None:
+    return float(count / total) if total else None

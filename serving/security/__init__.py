@@ -1,0 +1,1 @@
+"""Who may call: addresses, tokens, TLS."""

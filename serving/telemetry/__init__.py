@@ -1,0 +1,1 @@
+"""What the server reports about itself: metrics, traces, logs, the audit log."""

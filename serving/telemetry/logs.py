@@ -1,0 +1,52 @@
+"""How the server logs: lines for people, or one JSON object a line. Neither holds evidence."""
+
+import json
+import logging
+import sys
+import time
+from typing import Any, TextIO
+
+from serving.call import current
+
+
+def configure(log_format: str, stream: TextIO | None = None) -> None:
+    """Makes the process log to standard error as text or as JSON, unless it logs already."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+class TextFormatter(logging.Formatter):
+    """A line for people, with the request id where it was logged for a call."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """Returns the line without the stack."""
+        request_id = current().request_id
+        fields = "".join(f" {name}={value}" for name, value in getattr(record, "fields", {}).items())
+        return super().formatMessage(record) + fields + (f" [{request_id}]" if request_id else "")
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, severity, logger, message, and what else belongs to it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Returns the object as one line of text."""
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        entry: dict[str, Any] = {
+            "time": f"{seconds}.{int(record.msecs):03d}Z",
+            "severity": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        call = current()
+        if call.request_id:
+            entry["request_id"] = call.request_id
+        if call.trace_id:
+            entry["trace_id"] = call.trace_id
+        entry.update(getattr(record, "fields", {}))
+        if record.exc_info:
+            entry["stack"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False, default=str)

@@ -1,0 +1,255 @@
+"""What Prometheus is told: of every call how it ended and how long it took, of every answer what was decided.
+
+No metric holds evidence, nor anything that a caller chose: labels are names of methods, versions, actions and rules.
+"""
+
+import collections
+import threading
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import prometheus_client
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from serving.actions import action_label
+from serving.call import STAGES, Call
+from triage.v1 import triage_pb2
+
+if TYPE_CHECKING:  # brings in TensorFlow
+    from serving.models.versions import Versions
+import ssl
+import wsgiref.simple_server
+
+from schemas.errors import InputError
+from serving.config import ServeConfig
+
+_CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
+_BATCH_SIZES = tuple(2**power for power in range(11))
+_VERSION = ("model_name", "model_version")
+_VERSION_LABELS = ("model_version", "other_version")
+_STATES = ("loading", "available", "unloading", "broken")
+
+
+class Metrics:
+    """The metrics of one server, in a registry of their own; its methods may be called from any thread.
+
+    Args:
+        model_name: the name of the model for clients of TensorFlow Serving.
+    """
+
+    def __init__(self, model_name: str):
+        self._model_name = model_name
+        self._series: list[_Series] = []
+        self.registry = CollectorRegistry()
+        prometheus_client.ProcessCollector(registry=self.registry)
+        prometheus_client.PlatformCollector(registry=self.registry)
+        prometheus_client.GCCollector(registry=self.registry)
+        call = ("grpc_type", "grpc_service", "grpc_method")
+        self._handled = self._counter("grpc_server_handled", "Calls that ended", (*call, "grpc_code"))
+        self._handling = self._histogram(
+            "grpc_server_handling_seconds", "From a call's arrival to its end", call, _CALL_SECONDS
+        )
+        self._stages = self._histogram(
+            "triage_stage_seconds", "Time of an answer by stage", (*_VERSION, "signature", "stage"), _STAGE_SECONDS
+        )
+        self._batches = self._histogram(
+            "triage_batch_size", "Evidence states in one run of the model", (*_VERSION, "signature"), _BATCH_SIZES
+        )
+        self._actions = self._counter("triage_actions", "Answers by action", (*_VERSION, "action"))
+        self._urgencies = self._counter("triage_urgencies", "Answers by best triage decision", (*_VERSION, "urgency"))
+        self._forced = self._counter("triage_forced_decisions", "Answers where asking was not possible", _VERSION)
+        self._unknown = self._counter(
+            "triage_unknown_codes", "Codes that the model does not know, left out or refused", ("model_name", "outcome")
+        )
+        self._conflicting = self._counter("triage_conflicting_codes", "Codes both present and absent", _VERSION)
+        self._rules = self._counter("triage_rules_fired", "Safety rules that fired", (*_VERSION, "rule_id"))
+        pair = ("model_name", "role", "model_version", "other_version")
+        self._compared = self._counter("triage_compared_answers", "Answers that another version gave too", pair)
+        self._disagreed = self._counter(
+            "triage_disagreements",
+            "Answers in which another version took another action",
+            (*pair, "action", "other_action"),
+        )
+        self._audit = self._counter("triage_audit_records", "Calls by what became of their audit record", ("outcome",))
+
+    def watch(self, versions: "Versions[Any]") -> None:
+        """Tells from now on which versions are loaded, broken, labelled and the default, and keeps none they forget."""
+        self.registry.register(_VersionCollector(versions))
+        versions.on_forget(self._forget)
+
+    def handled(self, call: Call, kind: str, code: str, seconds: float) -> None:
+        """Counts a call that ended with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
+        _, service, method = call.method.split("/", 2)
+        self._handled(kind, service, method, code).inc()
+        self._handling(kind, service, method).observe(seconds)
+
+    def stages(self, call: Call) -> None:
+        """Adds the stages of one answer, each as often as it took place."""
+        seconds: dict[str, float] = collections.defaultdict(float)
+        for stage, begin, end in call.stages:
+            seconds[stage] += end - begin
+        for stage in STAGES:
+            if stage in seconds:
+                self._stages(self._model_name, call.model_version, call.signature, stage).observe(seconds[stage])
+
+    def model_run(self, version: str, signature: str, states: int) -> None:
+        """Counts one run of the model for that many evidence states."""
+        self._batches(self._model_name, version, signature).observe(states)
+
+    def answered(self, responses: Sequence[triage_pb2.TriageResponse]) -> None:
+        """Counts what one version decided."""
+        named = (self._model_name, responses[0].model_version)
+        for action, count in collections.Counter(response.action for response in responses).items():
+            self._actions(*named, action_label(action)).inc(count)
+        for urgency, count in collections.Counter(response.best_triage for response in responses).items():
+            self._urgencies(*named, action_label(urgency)).inc(count)
+        for response in responses:
+            if response.forced:
+                self._forced(*named).inc()
+            if response.unknown_codes:
+                self._unknown(self._model_name, "left_out").inc(len(response.unknown_codes))
+            if response.conflicting_codes:
+                self._conflicting(*named).inc(len(response.conflicting_codes))
+            for rule in response.fired_rules:
+                self._rules(*named, rule.rule_id).inc()
+
+    def refused_codes(self, number: int) -> None:
+        """Counts unknown codes for which a call was refused."""
+        self._unknown(self._model_name, "refused").inc(number)
+
+    def compared(self, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]) -> None:
+        """Counts the actions of two versions on the same states.
+
+        Args:
+            role: why there are two, `canary` or `shadow`.
+            versions: the one that answered, and the other one.
+            actions: the TriageActions that both took.
+        """
+        named = (self._model_name, role, *versions)
+        for (action, other), count in collections.Counter(actions).items():
+            self._compared(*named).inc(count)
+            if action != other:
+                self._disagreed(*named, action_label(action), action_label(other)).inc(count)
+
+    def audited(self, outcome: str, calls: int = 1) -> None:
+        """Counts calls by what became of their audit record: `written`, `dropped` or `failed`."""
+        self._audit(outcome).inc(calls)
+
+    def _counter(self, name: str, text: str, labels: Sequence[str]) -> "_Series":
+        return self._kept(prometheus_client.Counter(name, text, labels, registry=self.registry), labels)
+
+    def _histogram(self, name: str, text: str, labels: Sequence[str], buckets: Sequence[float]) -> "_Series":
+        metric = prometheus_client.Histogram(name, text, labels, registry=self.registry, buckets=buckets)
+        return self._kept(metric, labels)
+
+    def _kept(self, metric: Any, labels: Sequence[str]) -> "_Series":
+        series = _Series(metric, labels)
+        self._series.append(series)
+        return series
+
+    def _forget(self, versions: frozenset[int]) -> None:
+        names = frozenset(map(str, versions))
+        for series in self._series:
+            series.forget(names)
+
+
+class _Series:
+    """Finds a metric's child by its label values, which the library's `labels` takes longer for.
+
+    Args:
+        metric: of the library.
+        labels: the names of its labels.
+    """
+
+    def __init__(self, metric: Any, labels: Sequence[str]):
+        self._metric = metric
+        self._versions = [place for place, label in enumerate(labels) if label in _VERSION_LABELS]
+        self._children: dict[tuple[str, ...], Any] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, *values: str) -> Any:
+        """Returns the child; who still counts in one that is forgotten meanwhile counts for nobody."""
+        found = self._children.get(values)
+        if found is None:
+            with self._lock:
+                found = self._children.setdefault(values, self._metric.labels(*values))
+        return found
+
+    def forget(self, versions: frozenset[str]) -> None:
+        """Drops the children of these versions."""
+        with self._lock:
+            for values in [*self._children]:
+                if any(values[place] in versions for place in self._versions):
+                    del self._children[values]
+                    self._metric.remove(*values)
+
+
+class _VersionCollector(Collector):
+    """Reads the versions when Prometheus asks."""
+
+    def __init__(self, versions: "Versions[Any]"):
+        self._versions = versions
+
+    def collect(self) -> Iterable[Metric]:
+        name = self._versions.model_name
+        number = GaugeMetricFamily("triage_versions", "Versions by state", labels=("model_name", "state"))
+        state = GaugeMetricFamily("triage_version_state", "1 for each version", labels=(*_VERSION, "state"))
+        counts = dict.fromkeys(_STATES, 0)
+        for status in self._versions.statuses():
+            known = "broken" if status.error else status.state.name.lower()
+            if known not in counts:
+                continue  # it has ended, as it should
+            counts[known] += 1
+            state.add_metric((name, str(status.version), known), 1)
+        for known, count in counts.items():
+            number.add_metric((name, known), count)
+        yield number
+        yield state
+        default = GaugeMetricFamily("triage_default_version", "The version that answers", labels=("model_name",))
+        if (version := self._versions.default) is not None:
+            default.add_metric((name,), version)
+        yield default
+        labels = GaugeMetricFamily("triage_version_label", "1 for each label", labels=(*_VERSION, "version_label"))
+        for label, version in sorted(self._versions.labels.items()):
+            labels.add_metric((name, str(version), label), 1)
+        yield labels
+
+
+class MetricsPort:
+    """Answers `/metrics` from its making until `close`; over TLS where the server does.
+
+    Raises:
+        InputError: the address cannot be listened on, or a file of certificates or a key cannot be used.
+    """
+
+    def __init__(self, config: ServeConfig, registry: CollectorRegistry):
+        encryption: dict[str, Any] = {}
+        if config.encrypted:
+            encryption = {"certfile": config.tls_certificate, "keyfile": config.tls_key}
+        if config.tls_client_ca:
+            encryption |= {"client_cafile": config.tls_client_ca, "client_auth_required": True}
+        prometheus_client.disable_created_metrics()  # a series for each series, of which nothing is made
+        place = f"{config.metrics_host}:{config.metrics_port}"
+        self._server: wsgiref.simple_server.WSGIServer
+        self._thread: threading.Thread
+        try:
+            self._server, self._thread = prometheus_client.start_http_server(
+                config.metrics_port, config.metrics_host, registry, **encryption
+            )
+        except ssl.SSLError as error:
+            raise InputError(f"--metrics-port: the certificate cannot be used: {error.reason or error}") from error
+        except OSError as error:
+            raise InputError(
+                f"--metrics-port: cannot listen on {place}: {error.strerror or error}: choose another --metrics-port, "
+                "or 0 for any free one; --metrics-host must be an address of this machine"
+            ) from error
+        host = f"[{config.metrics_host}]" if ":" in config.metrics_host else config.metrics_host
+        self.url = f"{'https' if config.encrypted else 'http'}://{host}:{self._server.server_port}/metrics"
+
+    def close(self) -> None:
+        """Ends the port."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

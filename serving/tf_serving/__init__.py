@@ -1,0 +1,1 @@
+"""TensorFlow Serving's own services on the same models."""

@@ -1,0 +1,146 @@
+"""Predict as TensorFlow Serving answers it: tensors of a request to a signature's inputs, outputs to a response.
+
+The wording of refusals follows TensorFlow Serving's where it has one. Where the graph would fail on an input's type or
+shape, the request is refused before, by the name of the input.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf import message
+from tensorflow.core.framework import tensor_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow_serving.apis import predict_pb2
+
+from schemas import features
+from schemas.errors import InputError
+from serving.call import MODEL, current
+from serving.config import ServeConfig
+from serving.errors import PreconditionError
+from serving.models.engine import SavedModelEngine
+from triage.v1 import triage_pb2
+
+# TensorFlow Serving fills these fields, not `tensor_content`, and clients without TensorFlow read them.
+_VALUE_FIELDS = {tf.float32: "float_val", tf.int32: "int_val", tf.bool: "bool_val", tf.string: "string_val"}
+_INITIALIZER = "__saved_model_init_op"
+
+
+def predict(
+    engine: SavedModelEngine, request: predict_pb2.PredictRequest, config: ServeConfig
+) -> tuple[predict_pb2.PredictResponse, dict[str, np.ndarray]]:
+    """Returns the outputs of the signature that `request` names: those in its output filter if it has one, and all.
+
+    Raises:
+        PreconditionError: there is no such signature.
+        InputError: an input is missing, too much, too large, or of another type or shape, or an output is not known.
+        tf.errors.OpError: the graph failed.
+    """
+    name = request.model_spec.signature_name or features.SERVING_DEFAULT
+    if name not in engine.signatures or name == _INITIALIZER:
+        raise PreconditionError(f'Serving signature key "{name}" not found.')
+    signature = engine.signatures[name]
+    _check_names(request.inputs, signature.inputs)
+    inputs = {alias: _read(alias, request.inputs[alias], info, config) for alias, info in signature.inputs.items()}
+    if features.EVIDENCE_STATES in inputs:
+        _check_messages(inputs[features.EVIDENCE_STATES], max(config.max_evidence, len(engine.vocabulary)))
+    wanted = _filtered(request.output_filter, signature.outputs)
+    try:
+        with current().timed(MODEL):
+            outputs = engine.predict(name, inputs)
+    except tf.errors.InvalidArgumentError as error:
+        raise InputError(error.message) from error
+    response = predict_pb2.PredictResponse()
+    response.model_spec.name = request.model_spec.name
+    response.model_spec.signature_name = name
+    response.model_spec.version.value = int(engine.info.model_version)
+    for alias in wanted:
+        response.outputs[alias].CopyFrom(_write(outputs[alias]))
+    return response, outputs
+
+
+def _check_names(sent: Mapping[str, object], known: Mapping[str, object]) -> None:
+    if set(sent) != set(known):
+        sets = [",".join(sorted(names)) for names in (sent, known, set(sent) - set(known), set(known) - set(sent))]
+        raise InputError(
+            f"input size does not match signature: {len(sent)}!={len(known)} len({{{sets[0]}}}) != len({{{sets[1]}}}). "
+            f"Sent extra: {{{sets[2]}}}. Missing but required: {{{sets[3]}}}."
+        )
+
+
+def _read(
+    alias: str, tensor: tensor_pb2.TensorProto, info: meta_graph_pb2.TensorInfo, config: ServeConfig
+) -> np.ndarray:
+    """Returns one input, after a look at its size: a few bytes can state a tensor that no memory holds."""
+    if tensor.dtype != info.dtype:
+        expected, found = _type_name(info.dtype), _type_name(tensor.dtype)
+        raise InputError(f"Expects {alias} to be {expected} but {found} is provided")
+    shape = [dimension.size for dimension in tensor.tensor_shape.dim]
+    limits = [dimension.size for dimension in info.tensor_shape.dim]
+    fits = len(shape) == len(limits) and all(
+        size >= 0 and limit in (-1, size) for size, limit in zip(shape, limits, strict=True)
+    )
+    if tensor.tensor_shape.unknown_rank or not fits:
+        wanted = ",".join("?" if limit == -1 else str(limit) for limit in limits)
+        raise InputError(f"Expects {alias} to have shape [{wanted}] but [{','.join(map(str, shape))}] is provided")
+    if shape and shape[0] > config.max_batch:
+        raise InputError(f"{alias}: a batch of {shape[0]}: the server takes at most {config.max_batch}")
+    if math.prod(shape) > config.max_message_bytes:
+        raise InputError(f"{alias}: {math.prod(shape)} values: the server takes at most {config.max_message_bytes}")
+    try:
+        return tf.make_ndarray(tensor)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"tensor parsing error: {alias}") from error
+
+
+def _check_messages(states: np.ndarray, max_evidence: int) -> None:
+    """Refuses messages of more evidence than the typed service takes: the graph makes all as long as the longest.
+
+    What is no message at all is left to the graph, which ends the call as TensorFlow Serving does.
+    """
+    for number, serialized in enumerate(states):
+        try:
+            count = len(triage_pb2.EvidenceState.FromString(serialized or b"").evidence)
+        except message.DecodeError:
+            return
+        if count > max_evidence:
+            raise InputError(
+                f"{features.EVIDENCE_STATES}[{number}]: {count} pieces of evidence: the server takes at most "
+                f"{max_evidence} in one state"
+            )
+
+
+def _filtered(wanted: Iterable[str], known: Mapping[str, object]) -> list[str]:
+    """Returns the outputs to send: those that the request names, or all."""
+    chosen: list[str] = []
+    for alias in wanted:
+        if alias not in known:
+            raise InputError(
+                f"output tensor alias not found in signature: {alias} Outputs expected to be in the set "
+                f"{{{','.join(sorted(known))}}}."
+            )
+        if alias in chosen:
+            raise InputError(f"duplicate output tensor alias: {alias}")
+        chosen.append(alias)
+    return chosen or sorted(known)
+
+
+def _write(values: np.ndarray) -> tensor_pb2.TensorProto:
+    field = _VALUE_FIELDS.get(tf.as_dtype(values.dtype))
+    if field is None:
+        return tf.make_tensor_proto(values)
+    tensor = tensor_pb2.TensorProto(dtype=tf.as_dtype(values.dtype).as_datatype_enum)
+    for size in values.shape:
+        tensor.tensor_shape.dim.add(size=size)
+    getattr(tensor, field).extend(values.ravel().tolist())
+    return tensor
+
+
+def _type_name(number: int) -> str:
+    """Returns a type's name as TensorFlow's own messages have it."""
+    try:
+        name = tf.as_dtype(number).name
+    except TypeError:
+        return f"DataType {number}"
+    return {"float32": "float", "float64": "double"}.get(name, name)

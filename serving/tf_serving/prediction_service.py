@@ -1,0 +1,117 @@
+"""`tensorflow.serving.PredictionService`: answers clients that were written for TensorFlow Serving."""
+
+import contextlib
+from typing import Any
+
+import grpc
+from google.protobuf import any_pb2
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    model_pb2,
+    predict_pb2,
+    prediction_service_pb2,
+    prediction_service_pb2_grpc,
+)
+
+from schemas.errors import InputError
+from serving.config import ServeConfig
+from serving.errors import NotFoundError, UnsupportedError
+from serving.models.engine import SavedModelEngine
+from serving.models.state_tensors import to_decisions
+from serving.models.versions import Versions
+from serving.telemetry.recorder import Telemetry
+from serving.tf_serving.predict import predict
+
+SERVICE = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
+_SIGNATURE_DEF = "signature_def"
+
+
+# ruff would have method names in lower case (N802), but they are the .proto's.
+class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Answers Predict and GetModelMetadata; the calls that take tf.Examples have no signature to go to."""
+
+    def __init__(self, versions: Versions[SavedModelEngine], config: ServeConfig, telemetry: Telemetry | None = None):
+        self._versions = versions
+        self._config = config
+        self._telemetry = telemetry or Telemetry()
+
+    def Predict(  # noqa: N802
+        self, request: predict_pb2.PredictRequest, context: grpc.ServicerContext
+    ) -> predict_pb2.PredictResponse:
+        """Runs one signature on the tensors of the request."""
+        with self._chosen(request) as engine:
+            response, outputs = predict(engine, request, self._config)
+            info = engine.info
+        self._telemetry.predicted(request, response, to_decisions(outputs, info) if self._telemetry.metrics else ())
+        return response
+
+    def GetModelMetadata(  # noqa: N802
+        self, request: get_model_metadata_pb2.GetModelMetadataRequest, context: grpc.ServicerContext
+    ) -> get_model_metadata_pb2.GetModelMetadataResponse:
+        """Tells the signatures of a version."""
+        if not request.HasField("model_spec"):
+            raise InputError("Missing ModelSpec")
+        if not request.metadata_field:
+            raise InputError("GetModelMetadataRequest must specify at least one metadata_field")
+        for field in request.metadata_field:
+            if field != _SIGNATURE_DEF:
+                raise InputError(f"Metadata field {field} is not supported")
+        response = get_model_metadata_pb2.GetModelMetadataResponse()
+        with self._chosen(request) as engine:
+            response.model_spec.name = request.model_spec.name
+            response.model_spec.version.value = int(engine.info.model_version)
+            signatures = get_model_metadata_pb2.SignatureDefMap(signature_def=engine.signatures)
+        packed = any_pb2.Any()
+        packed.Pack(signatures)
+        response.metadata[_SIGNATURE_DEF].CopyFrom(packed)
+        return response
+
+    def Classify(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        """Refuses: it takes tf.Examples, for which the model has no signature."""
+        raise _without_signature("Classify")
+
+    def Regress(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        """Refuses: it takes tf.Examples, for which the model has no signature."""
+        raise _without_signature("Regress")
+
+    def MultiInference(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        """Refuses: it takes tf.Examples, for which the model has no signature."""
+        raise _without_signature("MultiInference")
+
+    def _chosen(self, request: Any) -> contextlib.AbstractContextManager[SavedModelEngine]:
+        """Lends the engine of the version that the request's ModelSpec asks for.
+
+        Raises:
+            InputError: there is no ModelSpec, or its name is missing or its label unknown.
+            NotFoundError: the model or the version is not served here.
+        """
+        if not request.HasField("model_spec"):
+            raise InputError("Missing ModelSpec")
+        return self._versions.borrow(chosen_version(request.model_spec, self._versions))
+
+
+def chosen_version(spec: model_pb2.ModelSpec, versions: Versions[Any]) -> int | None:
+    """Returns the version that `spec` asks for by its number or label, None where it leaves the choice.
+
+    Raises:
+        InputError: the name is missing, or the label is not known.
+        NotFoundError: it is another model's name.
+    """
+    if not spec.name:
+        raise InputError("ModelSpec has no name specified.")
+    choice = spec.WhichOneof("version_choice")
+    if spec.name != versions.model_name:
+        if choice == "version_label":
+            raise InputError(f"Unrecognized servable version label: {spec.version_label}")
+        wanted = f"Specific({spec.name}, {spec.version.value})" if choice == "version" else f"Latest({spec.name})"
+        raise NotFoundError(f"Servable not found for request: {wanted}")
+    if choice == "version_label":
+        return versions.version_of(spec.version_label)
+    return spec.version.value if choice == "version" else None
+
+
+def _without_signature(call: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{call} takes tf.Examples, for which no signature of this model is made: use Predict with signature "
+        "serving_default, or triage.v1.TriageService"
+    )

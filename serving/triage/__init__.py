@@ -1,0 +1,1 @@
+"""`triage.v1.TriageService`: from messages to the model and back."""

@@ -1,0 +1,128 @@
+"""Which version answers a call of the typed service, and which one only watches."""
+
+import collections
+import concurrent.futures
+import contextlib
+import logging
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from schemas.errors import InputError
+from serving.actions import action_label
+from serving.errors import NotFoundError
+from serving.models.engine import Engine
+from serving.models.versions import Versions
+from serving.telemetry.recorder import Telemetry
+from triage.v1 import triage_pb2
+
+_LOGGER = logging.getLogger(__name__)
+
+CANARY = "canary"
+"""The label of the version that a share of the calls goes to."""
+SHADOW = "shadow"
+"""The label of the version that is asked along, its answers compared and dropped."""
+
+_MAX_WAITING = 64
+"""Calls that wait for the shadow; further ones are not shown to it, so that it slows nobody down."""
+
+
+class Routing:
+    """Chooses the version for each call; its methods may be called from any thread.
+
+    Args:
+        versions: the loaded versions and their labels.
+        canary_percent: share of the calls that the version labelled "canary" answers, 0 to 100.
+        chance: gives numbers in [0, 1); chance of the process by default.
+        telemetry: is told what versions that answer the same say.
+    """
+
+    def __init__(
+        self,
+        versions: Versions[Any],
+        canary_percent: float = 0.0,
+        chance: random.Random | None = None,
+        telemetry: Telemetry | None = None,
+    ):
+        self._versions = versions
+        self._canary_share = canary_percent / 100
+        self._chance = chance or random.SystemRandom()
+        self._telemetry = telemetry or Telemetry()
+        self._shadow = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="shadow")
+        self._places = threading.BoundedSemaphore(_MAX_WAITING)
+        self._compared = 0  # touched by the one thread of the shadow only
+        self._differing = 0
+
+    def borrow(self) -> contextlib.AbstractContextManager[Engine]:
+        """Lends the canary's engine in its share of the calls, else, or where there is none, the default version's.
+
+        Raises:
+            UnavailableError: no version is loaded.
+        """
+        if self._canary_share and self._chance.random() < self._canary_share:
+            return self._borrow_canary()
+        return self._versions.borrow_default()
+
+    @contextlib.contextmanager
+    def _borrow_canary(self) -> Iterator[Engine]:
+        with contextlib.ExitStack() as stack:
+            engine: Engine | None = None
+            with contextlib.suppress(InputError, NotFoundError):
+                engine = stack.enter_context(self._versions.borrow(self._versions.version_of(CANARY)))
+            yield engine or stack.enter_context(self._versions.borrow_default())
+
+    def show(self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]) -> None:
+        """Has other versions answer too, later: the one labelled "shadow", and what the canary answered the default.
+
+        Where the shadow decides otherwise the log says so, but never on what. The canary is compared for the metrics.
+        """
+        others = self._others(responses[0].model_version)
+        if not others:
+            return
+        copies = [triage_pb2.EvidenceState.FromString(state.SerializeToString()) for state in states]
+        actions = [response.action for response in responses]
+        for role, other in others:
+            if self._places.acquire(blocking=False):
+                self._shadow.submit(self._compare, role, other, copies, actions, responses[0].model_version)
+
+    def _others(self, version: str) -> list[tuple[str, int]]:
+        """Returns which versions are to answer too what `version` answered, each with the reason."""
+        labels = self._versions.labels
+        others = [(SHADOW, labels[SHADOW])] if SHADOW in labels else []
+        default = self._versions.default
+        if self._canary_share and self._telemetry.metrics and str(labels.get(CANARY)) == version != str(default):
+            others += [] if default is None else [(CANARY, default)]
+        return others
+
+    def _compare(
+        self,
+        role: str,
+        other_version: int,
+        states: list[triage_pb2.EvidenceState],
+        actions: Sequence[int],
+        version: str,
+    ) -> None:
+        try:
+            with self._versions.borrow(other_version) as engine:
+                answers = engine.triage(states)
+            both = [(action, answer.action) for action, answer in zip(actions, answers, strict=True)]
+            self._telemetry.compared(role, (version, engine.info.model_version), both)
+            if role != SHADOW:
+                return
+            pairs = collections.Counter(pair for pair in both if pair[0] != pair[1])
+            self._compared += len(actions)
+            self._differing += pairs.total()
+            for (action, other), count in sorted(pairs.items()):
+                _LOGGER.warning(
+                    "shadow version %s decides %s where %s decides %s, %d times in a call; %d of %d differ so far",
+                    engine.info.model_version, action_label(other), version, action_label(action), count,
+                    self._differing, self._compared,
+                )  # fmt: skip
+        except (InputError, NotFoundError):
+            pass  # the version is gone since
+        except Exception as error:  # its text may hold evidence
+            name = SHADOW if role == SHADOW else "default"
+            _LOGGER.error("the %s version failed: %s", name, type(error).__qualname__)
+        finally:
+            self._places.release()

@@ -1,0 +1,197 @@
+"""TriageService: checks a request, lets an engine answer it, and turns failures into statuses."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from schemas import features
+from schemas.errors import InputError
+from serving.call import PARSE, current
+from serving.calls.front import LARGE_BYTES, Front
+from serving.config import ServeConfig
+from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
+from serving.models.batching import BatchedEngine
+from serving.models.engine import Engine
+from serving.models.safeguards import described_rules
+from serving.models.watcher import Watcher
+from serving.telemetry.recorder import Telemetry
+from serving.triage.interview import Interview
+from serving.triage.routing import Routing
+from serving.triage.validation import Rules, are_clear, check_states
+from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+
+_KINDS = {
+    "symptom": triage_service_pb2.EVIDENCE_KIND_SYMPTOM,
+    "risk_factor": triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR,
+}
+
+
+# ruff would have method names in lower case (N802), but they are the .proto's.
+class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
+    """Answers `triage.v1.TriageService` from the default version of a model, or its canary; see `serving.calls.front`.
+
+    Args:
+        watcher: brings the versions.
+        config: limits, and the share of the canary.
+        front: hands the calls over; its workers do what would hold the event loop up.
+        telemetry: is told what was answered.
+    """
+
+    def __init__(self, watcher: Watcher[Any], config: ServeConfig, front: Front, telemetry: Telemetry | None = None):
+        self._watcher = watcher
+        self._versions = watcher.versions
+        self._config = config
+        self._workers = front.workers
+        self._places = front.places
+        self._telemetry = telemetry or Telemetry()
+        self._routing = Routing(watcher.versions, config.canary_percent, telemetry=self._telemetry)
+        self._interviews = 0
+
+    async def Triage(  # noqa: N802
+        self, request: triage_service_pb2.TriageRequest, context: Any
+    ) -> triage_pb2.TriageResponse:
+        """Answers one evidence state."""
+        if not request.HasField("state"):
+            raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
+        (response,) = await self._answer([request.state], request.allow_unknown_codes, context, batch=False)
+        return response
+
+    async def BatchTriage(  # noqa: N802
+        self, request: triage_service_pb2.BatchTriageRequest, context: Any
+    ) -> triage_service_pb2.BatchTriageResponse:
+        """Answers several evidence states in their order; no states get no responses."""
+        responses = await self._answer(request.states, request.allow_unknown_codes, context, batch=True)
+        return triage_service_pb2.BatchTriageResponse(responses=responses)
+
+    async def Interview(  # noqa: N802
+        self, requests: AsyncIterator[triage_service_pb2.InterviewRequest], context: Any
+    ) -> AsyncIterator[triage_service_pb2.InterviewResponse]:
+        """Conducts an interview with one version of the model; it holds one of few places until it ends."""
+        remaining = context.time_remaining()
+        if remaining is None or remaining > self._config.interview_seconds:
+            raise InputError(
+                f"deadline: an interview holds a place on the server: set one of at most "
+                f"{self._config.interview_seconds:g} s"
+            )
+        if self._interviews >= self._config.max_interviews:
+            raise ExhaustedError(
+                f"{self._config.max_interviews} interviews are under way, more are not taken: try again later, or call "
+                "Triage with all that is known"
+            )
+        self._interviews += 1
+        try:
+            with self._routing.borrow() as engine:
+                interview = Interview(Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence))
+                async for request in requests:
+                    state = await self._workers.run(_heard, interview, request)
+                    (response,) = await self._asked(engine, [state], context)
+                    self._told([state], [response])
+                    message = interview.answer(response)
+                    yield message
+                    if message.ended:
+                        return
+        finally:
+            self._interviews -= 1
+
+    def GetModelInfo(  # noqa: N802
+        self, request: triage_service_pb2.GetModelInfoRequest, context: Any
+    ) -> triage_service_pb2.GetModelInfoResponse:
+        """Tells which model answers, and how it was made."""
+        with self._versions.borrow_default() as engine:
+            info = engine.info
+        return triage_service_pb2.GetModelInfoResponse(
+            model_version=info.model_version,
+            vocabulary_fingerprint=info.vocabulary_fingerprint,
+            data_fingerprint=info.data_fingerprint,
+            evidence_count=info.evidence_count,
+            max_questions=info.max_questions,
+            manifest_json=info.manifest_json,
+            rules=described_rules(info),
+            novelty_threshold=info.novelty_threshold,
+        )
+
+    def GetVocabulary(  # noqa: N802
+        self, request: triage_service_pb2.GetVocabularyRequest, context: Any
+    ) -> triage_service_pb2.GetVocabularyResponse:
+        """Lists the evidence that the model knows, in the order of its state vector."""
+        with self._versions.borrow_default() as engine:
+            vocabulary = engine.vocabulary
+        entries = [
+            triage_service_pb2.VocabularyEntry(
+                code=entry.code, kind=_KINDS[entry.kind], name=entry.name, question=entry.question
+            )
+            for entry in vocabulary
+        ]
+        return triage_service_pb2.GetVocabularyResponse(entries=entries, vocabulary_fingerprint=vocabulary.fingerprint)
+
+    async def _answer(
+        self, states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool, context: Any, batch: bool
+    ) -> Sequence[triage_pb2.TriageResponse]:
+        """Checks and answers states by one version: by the next one, if the first is gone from a remote engine."""
+        try:
+            return await self._answer_once(states, allow_unknown_codes, context, batch)
+        except GoneError:
+            await self._workers.run(self._watcher.look)
+            return await self._answer_once(states, allow_unknown_codes, context, batch)
+
+    async def _answer_once(
+        self, states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool, context: Any, batch: bool
+    ) -> Sequence[triage_pb2.TriageResponse]:
+        with self._routing.borrow() as engine:
+            rules = Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence, allow_unknown_codes)
+            await self._check(states, rules, batch)
+            if not states:
+                return []
+            responses = await self._asked(engine, states, context)
+        if current().request_bytes > LARGE_BYTES:
+            await self._workers.run(self._told, states, responses)
+        else:
+            self._told(states, responses)
+        return responses
+
+    async def _check(self, states: Sequence[triage_pb2.EvidenceState], rules: Rules, batch: bool) -> None:
+        """Refuses states that have no clear answer, see `check_states`."""
+        call = current()
+        if call.request_bytes <= LARGE_BYTES:
+            with call.timed(PARSE):
+                clear = are_clear(states, rules)
+            if clear:
+                return
+        await self._workers.run(_checked, states, rules, batch)  # where codes that are spelt alike are searched for
+
+    async def _asked(
+        self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], context: Any
+    ) -> list[triage_pb2.TriageResponse]:
+        if isinstance(engine, BatchedEngine):
+            return await engine.answer(states, _remaining(context), alone=self._places.taken == 1)
+        return await self._workers.run(engine.triage, states, _remaining(context))
+
+    def _told(self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]) -> None:
+        call = current()
+        call.signature = features.SERVING_DEFAULT
+        run_states = len(states) if call.run_states is None else call.run_states
+        if run_states:
+            self._telemetry.model_run(responses[0].model_version, features.SERVING_DEFAULT, run_states)
+        self._telemetry.answered(states, responses)
+        self._routing.show(states, responses)
+
+
+def _checked(states: Sequence[triage_pb2.EvidenceState], rules: Rules, batch: bool) -> None:
+    with current().timed(PARSE):
+        check_states(states, rules, batch)
+
+
+def _heard(interview: Interview, request: triage_service_pb2.InterviewRequest) -> triage_pb2.EvidenceState:
+    with current().timed(PARSE):
+        return interview.hear(request)
+
+
+def _remaining(context: Any) -> float | None:
+    """Returns the seconds until the caller's deadline, None where there is none.
+
+    Raises:
+        DeadlineError: it has passed, and nobody waits for the model any more.
+    """
+    remaining = context.time_remaining()
+    if remaining is not None and remaining <= 0:
+        raise DeadlineError.before_the_model()
+    return remaining

@@ -1,0 +1,133 @@
+"""Reading a model base path: the choice of a version, and what is wrong with a damaged one."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from schemas.errors import InputError
+from schemas.model_directory import file_states, find_version, list_versions, read_version
+
+
+@pytest.fixture
+def version(model_base_path, tmp_path):
+    """A copy of the version that a test may damage."""
+    return shutil.copytree(model_base_path / "3", tmp_path / "12")
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted", "found"),
+    [
+        (["1", "2"], None, "2"),
+        (["9", "10"], None, "10"),
+        (["1", "2", "exporting-3-abc", "latest", "4.5"], None, "2"),
+        (["1", "2"], 1, "1"),
+        (["007"], 7, "007"),
+    ],
+)
+def test_the_highest_or_the_wanted_whole_number_is_the_version(tmp_path, names, wanted, found):
+    for name in names:
+        (tmp_path / name).mkdir()
+    assert find_version(tmp_path, wanted) == tmp_path / found
+
+
+def test_all_whole_numbers_are_versions(tmp_path):
+    for name in ("2", "010", "latest", "exporting-3-abc"):
+        (tmp_path / name).mkdir()
+    assert list_versions(tmp_path) == {2: tmp_path / "2", 10: tmp_path / "010"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "assets" / "vocabulary.csv").write_text("longer"),
+        lambda folder: (folder / "assets" / "new").touch(),
+        lambda folder: (folder / "manifest.json").unlink(),
+        lambda folder: os.utime(folder / "manifest.json", ns=(1, 1)),
+    ],
+    ids=["written", "added", "removed", "written with the same size"],
+)
+def test_a_change_below_a_folder_is_seen(tmp_path, change):
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "vocabulary.csv").write_text("short")
+    (tmp_path / "manifest.json").write_text("{}")
+    before = file_states(tmp_path)
+    assert file_states(tmp_path) == before
+    change(tmp_path)
+    assert file_states(tmp_path) != before
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted", "complaint"),
+    [
+        ([], None, "no model version here: write one with `triage export"),
+        (["exporting-1-abc"], None, "no model version here"),
+        (["10", "9"], 3, "no version 3: the versions here are 9, 10"),
+    ],
+)
+def test_a_version_that_is_not_there_is_told(tmp_path, names, wanted, complaint):
+    for name in names:
+        (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match=complaint):
+        find_version(tmp_path, wanted)
+
+
+def test_a_base_path_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(InputError, match="absent: cannot read the model base path: No such file"):
+        find_version(tmp_path / "absent")
+
+
+def test_a_version_given_for_its_base_path_is_told(model_base_path):
+    with pytest.raises(InputError, match=f"give the folder that holds it, {model_base_path}"):
+        find_version(model_base_path / "3")
+
+
+def test_a_version_tells_its_name_and_what_its_manifest_says(version, vocabulary):
+    info, read = read_version(version)
+    assert read == vocabulary
+    assert info.model_version == "12"  # the folder's name, although it was 3 at the export
+    assert info.vocabulary_fingerprint == vocabulary.fingerprint
+    assert (info.data_fingerprint, info.evidence_count, info.max_questions) == ("sha256:data", 3, 10)
+    assert json.loads(info.manifest_json)["metrics"] == {"safety": 0.9}
+
+
+def without(manifest, key):
+    return {name: value for name, value in manifest.items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("damage", "complaint"),
+    [
+        (lambda manifest: [], "expected a JSON object"),
+        (lambda manifest: manifest | {"format_version": 2}, "format_version 2: this release reads 1"),
+        (lambda manifest: without(manifest, "format_version"), "format_version None"),
+        (lambda manifest: without(manifest, "max_questions"), "max_questions None: expected a value of type int"),
+        (lambda manifest: manifest | {"vocabulary_fingerprint": "sha256:0"}, "differs from sha256:0"),
+    ],
+)
+def test_a_manifest_that_does_not_fit_is_told(version, damage, complaint):
+    path = version / "manifest.json"
+    path.write_text(json.dumps(damage(json.loads(path.read_text()))))
+    with pytest.raises(InputError, match=complaint):
+        read_version(version)
+
+
+def test_a_missing_manifest_is_told(version):
+    (version / "manifest.json").unlink()
+    with pytest.raises(InputError, match=r"manifest.json: cannot read the manifest: No such file"):
+        read_version(version)
+
+
+def test_a_manifest_that_is_no_json_is_told(version):
+    (version / "manifest.json").write_text("{")
+    with pytest.raises(InputError, match=r"manifest.json: not a manifest"):
+        read_version(version)
+
+
+def test_a_vocabulary_that_was_reordered_after_the_export_is_told(version):
+    path = version / "assets" / "vocabulary.csv"
+    header, first, *rest = path.read_text().splitlines()
+    path.write_text("\n".join([header, *rest, first]) + "\n")
+    with pytest.raises(InputError, match="the vocabulary was changed after the export"):
+        read_version(version)

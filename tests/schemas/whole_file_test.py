@@ -1,0 +1,35 @@
+"""Files that are replaced whole."""
+
+import pytest
+
+from schemas import whole_file
+
+
+def test_the_new_content_takes_the_place_of_the_old_one_and_nothing_lies_beside_it(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with whole_file.replacing(path) as file:
+        file.write("n\u00e9w")
+        assert path.read_text() == "old"
+    assert path.read_bytes() == "n\u00e9w".encode()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_bytes_are_written_as_they_are(tmp_path):
+    with whole_file.replacing(tmp_path / "a", binary=True) as file:
+        file.write(b"\xff\n")
+    assert (tmp_path / "a").read_bytes() == b"\xff\n"
+
+
+def test_a_failure_leaves_the_old_content(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def fail():
+        with whole_file.replacing(path) as file:
+            file.write("half")
+            raise ValueError("not a figure")
+
+    with pytest.raises(ValueError, match="not a figure"):
+        fail()
+    assert path.read_text() == "old"

@@ -1,0 +1,73 @@
+"""The client of `triage bench serve` against servers whose answers are known."""
+
+import asyncio
+import threading
+
+import grpc
+import pytest
+
+from serving.bench.load import Job, measure
+from serving.bench.peers import start
+
+
+@pytest.fixture
+def serve():
+    """Starts a server whose Triage is a function of bytes and context, and returns its address."""
+    servers = []
+
+    def begin(behavior):
+        server, port = start({"Triage": grpc.unary_unary_rpc_method_handler(behavior)})
+        servers.append(server)
+        return f"127.0.0.1:{port}"
+
+    yield begin
+    for server in servers:
+        server.stop(0).wait()
+
+
+def test_so_many_calls_are_under_way_at_a_time_as_the_job_says(serve):
+    lock, under_way, most, seen = threading.Lock(), [0], [0], set()
+
+    def count(request, context):
+        with lock:
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+            seen.add(request)
+        barrier_passed.wait(0.005)
+        with lock:
+            under_way[0] -= 1
+        return b""
+
+    barrier_passed = threading.Event()
+    found = asyncio.run(measure(Job(serve(count), 0.3, 3), [b"a", b"b"]))
+    assert most[0] == 3
+    assert seen == {b"a", b"b"}
+    assert found.failed == 0
+    assert found.calls_per_second > 0
+    assert 0.005 <= found.p50 <= found.p99
+
+
+def test_calls_begin_at_the_rate_of_the_job_however_slow_the_answers_are(serve):
+    begun = []
+    gate = threading.Event()
+
+    def stand_still(request, context):
+        begun.append(request)
+        if len(begun) == 8:  # of ten threads: a client that waits for answers would never get so far
+            gate.set()
+        assert gate.wait(30)
+        return b""
+
+    found = asyncio.run(measure(Job(serve(stand_still), 1.0, 0, rate=100.0, seed=1), [b""]))
+    assert gate.is_set()
+    assert found.failed == 0
+    assert 60 <= found.calls_per_second <= 140  # 100 at random moments, give or take four standard deviations
+
+
+def test_failed_calls_are_counted_apart(serve):
+    def refuse(request, context):
+        context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "no")
+
+    found = asyncio.run(measure(Job(serve(refuse), 0.2, 1), [b""]))
+    assert found.failed > 0
+    assert (found.calls_per_second, found.p50, found.p99) == (0.0, 0.0, 0.0)

@@ -1,0 +1,51 @@
+"""`triage bench serve` from the command line, with the real servers and the real client, briefly."""
+
+import json
+
+import pytest
+
+import triage_cli
+from serving.bench.serve import make_requests
+from triage.v1 import triage_pb2, triage_service_pb2
+
+
+def test_the_command_measures_all_three_servers_and_reports_each_goal(model_base_path, tmp_path, capsys):
+    path = tmp_path / "bench.json"
+    options = ["--model-base-path", str(model_base_path), "--rounds", "1", "--seconds", "0.1", "--json", str(path)]
+    assert triage_cli.main(["bench", "serve", *options]) == 0
+    found = json.loads(path.read_text())
+    assert {(row["server"], row["concurrent"]) for row in found["rows"]} == {
+        (server, level) for server in ("triage", "empty", "plain") for level in (1, 4, 16, 64, "half load")
+    }
+    assert all(row["failed"] == 0 for row in found["rows"])
+    assert all(row["calls_per_second"]["median"] > 0 for row in found["rows"])
+    assert len(found["goals"]) == 4
+    assert "| 64 | triage |" in capsys.readouterr().out
+
+
+def test_requests_are_the_same_for_the_same_seed_and_can_be_answered(vocabulary):
+    requests = make_requests(vocabulary)
+    assert requests == make_requests(vocabulary)
+    for request in requests:
+        evidence = triage_service_pb2.TriageRequest.FromString(request).state.evidence
+        assert sorted(piece.code for piece in evidence) == sorted(vocabulary.codes)  # all three: it has no ten
+        present = [piece.status == triage_pb2.EVIDENCE_STATUS_PRESENT for piece in evidence]
+        assert present == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--rounds", "0"], "--rounds 0: expected a whole number from 1"),
+        (["--seconds", "0"], "--seconds 0.0: expected a number of seconds above 0"),
+        (["--serve-option=--port=-1"], "triage serve did not start; its message stands above"),
+    ],
+)
+def test_what_cannot_be_measured_is_told_in_one_line(model_base_path, capsys, options, complaint):
+    assert triage_cli.main(["bench", "serve", "--model-base-path", str(model_base_path), *options]) == 2
+    assert capsys.readouterr().err.endswith(f"triage bench serve: error: {complaint}\n")
+
+
+def test_a_base_path_without_a_model_is_told(tmp_path, capsys):
+    assert triage_cli.main(["bench", "serve", "--model-base-path", str(tmp_path)]) == 2
+    assert "no model version here" in capsys.readouterr().err

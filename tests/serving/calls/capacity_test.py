@@ -1,0 +1,78 @@
+"""A full server refuses calls at once, and still tells its health."""
+
+import contextlib
+import queue
+import threading
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_status import rpc_status
+
+from serving.calls.capacity import Places
+from serving.client.ask import evidence_state
+from serving.config import ServeConfig
+from serving.errors import ExhaustedError
+from serving.server import TriageServer
+from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+@contextlib.contextmanager
+def full_server(gated):
+    """A server of one place for calls and one for interviews, and none to wait, both of them taken."""
+    server = TriageServer(ServeConfig(port=0, grace_seconds=30, max_workers=1, max_interviews=1, max_waiting=0))
+    server.start(gated.watcher())
+    ended = queue.SimpleQueue()
+    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+        request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
+        for _ in range(3):
+            stub.Triage.future(request, timeout=60).add_done_callback(ended.put)
+        try:
+            yield server, channel, ended.get(timeout=30)
+        finally:
+            gated.gate.set()
+            assert {ended.get(timeout=30).code() for _ in range(2)} == {grpc.StatusCode.OK}
+            server.stop()
+
+
+def test_a_refusal_says_when_to_try_again(gated):
+    with full_server(gated) as (_, _, refused):
+        assert refused.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert refused.details() == "2 calls are running or waiting, more are not taken: try again later"
+        status = rpc_status.from_call(refused)
+    info, retry = error_details_pb2.ErrorInfo(), error_details_pb2.RetryInfo()
+    assert status.details[0].Unpack(info)
+    assert info.reason == "OVERLOADED"
+    assert status.details[1].Unpack(retry)
+    assert retry.retry_delay.seconds == 1
+
+
+def test_a_full_server_tells_its_health_and_that_it_drains(gated):
+    with full_server(gated) as (server, channel, _):
+        stub = health_pb2_grpc.HealthStub(channel)
+        for service in ("", "triage.v1.TriageService"):
+            assert stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=30).status == SERVING
+        changes = stub.Watch(health_pb2.HealthCheckRequest(), timeout=60)
+        assert next(changes).status == SERVING
+        stop = threading.Thread(target=server.stop)
+        stop.start()
+        assert next(changes).status == NOT_SERVING
+        changes.cancel()
+    stop.join()
+
+
+def test_a_place_that_is_given_back_can_be_taken_again():
+    places = Places(2)
+    places.take()
+    places.take()
+    with pytest.raises(ExhaustedError, match="2 calls are running or waiting, more are not taken: try again later"):
+        places.take()
+    assert places.taken == 2
+    places.leave()
+    places.take()
+    assert places.taken == 2

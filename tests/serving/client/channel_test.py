@@ -1,0 +1,97 @@
+"""`triage ask` over TLS, and what it says where no connection comes about."""
+
+import pytest
+
+import triage_cli
+from schemas.errors import InputError
+from serving.client.channel import check_token
+
+
+@pytest.fixture
+def ask(capsys):
+    """Runs `triage ask` and returns its exit code and standard error."""
+
+    def run(server, *options):
+        code = triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30", *options])
+        return code, capsys.readouterr().err
+
+    return run
+
+
+@pytest.fixture
+def tls(certificates):
+    return {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
+
+
+def test_a_server_that_wants_tls_and_a_certificate_is_asked_with_both(serving, tls, certificates, ask):
+    own = ["--tls-client-certificate", certificates.client, "--tls-client-key", certificates.key(certificates.client)]
+    with serving(tls_client_ca=certificates.ca, **tls) as server:
+        assert ask(server, "--tls-ca", certificates.ca, *own) == (0, "")
+        code, error = ask(server, "--tls-ca", certificates.ca)
+    assert code == 1
+    assert error.startswith(f"triage ask: error: {server.address} closed the connection: it may want TLS")
+
+
+def test_with_tls_alone_the_system_says_whom_to_trust(serving, tls, certificates, ask, monkeypatch):
+    with serving(**tls) as server:
+        monkeypatch.setenv("SSL_CERT_FILE", certificates.ca)
+        assert ask(server, "--tls") == (0, "")
+        monkeypatch.setenv("SSL_CERT_FILE", certificates.other_ca)
+        code, error = ask(server, "--tls")
+    assert code == 1
+    assert error == (
+        f"triage ask: error: {server.address}: its certificate is not trusted: give the root that signed it with "
+        "--tls-ca FILE\n"
+    )
+
+
+def test_a_server_under_another_name_than_its_certificate_is_told(serving, tls, certificates, ask):
+    with serving(host="127.0.0.2", **tls) as server:
+        code, error = ask(server, "--tls-ca", certificates.ca)
+    assert code == 1
+    assert error.startswith(f"triage ask: error: {server.address}: its certificate is for another name")
+
+
+def test_a_server_in_plain_text_is_told_from_one_that_is_not_trusted(server, certificates, ask):
+    code, error = ask(server, "--tls-ca", certificates.ca)
+    assert code == 1
+    assert error.startswith(f"triage ask: error: {server.address} does not answer over TLS: leave out --tls")
+
+
+def test_a_certificate_of_the_client_is_no_use_in_plain_text(server, ask):
+    code, error = ask(server, "--tls-client-certificate", "a.pem", "--tls-client-key", "a.key")
+    assert code == 2
+    assert error.startswith("triage ask: error: --tls-client-certificate and --tls-client-key belong to --tls")
+
+
+def test_a_token_is_shown_from_a_file_and_missed_where_the_server_wants_one(serving, tmp_path, ask):
+    tokens, mine, empty = tmp_path / "tokens", tmp_path / "mine", tmp_path / "empty"
+    tokens.write_text("one\ntwo\n")
+    mine.write_text("two\n")
+    empty.touch()
+    with serving(tokens=str(tokens)) as server:
+        assert ask(server, "--token-file", str(mine)) == (0, "")
+        assert ask(server) == (
+            1,
+            f"triage ask: error: {server.address}: this server wants a token: send one as the metadata "
+            "`authorization: Bearer TOKEN` (--token-file FILE)\n",
+        )
+        assert ask(server, "--token-file", str(tokens)) == (
+            2,
+            f"triage ask: error: {tokens}: expected one token, found 2\n",
+        )
+        assert ask(server, "--token-file", str(empty))[0] == 2
+
+
+def test_a_token_goes_to_another_machine_over_tls_only():
+    check_token("triage.example.org:8500", "secret", encrypted=True)
+    check_token("127.0.0.1:8500", "secret", encrypted=False)
+    with pytest.raises(InputError, match="others on the network could read the token") as error:
+        check_token("triage.example.org:8500", "secret", encrypted=False)
+    assert "secret" not in str(error.value)
+
+
+def test_what_cannot_be_sent_as_a_token_is_refused_without_a_word_of_it():
+    with pytest.raises(InputError, match="token: expected letters") as error:
+        check_token("127.0.0.1:8500", "my secret", encrypted=True)
+    assert "secret" not in str(error.value)

@@ -1,0 +1,456 @@
+"""LiteRT runs the file of a version, in several threads, or says what is wrong with it."""
+
+import concurrent.futures
+import hashlib
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas import safety_rules
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from schemas.knowledge_base import KnowledgeBase
+from schemas.model_directory import read_version
+from serving.client.ask import evidence_state
+from serving.models import litert
+from serving.models.engine import SavedModelEngine
+from serving.models.litert import (
+    MOST_STATES,
+    Q_BOUND,
+    LiteRtEngine,
+    LiteRtModel,
+    decided_clearly,
+    difference,
+    probes,
+    read_litert_model,
+)
+from serving.models.state_tensors import to_inputs, to_responses
+from trainer.dyqn.network import build_network
+from trainer.runs.job import TrainedNetwork
+from trainer.safeguards.novelty import Novelty
+from trainer.servable import saved_model
+
+STATES = np.array([[1, 0, 0], [0, 1, 0], [0, 0, -1], [0, 0, 0]], np.float32)
+
+
+@pytest.fixture(scope="module")
+def content(model_base_path):
+    return (model_base_path / "3" / "assets.extra" / "state.tflite").read_bytes()
+
+
+@pytest.fixture
+def version(model_base_path, tmp_path):
+    return shutil.copytree(model_base_path / "3", tmp_path / "3")
+
+
+def read(folder):
+    return read_litert_model(folder, read_version(folder)[0])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_any_number_of_states_is_answered(version, hand_set, rows):
+    found = read(version).run(STATES[:rows], np.array([0, 0, 10, 0], np.int32)[:rows])
+    expected = [hand_set.chest_pain_q, hand_set.fever_q, hand_set.no_smoker_q, [0.5] * 5]
+    np.testing.assert_allclose(found["q_values"], expected[:rows], atol=1e-6)
+    assert found["action"].tolist() == [0, 4, 3, 4][:rows]  # Red; ask; Blue, as asking is not possible; ask
+    assert found["forced"].tolist() == [False, False, True, False][:rows]
+
+
+def test_threads_get_their_own_answers(content, hand_set):
+    model = LiteRtModel(content, interpreters=3)
+
+    def ask(row):
+        answers = [model.run(STATES[row : row + 1], np.zeros(1, np.int32)) for _ in range(200)]
+        return row, [answer["q_values"][0] for answer in answers if answer is not None]
+
+    with concurrent.futures.ThreadPoolExecutor(6) as threads:
+        results = list(threads.map(ask, [0, 1, 2] * 2))
+    expected = (hand_set.chest_pain_q, hand_set.fever_q, hand_set.no_smoker_q)
+    assert sum(len(found) for _, found in results) >= 200
+    for row, found in results:
+        for q_values in found:
+            np.testing.assert_allclose(q_values, expected[row], atol=1e-6)
+
+
+def test_interpreters_are_made_when_needed_and_no_more_than_allowed(content):
+    model = LiteRtModel(content, interpreters=2)
+    made, meanwhile = [], []
+
+    def count():
+        made.append(len(made))
+
+        def runner(**inputs):  # while it runs, others ask
+            meanwhile.append(model.run(STATES, np.zeros(4, np.int32)) if len(meanwhile) < 2 else None)
+            return inputs
+
+        return runner
+
+    model._idle, model._made = [None, None], count
+    assert model.run(STATES, np.zeros(4, np.int32)) is not None
+    assert made == [0, 1]
+    # The innermost call came while both were at work, the one around it while one was.
+    assert [answer is None for answer in meanwhile] == [True, False]
+    assert model.run(STATES, np.zeros(4, np.int32)) is not None
+    assert made == [0, 1]
+
+
+def test_an_interpreter_that_failed_is_not_used_again(content, hand_set):
+    model = LiteRtModel(content, interpreters=1)
+    with pytest.raises(InputError, match="LiteRT cannot run the file"):
+        model.run(np.zeros([1, 7], np.float32), np.zeros(1, np.int32))  # of another width
+    (answer,) = model.run(STATES[:1], np.zeros(1, np.int32))["q_values"]
+    np.testing.assert_allclose(answer, hand_set.chest_pain_q, atol=1e-6)
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the line stays there")
+def test_litert_greets_nobody_and_what_others_say_meanwhile_is_not_lost(content, tmp_path):
+    path = tmp_path / "state.tflite"
+    path.write_bytes(content)
+    script = (
+        "import os, pathlib, sys\n"
+        "from serving.models.litert import Interpreter, LiteRtModel\n"
+        "allocate = Interpreter.allocate_tensors\n"
+        "say = lambda text: os.write(2, text.encode() + b'\\n')\n"
+        "Interpreter.allocate_tensors = lambda self: (say('before'), allocate(self), say('after'))\n"
+        "LiteRtModel(pathlib.Path(sys.argv[1]).read_bytes())\n"
+        "print('at the end', file=sys.stderr)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    command = [sys.executable, "-c", script, str(path)]
+    found = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=120, check=True)
+    assert found.stderr.splitlines()[-3:] == ["before", "after", "at the end"]
+
+
+def test_where_nothing_can_be_held_back_litert_answers_all_the_same(content, monkeypatch):
+    def refuse(name):
+        raise PermissionError(name)
+
+    monkeypatch.setattr(os, "memfd_create", refuse, raising=False)
+    assert LiteRtModel(content).run(STATES, np.zeros(4, np.int32)) is not None
+
+
+def test_a_version_of_before_has_no_file(version):
+    path = version / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["litert"]
+    path.write_text(json.dumps(manifest))
+    assert read(version) is None
+
+
+def test_a_file_that_is_not_the_exported_one_is_not_run(version, content):
+    path = version / "assets.extra" / "state.tflite"
+    for damaged in (b"", content[:-1], content[:500] + b"\xff" + content[501:]):
+        path.write_bytes(damaged)
+        with pytest.raises(
+            InputError, match=r"state\.tflite: is damaged: its SHA-256 is not the one in manifest\.json"
+        ):
+            read(version)
+
+
+def test_a_file_that_is_gone_is_told(version):
+    (version / "assets.extra" / "state.tflite").unlink()
+    with pytest.raises(InputError, match=r"state\.tflite: cannot read: No such file"):
+        read(version)
+
+
+def test_a_file_that_litert_does_not_take_is_told(version):
+    (version / "assets.extra" / "state.tflite").write_bytes(b"something else")
+    path = version / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["litert"]["sha256"] = hashlib.sha256(b"something else").hexdigest()
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"state\.tflite: LiteRT cannot run the file"):
+        read(version)
+
+
+def test_an_installation_without_litert_is_told(content, monkeypatch):
+    monkeypatch.setattr(litert, "Interpreter", None)
+    with pytest.raises(InputError, match="LiteRT is not installed"):
+        LiteRtModel(content)
+
+
+FILE = "assets.extra/state.tflite"
+TOLERANCE = 1e-5
+
+
+def export(base, vocabulary, hidden=(16, 8), rules=safety_rules.NO_RULES, novelty=None, max_questions=5):
+    """Writes a random network, biases too; returns its engine."""
+    network = build_network(len(vocabulary), hidden, seed=0)
+    generator = np.random.default_rng(1)
+    network.set_weights([generator.normal(0, w.shape[0] ** -0.5, w.shape) for w in network.get_weights()])
+    trained = TrainedNetwork(network, vocabulary, {}, max_questions, "sha256:data", {}, {}, rules, novelty)
+    return LiteRtEngine(saved_model.write_version(base, trained))
+
+
+def statistics(evidence_count, classes=4):
+    generator = np.random.default_rng(5)
+    prior, literals = (
+        generator.normal(size=size).astype(np.float16).astype(np.float32)
+        for size in ([classes], [2 * evidence_count, classes + 1])
+    )
+    return Novelty(prior, literals, np.sort(generator.normal(size=[4, 200])).astype(np.float32), 200)
+
+
+def assert_same(responses, expected):
+    """Compares what LiteRT answers with what the SavedModel does; where Q-values tie, rounding may decide."""
+    assert len(responses) == len(expected)
+    for response, message in zip(responses, expected, strict=True):
+        found, wanted = ([q.value for q in answer.q_values] for answer in (response, message))
+        np.testing.assert_allclose(found, wanted, atol=TOLERANCE, rtol=0)
+        assert response.novelty == pytest.approx(message.novelty, abs=0.0051)  # a percentile is one of 200
+        rounded = ["q_values", "novelty", *(["is_novel"] if response.novelty != message.novelty else [])]
+        if not decided_clearly(np.array([wanted]), TOLERANCE)[0]:
+            rounded += ["action", "best_triage", "fired_rules"]  # a rule tells from which decision to which
+        for answer in (response, message):
+            for name in rounded:
+                answer.ClearField(name)
+        assert response == message
+
+
+def by_codes(engine, states):
+    """Returns what the signature `serving_default` answers, which looks up codes in the graph."""
+    return to_responses(engine.predict("serving_default", to_inputs(states)), engine.info)
+
+
+@pytest.fixture(scope="module")
+def twelve():
+    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in [*"abcdefghij", "fièvre", "o'clock"])
+
+
+@pytest.fixture(scope="module")
+def engines(twelve, tmp_path_factory):
+    text = (
+        '[sure]\nreason = "Sure."\nurgency = "Red"\nall.present = ["a", "b"]\nnone.present = ["c"]\n'
+        '[either]\nreason = "Or."\nurgency = "Yellow"\nstop_asking = false\nany.present = ["d"]\nany.absent = ["e"]\n'
+    )
+    rules = safety_rules.parse(text, "rules.toml", twelve)
+    one = Vocabulary([Evidence("a", "symptom", "a", "a?")])
+    made = {
+        "whole": (twelve, {"rules": rules, "novelty": statistics(12)}),
+        "without rules": (twelve, {"novelty": statistics(12)}),
+        "without novelty": (twelve, {"rules": rules}),
+        "without hidden layers": (twelve, {"hidden": (), "rules": rules, "novelty": statistics(12)}),
+        "of one piece of evidence": (one, {}),
+    }
+    base = tmp_path_factory.mktemp("models")
+    return {name: export(base, vocabulary, **parts) for name, (vocabulary, parts) in made.items()}
+
+
+NAMES = ("whole", "without rules", "without novelty", "without hidden layers", "of one piece of evidence")
+CODES = st.lists(st.sampled_from([*"abcdeabcde", "fièvre", "o'clock", "gout", "code", ""]), max_size=8)
+NUMBERS = st.sampled_from([0, 1, 4, 5, 6, 2**31 - 1])
+EVIDENCE_STATES = st.builds(evidence_state, CODES, CODES, NUMBERS, st.booleans(), st.one_of(NUMBERS, st.just(-1)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(states=st.lists(EVIDENCE_STATES, min_size=1, max_size=9))
+def test_any_evidence_gets_the_answer_of_the_graph_that_reads_codes(engines, name, states):
+    engine = engines[name]
+    assert engine.litert is not None
+    assert_same(engine.triage(states), by_codes(engine, states))
+
+
+@pytest.fixture
+def watched(engines, monkeypatch):
+    """An engine, and the sizes of the batches that LiteRT answers."""
+    engine, sizes = engines["whole"], []
+    run = engine.litert.run
+
+    def noting(states, questions_asked):
+        sizes.append(len(states))
+        return run(states, questions_asked)
+
+    monkeypatch.setattr(engine.litert, "run", noting)
+    return engine, sizes
+
+
+def test_litert_answers_small_batches_and_the_saved_model_larger_ones(watched):
+    engine, sizes = watched
+    states = [evidence_state(["a"], ["b"], number) for number in range(MOST_STATES + 1)]
+    for number in (1, 3, MOST_STATES, MOST_STATES + 1):
+        assert_same(engine.triage(states[:number]), by_codes(engine, states[:number]))
+    assert sizes == [1, 3, MOST_STATES]
+    assert engine.triage([]) == []
+
+
+def test_the_saved_model_answers_while_all_interpreters_are_at_work(engines, monkeypatch):
+    engine, states = engines["whole"], [evidence_state(["a"], ["b"])]
+    monkeypatch.setattr(engine.litert, "run", lambda states, questions_asked: None)
+    assert_same(engine.triage(states), by_codes(engine, states))
+
+
+def test_where_litert_fails_the_saved_model_answers_from_then_on(engines, monkeypatch, caplog):
+    engine, states = engines["whole"], [evidence_state(["a"], ["b"])]
+
+    def fail(states, questions_asked):
+        raise InputError("no memory")
+
+    monkeypatch.setattr(engine, "litert", engine.litert)  # and so back again, after the test
+    monkeypatch.setattr(engine.litert, "run", fail)
+    assert_same(engine.triage(states), by_codes(engine, states))
+    assert engine.litert is None
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.getMessage() == "version 1: the SavedModel answers small batches from now on: no memory"
+
+
+def test_predict_is_the_saved_models(watched):
+    engine, sizes = watched
+    engine.predict("state", {"states": np.zeros([1, 12], np.float32), "questions_asked": np.zeros(1, np.int32)})
+    assert sizes == []
+
+
+def replace_file(version, content):
+    """Puts another file there, as if it had been exported so."""
+    (version / FILE).write_bytes(content)
+    path = version / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["litert"]["sha256"] = hashlib.sha256(content).hexdigest()
+    path.write_text(json.dumps(manifest))
+
+
+def assert_answered_by_the_saved_model(version, hand_set, caplog, level, complaint):
+    with caplog.at_level(logging.INFO):
+        engine = LiteRtEngine(version)
+    assert engine.litert is None
+    (record,) = caplog.records
+    assert record.levelno == level
+    assert complaint in record.getMessage()
+    (response,) = engine.triage([evidence_state(["chest_pain"])])
+    assert [q.value for q in response.q_values] == pytest.approx(hand_set.chest_pain_q, abs=1e-6)
+
+
+def test_a_file_that_decides_otherwise_is_not_used(version, contrary_version, hand_set, caplog):
+    replace_file(version, (contrary_version / FILE).read_bytes())
+    # Chest pain in a smoker: Blue has 0.1 in the one and, as Red has in the other, 0.75.
+    complaint = "LiteRT answers otherwise than the SavedModel: q_values by up to 0.65, more than 0.0001"
+    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, complaint)
+
+
+def test_a_damaged_file_is_not_used(version, hand_set, caplog):
+    (version / FILE).write_bytes((version / FILE).read_bytes()[:-100])
+    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "is damaged: its SHA-256")
+
+
+def test_a_file_for_states_of_another_width_is_not_used(version, engines, hand_set, caplog):
+    replace_file(version, engines["whole"].litert._content)
+    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "LiteRT cannot run the file")
+
+
+def test_a_version_of_before_is_answered_by_the_saved_model(version, hand_set, caplog):
+    path = version / "manifest.json"
+    path.write_text(json.dumps({key: value for key, value in json.loads(path.read_text()).items() if key != "litert"}))
+    (version / FILE).unlink()
+    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.INFO, "has no LiteRT file")
+
+
+def test_the_log_says_who_answers(version, caplog):
+    with caplog.at_level(logging.INFO):
+        LiteRtEngine(version)
+    assert [record.getMessage() for record in caplog.records] == ["version 3: LiteRT answers up to 64 states at once"]
+
+
+def test_a_damaged_saved_model_is_told_as_ever(version):
+    (version / "saved_model.pb").write_bytes(b"damaged")
+    with pytest.raises(InputError, match="cannot load the SavedModel"):
+        LiteRtEngine(version)
+
+
+EXPECTED = {
+    "q_values": np.array([[0.9, 0.5, 0.4, 0.3, 0.2], [0.5, 0.50001, 0.4, 0.3, 0.2]], np.float32),
+    "action": np.array([0, 1]),
+    "best_triage": np.array([0, 1]),
+    "forced": np.array([False, False]),
+    "rules_fired": np.array([[True, False], [False, False]]),
+    "novelty": np.array([0.5, 0.995], np.float32),
+    "is_novel": np.array([False, True]),
+    "action_label": np.array([b"Red", b"Yellow"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, None),
+        ({"q_values": EXPECTED["q_values"] + 0.9e-4}, None),
+        ({"q_values": EXPECTED["q_values"] + 1.5e-4}, "q_values by up to 0.00015, more than 0.0001"),
+        ({"q_values": EXPECTED["q_values"] * np.nan}, "q_values by up to nan, more than 0.0001"),
+        ({"action": np.array([0, 0]), "best_triage": np.array([0, 0])}, None),  # a tie but for rounding
+        ({"action": np.array([1, 1])}, "action"),
+        ({"best_triage": np.array([2, 1])}, "best_triage"),
+        ({"forced": np.array([False, True])}, "forced"),
+        ({"rules_fired": np.array([[True, False], [False, True]])}, "rules_fired"),
+        ({"novelty": np.array([0.5, 0.985], np.float32), "is_novel": np.array([False, False])}, None),
+        ({"novelty": np.array([0.5, 0.9], np.float32)}, "novelty by up to 0.095, more than 0.05"),
+        ({"is_novel": np.array([True, True])}, "is_novel"),
+    ],
+)
+def test_only_what_rounding_explains_is_no_difference(changed, expected):
+    found = {name: value for name, value in EXPECTED.items() if name != "action_label"} | changed
+    assert difference(found, EXPECTED) == expected
+
+
+def test_an_output_that_is_missing_is_a_difference():
+    found = {name: EXPECTED[name] for name in ("q_values", "action", "best_triage", "forced")}
+    assert difference(found, EXPECTED) == "it lacks is_novel, novelty, rules_fired"
+
+
+def test_rows_are_decided_clearly_where_the_best_stands_out_by_twice_the_bound():
+    apart, close = 0.5 - 2.2 * Q_BOUND, 0.5 - 1.8 * Q_BOUND
+    rows = [
+        [0.5, apart, 0, 0, 0],
+        [0.5, close, 0, 0, 0],
+        [0.5, 0, 0, 0, close],
+        [0.5, 0, 0, 0, 0.9],
+        [0.5, 0.5, 0, 0, 0.9],
+    ]
+    assert decided_clearly(np.array(rows)).tolist() == [True, False, False, True, False]
+
+
+def test_the_states_of_the_check_make_nearly_every_rule_fire():
+    vocabulary = KnowledgeBase.load().catalogue.vocabulary
+    rules, _ = safety_rules.choose("default", vocabulary)
+    states, asked = probes(len(vocabulary), 23, 96)
+    fired = set()
+    for row in states:
+        present, absent = ({vocabulary.codes[cell] for cell in np.flatnonzero(row == sign)} for sign in (1, -1))
+        fired |= {rule.rule_id for rule in rules if rule.fires(present, absent)}
+    assert len(fired) >= len(rules) - 2
+    assert not states[0].any()
+    assert {0, 23} <= set(asked.tolist())
+
+
+@pytest.mark.learning
+def test_ten_thousand_states_are_decided_as_by_the_saved_model(tmp_path):
+    vocabulary = KnowledgeBase.load().catalogue.vocabulary
+    rules, _ = safety_rules.choose("default", vocabulary)
+    novelty = statistics(len(vocabulary), classes=32)
+    engine = export(tmp_path, vocabulary, (1024, 1024), rules, novelty, max_questions=23)
+    states, asked = probes(len(vocabulary), 23, 10_000, seed=7)
+    sizes = [size for _ in range(5) for size in range(1, MOST_STATES + 1)]
+    ends = np.minimum(np.cumsum(sizes), len(states))
+    parts = [
+        engine.litert.run(states[begin:end], asked[begin:end])
+        for begin, end in zip([0, *ends[:-1]], ends, strict=True)
+        if begin < end
+    ]
+    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    expected = SavedModelEngine.decide(engine, states, asked)
+    assert np.abs(found["q_values"] - expected["q_values"]).max() < TOLERANCE
+    assert set(expected["action"].tolist()) == set(range(5))
+    clear = decided_clearly(expected["q_values"])
+    assert clear.mean() > 0.9
+    for name in ("action", "best_triage"):
+        np.testing.assert_array_equal(found[name][clear], expected[name][clear])
+    for name in ("forced", "rules_fired"):
+        np.testing.assert_array_equal(found[name], expected[name])
+    assert np.abs(found["novelty"] - expected["novelty"]).max() < 0.0051
+    assert (found["is_novel"] != expected["is_novel"]).mean() < 0.001

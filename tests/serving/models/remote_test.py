@@ -1,0 +1,78 @@
+"""One version of a model elsewhere: the same answers, and a look at whether it is the same model."""
+
+import json
+import shutil
+
+import pytest
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from serving.client.ask import evidence_state
+from serving.errors import DeadlineError, GoneError, UnavailableError
+from serving.models.connection import Connection
+from serving.models.remote import RemoteEngine, RemoteModels
+
+
+@pytest.fixture(scope="module")
+def connection(server):
+    connection = Connection(server.address, timeout_seconds=30.0)
+    yield connection
+    connection.close()
+
+
+def test_the_answers_are_those_of_the_engine_in_this_process(connection, engine, model_base_path):
+    remote = RemoteEngine(connection, "triage", model_base_path / "3")
+    states = [
+        evidence_state(["chest_pain"]),
+        evidence_state(["fever", "gout"], ["smoker"], no_more_evidence=True),
+        evidence_state(["fever"], ["fever", "smoker"], 3, max_questions=3),
+    ]
+    assert remote.triage(states) == engine.triage(states)
+    assert (remote.info, remote.vocabulary) == (engine.info, engine.vocabulary)
+
+
+def test_another_vocabulary_under_the_same_number_is_refused(connection, model_base_path, tmp_path):
+    version = shutil.copytree(model_base_path / "3", tmp_path / "3")
+    other = Vocabulary([Evidence("cough", "symptom", "Cough", "Do you cough?")])
+    other.save(version / "assets" / "vocabulary.csv")
+    manifest = json.loads((version / "manifest.json").read_text())
+    (version / "manifest.json").write_text(json.dumps(manifest | {"vocabulary_fingerprint": other.fingerprint}))
+    with pytest.raises(InputError, match="serves another model as version 3: its vocabulary is sha256:"):
+        RemoteEngine(connection, "triage", version)
+
+
+def test_a_version_that_is_not_served_there_is_gone(connection, model_base_path, tmp_path):
+    version = shutil.copytree(model_base_path / "3", tmp_path / "4")
+    with pytest.raises(GoneError, match="does not serve this model version"):
+        RemoteEngine(connection, "triage", version)
+
+
+def test_the_callers_deadline_ends_the_call(connection, model_base_path):
+    remote = RemoteEngine(connection, "triage", model_base_path / "3")
+    with pytest.raises(DeadlineError):
+        remote.triage([evidence_state(["fever"])], timeout_seconds=0.0)
+
+
+def test_a_version_needs_to_be_there_and_here(connection, model_base_path, tmp_path):
+    for number in ("2", "3", "5"):
+        shutil.copytree(model_base_path / "3", tmp_path / number)
+    models = RemoteModels(connection, "triage")
+    assert models.versions(tmp_path) == {3: tmp_path / "3"}
+    (response,) = models.load(tmp_path / "3").triage([evidence_state(["fever"])])
+    assert response.model_version == "3"
+
+
+def test_no_common_version_is_told(connection, model_base_path, tmp_path):
+    shutil.copytree(model_base_path / "3", tmp_path / "4")
+    with pytest.raises(UnavailableError, match=r"serves the versions \[3\] of 'triage'; .* has \[4\]: expected"):
+        RemoteModels(connection, "triage").versions(tmp_path)
+
+
+def test_another_model_name_is_told(connection, model_base_path):
+    with pytest.raises(UnavailableError, match="serves no model 'other': give its name with --model-name"):
+        RemoteModels(connection, "other").versions(model_base_path)
+
+
+def test_a_base_path_that_cannot_be_read_is_bad_input(connection, tmp_path):
+    with pytest.raises(InputError, match="cannot read the model base path"):
+        RemoteModels(connection, "triage").versions(tmp_path / "absent")

@@ -1,0 +1,191 @@
+"""What the server adds: its own rules, and ASK where nothing is known."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from schemas.errors import InputError
+from serving.client.ask import TriageClient, evidence_state
+from serving.config import ServeConfig
+from serving.models.safeguards import SafeguardedEngine, SafeguardedModels, described_rules
+from serving.models.served_models import LocalModels
+from serving.models.version_policy import Wanted
+from serving.models.versions import Versions
+from serving.models.watcher import Watcher
+from serving.server import TriageServer
+from triage.v1 import triage_pb2, triage_service_pb2
+
+ROOT = pathlib.Path(__file__).parents[3]
+ASK, RED, YELLOW = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW
+BLUE = triage_pb2.TRIAGE_ACTION_BLUE
+RULES = """
+[nonsmoker]
+reason = "No smoker."
+urgency = "Yellow"
+all.absent = ["smoker"]
+[hot_nonsmoker]
+reason = "Fever without smoking."
+urgency = "Red"
+all.present = ["fever"]
+all.absent = ["smoker"]
+"""
+
+
+@pytest.fixture
+def rules(tmp_path):
+    path = tmp_path / "server.toml"
+    path.write_text(RULES)
+    return str(path)
+
+
+@pytest.fixture
+def ruled(guarded_base_path, rules):
+    return SafeguardedModels(LocalModels(), rules).load(guarded_base_path / "4")
+
+
+def told(response):
+    return [(rule.rule_id, rule.from_action, rule.to_action) for rule in response.fired_rules]
+
+
+def test_the_servers_rules_apply_after_those_of_the_model(ruled):
+    states = [evidence_state([], ["smoker"], 10), evidence_state(["fever"], ["smoker"]), evidence_state(["chest_pain"])]
+    no_smoker, both, pain = ruled.triage(states)
+    assert (no_smoker.action, no_smoker.best_triage, told(no_smoker)) == (YELLOW, YELLOW, [("nonsmoker", BLUE, YELLOW)])
+    assert told(both) == [("nonsmoker", ASK, ASK), ("hot_nonsmoker", ASK, RED)]
+    assert both.action == both.best_triage == RED
+    assert told(pain) == [("pain", RED, RED)]
+
+
+def test_a_code_that_is_both_present_and_absent_fires_nothing(ruled):
+    (response,) = ruled.triage([evidence_state(["smoker", "fever"], ["smoker"])])
+    assert told(response) == [("fever", ASK, ASK)]
+
+
+def test_all_rules_are_told_with_their_source(ruled):
+    found = [(rule.rule_id, rule.urgency, rule.stops_asking, rule.source) for rule in described_rules(ruled.info)]
+    model, server = triage_service_pb2.RULE_SOURCE_MODEL, triage_service_pb2.RULE_SOURCE_SERVER
+    assert found == [
+        ("pain", RED, True, model),
+        ("fever", YELLOW, False, model),
+        ("hot_smoker", RED, True, model),
+        ("nonsmoker", YELLOW, False, server),
+        ("hot_nonsmoker", RED, True, server),
+    ]
+
+
+def test_a_service_with_rules_answers_and_describes_itself(guarded_base_path, rules):
+    config = ServeConfig(port=0, grace_seconds=0, rules=rules)
+    watcher = Watcher(Versions("triage"), SafeguardedModels(LocalModels(), config.rules), Wanted(guarded_base_path))
+    watcher.look()
+    watcher.check()
+    server = TriageServer(config)
+    server.start(watcher)
+    with TriageClient(server.address, timeout_seconds=60.0) as client:
+        assert told(client.triage(evidence_state(["fever"], ["smoker"])))[-1] == ("hot_nonsmoker", ASK, RED)
+        info = client.model_info()
+        assert [rule.rule_id for rule in info.rules][2:] == ["hot_smoker", "nonsmoker", "hot_nonsmoker"]
+        assert info.novelty_threshold == pytest.approx(0.99)
+        with client.interview() as interview:
+            assert interview.not_known().response.action == ASK
+            last = interview.no_more_evidence()
+        assert (last.ended, last.response.action, last.response.forced) == (True, ASK, True)
+    server.stop()
+
+
+def serve(base, rules):
+    """Starts `triage serve --rules` in a process of its own."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
+    command = [sys.executable, str(ROOT / "triage_cli.py"), "serve", "--model-base-path", str(base), "--port", "0"]
+    return subprocess.Popen(
+        [*command, "--rules", str(rules)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_the_command_serves_with_the_rules_of_a_file(guarded_base_path, rules):
+    process = serve(guarded_base_path, rules)
+    try:
+        address = process.stdout.readline().split()[2].rstrip(",")
+        with TriageClient(address, timeout_seconds=60.0) as client:
+            response = client.triage(evidence_state(["fever"], ["smoker"]))
+            sources = [rule.source for rule in client.model_info().rules]
+            nothing = client.triage(evidence_state([], no_more_evidence=True))
+        process.terminate()
+        errors = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+        process.communicate()
+    assert told(response) == [("nonsmoker", ASK, ASK), ("hot_nonsmoker", ASK, RED)]
+    assert response.fired_rules[1].reason == "Fever without smoking."
+    assert response.action == RED
+    assert sources == [triage_service_pb2.RULE_SOURCE_MODEL] * 3 + [triage_service_pb2.RULE_SOURCE_SERVER] * 2
+    assert (nothing.action, told(nothing)) == (ASK, [])
+    assert "Traceback" not in errors
+    assert "PredictionService does not obey them" in errors
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (RULES.replace('"fever"', '"fevr"').encode(), "line 9: rule 'hot_nonsmoker': all.present: unknown evidence"),
+        (b"\xff\xfe", "not UTF-8"),
+    ],
+)
+def test_the_command_ends_with_one_line_on_a_file_that_is_no_rules(guarded_base_path, tmp_path, content, complaint):
+    path = tmp_path / "rules.toml"
+    path.write_bytes(content)
+    output, errors = serve(guarded_base_path, path).communicate(timeout=120)
+    [line] = [line for line in errors.splitlines() if line.startswith("triage serve: error: ")]
+    assert complaint in line
+    assert "Traceback" not in errors
+    assert output == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (RULES.replace('"fever"', '"fevr"'), "line 9: rule 'hot_nonsmoker': all.present: unknown evidence code 'fevr'"),
+        (RULES.replace("nonsmoker]", "pain]", 1), "rule 'pain' is in .* already: rename it"),
+    ],
+)
+def test_a_version_that_the_rules_do_not_fit_is_not_served(guarded_base_path, tmp_path, text, complaint):
+    path = tmp_path / "rules.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=complaint):
+        SafeguardedModels(LocalModels(), str(path)).load(guarded_base_path / "4")
+
+
+def test_without_rules_the_engine_is_the_models_own(guarded_base_path):
+    assert not isinstance(SafeguardedModels(LocalModels(), "").load(guarded_base_path / "4"), SafeguardedEngine)
+
+
+def test_a_model_of_before_is_served_and_asks_where_nothing_is_known(model_base_path, tmp_path):
+    version = shutil.copytree(model_base_path / "3", tmp_path / "3")
+    manifest = json.loads((version / "manifest.json").read_text())
+    del manifest["safety_rules"], manifest["novelty"]
+    (version / "manifest.json").write_text(json.dumps(manifest))
+    engine = SafeguardedModels(LocalModels(), "").load(version)
+    assert isinstance(engine, SafeguardedEngine)
+    engine._engine = Red(engine.vocabulary)  # as such a model may answer
+    assert [response.action for response in engine.triage([evidence_state([]), evidence_state(["fever"])])] == [
+        ASK,
+        RED,
+    ]
+
+
+class Red:
+    """An engine that says Red whatever it is asked."""
+
+    def __init__(self, vocabulary):
+        self.vocabulary = vocabulary
+
+    def triage(self, states, timeout_seconds=None):
+        return [triage_pb2.TriageResponse(action=RED, best_triage=RED) for _ in states]

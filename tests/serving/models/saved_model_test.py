@@ -1,0 +1,99 @@
+"""A SavedModel in a session against TensorFlow's own way to load and run it."""
+
+import logging
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from schemas import features
+from serving.client.ask import evidence_state
+from serving.models.litert import probes
+from serving.models.saved_model import SavedModel
+
+
+@pytest.fixture(scope="module")
+def folder(model_base_path):
+    return model_base_path / "3"
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["", "grappler"])
+def loaded(request, folder):
+    return SavedModel(folder, grappler=request.param)
+
+
+@pytest.fixture(scope="module")
+def functions(folder):
+    """What TensorFlow itself makes of the SavedModel; its signatures alone would not keep its variables alive."""
+    return tf.saved_model.load(os.fspath(folder))
+
+
+STATES, ASKED = probes(3, 10, 17)
+CODES = np.array([["fever", "gout"], ["chest_pain", ""], ["", ""]], object)
+MESSAGES = [evidence_state(["fever"], ["smoker"]), evidence_state([]), evidence_state(["gout"], [], 10)]
+
+
+@pytest.mark.parametrize(
+    ("signature", "inputs"),
+    [
+        (features.STATE, {features.STATES: STATES, features.QUESTIONS_ASKED: ASKED}),
+        (features.STATE, {features.STATES: STATES[:0], features.QUESTIONS_ASKED: ASKED[:0]}),
+        (
+            features.SERVING_DEFAULT,
+            {features.PRESENT: CODES, features.ABSENT: CODES[::-1], features.QUESTIONS_ASKED: ASKED[:3]},
+        ),
+        (
+            features.TRIAGE,
+            {features.EVIDENCE_STATES: np.array([message.SerializeToString() for message in MESSAGES], object)},
+        ),
+    ],
+    ids=["state", "no state", "serving_default", "triage"],
+)
+def test_each_signature_answers_as_the_functions_of_the_saved_model_do(loaded, functions, signature, inputs):
+    expected = functions.signatures[signature](**{alias: tf.constant(value) for alias, value in inputs.items()})
+    found = loaded.run(signature, inputs)
+    assert found.keys() == expected.keys()
+    for alias, tensor in expected.items():
+        if tensor.dtype == tf.float32:
+            np.testing.assert_allclose(found[alias], tensor.numpy(), atol=1e-6)
+        else:
+            np.testing.assert_array_equal(found[alias], tensor.numpy())
+
+
+def test_the_signatures_are_stated_as_the_file_states_them(loaded):
+    exported = {features.SERVING_DEFAULT, features.TRIAGE, features.STATE}
+    assert set(loaded.signatures) == {*exported, "__saved_model_init_op"}
+    assert set(loaded.signatures[features.STATE].inputs) == {features.STATES, features.QUESTIONS_ASKED}
+
+
+@pytest.mark.parametrize("signature", ["nothing", "__saved_model_init_op"])
+def test_what_is_no_signature_is_told(loaded, signature):
+    with pytest.raises(KeyError):
+        loaded.run(signature, {})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "error"),
+    [
+        ({features.STATES: STATES}, tf.errors.InvalidArgumentError),
+        ({features.STATES: STATES, "more": ASKED}, KeyError),
+        ({features.STATES: STATES[:, :2], features.QUESTIONS_ASKED: ASKED}, ValueError),
+    ],
+    ids=["missing", "more", "shape"],
+)
+def test_inputs_that_do_not_fit_are_told(loaded, inputs, error):
+    with pytest.raises(error):
+        loaded.run(features.STATE, inputs)
+
+
+def test_to_load_leaves_no_line_in_the_log(folder):
+    lines = []
+    handler = logging.Handler()
+    handler.emit = lines.append
+    tf.get_logger().addHandler(handler)
+    try:
+        SavedModel(folder)
+    finally:
+        tf.get_logger().removeHandler(handler)
+    assert lines == []

@@ -1,0 +1,85 @@
+"""A version's own warm-up requests, run before it answers anybody."""
+
+import shutil
+
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
+
+from schemas.errors import InputError
+from serving.client.ask import evidence_state
+from serving.models.engine import SavedModelEngine
+from serving.models.warmup import run_requests, warm_up
+
+
+@pytest.fixture
+def version(model_base_path, tmp_path):
+    return shutil.copytree(model_base_path / "3", tmp_path / "3")
+
+
+class Counting(SavedModelEngine):
+    """An engine that tells which signatures ran on how many rows."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.calls = []
+
+    def predict(self, signature, inputs):
+        self.calls.append((signature, len(next(iter(inputs.values())))))
+        return super().predict(signature, inputs)
+
+
+def test_each_request_of_the_export_is_run(version):
+    engine = Counting(version)
+    assert run_requests(engine, version) == 6  # three signatures, each with one row and with eight
+    assert sorted(engine.calls) == [
+        (signature, rows) for signature in ("serving_default", "state", "triage") for rows in (1, 8)
+    ]
+
+
+def test_a_version_without_requests_is_fine(version):
+    shutil.rmtree(version / "assets.extra")
+    assert run_requests(SavedModelEngine(version), version) == 0
+
+
+def write(version, *logs):
+    with tf.io.TFRecordWriter(str(version / "assets.extra" / "tf_serving_warmup_requests")) as writer:
+        for log in logs:
+            writer.write(log.SerializeToString())
+
+
+def test_requests_that_no_signature_takes_are_left_out(version):
+    log = prediction_log_pb2.PredictionLog()
+    log.classify_log.SetInParent()
+    write(version, log)
+    assert run_requests(SavedModelEngine(version), version) == 0
+
+
+@pytest.mark.parametrize("signature", ["nothing", "state"])
+def test_a_request_that_the_model_does_not_answer_is_told(version, signature):
+    log = prediction_log_pb2.PredictionLog()
+    log.predict_log.request.model_spec.signature_name = signature
+    log.predict_log.request.inputs["states"].CopyFrom(tf.make_tensor_proto([1.0]))
+    write(version, log)
+    with pytest.raises(InputError, match="tf_serving_warmup_requests: request 1 failed"):
+        run_requests(SavedModelEngine(version), version)
+
+
+def test_a_damaged_file_is_told(version):
+    path = version / "assets.extra" / "tf_serving_warmup_requests"
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(InputError, match="tf_serving_warmup_requests: request 6 failed: DataLossError"):
+        run_requests(SavedModelEngine(version), version)
+
+
+def test_the_typed_way_is_warmed_with_one_known_piece_of_evidence(version):
+    class Asked:
+        def __init__(self, vocabulary):
+            self.vocabulary, self.states = vocabulary, []
+
+        def triage(self, states):
+            self.states.append(list(states))
+
+    engine = Asked(SavedModelEngine(version).vocabulary)
+    warm_up(engine)
+    assert engine.states == [[evidence_state(["chest_pain"])]]

@@ -1,0 +1,313 @@
+"""Versions come and go: what is loaded, what answers, and what a broken version changes (nothing)."""
+
+import gc
+import logging
+import threading
+import weakref
+
+import pytest
+
+from schemas.errors import InputError
+from serving.errors import PreconditionError, UnavailableError
+from serving.models.version_policy import VersionPolicy, Wanted
+from serving.models.versions import State, Versions, VersionStatus
+from serving.models.watcher import Watcher
+
+
+class Info:
+    def __init__(self, version):
+        self.model_version = version
+
+
+class Engine:
+    def __init__(self, folder):
+        self.folder = folder
+        self.info = Info(folder.name)
+
+
+class Folders:
+    """A source of real folders that loads each whose file says so, and counts its attempts."""
+
+    def __init__(self, base):
+        self.base = base
+        self.loads = []
+        self.offline = False
+        self.before_load = lambda folder: None
+
+    def put(self, number, content="good"):
+        (self.base / str(number)).mkdir(exist_ok=True)
+        (self.base / str(number) / "model").write_text(content)
+
+    def remove(self, number):
+        (self.base / str(number) / "model").unlink()
+        (self.base / str(number)).rmdir()
+
+    def versions(self, base):
+        if self.offline:
+            raise InputError(f"{base}: cannot read the model base path")
+        return {int(folder.name): folder for folder in base.iterdir()}
+
+    def load(self, folder):
+        self.loads.append(int(folder.name))
+        self.before_load(folder)
+        content = (folder / "model").read_text()
+        if content == "unreachable":
+            raise UnavailableError("nobody there")
+        if content != "good":
+            raise InputError(f"{folder}: damaged")
+        return Engine(folder)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    base = tmp_path / "models"
+    base.mkdir()
+    return Folders(base)
+
+
+@pytest.fixture
+def watch(folders):
+    def start(*numbers, policy=None, labels=None):
+        for number in numbers:
+            folders.put(number)
+        wanted = Wanted(folders.base, policy or VersionPolicy(), labels or {})
+        watcher = Watcher(Versions("triage"), folders, wanted)
+        watcher.look()
+        return watcher
+
+    return start
+
+
+def served(watcher):
+    return watcher.versions.default, set(watcher.versions.loaded)
+
+
+@pytest.mark.parametrize(
+    ("policy", "labels", "default", "loaded"),
+    [
+        (VersionPolicy(), {}, 5, {5}),
+        (VersionPolicy(count=2), {}, 5, {3, 5}),
+        (VersionPolicy(count=None), {}, 5, {1, 3, 5}),
+        (VersionPolicy(numbers=frozenset([3])), {}, 3, {3}),
+        (VersionPolicy(), {"stable": 1}, 5, {1, 5}),
+        (VersionPolicy(numbers=frozenset([3])), {"canary": 5}, 3, {3, 5}),
+    ],
+    ids=["latest", "two", "all", "pinned", "label", "pinned with a label"],
+)
+def test_the_policy_and_the_labels_are_loaded_and_the_policy_chooses_what_answers(
+    watch, policy, labels, default, loaded
+):
+    watcher = watch(1, 3, 5, policy=policy, labels=labels)
+    assert served(watcher) == (default, loaded)
+    assert {label: watcher.versions.version_of(label) for label in labels} == labels
+
+
+def test_a_new_version_replaces_the_old_one(watch, folders):
+    watcher = watch(3)
+    folders.put(5)
+    watcher.look()
+    assert served(watcher) == (5, {5})
+    assert watcher.versions.statuses()[0] == VersionStatus(3, State.END)
+    watcher.look()
+    assert folders.loads == [3, 5]
+
+
+def test_the_old_version_answers_while_the_new_one_is_loaded(watch, folders):
+    watcher = watch(3)
+    seen = []
+
+    def note(folder):
+        with watcher.versions.borrow() as engine:
+            seen.append((engine.info.model_version, watcher.versions.statuses()[-1]))
+
+    folders.before_load = note
+    folders.put(5)
+    watcher.look()
+    assert seen == [("3", VersionStatus(5, State.LOADING))]
+
+
+def test_a_pinned_version_stays_when_a_new_one_comes(watch, folders):
+    watcher = watch(3, policy=VersionPolicy(numbers=frozenset([3])))
+    folders.put(5)
+    watcher.look()
+    assert served(watcher) == (3, {3})
+
+
+def test_the_version_that_answers_is_loaded_before_a_labelled_one(watch, folders, caplog):
+    folders.put(5)
+    watch(3, policy=VersionPolicy(numbers=frozenset([3])), labels={"canary": 5})
+    assert folders.loads == [3, 5]
+    assert caplog.text == ""
+
+
+def test_a_broken_version_is_told_once_and_tried_again_when_its_files_change(watch, folders, caplog):
+    watcher = watch(3)
+    folders.put(5, "half")
+    for _ in range(3):
+        watcher.look()
+    assert served(watcher) == (3, {3})
+    assert folders.loads == [3, 5]
+    assert watcher.versions.statuses()[1] == VersionStatus(5, State.END, f"{folders.base / '5'}: damaged")
+    assert caplog.text.count("version 5 cannot be loaded, until its files change") == 1
+    folders.put(5, "good")
+    watcher.look()
+    assert served(watcher) == (5, {5})
+    assert watcher.versions.statuses()[1] == VersionStatus(5, State.AVAILABLE)
+
+
+def test_nothing_is_left_in_memory_of_a_version_that_could_not_be_loaded(watch, folders):
+    class Half:
+        """Refers to itself, as parts of a SavedModel do."""
+
+        def __init__(self):
+            self.me = self
+
+    halves = []
+    watcher = watch(3)
+    folders.put(5, "broken")
+    folders.before_load = lambda folder: halves.append(weakref.ref(Half()))
+    gc.disable()
+    try:
+        watcher.look()
+        assert [half() for half in halves] == [None]
+    finally:
+        gc.enable()
+
+
+def test_a_version_that_is_still_being_written_is_read_again(watch, folders):
+    watcher = watch(3)
+    folders.put(5)
+    folders.before_load = lambda folder: (folder / f"more{len(folders.loads)}").touch()
+    watcher.look()
+    assert served(watcher) == (3, {3})
+    assert "changed while they were read" in watcher.versions.statuses()[1].error
+    folders.before_load = lambda folder: None
+    watcher.look()
+    assert served(watcher) == (5, {5})
+
+
+def test_a_start_beside_a_broken_version_serves_the_next_lower_one(watch, folders):
+    folders.put(5, "half")
+    watcher = watch(1, 3)
+    assert served(watcher) == (3, {3})
+    watcher.check()
+
+
+def test_a_server_that_sees_many_versions_remembers_the_last_of_them_and_why_one_that_is_there_is_broken(
+    watch, folders
+):
+    watcher = watch(1)
+    folders.put(2, "broken")
+    watcher.look()
+    for number in range(3, 30):
+        folders.put(number)
+        watcher.look()
+    watcher.look()
+    ended = list(range(19, 29))  # each version but the last, 29, gave way to the next one
+    assert [status.version for status in watcher.versions.statuses()] == [2, *ended, 29]
+    folders.remove(2)
+    watcher.look()
+    assert [status.version for status in watcher.versions.statuses()] == [*ended, 29]
+
+
+def test_a_deleted_version_gives_way_to_the_next_lower_one(watch, folders):
+    watcher = watch(3, 5)
+    folders.remove(5)
+    watcher.look()
+    assert served(watcher) == (3, {3})
+
+
+def test_the_last_version_stays_when_its_files_are_deleted_and_that_is_told_once(watch, folders, caplog):
+    watcher = watch(5)
+    folders.remove(5)
+    for _ in range(3):
+        watcher.look()
+    assert served(watcher) == (5, {5})
+    assert caplog.text.count("no version that is wanted: version 5 stays") == 1
+
+
+def test_a_base_path_that_cannot_be_read_changes_nothing_and_is_told_once(watch, folders, caplog):
+    watcher = watch(3)
+    folders.offline = True
+    for _ in range(3):
+        watcher.look()
+    assert served(watcher) == (3, {3})
+    assert caplog.text.count("cannot read the model base path") == 1
+    folders.offline = False
+    watcher.look()
+    folders.offline = True
+    watcher.look()
+    assert caplog.text.count("cannot read the model base path") == 2
+
+
+def test_an_engine_that_could_not_be_reached_is_tried_at_each_look(watch, folders):
+    folders.put(5, "unreachable")
+    watcher = watch(3)
+    assert served(watcher) == (3, {3})
+    watcher.look()
+    assert folders.loads == [5, 3, 5]
+
+
+def test_a_label_of_a_version_that_is_gone_is_unknown(watch, folders):
+    watcher = watch(3, 5, labels={"stable": 3})
+    folders.remove(3)
+    watcher.look()
+    assert served(watcher) == (5, {5})
+    with pytest.raises(InputError, match="Unrecognized servable version label"):
+        watcher.versions.version_of("stable")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "broken", "policy", "labels", "complaint"),
+    [
+        ([], [], VersionPolicy(), {}, "no model version here"),
+        ([], [4, 5], VersionPolicy(), {}, "5: damaged"),
+        ([3], [], VersionPolicy(numbers=frozenset([4])), {}, "no version 4: the versions here are 3"),
+        ([3], [4], VersionPolicy(numbers=frozenset([4])), {}, "4: damaged"),
+        ([3], [], VersionPolicy(), {"stable": 4}, "no version 4: the versions here are 3"),
+        ([5], [4], VersionPolicy(), {"stable": 4}, "4: damaged"),
+    ],
+)
+def test_a_start_without_a_wanted_version_is_refused(watch, folders, numbers, broken, policy, labels, complaint):
+    for number in broken:
+        folders.put(number, "half")
+    watcher = watch(*numbers, policy=policy, labels=labels)
+    with pytest.raises(InputError, match=complaint):
+        watcher.check()
+
+
+def test_another_base_path_brings_other_engines_under_the_same_numbers(watch, folders, tmp_path):
+    watcher = watch(5)
+    other = Folders(tmp_path / "other")
+    other.base.mkdir()
+    other.put(5)
+    watcher.reload(Wanted(other.base))
+    with watcher.versions.borrow(5) as engine:
+        assert engine.folder == other.base / "5"
+    assert watcher.versions.statuses() == [VersionStatus(5, State.AVAILABLE)]
+
+
+def test_a_reload_that_cannot_be_served_says_why_and_the_old_one_stays(watch, folders):
+    watcher = watch(3, 5, labels={"stable": 3})
+    with pytest.raises(PreconditionError, match="the old configuration stays"):
+        watcher.reload(Wanted(folders.base, VersionPolicy(numbers=frozenset([7]))))
+    folders.put(6)
+    watcher.look()
+    assert served(watcher) == (6, {3, 6})
+    assert watcher.versions.version_of("stable") == 3
+
+
+def test_looking_goes_on_after_a_fault_and_ends_when_told(watch, folders, caplog):
+    watcher = watch(3)
+    stop, rounds = threading.Event(), []
+
+    def after():
+        rounds.append(None)
+        if len(rounds) == 1:
+            raise RuntimeError("a fault")
+        stop.set()
+
+    with caplog.at_level(logging.ERROR):
+        watcher.run(0.001, stop, after)
+    assert len(rounds) == 2
+    assert "looking for new versions failed" in caplog.text

@@ -1,0 +1,80 @@
+"""What a real server leaves in its audit log is read back, whichever way the calls came."""
+
+import grpc
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_log_pb2, prediction_service_pb2_grpc
+
+from schemas.errors import InputError
+from serving.client.ask import TriageClient, evidence_state
+from serving.monitor.audit_reader import Case, Reading, decided, read_cases
+
+RED, YELLOW, ASK = 0, 1, 4
+
+
+def case(present, action, absent=(), unknown=(), forced=False):
+    return Case(3, frozenset(present), frozenset(absent), action, forced, frozenset(unknown))
+
+
+def write(path, *contents):
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for content in contents:
+            writer.write(content)
+
+
+def test_typed_calls_interviews_and_predicts_are_read_as_cases(serving, tmp_path):
+    with serving(audit_log=str(tmp_path)) as server:
+        with TriageClient(server.address, timeout_seconds=30.0) as client, client.interview() as interview:
+            client.triage(evidence_state(["chest_pain"], ["fever"]))
+            client.batch_triage([evidence_state(["fever"]), evidence_state(["fever"], no_more_evidence=True)])
+            client.triage(evidence_state(["chest_pain", "gout"]), allow_unknown_codes=True)
+            interview.present("fever")
+            interview.no_more_evidence()
+        request = predict_pb2.PredictRequest()
+        request.model_spec.name = "triage"
+        request.inputs["present"].CopyFrom(tf.make_tensor_proto([["chest_pain", "gout"], ["fever", ""]]))
+        request.inputs["absent"].CopyFrom(tf.make_tensor_proto([[""], ["smoker"]]))
+        request.inputs["questions_asked"].CopyFrom(tf.make_tensor_proto([0, 10]))
+        with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+            prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request, timeout=30)
+    reading = Reading()
+    cases = list(read_cases(tmp_path, reading))
+    assert cases == [
+        case({"chest_pain"}, RED, absent={"fever"}),
+        case({"fever"}, ASK),
+        case({"fever"}, YELLOW, forced=True),
+        case({"chest_pain", "gout"}, RED, unknown={"gout"}),
+        case({"fever"}, ASK),
+        case({"fever"}, YELLOW, forced=True),
+        case({"chest_pain", "gout"}, RED, unknown={"gout"}),
+        case({"fever"}, YELLOW, absent={"smoker"}, forced=True),
+    ]
+    assert [decided(each) for each in cases] == [each.action != ASK for each in cases]
+    assert (reading.files, reading.records, reading.unread, reading.damaged) == (1, 6, 0, [])
+
+
+def test_a_file_that_ends_within_a_record_is_read_up_to_there(tmp_path):
+    record = prediction_log_pb2.PredictionLog().SerializeToString() or b""
+    write(tmp_path / "a.tfrecord", record, b"")
+    content = (tmp_path / "a.tfrecord").read_bytes()
+    (tmp_path / "a.tfrecord").write_bytes(content[:-3])
+    reading = Reading()
+    assert list(read_cases(tmp_path, reading)) == []
+    assert (reading.records, reading.unread, reading.damaged) == (1, 1, ["a.tfrecord"])
+
+
+@pytest.mark.parametrize("content", [b"no TFRecord at all, this", None])
+def test_another_file_is_told(tmp_path, content):
+    if content is None:
+        write(tmp_path / "a.tfrecord", b"\xff\xff")
+    else:
+        (tmp_path / "a.tfrecord").write_bytes(content)
+    with pytest.raises(InputError, match=r"a.tfrecord: not an audit log"):
+        list(read_cases(tmp_path, Reading()))
+
+
+def test_a_directory_without_files_is_told(tmp_path):
+    with pytest.raises(InputError, match=r"no \.tfrecord files"):
+        list(read_cases(tmp_path, Reading()))
+    with pytest.raises(InputError, match="cannot read"):
+        list(read_cases(tmp_path / "missing", Reading()))

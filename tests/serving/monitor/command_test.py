@@ -1,0 +1,94 @@
+"""`triage monitor`, from a served log to its verdict."""
+
+import json
+import shutil
+
+import pytest
+
+import triage_cli
+from schemas import directories
+from schemas.reference import Reference
+from serving.client.ask import TriageClient, evidence_state
+
+# Chest pain is Red, the absence of smoking Blue (see `hand_set`).
+EVEN = Reference("a test", 1000, {"chest_pain": 500}, {"smoker": 500}, {"Red": 500, "Blue": 500}, {1: 1000})
+
+
+@pytest.fixture
+def model(model_base_path, tmp_path):
+    """Version 3 with a reference of as many Red as Blue cases."""
+    shutil.copytree(model_base_path / "3", tmp_path / "models" / "3")
+    (tmp_path / "models" / "3" / directories.REFERENCE).write_text(EVEN.to_json(), encoding="utf-8")
+    return tmp_path / "models" / "3"
+
+
+def log_of(serving, path, red, blue):
+    with (
+        serving(audit_log=str(path), max_batch=1000) as server,
+        TriageClient(server.address, timeout_seconds=30.0) as client,
+    ):
+        states = [evidence_state(["chest_pain"])] * red + [evidence_state([], ["smoker"], no_more_evidence=True)] * blue
+        client.batch_triage([*states, evidence_state(["fever"])])  # the last one is asked about further
+    return str(path)
+
+
+def monitor(tmp_path, *options):
+    """Returns the exit code and the report."""
+    path = tmp_path / "report.json"
+    code = triage_cli.main(["monitor", *options, "--json", str(path)])
+    return code, json.loads(path.read_text())
+
+
+def test_cases_like_the_versions_own_are_no_drift(serving, model, tmp_path, capsys):
+    log = log_of(serving, tmp_path / "log", 100, 110)
+    code, report = monitor(tmp_path, "--log", log, "--model", str(model.parent), "--fail-on-drift")
+    assert (code, report["verdict"]) == (0, "no_drift")
+    assert (report["cases"], report["answers_that_ask"], report["records"]) == (210, 1, 1)
+    assert "no drift found; a difference of rates below an effect of" in capsys.readouterr().out
+
+
+def test_other_cases_are_drift_which_fails_where_that_is_wanted(serving, model, tmp_path, capsys):
+    options = ["--log", log_of(serving, tmp_path / "log", 200, 10), "--model", str(model)]
+    code, report = monitor(tmp_path, *options)
+    assert (code, report["verdict"]) == (0, "drift")
+    assert {each["code"] for each in report["evidence"]} == {"chest_pain", "smoker"}
+    assert monitor(tmp_path, *options, "--fail-on-drift")[0] == 1
+    output = capsys.readouterr().out
+    assert "urgencies: drift (stability index" in output
+    assert "drift: the served cases are not like those that the version was made for" in output
+
+
+def test_few_cases_are_not_judged(serving, model, tmp_path, capsys):
+    options = ["--log", log_of(serving, tmp_path / "log", 20, 0), "--model", str(model), "--fail-on-drift"]
+    assert monitor(tmp_path, *options)[0] == 0
+    assert "too few cases to tell: 20 decided, 100 are needed" in capsys.readouterr().out
+    code, report = monitor(tmp_path, *options, "--fewest-cases", "20")
+    assert (code, report["verdict"]) == (1, "drift")
+
+
+def test_answers_of_another_version_do_not_count(serving, model, tmp_path):
+    other = model.rename(model.with_name("4"))
+    log = log_of(serving, tmp_path / "log", 200, 10)
+    _, report = monitor(tmp_path, "--log", log, "--model", str(other))
+    assert (report["verdict"], report["cases"], report["answers_of_other_versions"]) == ("too_few_cases", 0, 211)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--model", "{bare}"], "no reference.json: export the version with --data DIR, or compare with --data DIR"),
+        (["--data", "{tmp}"], "no training shards"),
+        (["--model", "{model}"], "no .tfrecord files"),
+        (["--model", "{model}", "--alpha", "1"], "--alpha 1.0: expected a number between 0 and 1"),
+        (["--model", "{model}", "--fewest-cases", "0"], "--fewest-cases 0: expected a whole number from 1"),
+    ],
+)
+def test_what_cannot_be_compared_is_told_in_a_line(model, model_base_path, tmp_path, capsys, options, complaint):
+    (tmp_path / "log").mkdir()
+    places = {"bare": model_base_path / "3", "tmp": tmp_path, "model": model}
+    arguments = [option.format(**places) for option in options]
+    assert triage_cli.main(["monitor", "--log", str(tmp_path / "log"), *arguments]) == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith("triage monitor: error: ")
+    assert complaint in errors
+    assert errors.count("\n") == 1

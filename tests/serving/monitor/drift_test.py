@@ -1,0 +1,107 @@
+"""Drift is found where there is some, and not where there is none."""
+
+import random
+
+import pytest
+
+from schemas.reference import Reference
+from serving.monitor.audit_reader import Case
+from serving.monitor.drift import Limits, Observed, compare, stability_index, wilson
+
+RATES = {f"code{number}": 0.05 + 0.01 * number for number in range(40)}
+
+
+def served(cases, rates, urgencies=(0.1, 0.35, 0.45, 0.1), unknown=0.0, seed=0):
+    """Draws decided cases of independent evidence."""
+    chance, observed = random.Random(seed), Observed()  # noqa: S311
+    for _ in range(cases):
+        present = {code for code, rate in rates.items() if chance.random() < rate}
+        action = chance.choices(range(4), urgencies)[0]
+        strange = {"gout"} if chance.random() < unknown else set()
+        observed.add(Case(3, frozenset(present | strange), frozenset(), action, False, frozenset(strange)))
+    return observed
+
+
+def reference_of(observed):
+    return Reference("a test", observed.cases, observed.present, observed.absent, observed.urgencies, observed.pieces)
+
+
+REFERENCE = reference_of(served(1500, RATES, seed=17))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cases_of_the_same_kind_are_no_drift(seed):
+    report = compare(served(1000, RATES, seed=seed), REFERENCE, Limits())
+    assert report["verdict"] == "no_drift"
+    assert report["evidence_tested"] == 40
+    assert report["evidence"] == []
+
+
+def test_evidence_that_became_frequent_is_named_with_its_rates():
+    report = compare(served(1000, RATES | {"code3": 0.3}), REFERENCE, Limits())
+    assert report["verdict"] == "drift"
+    [drifted] = report["evidence"]
+    assert (drifted["code"], drifted["status"]) == ("code3", "present")
+    assert drifted["served"] == pytest.approx(0.3, abs=0.05)
+    assert drifted["reference"] == pytest.approx(0.08, abs=0.03)
+    assert drifted["effect"] > 0.2
+
+
+def test_a_difference_that_does_not_matter_is_none_however_many_cases_show_it():
+    # Cohen's h of 0.45 and 0.40 is 0.10.
+    reference = Reference("a test", 100_000, {"a": 45_000}, {}, {}, {1: 45_000, 0: 55_000})
+    observed = served(40_000, {"a": 0.4})
+    report = compare(observed, reference, Limits())
+    assert report["verdict"] == "no_drift"
+    assert report["smallest_effect"] < 0.1
+
+
+def test_other_urgencies_are_drift():
+    report = compare(served(1000, RATES, urgencies=(0.3, 0.35, 0.25, 0.1)), REFERENCE, Limits())
+    [urgencies, pieces] = report["distributions"]
+    assert (urgencies["name"], urgencies["drifted"], pieces["drifted"]) == ("urgencies", True, False)
+    assert urgencies["served"]["Red"] == pytest.approx(0.3, abs=0.05)
+    assert report["verdict"] == "drift"
+
+
+def test_unknown_codes_are_drift_where_their_share_is_sure_to_be_above_the_limit():
+    some = compare(served(1000, RATES, unknown=0.015), REFERENCE, Limits())
+    many = compare(served(1000, RATES, unknown=0.1), REFERENCE, Limits())
+    assert (some["verdict"], many["verdict"]) == ("no_drift", "drift")
+    assert many["unknown_codes"]["most_frequent"].keys() == {"gout"}
+    low, high = many["unknown_codes"]["interval"]
+    assert low < many["unknown_codes"]["share"] < high
+
+
+def test_from_few_cases_nothing_is_concluded():
+    report = compare(served(99, RATES | {"code3": 1.0}, unknown=1.0), REFERENCE, Limits())
+    assert report["verdict"] == "too_few_cases"
+    assert "evidence" not in report
+    assert compare(Observed(), REFERENCE, Limits())["verdict"] == "too_few_cases"
+
+
+def test_whole_vignettes_are_compared_by_what_of_them_is_known_at_a_decision():
+    # All 8 codes in every vignette; a served case knows one of them at random, and so each in one of 8 cases.
+    codes = [f"code{number}" for number in range(8)]
+    whole = Reference("a test", 1000, dict.fromkeys(codes, 1000), {})
+    observed, chance = Observed(), random.Random(0)  # noqa: S311
+    for _ in range(800):
+        observed.add(Case(3, frozenset([chance.choice(codes)]), frozenset(), 0, False, frozenset()))
+    report = compare(observed, whole, Limits())
+    assert report["verdict"] == "no_drift"
+    assert report["distributions"] == []
+    for _ in range(800):
+        observed.add(Case(3, frozenset(["code0"]), frozenset(), 0, False, frozenset()))
+    assert compare(observed, whole, Limits())["evidence"][0]["code"] == "code0"
+
+
+def test_the_stability_index_is_the_textbook_one():
+    # Half a case more each: shares 0.25, 0.75 and 0.75, 0.25: 0.5 ln 3 twice.
+    assert stability_index([2.0, 7.0], [7.0, 2.0]) == pytest.approx(1.0986, abs=1e-4)
+    assert stability_index([5.0, 5.0], [50.0, 50.0]) == 0.0
+
+
+def test_the_interval_is_wilsons():
+    # z = 1.96, p = 0.1, n = 100: (0.1 + 0.0192 ± 1.96 sqrt(0.0009 + 0.000096)) / 1.0384
+    assert wilson(10, 100, 0.05) == pytest.approx((0.0552, 0.1744), abs=1e-4)
+    assert wilson(0, 0, 0.05) == (0.0, 1.0)

@@ -1,0 +1,152 @@
+"""The first signal is waited for, the second ends the process as if nobody caught it."""
+
+import argparse
+import gc
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+
+import pytest
+
+from schemas.errors import InputError
+from serving import process, server
+from serving.process import EndSignals, leave_out_what_is_loaded
+
+
+@pytest.fixture(autouse=True)
+def _handlers_as_before():
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_signal_that_comes_is_told_and_the_next_one_is_not_caught(number):
+    signals = EndSignals()
+    os.kill(os.getpid(), number)
+    assert signals.wait() == number
+    assert {signal.getsignal(caught) for caught in (signal.SIGTERM, signal.SIGINT)} == {signal.SIG_DFL}
+
+
+def test_a_signal_that_the_system_hands_to_another_thread_is_told_too():
+    signals = EndSignals()
+    waiting, handed = threading.Event(), threading.Event()
+
+    def take_it():
+        waiting.wait(10)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        handed.wait(10)  # while it runs, the main thread has nothing but the signal to wake for
+
+    thread = threading.Thread(target=take_it)
+    thread.start()
+    waiting.set()
+    assert signals.wait() == signal.SIGTERM
+    handed.set()
+    thread.join()
+
+
+def test_it_holds_the_port_and_nothing_lies_beside_it(tmp_path):
+    path = tmp_path / "port"
+    path.write_text("1\n")
+    process.write(path, 8500)
+    assert path.read_text() == "8500\n"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["port"]
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(InputError, match=r"--port-file .*port: cannot write: No such file or directory"):
+        process.write(tmp_path / "nowhere" / "port", 8500)
+
+
+class Node:
+    """Refers to itself, so that only garbage collection frees it."""
+
+    def __init__(self):
+        self.itself = self
+
+
+def test_objects_of_before_are_not_walked_again_and_later_ones_are_freed():
+    before = weakref.ref(Node())
+    kept = Node()
+    try:
+        leave_out_what_is_loaded()
+        assert gc.get_freeze_count() > 1000  # Python's own modules alone have more
+        assert all(each is not kept for each in gc.get_objects())
+        after = weakref.ref(Node())
+        gc.collect()
+        assert before() is None  # garbage is not kept for good
+        assert after() is None
+    finally:
+        gc.unfreeze()
+
+
+pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="arenas are glibc's")
+
+# 40 threads that hold memory at the same time, and glibc's own account of its arenas.
+MANY_THREADS = """
+import ctypes, threading
+{limit}
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+together = threading.Barrier(40)
+def hold():
+    libc.malloc(ctypes.c_size_t(1000))
+    together.wait()
+threads = [threading.Thread(target=hold) for _ in range(40)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+libc.malloc_info(0, ctypes.c_void_p.in_dll(libc, "stdout"))
+libc.fflush(None)
+"""
+LIMIT = "from serving import allocator; process.limit_arenas()"
+
+
+def arenas(limit, **environment):
+    kept = {name: value for name, value in os.environ.items() if name not in ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")}
+    told = subprocess.run(
+        [sys.executable, "-c", MANY_THREADS.format(limit=limit)],
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    return len(re.findall("<heap nr=", told))
+
+
+def test_threads_share_as_many_arenas_as_there_are_cores():
+    most = max(2, os.cpu_count())
+    assert arenas("") > 2  # else the limit would show nothing
+    assert arenas(LIMIT) <= most
+    assert arenas(f"import os; os.cpu_count = lambda: 1; {LIMIT}") == 2
+    assert arenas(f"import os; os.cpu_count = lambda: 3; {LIMIT}") == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("MALLOC_ARENA_MAX", "5", 5),
+        ("GLIBC_TUNABLES", "glibc.malloc.tcache_count=3:glibc.malloc.arena_max=5", 5),
+        ("GLIBC_TUNABLES", "glibc.malloc.tcache_count=3", 3),
+    ],
+)
+def test_the_setting_of_whoever_runs_the_server_counts(name, value, expected):
+    assert arenas(f"import os; os.cpu_count = lambda: 3; {LIMIT}", **{name: value}) == expected
+
+
+def test_the_server_limits_them_before_it_does_anything_else(monkeypatch):
+    class CalledError(Exception):
+        pass
+
+    def limit():
+        raise CalledError
+
+    monkeypatch.setattr(process, "limit_arenas", limit)
+    with pytest.raises(CalledError):
+        server.run(argparse.Namespace())

@@ -1,0 +1,171 @@
+"""Tokens and the permission to change what is served, through real servers."""
+
+import logging
+import socket
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from tensorflow_serving.apis import (
+    get_model_status_pb2,
+    model_management_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+)
+
+from serving.client.ask import TriageClient, evidence_state
+from serving.errors import ForbiddenError
+from serving.security.access import RELOAD, LocalReloads
+from serving.security.tls import channel_credentials
+
+TOKEN = "right-token-123"  # noqa: S105
+
+
+@pytest.fixture(scope="module")
+def guarded(serving, tmp_path_factory):
+    """A server that wants a token."""
+    path = tmp_path_factory.mktemp("tokens") / "tokens"
+    path.write_text(f"other\n{TOKEN}\n")
+    with serving(tokens=str(path)) as server:
+        yield server
+
+
+def direct_channel(address):
+    return grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
+
+
+def calls(channel):
+    """One call of each service and kind, as functions of its metadata."""
+    model = model_service_pb2_grpc.ModelServiceStub(channel)
+    predict = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict
+    listing = iter([reflection_pb2.ServerReflectionRequest(list_services="")])
+    reflect = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo
+    return {
+        "status": lambda m: model.GetModelStatus(get_model_status_pb2.GetModelStatusRequest(), timeout=30, metadata=m),
+        "reload": lambda m: model.HandleReloadConfigRequest(
+            model_management_pb2.ReloadConfigRequest(), timeout=30, metadata=m
+        ),
+        "predict": lambda m: predict(predict_pb2.PredictRequest(), timeout=30, metadata=m),
+        "reflection": lambda m: list(reflect(listing, timeout=30, metadata=m)),
+    }
+
+
+def code_of(call, *arguments):
+    try:
+        call(*arguments)
+    except grpc.RpcError as error:
+        return error.code()
+    return None
+
+
+def test_the_right_token_opens_calls_of_every_kind(guarded):
+    with TriageClient(guarded.address, 30.0, token=TOKEN) as client:
+        state = evidence_state(["fever"])
+        assert client.triage(state).model_version == "3"
+        assert len(client.batch_triage([state])) == 1
+        assert client.model_info().model_version == "3"
+        assert len(client.vocabulary().entries) == 3
+        with client.interview(timeout_seconds=30) as interview:
+            assert interview.present("fever").response.model_version == "3"
+
+
+@pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN + "4"])
+def test_without_it_no_call_is_answered(guarded, token):
+    with TriageClient(guarded.address, 30.0, token=token) as client:
+        state = evidence_state(["fever"])
+        typed = (
+            lambda: client.triage(state),
+            lambda: client.batch_triage([state]),
+            client.model_info,
+            client.vocabulary,
+            lambda: client.interview(timeout_seconds=30).present("fever"),
+        )
+        assert {code_of(call) for call in typed} == {grpc.StatusCode.UNAUTHENTICATED}
+
+
+@pytest.mark.parametrize("kind", ["status", "reload", "predict", "reflection"])
+def test_the_other_services_want_it_too(guarded, kind):
+    with direct_channel(guarded.address) as channel:
+        call = calls(channel)[kind]
+        assert code_of(call, ()) is grpc.StatusCode.UNAUTHENTICATED
+        # With it, the service itself finds fault with the empty requests; reflection does not.
+        expected = None if kind == "reflection" else grpc.StatusCode.INVALID_ARGUMENT
+        assert code_of(call, (("authorization", f"Bearer {TOKEN}"),)) is expected
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        [("authorization", TOKEN)],
+        [("authorization", f"Basic {TOKEN}")],
+        [("authorization", "Bearer ")],
+        [("authorization", f"Bearer {TOKEN}"), ("authorization", "Bearer other")],
+    ],
+)
+def test_a_header_that_is_not_one_bearer_token_is_refused(guarded, metadata):
+    with direct_channel(guarded.address) as channel:
+        assert code_of(calls(channel)["status"], metadata) is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_health_is_open_and_calls_that_do_not_exist_are_not(guarded):
+    with direct_channel(guarded.address) as channel:
+        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=30)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        near = channel.unary_unary("/grpc.health.v1.HealthToo/Check")
+        assert code_of(lambda: near(b"", timeout=30)) is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_tokens_stand_in_no_log(guarded, caplog):
+    with caplog.at_level(logging.DEBUG):
+        for token in (TOKEN, "wrong-token-456"):
+            with TriageClient(guarded.address, 30.0, token=token) as client:
+                code_of(lambda client=client: client.triage(evidence_state(["fever"])))
+    assert TOKEN not in caplog.text
+    assert "wrong-token-456" not in caplog.text
+
+
+def test_tokens_work_over_tls(serving, certificates, tmp_path):
+    (tmp_path / "tokens").write_text(TOKEN)
+    pair = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
+    with serving(tokens=str(tmp_path / "tokens"), **pair) as server:
+        credentials = channel_credentials(certificates.ca)
+        with TriageClient(server.address, 30.0, credentials, TOKEN) as client:
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+        with TriageClient(server.address, 30.0, credentials) as client:
+            assert code_of(client.model_info) is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_without_tokens_this_machine_may_change_what_is_served(server):
+    with direct_channel(server.address) as channel:
+        assert code_of(calls(channel)["reload"], ()) is grpc.StatusCode.INVALID_ARGUMENT  # the request is empty
+
+
+class Context:
+    """What is asked about a call, from an address that no test can call from on every machine."""
+
+    def __init__(self, peer):
+        self._peer = peer
+
+    def peer(self):
+        return self._peer
+
+
+@pytest.mark.parametrize("peer", ["ipv4:10.0.0.7:4100", "ipv6:%5Bfe80::1%5D:4100", "unknown"])
+def test_without_tokens_another_machine_may_not(peer):
+    LocalReloads().check("/tensorflow.serving.ModelService/GetModelStatus", Context(peer))
+    with pytest.raises(ForbiddenError, match="from the server's own machine only"):
+        LocalReloads().check(RELOAD, Context(peer))
+
+
+def test_another_machine_is_refused_by_a_whole_server(serving):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing: it only tells this machine's own address on the network
+        except OSError:
+            pytest.skip("this machine has no other address than loopback")
+        own = probe.getsockname()[0]
+    with serving(host=own, insecure=True) as server, direct_channel(server.address) as channel:
+        assert code_of(calls(channel)["reload"], ()) is grpc.StatusCode.PERMISSION_DENIED
+        assert code_of(calls(channel)["status"], ()) is grpc.StatusCode.INVALID_ARGUMENT

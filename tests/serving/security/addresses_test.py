@@ -1,0 +1,44 @@
+"""Which addresses count as this machine."""
+
+import pytest
+
+from serving.security.addresses import is_loopback, is_loopback_target
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.8.9.10", "::1", "[::1]", "::ffff:127.0.0.1", "localhost", "LOCALHOST"]
+)
+def test_loopback_is_this_machine(host):
+    assert is_loopback(host)
+
+
+# The last two begin like loopback and are names that anybody may own.
+@pytest.mark.parametrize(
+    "host", ["", "::", "10.0.0.7", "::ffff:10.0.0.7", "triage.example.org", "127.0.0.1.nip.io", "localhost.io"]
+)
+def test_all_else_is_not(host):
+    assert not is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["127.0.0.1:8500", "localhost:1", "[::1]:8500", "ipv4:127.0.0.1:41", "ipv6:%5B::1%5D:41", "dns:localhost:1"],
+)
+def test_a_target_on_this_machine_is_told(target):
+    assert is_loopback_target(target)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "",
+        "127.0.0.1",
+        "10.0.0.7:8500",
+        "ipv4:10.0.0.7:41",
+        "ipv6:%5Bfe80::1%5D:41",
+        "example.org:127",
+        "ipv4:127.0.0.1@a:1",
+    ],
+)
+def test_a_target_that_is_not_sure_to_be_here_is_elsewhere(target):
+    assert not is_loopback_target(target)

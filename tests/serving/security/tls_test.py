@@ -1,0 +1,98 @@
+"""TLS and mutual TLS, against a real server, and what is wrong with the files for it."""
+
+import shutil
+
+import grpc
+import pytest
+
+from schemas.errors import InputError
+from serving.client.ask import TriageClient, evidence_state
+from serving.security.tls import channel_credentials, server_credentials
+
+
+@pytest.fixture
+def tls(certificates):
+    """Settings of a server that answers over TLS."""
+    return {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
+
+
+def code_of(server, credentials):
+    """Returns the status that a call ends with, None where it is answered."""
+    with TriageClient(server.address, 30.0, credentials) as client:
+        try:
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+        except grpc.RpcError as error:
+            return error.code()
+    return None
+
+
+def test_a_server_with_a_certificate_answers_those_who_trust_its_root_and_no_plain_text(serving, tls, certificates):
+    with serving(**tls) as server:
+        assert code_of(server, channel_credentials(certificates.ca)) is None
+        assert code_of(server, channel_credentials(certificates.other_ca)) is grpc.StatusCode.UNAVAILABLE
+        assert code_of(server, None) is grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_name_that_the_certificate_is_not_for_is_not_trusted(serving, tls, certificates):
+    with serving(host="127.0.0.2", **tls) as server:
+        assert code_of(server, channel_credentials(certificates.ca)) is grpc.StatusCode.UNAVAILABLE
+
+
+def test_with_a_client_ca_only_clients_whose_certificate_it_signed_are_answered(serving, tls, certificates):
+    own = (certificates.client, certificates.key(certificates.client))
+    other = (certificates.stranger, certificates.key(certificates.stranger))
+    with serving(tls_client_ca=certificates.ca, **tls) as server:
+        assert code_of(server, channel_credentials(certificates.ca, *own)) is None
+        assert code_of(server, channel_credentials(certificates.ca, *other)) is grpc.StatusCode.UNAVAILABLE
+        assert code_of(server, channel_credentials(certificates.ca)) is grpc.StatusCode.UNAVAILABLE
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+def test_without_a_ca_the_roots_of_the_system_are_trusted(serving, tls, certificates, monkeypatch, tmp_path, variable):
+    shutil.copy(certificates.ca, tmp_path / "12345678.0")  # OpenSSL names roots by their hash
+    values = {"SSL_CERT_FILE": certificates.ca, "SSL_CERT_DIR": str(tmp_path)}
+    for name in values:
+        monkeypatch.setenv(name, values[name] if name == variable else str(tmp_path / "missing"))
+    with serving(**tls) as server:
+        assert code_of(server, channel_credentials()) is None
+
+
+def test_files_that_are_not_what_they_should_be_are_told_by_their_option(certificates, tmp_path):
+    empty, missing = tmp_path / "empty.pem", tmp_path / "missing.pem"
+    empty.touch()
+    good, key = certificates.server, certificates.key(certificates.server)
+    other_key = certificates.key(certificates.client)
+    for arguments, complaint in (
+        ((str(missing), key, ""), f"--tls-certificate {missing}: cannot read: No such file or directory"),
+        ((str(tmp_path), key, ""), f"--tls-certificate {tmp_path}: cannot read: Is a directory"),
+        ((str(empty), key, ""), f"--tls-certificate {empty}: expected certificates in PEM format"),
+        ((good, str(missing), ""), f"--tls-key {missing}: cannot read: No such file or directory"),
+        ((good, good, ""), f"--tls-key {good}: expected the private key of {good}, in PEM format"),
+        ((good, other_key, ""), f"--tls-key {other_key}: not the key of the certificate in --tls-certificate {good}"),
+        ((good, key, str(missing)), f"--tls-client-ca {missing}: cannot read: No such file or directory"),
+        ((good, key, key), f"--tls-client-ca {key}: expected certificates in PEM format"),
+    ):
+        with pytest.raises(InputError) as error:
+            server_credentials(*arguments)
+        assert str(error.value).startswith(complaint)
+
+
+def test_a_key_with_a_password_is_refused_rather_than_asked_for(certificates, tmp_path, openssl):
+    key = tmp_path / "locked.key"
+    openssl("ec", "-in", certificates.key(certificates.server), "-aes256", "-passout", "pass:secret", "-out", str(key))
+    with pytest.raises(InputError, match=r"locked.key: expected the private key of .* without a password"):
+        server_credentials(certificates.server, str(key), "")
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        (("missing", "", ""), "--tls-ca missing: cannot read: No such file or directory"),
+        (("", "client", ""), "--tls-client-certificate and --tls-client-key belong together"),
+        (("", "", "client"), "--tls-client-certificate and --tls-client-key belong together"),
+    ],
+)
+def test_faulty_settings_of_a_client_are_told_by_their_option(names, complaint, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=f"^{complaint}"):
+        channel_credentials(*names)

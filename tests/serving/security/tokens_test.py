@@ -1,0 +1,75 @@
+"""Which tokens a file gives, and what becomes of them when it changes."""
+
+import logging
+
+import pytest
+
+from schemas.errors import InputError
+from serving.security.tokens import TokenFile, is_token, read_tokens
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "tokens"
+    path.write_text("# the ward\n\n  alpha-1  \nbeta+/=\n")
+    return path
+
+
+def test_blank_lines_and_comments_are_no_tokens(path):
+    assert read_tokens(path) == ["alpha-1", "beta+/="]
+
+
+def test_only_whole_tokens_are_accepted(path):
+    tokens = TokenFile(path)
+    assert [tokens.accepts(token) for token in ("alpha-1", "beta+/=")] == [True, True]
+    for other in ("", "alpha", "alpha-12", "ALPHA-1", "# the ward", "alpha-1\nbeta+/="):
+        assert not tokens.accepts(other)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "tokens: expected a token a line, found none"),
+        (b"# alpha\n\n", "tokens: expected a token a line, found none"),
+        (b"alpha\nmy secret\n", "tokens:2: expected a token of letters, digits and"),
+        (b"secret\xff\n", "tokens: expected text, one token a line"),
+    ],
+)
+def test_a_faulty_file_is_told_without_a_token(path, content, complaint):
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=complaint) as error:
+        read_tokens(path)
+    assert "secret" not in str(error.value)
+    assert error.value.__cause__ is None
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(InputError, match="gone: cannot read: No such file or directory"):
+        TokenFile(tmp_path / "gone")
+
+
+def test_a_changed_file_changes_the_tokens(path):
+    tokens = TokenFile(path)
+    path.write_text("gamma-1\n")
+    assert [tokens.accepts(token) for token in ("alpha-1", "gamma-1")] == [False, True]
+
+
+@pytest.mark.parametrize("content", ["", "gamma\nmy secret\n", None], ids=["emptied", "broken", "deleted"])
+def test_tokens_stay_while_their_file_is_no_good_which_is_logged_once(path, caplog, content):
+    tokens = TokenFile(path)
+    if content is None:
+        path.unlink()
+    else:
+        path.write_text(content)
+    with caplog.at_level(logging.INFO):
+        assert [tokens.accepts(token) for token in ("alpha-1", "gamma", "alpha-1")] == [True, False, True]
+    (record,) = caplog.records
+    assert record.getMessage().endswith("; the tokens from before stay valid")
+    assert not any(word in caplog.text for word in ("secret", "alpha", "gamma"))
+    path.write_text("gamma\n")
+    assert [tokens.accepts(token) for token in ("alpha-1", "gamma")] == [False, True]
+
+
+@pytest.mark.parametrize("text", ["", "a b", "a\n", "ä", "a,b"])
+def test_what_a_header_would_change_is_no_token(text):
+    assert not is_token(text)

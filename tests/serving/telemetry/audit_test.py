@@ -1,0 +1,180 @@
+"""The audit log holds what was answered, and holds nobody up."""
+
+import errno
+import os
+import pathlib
+import stat
+import threading
+
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+
+from schemas.errors import InputError
+from serving.call import Call
+from serving.client.ask import evidence_state
+from serving.telemetry import audit
+from serving.telemetry.audit import AuditLog
+from triage.v1 import triage_pb2
+
+RESPONSE = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_RED, model_version="3")
+
+
+class Counts(dict):
+    def __call__(self, outcome, records):
+        self[outcome] = self.get(outcome, 0) + records
+
+
+def records(directory):
+    return [
+        prediction_log_pb2.PredictionLog.FromString(record)
+        for path in sorted(directory.glob("*.tfrecord"))
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+    ]
+
+
+def test_a_typed_answer_is_a_record_of_the_signature_triage(tmp_path):
+    counts = Counts()
+    log = AuditLog(tmp_path / "audit", "triage", count=counts)
+    state = evidence_state(["fever"])
+    log.answered(Call(request_id="r-17"), [state, evidence_state(["rash"])], [RESPONSE, RESPONSE])
+    state.evidence[0].code = "changed"  # as an interview's state is, after its answer
+    log.close()
+    [record] = records(tmp_path / "audit")
+    assert (record.log_metadata.model_spec.name, record.log_metadata.model_spec.version.value) == ("triage", 3)
+    assert record.log_metadata.request_origin == "r-17"
+    assert record.log_metadata.sampling_config.sampling_rate == 1.0
+    assert record.predict_log.request.model_spec.signature_name == "triage"
+    states = tf.make_ndarray(record.predict_log.request.inputs["evidence_states"])
+    responses = tf.make_ndarray(record.predict_log.response.outputs["triage_responses"])
+    assert [triage_pb2.EvidenceState.FromString(each) for each in states] == [
+        evidence_state(["fever"]),
+        evidence_state(["rash"]),
+    ]
+    assert [triage_pb2.TriageResponse.FromString(each) for each in responses] == [RESPONSE, RESPONSE]
+    assert counts == {"written": 1}
+
+
+def test_a_predict_is_recorded_as_it_came(tmp_path):
+    request, response = predict_pb2.PredictRequest(), predict_pb2.PredictResponse()
+    request.inputs["present"].CopyFrom(tf.make_tensor_proto([["fever"]]))
+    response.outputs["action"].CopyFrom(tf.make_tensor_proto([0]))
+    response.model_spec.signature_name, response.model_spec.version.value = "serving_default", 3
+    log = AuditLog(tmp_path, "triage")
+    log.predicted(Call(), request, response)
+    log.close()
+    [record] = records(tmp_path)
+    assert record.predict_log.request.inputs == request.inputs
+    assert record.predict_log.response.outputs == response.outputs
+    assert record.predict_log.response.model_spec.signature_name == "serving_default"
+
+
+def test_only_this_user_may_read_it(tmp_path):
+    log = AuditLog(tmp_path / "audit", "triage")
+    log.close()
+    [path] = (tmp_path / "audit").iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_share_of_the_answers_is_recorded(tmp_path):
+    log = AuditLog(tmp_path, "triage", percent=25.0)
+    for _ in range(1000):
+        log.answered(Call(), [evidence_state(["fever"])], [RESPONSE])
+    log.close()
+    assert 150 < len(records(tmp_path)) < 350  # 250 and seven standard deviations of 13.7
+
+
+def test_files_are_ended_at_their_size_and_the_oldest_removed(tmp_path):
+    log = AuditLog(tmp_path, "triage", rotation=(1, 2))  # every record is longer than a byte
+    for number in range(5):
+        log.answered(Call(request_id=f"r-{number}"), [evidence_state(["fever"])], [RESPONSE])
+    log.close()
+    assert [record.log_metadata.request_origin for record in records(tmp_path)] == ["r-3", "r-4"]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_the_disk_is_too_slow_for_is_dropped_and_counted(tmp_path, monkeypatch):
+    gate, counts = threading.Event(), Counts()
+    log = AuditLog(tmp_path, "triage", count=counts)
+
+    class SlowFile:
+        def __init__(self, file):
+            self._file = file
+
+        def write(self, record):
+            assert gate.wait(60)
+            self._file.write(record)
+
+        def __getattr__(self, name):
+            return getattr(self._file, name)
+
+    log._file = SlowFile(log._file)
+    size = len(evidence_state(["fever"]).SerializeToString()) + len(RESPONSE.SerializeToString())
+    monkeypatch.setattr(audit, "MAX_WAITING_BYTES", 3 * size)
+    for _ in range(10):
+        log.answered(Call(), [evidence_state(["fever"])], [RESPONSE])
+    assert counts == {"dropped": 7}
+    gate.set()
+    log.close()
+    assert counts == {"dropped": 7, "written": 3}
+    assert len(records(tmp_path)) == 3
+
+
+def test_a_disk_that_is_full_for_a_while_is_told_once_and_then_written_again(tmp_path, monkeypatch, caplog):
+    counts = Counts()
+    log = AuditLog(tmp_path, "triage", count=counts)
+
+    class FullFile:
+        def __init__(self, path):
+            self.path = path
+
+        def write(self, record):
+            raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+        def flush(self):
+            raise AssertionError("what failed is not flushed")
+
+        def close(self):
+            raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    writer = tf.io.TFRecordWriter
+    monkeypatch.setattr(tf.io, "TFRecordWriter", FullFile)
+    log._file = FullFile(None)
+
+    def answer_and_wait(outcome, total):
+        log.answered(Call(), [evidence_state(["chest_pain"])], [RESPONSE])
+        with log._changed:
+            pass
+        for _ in range(1000):
+            if counts.get(outcome, 0) >= total:
+                return
+            log._thread.join(0.03)  # the writer's own pace
+        pytest.fail(f"not {outcome}: {counts}")
+
+    answer_and_wait("failed", 1)
+    answer_and_wait("failed", 2)
+    monkeypatch.setattr(tf.io, "TFRecordWriter", writer)
+    answer_and_wait("written", 1)
+    log.close()
+    assert len(records(tmp_path)) == 1
+    assert caplog.text.count("cannot be written: No space left on device") == 1
+    assert "chest_pain" not in caplog.text
+
+
+def test_a_directory_that_cannot_be_written_is_told_at_the_start(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"^--audit-log .*file: cannot write: File exists: give a directory"):
+        AuditLog(tmp_path / "file", "triage")
+    if os.geteuid():  # root may write anywhere
+        (tmp_path / "closed").mkdir(mode=0o500)
+        with pytest.raises(InputError, match=rf"closed: cannot write: {os.strerror(errno.EACCES)}"):
+            AuditLog(tmp_path / "closed", "triage")
+
+
+def test_after_the_end_answers_are_dropped(tmp_path):
+    counts = Counts()
+    log = AuditLog(pathlib.Path(tmp_path), "triage", count=counts)
+    log.close()
+    log.answered(Call(), [evidence_state(["fever"])], [RESPONSE])
+    assert counts == {"dropped": 1}

@@ -1,0 +1,149 @@
+"""Traces go on from the caller's, down to the stages and to a TensorFlow Serving behind."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import grpc
+import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from schemas.errors import InputError
+from serving.batching_parameters import BatchingParameters
+from serving.call import Call
+from serving.client.ask import evidence_state
+from serving.config import ServeConfig
+from serving.models.batching import BatchedModels
+from serving.models.connection import Connection
+from serving.models.remote import RemoteModels
+from serving.models.version_policy import Wanted
+from serving.models.versions import Versions
+from serving.models.watcher import Watcher
+from serving.server import TriageServer
+from serving.telemetry.recorder import Telemetry
+from serving.telemetry.tracing import Tracing, exporter_of
+from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
+
+ROOT = pathlib.Path(__file__).parents[3]
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+TRACEPARENT = ("traceparent", f"00-{TRACE}-{PARENT}-01")
+
+
+@pytest.fixture
+def traced():
+    exporter = InMemorySpanExporter()
+    return Tracing(exporter), exporter
+
+
+def spans_of(traced):
+    tracing, exporter = traced
+    tracing.close()
+    return {span.name: span for span in exporter.get_finished_spans()}
+
+
+def test_a_call_is_a_span_below_the_callers_and_its_stages_are_below_it(traced):
+    telemetry = Telemetry(tracing=traced[0])
+    call = Call("/triage.v1.TriageService/Triage", "r-17")
+    telemetry.arrived(call, [TRACEPARENT, ("other-bin", b"bytes")])
+    assert call.trace_id == TRACE
+    call.add("queue", call.arrived, call.arrived + 0.25)
+    call.add("model", call.arrived + 0.25, call.arrived + 1.0)
+    telemetry.sent(call)
+    call.model_version = "3"
+    telemetry.ended(call, "unary", "OK")
+    spans = spans_of(traced)
+    root = spans["triage.v1.TriageService/Triage"]
+    assert (format(root.context.trace_id, "032x"), format(root.parent.span_id, "016x")) == (TRACE, PARENT)
+    assert root.attributes["rpc.method"] == "Triage"
+    assert root.attributes["triage.request_id"] == "r-17"
+    assert root.attributes["triage.model_version"] == "3"
+    assert root.status.is_unset
+    assert {spans[stage].parent.span_id for stage in ("queue", "model")} == {root.context.span_id}
+    assert (spans["queue"].end_time - spans["queue"].start_time) / 1e9 == pytest.approx(0.25, abs=1e-6)
+    assert (spans["model"].start_time - root.start_time) / 1e9 == pytest.approx(0.25, abs=1e-6)
+
+
+def test_what_is_passed_on_names_the_calls_own_span(traced):
+    call = Call("/s/m", "r-17")
+    traced[0].begin(call, [TRACEPARENT])
+    traced[0].end(call, "INTERNAL")
+    span = spans_of(traced)["s/m"]
+    assert dict(call.outgoing)["x-request-id"] == "r-17"
+    assert dict(call.outgoing)["traceparent"] == f"00-{TRACE}-{span.context.span_id:016x}-01"
+    assert not span.status.is_ok
+    assert not span.status.is_unset
+
+
+def test_a_tensorflow_serving_behind_goes_on_with_the_trace_and_the_request_id(model_base_path, watcher, monkeypatch):
+    exporters = {"front": InMemorySpanExporter(), "back": InMemorySpanExporter()}
+    monkeypatch.setattr("serving.telemetry.tracing.exporter_of", exporters.__getitem__)
+    back = TriageServer(ServeConfig(port=0, grace_seconds=1, traces="back"))
+    back.start(watcher)
+    connection = Connection(back.address, timeout_seconds=30)
+    models = BatchedModels(RemoteModels(connection, "triage"), BatchingParameters())
+    remote = Watcher(Versions("triage"), models, Wanted(model_base_path))
+    remote.look()
+    settings = {"engine": "tensorflow-serving", "tf_serving": back.address, "traces": "front"}
+    front = TriageServer(ServeConfig(port=0, grace_seconds=1, **settings))
+    front.start(remote)
+    try:
+        with grpc.insecure_channel(front.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+            request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
+            metadata = [TRACEPARENT, ("x-request-id", "r-17")]
+            triage_service_pb2_grpc.TriageServiceStub(channel).Triage(request, timeout=30, metadata=metadata)
+    finally:
+        front.stop()
+        connection.close()
+        back.stop()
+    spans = {name: exporter.get_finished_spans() for name, exporter in exporters.items()}
+    (asked,) = [span for span in spans["front"] if span.name == "triage.v1.TriageService/Triage"]
+    calls = [span for span in spans["back"] if span.name == "tensorflow.serving.PredictionService/Predict"]
+    (behind,) = [span for span in calls if span.context.trace_id == asked.context.trace_id]  # others: of the start
+    assert format(asked.parent.span_id, "016x") == PARENT
+    assert behind.parent.span_id == asked.context.span_id
+    assert (asked.attributes["triage.request_id"], behind.attributes["triage.request_id"]) == ("r-17", "r-17")
+
+
+def test_what_the_caller_does_not_want_recorded_is_not(traced):
+    call = Call("/s/m")
+    traced[0].begin(call, [("traceparent", f"00-{TRACE}-{PARENT}-00")])
+    call.add("model", 1.0, 2.0)
+    traced[0].stages(call)
+    traced[0].end(call, "OK")
+    assert spans_of(traced) == {}
+
+
+def test_an_exporter_that_is_not_there_is_told():
+    with pytest.raises(InputError, match=r"^--traces nowhere: no such exporter: installed are .*console"):
+        exporter_of("nowhere")
+
+
+def test_the_command_prints_spans_of_a_call_without_evidence(model_base_path):
+    set_by_tests = ("TF_USE_LEGACY_KERAS", "TF_CPP_MIN_LOG_LEVEL")
+    environment = {key: value for key, value in os.environ.items() if key not in set_by_tests}
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "proto")])
+    options = ["--model-base-path", str(model_base_path), "--port", "0", "--traces", "console"]
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "triage_cli.py", "serve", *options],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        address = process.stdout.readline().split()[2].rstrip(",")
+        with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+            request = triage_service_pb2.TriageRequest(state=evidence_state(["chest_pain"]))
+            triage_service_pb2_grpc.TriageServiceStub(channel).Triage(request, timeout=30, metadata=[TRACEPARENT])
+        process.terminate()
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    spans, decoder, place = {}, json.JSONDecoder(), 0
+    while "{" in output[place:]:
+        span, place = decoder.raw_decode(output, output.index("{", place))
+        spans[span["name"]] = span
+    assert set(spans) == {"triage.v1.TriageService/Triage", "queue", "parse", "model", "respond"}
+    assert spans["triage.v1.TriageService/Triage"]["parent_id"] == f"0x{PARENT}"
+    assert spans["triage.v1.TriageService/Triage"]["resource"]["attributes"]["service.name"] == "triage"
+    assert "chest_pain" not in output

@@ -1,0 +1,196 @@
+"""ModelService through the wire, with the stubs of tensorflow-serving-api."""
+
+import pathlib
+import shutil
+
+import grpc
+import pytest
+from google.protobuf import text_format
+from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_pb2, model_service_pb2_grpc
+from tensorflow_serving.config import model_server_config_pb2
+
+from schemas.errors import InputError
+from serving.config import ServeConfig
+from serving.errors import PreconditionError
+from serving.models.served_models import LocalModels
+from serving.models.version_policy import VersionPolicy, Wanted
+from serving.models.versions import Versions
+from serving.models.watcher import Watcher
+from serving.server import TriageServer
+from serving.tf_serving.model_service import ModelService, read_config
+
+AVAILABLE = get_model_status_pb2.ModelVersionStatus.AVAILABLE
+END = get_model_status_pb2.ModelVersionStatus.END
+
+
+@pytest.fixture
+def stub(channel):
+    return model_service_pb2_grpc.ModelServiceStub(channel)
+
+
+def request(name="triage", version=None, label=None):
+    spec = model_pb2.ModelSpec(name=name)
+    if version is not None:
+        spec.version.value = version
+    if label is not None:
+        spec.version_label = label
+    return get_model_status_pb2.GetModelStatusRequest(model_spec=spec)
+
+
+@pytest.mark.parametrize("message", [request(), request(version=3), request(label="stable")])
+def test_a_loaded_version_is_available(stub, message):
+    (status,) = stub.GetModelStatus(message, timeout=30).model_version_status
+    assert (status.version, status.state) == (3, AVAILABLE)
+    assert status.HasField("status")
+    assert (status.status.error_code, status.status.error_message) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "details"),
+    [
+        (request("other"), grpc.StatusCode.NOT_FOUND, "Could not find any versions of model other"),
+        (request("other", 3), grpc.StatusCode.NOT_FOUND, "Could not find version 3 of model other"),
+        (request(version=7), grpc.StatusCode.NOT_FOUND, "Could not find version 7 of model triage"),
+        (request(label="x"), grpc.StatusCode.INVALID_ARGUMENT, "Unrecognized servable version label: x"),
+        (get_model_status_pb2.GetModelStatusRequest(), grpc.StatusCode.INVALID_ARGUMENT, "Missing ModelSpec"),
+    ],
+)
+def test_what_is_not_there_is_told_as_tensorflow_serving_does(stub, message, code, details):
+    with pytest.raises(grpc.RpcError) as error:
+        stub.GetModelStatus(message, timeout=30)
+    assert (error.value.code(), error.value.details()) == (code, details)
+
+
+@pytest.fixture
+def own(model_base_path, tmp_path):
+    """A server of versions 3 and 5 that a test may reconfigure: its address's stub, and its base path."""
+    base = tmp_path / "models"
+    for number in ("3", "5"):
+        shutil.copytree(model_base_path / "3", base / number)
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
+    watcher.look()
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(watcher)
+    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        yield model_service_pb2_grpc.ModelServiceStub(channel), base, watcher.versions
+    server.stop()
+
+
+def reload_request(base, versions, labels):
+    message = model_management_pb2.ReloadConfigRequest()
+    config = message.config.model_config_list.config.add(
+        name="triage", base_path=str(base), model_platform="tensorflow"
+    )
+    config.model_version_policy.specific.versions.extend(versions)
+    config.version_labels.update(labels)
+    return message
+
+
+def test_a_reload_loads_versions_and_labels_them_when_they_are_loaded(own):
+    stub, base, versions = own
+    assert versions.loaded == {5}
+    with pytest.raises(grpc.RpcError) as error:
+        stub.HandleReloadConfigRequest(reload_request(base, [3, 5], {"stable": 3}), timeout=60)
+    assert error.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert error.value.details().startswith("Request to assign label to version 3 of model triage, which is not")
+    stub.HandleReloadConfigRequest(reload_request(base, [3, 5], {}), timeout=60)
+    answer = stub.HandleReloadConfigRequest(reload_request(base, [3, 5], {"stable": 3, "canary": 5}), timeout=60)
+    assert answer.status.error_code == 0
+    (status,) = stub.GetModelStatus(request(label="stable"), timeout=30).model_version_status
+    assert (status.version, status.state) == (3, AVAILABLE)
+    stub.HandleReloadConfigRequest(reload_request(base, [3], {}), timeout=60)
+    assert (versions.default, versions.loaded) == (3, {3})
+
+
+def test_a_reload_that_nothing_comes_of_leaves_all_as_it_was(own, tmp_path):
+    stub, base, versions = own
+    for message in (reload_request(base, [7], {}), reload_request(tmp_path / "nothing", [5], {})):
+        with pytest.raises(grpc.RpcError) as error:
+            stub.HandleReloadConfigRequest(message, timeout=60)
+        assert error.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+        assert error.value.details().startswith("no such version can be served, the old configuration stays: ")
+    assert (versions.default, versions.loaded) == (5, {5})
+
+
+def test_a_broken_version_has_its_error_in_the_status(model_base_path, tmp_path):
+    shutil.copytree(model_base_path / "3", tmp_path / "3")
+    shutil.copytree(model_base_path / "3", tmp_path / "4")
+    (tmp_path / "4" / "manifest.json").write_text("{")
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
+    watcher.look()
+    entries = ModelService(watcher).GetModelStatus(request(), None).model_version_status
+    assert [(entry.version, entry.state) for entry in entries] == [(3, AVAILABLE), (4, END)]
+    assert entries[1].status.error_code == 3  # INVALID_ARGUMENT
+    assert "manifest.json: not a manifest" in entries[1].status.error_message
+
+
+MODEL = 'name: "triage" base_path: "/models" model_platform: "tensorflow"'
+
+
+class Info:
+    model_version = "3"
+
+
+class Engine:
+    info = Info()
+
+
+@pytest.fixture
+def versions():
+    versions = Versions("triage")
+    versions.publish(Engine())
+    return versions
+
+
+def config(*models):
+    text = "\n".join(f"config {{ {model} }}" for model in models)
+    return text_format.Parse(f"model_config_list {{ {text} }}", model_server_config_pb2.ModelServerConfig())
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("", VersionPolicy(1)),
+        ("model_version_policy { latest {} }", VersionPolicy(1)),
+        ("model_version_policy { latest { num_versions: 2 } }", VersionPolicy(2)),
+        ("model_version_policy { all {} }", VersionPolicy(None)),
+        (
+            "model_version_policy { specific { versions: 3 versions: 5 } }",
+            VersionPolicy(numbers=frozenset([3, 5])),
+        ),
+    ],
+)
+def test_each_policy_is_read(versions, policy, expected):
+    assert read_config(config(f"{MODEL} {policy}"), versions) == Wanted(pathlib.Path("/models"), expected)
+
+
+def test_labels_of_loaded_versions_are_read(versions):
+    labels = 'version_labels { key: "stable" value: 3 }'
+    assert read_config(config(f"{MODEL} {labels}"), versions).labels == {"stable": 3}
+
+
+def test_the_deprecated_type_is_read(versions):
+    assert read_config(config('name: "triage" base_path: "/m" model_type: TENSORFLOW'), versions).base.name == "m"
+
+
+@pytest.mark.parametrize(
+    ("message", "complaint"),
+    [
+        (model_server_config_pb2.ModelServerConfig(), "Only ModelConfigList is currently supported"),
+        (config(), r"expected one config, of triage, got \[\]"),
+        (config('name: "other"'), r"got \['other'\]"),
+        (config(MODEL, MODEL), r"got \['triage', 'triage'\]"),
+        (config('name: "triage" base_path: "/m"'), "requests unsupported platform ''"),
+        (config('name: "triage" base_path: "/m" model_platform: "other"'), "requests unsupported platform 'other'"),
+        (config('name: "triage" base_path: "m" model_platform: "tensorflow"'), "to have an absolute path"),
+        (config(f"{MODEL} model_version_policy {{ specific {{}} }}"), "names no version"),
+    ],
+)
+def test_what_does_not_fit_is_told(versions, message, complaint):
+    with pytest.raises(InputError, match=complaint):
+        read_config(message, versions)
+
+
+def test_a_label_needs_a_loaded_version(versions):
+    with pytest.raises(PreconditionError, match="Request to assign label to version 4 of model triage, which is not"):
+        read_config(config(f'{MODEL} version_labels {{ key: "canary" value: 4 }}'), versions)

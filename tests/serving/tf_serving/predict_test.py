@@ -1,0 +1,184 @@
+"""Predict through the wire with the stubs of tensorflow-serving-api: the hand-set answers, and what is refused."""
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+from serving.client.ask import evidence_state
+from triage.v1 import triage_pb2
+
+BY_CODE = {
+    "present": np.array([["fever", "gout"], ["chest_pain", ""]], object),
+    "absent": np.array([["smoker"], [""]], object),
+    "questions_asked": np.array([0, 10], np.int32),
+}
+ALL_OUTPUTS = {
+    "q_values", "action", "action_label", "best_triage", "best_triage_label", "forced",
+    "unknown_codes", "conflicting_codes",
+}  # fmt: skip
+
+
+def request(inputs, signature="", outputs=()):
+    message = predict_pb2.PredictRequest(output_filter=outputs)
+    message.model_spec.name = "triage"
+    message.model_spec.signature_name = signature
+    for name, value in inputs.items():
+        message.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+    return message
+
+
+@pytest.fixture
+def predict(channel):
+    stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+    return lambda message: stub.Predict(message, timeout=30)
+
+
+@pytest.fixture
+def refusal(predict):
+    def call(message):
+        with pytest.raises(grpc.RpcError) as error:
+            predict(message)
+        return error.value.code(), error.value.details()
+
+    return call
+
+
+def array(response, name):
+    return tf.make_ndarray(response.outputs[name])
+
+
+def test_the_default_signature_answers_evidence_by_code(predict, hand_set):
+    response = predict(request(BY_CODE))
+    fever_q = np.array(hand_set.fever_q)
+    # sigmoid(0 + L) for Blue and sigmoid(2 L + L) for ask, as the absent smoker adds L to both.
+    fever_q[3:] = 0.75, 27 / 28
+    np.testing.assert_allclose(array(response, "q_values"), [fever_q, hand_set.chest_pain_q], atol=1e-6)
+    assert array(response, "action_label").tolist() == [b"ask", b"Red"]
+    assert array(response, "forced").tolist() == [False, True]
+    assert array(response, "unknown_codes").tolist() == [[b"gout"], [b""]]
+    assert set(response.outputs) == ALL_OUTPUTS
+    assert response.model_spec.name == "triage"
+    assert response.model_spec.signature_name == "serving_default"
+    assert response.model_spec.version.value == 3
+
+
+def test_state_vectors_are_answered(predict, hand_set):
+    response = predict(request({"states": np.float32([[0, 0, -1]]), "questions_asked": np.int32([0])}, "state"))
+    np.testing.assert_allclose(array(response, "q_values"), [hand_set.no_smoker_q], atol=1e-6)
+
+
+def test_messages_are_answered(predict):
+    serialized = [evidence_state(["fever"], questions_asked=10).SerializeToString()]
+    response = predict(request({"evidence_states": np.array(serialized, object)}, "triage"))
+    answer = triage_pb2.TriageResponse.FromString(array(response, "triage_responses")[0])
+    assert (answer.action, answer.forced) == (triage_pb2.TRIAGE_ACTION_YELLOW, True)
+
+
+def test_values_stand_where_clients_without_tensorflow_read_them(predict):
+    outputs = predict(request(BY_CODE)).outputs
+    assert len(outputs["q_values"].float_val) == 10
+    assert outputs["action"].int_val == [4, 0]
+    assert outputs["forced"].bool_val == [False, True]
+    assert outputs["action_label"].string_val == [b"ask", b"Red"]
+
+
+def test_an_output_filter_leaves_the_others_out(predict):
+    response = predict(request(BY_CODE, outputs=["forced", "action"]))
+    assert set(response.outputs) == {"forced", "action"}
+
+
+def test_one_value_stands_for_a_whole_tensor(predict):
+    message = request(BY_CODE)
+    message.inputs["questions_asked"].ClearField("tensor_content")
+    message.inputs["questions_asked"].int_val[:] = [10]
+    assert array(predict(message), "forced").tolist() == [True, True]
+
+
+def test_an_empty_batch_gets_empty_outputs(predict):
+    empty = {"states": np.zeros([0, 3], np.float32), "questions_asked": np.zeros([0], np.int32)}
+    assert array(predict(request(empty, "state")), "q_values").shape == (0, 5)
+
+
+@pytest.mark.parametrize("name", ["nothing", "__saved_model_init_op"])
+def test_a_signature_that_cannot_be_called_is_a_failed_precondition(refusal, name):
+    expected = (grpc.StatusCode.FAILED_PRECONDITION, f'Serving signature key "{name}" not found.')
+    assert refusal(request(BY_CODE, name)) == expected
+
+
+def without(name):
+    return {alias: value for alias, value in BY_CODE.items() if alias != name}
+
+
+@pytest.mark.parametrize(
+    ("message", "complaint"),
+    [
+        (
+            request(without("absent")),
+            "input size does not match signature: 2!=3 len({present,questions_asked}) != "
+            "len({absent,present,questions_asked}). Sent extra: {}. Missing but required: {absent}.",
+        ),
+        (request(BY_CODE | {"age": np.int32([1, 2])}), "input size does not match signature: 4!=3"),
+        (request(without("absent") | {"abs": np.int32([1, 2])}), "Sent extra: {abs}. Missing but required: {absent}."),
+        (
+            request(BY_CODE | {"questions_asked": np.float32([0, 0])}),
+            "Expects questions_asked to be int32 but float is provided",
+        ),
+        (request(BY_CODE | {"present": np.int64([[1], [2]]) << 40}), "Expects present to be string but int64"),
+        (
+            request({"states": np.float32([[0, 0]]), "questions_asked": np.int32([0])}, "state"),
+            "Expects states to have shape [?,3] but [1,2] is provided",
+        ),
+        (request(BY_CODE | {"questions_asked": np.int32(0)}), "Expects questions_asked to have shape [?] but []"),
+        (request(BY_CODE | {"absent": np.array([["smoker"]] * 3, object)}), "in both shapes must be equal"),
+        (request(BY_CODE, outputs=["q"]), "output tensor alias not found in signature: q Outputs expected to be in"),
+        (request(BY_CODE, outputs=["action", "action"]), "duplicate output tensor alias: action"),
+        (request(BY_CODE | {"questions_asked": np.zeros(5, np.int32)}), "questions_asked: a batch of 5: the server"),
+        (
+            request({"evidence_states": np.array([evidence_state(["x"] * 6).SerializeToString()], object)}, "triage"),
+            "evidence_states[0]: 6 pieces of evidence: the server takes at most 5",
+        ),
+    ],
+)
+def test_what_does_not_fit_the_signature_is_an_invalid_argument(refusal, message, complaint):
+    code, details = refusal(message)
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert complaint in details
+
+
+def stated(dtype, *shape, **values):
+    message = request(without("present"))
+    tensor = message.inputs["present"]
+    tensor.dtype = dtype.as_datatype_enum
+    for size in shape:
+        tensor.tensor_shape.dim.add(size=size)
+    for field, value in values.items():
+        getattr(tensor, field).extend(value)
+    return message
+
+
+@pytest.mark.parametrize(
+    ("message", "complaint"),
+    [
+        (stated(tf.string, 2, 10**12, string_val=[b""]), "present: 2000000000000 values: the server takes at most"),
+        (stated(tf.string, 2, -1, string_val=[b""]), "Expects present to have shape [?,?] but [2,-1] is provided"),
+        (stated(tf.string, 2, 1, string_val=[b"a", b"b", b"c"]), "tensor parsing error: present"),
+    ],
+)
+def test_a_tensor_that_lies_about_its_size_is_refused_before_memory_is_taken(refusal, message, complaint):
+    code, details = refusal(message)
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert details.startswith(complaint)
+
+
+def test_a_type_of_no_tensor_is_refused(refusal):
+    message = request(BY_CODE)
+    message.inputs["present"].dtype = 99
+    assert refusal(message) == (grpc.StatusCode.INVALID_ARGUMENT, "Expects present to be string but DataType 99 is "
+                                "provided")  # fmt: skip
+
+
+def test_bytes_that_are_no_message_are_data_loss(refusal):
+    message = request({"evidence_states": np.array([b"\xff", b""], object)}, "triage")
+    assert refusal(message) == (grpc.StatusCode.DATA_LOSS, "a serialized message in a tensor cannot be parsed")

@@ -1,0 +1,92 @@
+"""What an interview makes of the messages, one after the other."""
+
+import pytest
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from serving.triage.interview import Interview
+from serving.triage.validation import Rules
+from triage.v1 import triage_pb2, triage_service_pb2
+
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "fever"))
+ASK = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_ASK)
+RED = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_RED)
+FORCED = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_RED, forced=True)
+
+
+def message(**fields):
+    return triage_service_pb2.InterviewRequest(**fields)
+
+
+def evidence(code, status=triage_pb2.EVIDENCE_STATUS_PRESENT):
+    return message(evidence=triage_pb2.Evidence(code=code, status=status))
+
+
+NOT_KNOWN = message(not_known=True)
+LENIENT = triage_service_pb2.InterviewSettings(allow_unknown_codes=True, max_questions=5)
+
+
+@pytest.fixture
+def interview():
+    return Interview(Rules(VOCABULARY, max_batch=1, max_evidence=4))
+
+
+def test_only_what_follows_ask_counts_as_a_question(interview):
+    counts = []
+    talk = [
+        (evidence("fever"), ASK),
+        (evidence("chest_pain"), RED),  # answers a question
+        (evidence("chest_pain"), ASK),  # said without a question
+        (NOT_KNOWN, ASK),  # answers one
+        (message(no_more_evidence=True), FORCED),  # answers none
+    ]
+    for request, response in talk:
+        interview.hear(request)
+        counts.append(interview.answer(response).questions_asked)
+    assert counts == [0, 1, 1, 2, 2]
+
+
+def test_the_state_holds_all_that_was_said(interview):
+    interview.hear(evidence("fever"))
+    state = interview.hear(evidence("chest_pain", triage_pb2.EVIDENCE_STATUS_ABSENT))
+    assert [(piece.code, piece.status) for piece in state.evidence] == [("fever", 1), ("chest_pain", 2)]
+    assert not state.no_more_evidence
+    assert interview.hear(message(no_more_evidence=True)).no_more_evidence
+
+
+def test_only_a_forced_answer_is_the_last(interview):
+    interview.hear(evidence("fever"))
+    assert [interview.answer(response).ended for response in (ASK, RED, FORCED)] == [False, False, True]
+
+
+def test_the_settings_come_first(interview):
+    first = evidence("fever")
+    first.settings.CopyFrom(LENIENT)
+    assert interview.hear(first).max_questions == 5
+    assert len(interview.hear(evidence("gout")).evidence) == 2
+    with pytest.raises(InputError, match=r"^settings: only the first message"):
+        interview.hear(first)
+
+
+@pytest.mark.parametrize(
+    ("talk", "complaint"),
+    [
+        ([message()], "said: empty"),
+        ([message(not_known=False)], "said: empty"),
+        ([evidence("gout")], r"state\.evidence\[0\]\.code: unknown evidence code 'gout'"),
+        ([evidence("fever", 0)], r"state\.evidence\[0\]\.status: of 'fever'"),
+        ([evidence("fever"), evidence("fever", 2)], r"state\.evidence\[1\]: 'fever' is both present and absent"),
+        ([evidence("fever")] * 5, r"state\.evidence: 5 pieces of evidence: the server takes at most 4"),
+    ],
+)
+def test_what_has_no_clear_answer_is_refused(interview, talk, complaint):
+    for request in talk[:-1]:
+        interview.hear(request)
+    with pytest.raises(InputError, match=f"^{complaint}"):
+        interview.hear(talk[-1])
+
+
+def test_an_interview_may_begin_with_nothing_known(interview):
+    assert not interview.hear(NOT_KNOWN).evidence
+    assert interview.answer(ASK).questions_asked == 0
+    assert interview.hear(NOT_KNOWN).questions_asked == 1

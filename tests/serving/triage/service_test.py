@@ -1,0 +1,292 @@
+"""TriageService through the wire, with either engine behind it: hand-set answers, and refusals that help."""
+
+import dataclasses
+import json
+import logging
+import shutil
+import threading
+
+import grpc
+import pytest
+
+from serving.client.ask import TriageClient, evidence_state
+from serving.config import ServeConfig
+from serving.models.connection import Connection
+from serving.models.remote import RemoteModels
+from serving.models.served_models import LocalModels
+from serving.models.version_policy import VersionPolicy, Wanted
+from serving.models.versions import Versions
+from serving.models.watcher import Watcher
+from serving.server import TriageServer
+from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+
+RED, YELLOW, ASK = triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_ASK
+REMOTE = {"engine": "tensorflow-serving", "tf_serving": "localhost:1"}
+
+
+@pytest.fixture(scope="module", params=["server", "remote_server"])
+def address(request):
+    """The address of a server with the engine in its process, and of one with the engine elsewhere."""
+    return request.getfixturevalue(request.param).address
+
+
+@pytest.fixture(scope="module")
+def client(address):
+    with TriageClient(address, timeout_seconds=30.0) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def channel(address):
+    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        yield channel
+
+
+def values(response):
+    return [q_value.value for q_value in response.q_values]
+
+
+@pytest.mark.parametrize(
+    ("state", "q_values", "action", "best_triage"),
+    [
+        (evidence_state(["chest_pain"]), "chest_pain_q", RED, RED),
+        (evidence_state(["fever"]), "fever_q", ASK, YELLOW),
+        (evidence_state(["fever"], no_more_evidence=True), "fever_q", YELLOW, YELLOW),
+        (evidence_state(["fever"], questions_asked=10), "fever_q", YELLOW, YELLOW),
+        (evidence_state(["fever"], questions_asked=2, max_questions=2), "fever_q", YELLOW, YELLOW),
+    ],
+    ids=["triage", "ask", "no more evidence", "the model's limit", "the request's limit"],
+)
+def test_a_state_gets_the_answer_of_the_hand_set_weights(client, hand_set, state, q_values, action, best_triage):
+    response = client.triage(state)
+    assert values(response) == pytest.approx(getattr(hand_set, q_values), abs=1e-6)
+    assert (response.action, response.best_triage) == (action, best_triage)
+    assert response.forced is (state != evidence_state(["chest_pain"]) and action != ASK)
+    assert response.model_version == "3"
+
+
+def test_a_batch_is_answered_in_its_order(client, hand_set):
+    responses = client.batch_triage([evidence_state(["fever"]), evidence_state(["chest_pain"])])
+    assert [values(response) for response in responses] == [
+        pytest.approx(hand_set.fever_q, abs=1e-6),
+        pytest.approx(hand_set.chest_pain_q, abs=1e-6),
+    ]
+
+
+def test_an_empty_batch_gets_no_responses(client):
+    assert client.batch_triage([]) == []
+
+
+def test_allowed_unknown_codes_are_listed(client, hand_set):
+    response = client.triage(evidence_state(["fever", "gout"]), allow_unknown_codes=True)
+    assert response.unknown_codes == ["gout"]
+    assert values(response) == pytest.approx(hand_set.fever_q, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda client: client.triage(evidence_state(["fevr"])),
+            "state.evidence[0].code: unknown evidence code 'fevr'",
+        ),
+        (lambda client: client.triage(evidence_state(["fever"], ["fever"])), "state.evidence[1]: 'fever' is both"),
+        (lambda client: client.triage(evidence_state(["fever"] * 6)), "state.evidence: 6 pieces of evidence"),
+        (lambda client: client.batch_triage([evidence_state(["fever"])] * 5), "states: 5 states in one call"),
+        (
+            lambda client: client.batch_triage([evidence_state(["fever"]), evidence_state(["fevr"])]),
+            "states[1].evidence[0].code: unknown evidence code 'fevr': did you mean fever?",
+        ),
+    ],
+)
+def test_a_faulty_request_is_refused_with_the_place_of_the_fault(client, call, message):
+    with pytest.raises(grpc.RpcError) as error:
+        call(client)
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.details().startswith(message)
+
+
+def test_a_request_without_a_state_is_refused(channel):
+    stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+    with pytest.raises(grpc.RpcError) as error:
+        stub.Triage(triage_service_pb2.TriageRequest(), timeout=30)
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.details() == "state: missing: set the evidence state to answer"
+
+
+def test_a_refusal_of_many_codes_arrives_whole(client):
+    # A status message longer than 8 KiB would reach the client as RESOURCE_EXHAUSTED, its text lost.
+    states = [evidence_state([f"fièvre_{'é' * 100}_{number}_{place}" for number in range(5)]) for place in range(4)]
+    with pytest.raises(grpc.RpcError) as error:
+        client.batch_triage(states)
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "unknown evidence code" in error.value.details()
+
+
+def test_an_interview_is_answered_after_each_piece_and_the_server_counts_the_questions(client, hand_set):
+    with client.interview() as interview:
+        first, second = interview.present("fever"), interview.absent("smoker")
+        third, fourth = interview.not_known(), interview.present("chest_pain")
+    assert [answer.questions_asked for answer in (first, second, third, fourth)] == [0, 1, 2, 3]
+    assert values(first.response) == pytest.approx(hand_set.fever_q, abs=1e-6)
+    assert [answer.response.action for answer in (first, second, third)] == [ASK] * 3
+    assert second.response == third.response
+    # Red: sigmoid(L) = 3/4; ask: fever adds 2 L, the absent smoker L.
+    assert values(fourth.response) == pytest.approx((0.75, 0.75, 0.5, 0.5, 27 / 28), abs=1e-6)
+    assert not any(answer.ended for answer in (first, second, third, fourth))
+
+
+def test_an_interview_ends_with_a_forced_decision_at_its_last_question(client):
+    with client.interview(max_questions=2) as interview:
+        answers = [interview.present("fever"), interview.not_known(), interview.not_known()]
+        with pytest.raises(ValueError, match="the interview has ended"):
+            interview.not_known()
+    assert [answer.ended for answer in answers] == [False, False, True]
+    assert [answer.response.action for answer in answers] == [ASK, ASK, YELLOW]
+    assert answers[-1].response.forced
+
+
+def test_an_interview_ends_when_nobody_can_answer_more(client):
+    with client.interview() as interview:
+        interview.present("fever")
+        answer = interview.no_more_evidence()
+    assert (answer.ended, answer.response.action, answer.questions_asked) == (True, YELLOW, 0)
+
+
+def test_a_contradiction_ends_an_interview_and_says_where_it_was(client):
+    with client.interview() as interview:
+        interview.present("fever")
+        with pytest.raises(grpc.RpcError) as error:
+            interview.absent("fever")
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.details() == "state.evidence[1]: 'fever' is both present and absent (see evidence[0])"
+
+
+def test_an_interview_without_a_deadline_is_refused(channel):
+    stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+    for timeout in (None, 4000):
+        with pytest.raises(grpc.RpcError) as error:
+            next(stub.Interview(iter([triage_service_pb2.InterviewRequest()]), timeout=timeout))
+        assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert error.value.details().endswith("set one of at most 3600 s")
+
+
+def test_an_interview_that_takes_too_long_ends_without_a_word_in_the_log(client, caplog):
+    with client.interview(timeout_seconds=1.0) as interview:
+        interview.present("fever")
+        with pytest.raises(grpc.RpcError) as error:
+            next(interview._responses)
+    assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert "unexpected" not in caplog.text
+
+
+def test_interviews_have_places_of_their_own_and_give_them_back(client):
+    with client.interview() as one, client.interview() as two:
+        one.present("fever")
+        two.present("fever")
+        with client.interview() as three, pytest.raises(grpc.RpcError) as error:
+            three.present("fever")
+        assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert error.value.details().startswith("2 interviews are under way")
+        assert client.triage(evidence_state(["fever"])).action == ASK
+        for interview in (one, two):
+            interview.no_more_evidence()
+            with pytest.raises(ValueError, match="ended"):
+                interview.not_known()
+    with client.interview() as four:
+        assert four.present("fever").response.action == ASK
+
+
+def test_an_interview_stays_with_its_version(model_base_path, tmp_path):
+    shutil.copytree(model_base_path / "3", tmp_path / "3")
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
+    watcher.look()
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(watcher)
+    with TriageClient(server.address, timeout_seconds=60.0) as client, client.interview() as interview:
+        assert interview.present("fever").response.model_version == "3"
+        shutil.copytree(model_base_path / "3", tmp_path / "5")
+        watcher.look()
+        assert client.triage(evidence_state(["fever"])).model_version == "5"
+        assert interview.not_known().response.model_version == "3"
+        assert [status.state.name for status in watcher.versions.statuses()] == ["UNLOADING", "AVAILABLE"]
+    server.stop()
+
+
+class Heard(logging.Handler):
+    """Collects what is logged, and tells when the wanted words came."""
+
+    def __init__(self, words):
+        super().__init__()
+        self.words, self.lines, self.came = words, [], threading.Event()
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+        if self.words in self.lines[-1]:
+            self.came.set()
+
+
+def test_the_canary_answers_the_typed_service_and_the_shadow_watches(model_base_path, contrary_version, tmp_path):
+    for number in ("3", "5"):
+        shutil.copytree(model_base_path / "3", tmp_path / number)
+    shutil.copytree(contrary_version, tmp_path / "6")
+    pinned = VersionPolicy(numbers=frozenset([3]))
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path, pinned, {"canary": 5, "shadow": 6}))
+    watcher.look()
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0, canary_percent=100.0))
+    server.start(watcher)
+    heard = Heard("2 of 2 differ so far")
+    logging.getLogger("serving").addHandler(heard)
+    with TriageClient(server.address, timeout_seconds=60.0) as client:
+        assert client.triage(evidence_state(["chest_pain"])).model_version == "5"
+        with client.interview() as interview:
+            assert interview.present("chest_pain").response.model_version == "5"
+        assert heard.came.wait(60)
+    logging.getLogger("serving").removeHandler(heard)
+    server.stop()
+    assert (
+        heard.lines[0] == "shadow version 6 decides Blue where 5 decides Red, 1 times in a call; 1 of 1 differ so far"
+    )
+    assert not any("chest_pain" in line for line in heard.lines)
+
+
+def test_the_model_tells_how_it_was_made(client, vocabulary):
+    info = client.model_info()
+    assert (info.model_version, info.evidence_count, info.max_questions) == ("3", 3, 10)
+    assert info.vocabulary_fingerprint == vocabulary.fingerprint
+    assert info.data_fingerprint == "sha256:data"
+    assert json.loads(info.manifest_json)["metrics"] == {"safety": 0.9}
+
+
+def test_the_vocabulary_comes_in_the_order_of_the_state(client, vocabulary):
+    answer = client.vocabulary()
+    assert [(entry.code, entry.name, entry.question) for entry in answer.entries] == [
+        (entry.code, entry.name, entry.question) for entry in vocabulary
+    ]
+    assert [entry.kind for entry in answer.entries] == [
+        triage_service_pb2.EVIDENCE_KIND_SYMPTOM,
+        triage_service_pb2.EVIDENCE_KIND_SYMPTOM,
+        triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR,
+    ]
+    assert answer.vocabulary_fingerprint == vocabulary.fingerprint
+
+
+def test_a_version_that_went_away_elsewhere_is_replaced_within_the_call(model_base_path, tmp_path):
+    for number in ("3", "5"):
+        shutil.copytree(model_base_path / "3", tmp_path / number)
+    config = ServeConfig(port=0, grace_seconds=0)
+    back, front = TriageServer(config), TriageServer(dataclasses.replace(config, **REMOTE))
+    there = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path, VersionPolicy(numbers=frozenset([3]))))
+    there.look()
+    back.start(there)
+    connection = Connection(back.address, timeout_seconds=30.0)
+    here = Watcher(Versions("triage"), RemoteModels(connection, "triage"), Wanted(tmp_path))
+    here.look()
+    front.start(here)
+    with TriageClient(front.address, timeout_seconds=60.0) as client:
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        there.reload(Wanted(tmp_path, VersionPolicy(numbers=frozenset([5]))))
+        assert client.triage(evidence_state(["fever"])).model_version == "5"
+    for server in (front, back):
+        server.stop()
+    connection.close()

@@ -1,0 +1,130 @@
+"""Which evidence states the typed service refuses, and how the message helps."""
+
+import pytest
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from serving.client.ask import evidence_state
+from serving.triage.validation import Rules, are_clear, check_states
+from triage.v1 import triage_pb2
+
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "fever", "smoker"))
+STRICT = Rules(VOCABULARY, max_batch=3, max_evidence=4)
+LENIENT = Rules(VOCABULARY, max_batch=3, max_evidence=4, allow_unknown_codes=True)
+
+
+def with_status(code, status):
+    return triage_pb2.EvidenceState(evidence=[triage_pb2.Evidence(code=code, status=status)])
+
+
+@pytest.mark.parametrize(
+    ("state", "rules"),
+    [
+        (evidence_state(["fever"]), STRICT),
+        (evidence_state([], ["fever"], 99, True, 99), STRICT),
+        (evidence_state(["fever", "fever"]), STRICT),
+        (evidence_state(["fever", "gout"]), LENIENT),
+        (evidence_state(["fever"] * 4), STRICT),
+        (evidence_state([]), STRICT),
+        (evidence_state(["gout"]), LENIENT),
+    ],
+    ids=["one piece", "absent only", "repeated", "unknown allowed", "as much as the limit", "nothing", "only unknown"],
+)
+def test_a_clear_state_passes(state, rules):
+    check_states([state], rules, batch=False)
+
+
+@pytest.mark.parametrize(
+    ("state", "rules", "message"),
+    [
+        (
+            evidence_state(["chest_pan", "fever"], ["Smokers"]),
+            STRICT,
+            "state.evidence[0].code: unknown evidence code 'chest_pan': did you mean chest_pain?; "
+            "state.evidence[2].code: unknown evidence code 'Smokers': did you mean smoker?",
+        ),
+        (
+            evidence_state(["xyz"]),
+            STRICT,
+            "state.evidence[0].code: unknown evidence code 'xyz': see the vocabulary for the known codes",
+        ),
+        (
+            evidence_state(["fever"], ["smoker", "fever"]),
+            STRICT,
+            "state.evidence[2]: 'fever' is both present and absent (see evidence[0])",
+        ),
+        (evidence_state([""]), LENIENT, "state.evidence[0].code: empty"),
+        (
+            with_status("fever", triage_pb2.EVIDENCE_STATUS_UNSPECIFIED),
+            STRICT,
+            "state.evidence[0].status: of 'fever': expected PRESENT or ABSENT; leave out what is not known",
+        ),
+        (with_status("fever", 7), STRICT, "state.evidence[0].status: of 'fever': expected PRESENT or ABSENT"),
+        (evidence_state(["fever"], questions_asked=-1), STRICT, "state.questions_asked: -1 is negative"),
+        (evidence_state(["fever"], max_questions=-2), STRICT, "state.max_questions: -2 is negative"),
+        (evidence_state(["fever"] * 5), STRICT, "state.evidence: 5 pieces of evidence: the server takes at most 4"),
+    ],
+    ids=[
+        "misspelt",
+        "nothing near",
+        "conflict",
+        "empty code",
+        "no status",
+        "status of the future",
+        "negative questions",
+        "negative limit",
+        "too much",
+    ],
+)
+def test_a_faulty_state_is_told_by_its_place(state, rules, message):
+    with pytest.raises(InputError) as error:
+        check_states([state], rules, batch=False)
+    assert str(error.value).startswith(message)
+
+
+def test_faults_in_a_batch_name_the_state():
+    states = [evidence_state(["fever"]), evidence_state([""]), evidence_state(["fever", "fevr"])]
+    with pytest.raises(InputError) as error:
+        check_states(states, STRICT, batch=True)
+    assert str(error.value) == (
+        "states[1].evidence[0].code: empty; "
+        "states[2].evidence[1].code: unknown evidence code 'fevr': did you mean fever?"
+    )
+
+
+def test_a_batch_above_the_limit_is_refused():
+    with pytest.raises(InputError, match="4 states in one call: the server takes at most 3"):
+        check_states([evidence_state(["fever"])] * 4, STRICT, batch=True)
+
+
+def test_an_empty_batch_passes():
+    check_states([], STRICT, batch=True)
+
+
+def test_the_limit_on_evidence_is_never_less_than_the_vocabulary():
+    rules = Rules(VOCABULARY, max_batch=1, max_evidence=1)
+    check_states([evidence_state(["fever", "smoker"], ["chest_pain"])], rules, batch=False)
+
+
+def test_many_faults_are_told_in_part():
+    rules = Rules(VOCABULARY, max_batch=1, max_evidence=1000)
+    with pytest.raises(InputError) as error:
+        check_states([evidence_state(f"x{number}" for number in range(1000))], rules, batch=False)
+    faults = str(error.value).split("; ")
+    assert len(faults) == 11
+    assert faults[-1] == "and more"
+
+
+def test_what_is_clear_at_a_glance_is_what_needs_no_second_look():
+    fever = evidence_state(["fever"])
+    assert are_clear([fever, evidence_state([], ["smoker", "fever"], 99, True, 99)], STRICT)
+    doubtful = (
+        evidence_state([]),
+        evidence_state(["fever", "fever"]),
+        evidence_state(["fever"], ["fever"]),
+        evidence_state(["gout"]),
+        with_status("fever", triage_pb2.EVIDENCE_STATUS_UNSPECIFIED),
+        evidence_state(["fever"], questions_asked=-1),
+    )
+    assert not any(are_clear([fever, state], STRICT) for state in doubtful)
+    assert not are_clear([fever] * 4, STRICT)

@@ -1,0 +1,97 @@
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+import triage_cli
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+TINY = '{"network": {"hidden_sizes": [8]}, "loop": {"burn_in_steps": 20, "evaluation_interval": 0}}'
+
+
+def _run(*arguments):
+    return triage_cli.main(["kubeflow", *map(str, arguments)])
+
+
+def _local(*flags):
+    inputs = [ROOT / "examples" / "vignettes.jsonl", ROOT / "examples" / "vocabulary.csv"]
+    return ["run-local", "--vignettes", str(inputs[0]), "--vocabulary", str(inputs[1]), *flags]
+
+
+def test_compiles_for_an_image_and_a_volume_of_the_user_s(tmp_path):
+    assert _run("compile", "--out", tmp_path / "p.yaml", "--image", "registry/ours:7", "--claim", "shared") == 0
+    spec, platform = yaml.safe_load_all((tmp_path / "p.yaml").read_text())
+    executors = spec["deploymentSpec"]["executors"]
+    assert {executor["container"]["image"] for executor in executors.values()} == {"registry/ours:7"}
+    assert "shared" in json.dumps(platform)
+    assert "pip install" not in json.dumps(spec)  # the image has all of it
+    assert _run("compile", "--out", tmp_path / "bare.yaml", "--claim", "") == 0
+    assert len(list(yaml.safe_load_all((tmp_path / "bare.yaml").read_text()))) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compile", "--out", "p.txt"], "--out p.txt: expected a name that ends in .yaml"),
+        (["compile", "--out", "nowhere/p.yaml"], "--out nowhere/p.yaml: cannot write"),
+        (["run-local", "--vignettes", "no", "--vocabulary", "no", "--push-to", "b"], "--vignettes no: no such file"),
+        (
+            _local("--push-to", "b", "--parameter", "fold=2"),
+            "--parameter fold=2: expected NAME=VALUE, where NAME is one of",
+        ),
+        (_local("--push-to", "b", "--parameter", "folds"), "--parameter folds: expected NAME=VALUE"),
+        (_local("--push-to", "b", "--parameter", "folds=two"), "expected a value of type Integer, as JSON"),
+    ],
+)
+def test_bad_input_is_one_clear_line(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert _run(*arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "kfp", None)
+    monkeypatch.delitem(sys.modules, "kfp.kubernetes", raising=False)
+    assert _run("compile", "--out", tmp_path / "p.yaml") == 2
+    assert capsys.readouterr().err == "triage kubeflow: error: needs kfp: pip install 'dyqn-triage[kubeflow]'\n"
+
+
+@pytest.mark.learning
+@pytest.mark.timeout(1800)
+def test_the_pipeline_runs_here_and_pushes_only_what_is_blessed(tmp_path):
+    paths = [str(ROOT), str(ROOT / "proto"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+    def run(*parameters):
+        flags = ["--push-to", "models", "--root", "runs"]
+        for parameter in ("folds=2", "steps=60", "orders=1", f"settings={TINY}", "test_fraction=0.3", *parameters):
+            flags += ["--parameter", parameter]
+        command = [sys.executable, "-m", "triage_cli", "kubeflow", *_local(*flags)]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200)
+
+    first = run("seeds=[0, 5]")
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert (tmp_path / "models" / "1" / "BLESSED").exists()
+    assert (tmp_path / "models" / "1" / "saved_model.pb").exists()
+    # Two folds with two seeds each, and one agent on all.
+    configs = [json.loads(path.read_text())["config"]["loop"] for path in (tmp_path / "runs").rglob("agent/run.json")]
+    assert sorted(config["seed"] for config in configs) == [0, 0, 0, 5, 5]
+    assert {config["steps"] for config in configs} == {60}
+    folds = [json.loads(path.read_text())["fold"] for path in (tmp_path / "runs").rglob("part/stats.json")]
+    assert sorted(fold["fold"] for fold in folds) == [0, 0, 1, 1]
+    # No agent is safe on more vignettes than there are.
+    second = run("seeds=[0]", "minimum_safety=1.01")
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "version 2 is NOT_BLESSED: not pushed" in second.stdout
+    assert [path.name for path in (tmp_path / "models").iterdir()] == ["1"]
+    failed = run("vignette_format=xml")
+    assert failed.returncode == 1
+    assert "argument --format: invalid choice: 'xml'" in failed.stdout
+    assert failed.stderr.splitlines()[-1].startswith("triage kubeflow: error: a task failed")

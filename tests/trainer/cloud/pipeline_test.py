@@ -1,0 +1,77 @@
+"""The pipeline and what its components do by themselves; all of it runs in `kubeflow_test.py`."""
+
+import pathlib
+
+import pytest
+import yaml
+from kfp import compiler, dsl
+
+from trainer.cloud import pipeline
+from trainer.cloud.kubeflow import CLAIM, IMAGE
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    path = tmp_path_factory.mktemp("compiled") / "pipeline.yaml"
+    compiler.Compiler().compile(pipeline.build(pipeline.Place(IMAGE, CLAIM)), str(path))
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+def test_the_committed_file_is_what_the_code_compiles_to(compiled):
+    committed = list(yaml.safe_load_all((ROOT / "deploy" / "kubeflow" / "pipeline.yaml").read_text()))
+    for document in (committed[0], compiled[0]):
+        assert document.pop("sdkVersion").startswith("kfp-2.16.")
+    assert committed == compiled, "deploy/kubeflow/pipeline.yaml is old: triage kubeflow compile writes it"
+
+
+def test_tasks_that_touch_the_volume_mount_it_and_are_never_taken_from_the_cache(compiled):
+    spec, platform = compiled
+    root = spec["root"]["dag"]["tasks"]
+    executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    outside = {"prepare", "gate", "push"}
+    for name in outside:
+        assert not root[name]["cachingOptions"].get("enableCache", False), name
+        [mount] = executors[spec["components"][f"comp-{name}"]["executorLabel"]]["pvcMount"]
+        assert mount["mountPath"] == pipeline.MOUNT
+    assert len(executors) == len(outside)
+    assert root["plan"]["cachingOptions"]["enableCache"] is True
+
+
+def test_the_gate_waits_for_the_cross_validation_and_the_push_for_the_gate(compiled):
+    tasks = compiled[0]["root"]["dag"]["tasks"]
+    after = {name: set(task.get("dependentTasks", [])) for name, task in tasks.items()}
+    assert after["gate"] >= {"summarise", "train"}
+    assert after["summarise"] == {"cross-validate"}
+    assert after["push"] == {"gate"}
+
+
+def test_every_fold_is_run_with_every_seed():
+    assert pipeline.plan(2, [0, 7.0]) == [
+        {"fold": 0, "seed": 0}, {"fold": 0, "seed": 7}, {"fold": 1, "seed": 0}, {"fold": 1, "seed": 7},
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="folds must be at least 2 and seeds not empty"):
+        pipeline.plan(1, [0])
+
+
+def test_the_summary_is_mean_and_standard_deviation_over_the_runs():
+    metrics = dsl.Metrics(name="metrics", uri="metrics")
+    runs = [{"fold": 0, "seed": 0, "safety": 0.9}, {"fold": 1, "seed": 0, "safety": 0.7}]
+    summary = pipeline.summarise(runs, metrics)
+    # The deviations are .1 each: sqrt(2 * .01 / 1).
+    assert summary == {"safety": pytest.approx(0.8), "safety_sd": pytest.approx(0.02**0.5)}
+    assert metrics.metadata == summary
+
+
+def test_a_version_that_is_not_blessed_stays_where_it_is(tmp_path):
+    (tmp_path / "model" / "4").mkdir(parents=True)
+    model = dsl.Model(name="model", uri=str(tmp_path / "model"))
+    assert pipeline.push(model, "NOT_BLESSED", str(tmp_path / "served")) == ""
+    assert not (tmp_path / "served").exists()
+
+
+def test_a_command_that_fails_fails_its_task(capfd):
+    with pytest.raises(RuntimeError, match="triage stats ended with exit code 2"):
+        pipeline.triage(["stats", "nowhere"])
+    assert "nowhere" in capfd.readouterr().err

@@ -1,0 +1,196 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from schemas.triage import Action
+from trainer.config import TrainConfig
+from trainer.dyqn.loop import EpisodeWindow, TrainingDivergedError, TrainingLoop
+
+QUIET = {"ask_noise_initial": 0.0, "ask_noise_final": 0.0}
+PAIR = ([1, -3], [0, 1, 2, 0])
+PAIR_REWARD = [0.0, 0.5, 1.0, 0.0]
+
+
+def _config(burn_in=1_000_000, **sections):
+    values = {
+        "network": {"hidden_sizes": [8]},
+        "memory": {"batch_size": 16, "memory_capacity": 64},
+        "loop": {"burn_in_steps": burn_in, "seed": 3},
+    }
+    for name, section in sections.items():
+        values[name] = {**values.get(name, {}), **section}
+    return TrainConfig.from_dict(values)
+
+
+def _loop(vignettes, evidence_count=30, **settings):
+    return TrainingLoop(vignettes, evidence_count, _config(**settings))
+
+
+def _set_biases(loop, biases):
+    """Makes the Q-values depend on nothing: sigmoid of the biases."""
+    layer = loop.network.get_layer("q_values")
+    layer.set_weights([np.zeros_like(layer.get_weights()[0]), np.array(biases, np.float32)])
+
+
+def _stored(loop, count):
+    """(signed codes of s, action, reward, signed codes of s') of the first transitions."""
+    memory = loop.memory
+    columns = [column.numpy()[:count] for column in (memory.s_tm1, memory.a_tm1, memory.r_t, memory.s_t)]
+    return [
+        (set(now[now != 0].tolist()), int(action), reward.tolist(), set(then[then != 0].tolist()))
+        for now, action, reward, then in zip(*columns, strict=True)
+    ]
+
+
+def _weights(loop):
+    return [weight.tobytes() for weight in loop.network.get_weights()]
+
+
+def test_trajectory_of_an_agent_that_asks_until_nothing_is_left(vignettes_of):
+    loop = _loop(vignettes_of([PAIR]), 4, exploration=QUIET)
+    _set_biases(loop, [0, 1, 2, 0, 9])
+    loop.run(4)
+    both = {1, -3}
+    first, second, third, fourth = _stored(loop, 4)
+    for asked, forced in ((first, second), (third, fourth)):
+        assert asked[0] in ({1}, {-3})
+        assert asked[1:] == (Action.ASK, PAIR_REWARD, both)
+        assert forced == (both, Action.GREEN, PAIR_REWARD, both)
+    assert (loop.step, loop.episode) == (4, 2)
+    # Training forces a triage when no evidence is left: one question an episode; Green is appropriate and safe.
+    assert loop.window.means() == {"appropriateness": 1.0, "safety": 1.0, "questions": 1.0}
+
+
+@pytest.mark.parametrize(("successor", "looks_on"), [("counterfactual", True), ("same_state", False)])
+def test_trajectory_of_an_agent_that_triages_at_once(vignettes_of, successor, looks_on):
+    loop = _loop(vignettes_of([PAIR]), 4, exploration=QUIET, target={"ask_successor": successor})
+    _set_biases(loop, [9, 0, 0, 0, 0])
+    loop.run(3)
+    for known, action, reward, following in _stored(loop, 3):
+        assert known in ({1}, {-3})
+        assert (action, reward) == (Action.RED, PAIR_REWARD)
+        assert following == ({1, -3} if looks_on else known)
+    assert loop.episode == 3
+
+
+def test_priorities_are_those_of_the_q_values_at_collection(vignettes_of):
+    loop = _loop(vignettes_of([PAIR]), 4, exploration=QUIET)
+    _set_biases(loop, [0, 0, 0, 0, -9])  # Q = .5 for each triage decision
+    loop.run(2)
+    # |mean(r - .5)| = |(-.5 + 0 + .5 - .5) / 4| = .125
+    np.testing.assert_allclose(loop.memory.priorities.numpy()[:2], 0.125, atol=1e-6)
+
+
+def test_one_optimisation_a_step_after_the_burn_in(random_vignettes):
+    loop = _loop(random_vignettes, burn_in=50)
+    before = _weights(loop)
+    quiet = loop.run(50)
+    assert _weights(loop) == before
+    assert quiet.loss is None
+    learned = loop.run(80)
+    assert int(loop.agent.train_step_counter) == 30
+    assert _weights(loop) != before
+    assert learned.loss == pytest.approx(sum(learned.action_losses.values()))
+    assert list(learned.action_losses) == ["Red", "Yellow", "Green", "Blue", "ask"]
+    assert int(loop.memory.stored) == 80
+
+
+def test_where_the_calls_end_changes_nothing(random_vignettes):
+    whole, pieces = _loop(random_vignettes, burn_in=20), _loop(random_vignettes, burn_in=20)
+    whole.run(120)
+    for until in (7, 20, 21, 100, 120):
+        pieces.run(until)
+    assert _weights(whole) == _weights(pieces)
+    assert whole.episode == pieces.episode
+
+
+def test_a_run_restored_from_a_checkpoint_repeats_the_uninterrupted_one_bit_for_bit(random_vignettes, tmp_path):
+    whole = _loop(random_vignettes, burn_in=20)
+    whole.run(90)
+    path = whole.checkpoint().write(str(tmp_path / "checkpoint"))
+    window = whole.window.means()
+    whole.run(150)
+    resumed = _loop(random_vignettes, burn_in=20)
+    resumed.checkpoint().read(path).assert_consumed()
+    assert resumed.step == 90
+    assert resumed.window.means() == window
+    resumed.run(150)
+    assert _weights(resumed) == _weights(whole)
+    assert resumed.window.means() == whole.window.means()
+    for mine, theirs in zip(resumed.memory.variables, whole.memory.variables, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_both_engines_take_the_same_course(random_vignettes):
+    fused, plain = (_loop(random_vignettes, burn_in=20, learner={"engine": engine}) for engine in ("fused", "plain"))
+    for loop in (fused, plain):
+        loop.run(120)
+    assert fused.episode == plain.episode
+    np.testing.assert_array_equal(fused.memory.a_tm1, plain.memory.a_tm1)
+    for mine, theirs in zip(fused.network.get_weights(), plain.network.get_weights(), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-5)
+
+
+def test_a_bfloat16_run_repeats_itself_after_a_checkpoint_bit_for_bit(random_vignettes, tmp_path):
+    rounded = {"learner": {"precision": "bfloat16"}, "network": {"hidden_sizes": [32, 32]}}
+    whole = _loop(random_vignettes, burn_in=20, **rounded)
+    whole.run(40)
+    path = whole.checkpoint().write(str(tmp_path / "checkpoint"))
+    whole.run(60)
+    resumed = _loop(random_vignettes, burn_in=20, **rounded)
+    resumed.checkpoint().read(path).assert_consumed()
+    resumed.run(60)
+    assert _weights(resumed) == _weights(whole)
+
+
+def test_the_seed_decides_the_run(random_vignettes):
+    first, again = _loop(random_vignettes, burn_in=20), _loop(random_vignettes, burn_in=20)
+    other = _loop(random_vignettes, burn_in=20, loop={"seed": 4})
+    for loop in (first, again, other):
+        loop.run(60)
+    assert _weights(first) == _weights(again)
+    assert _weights(first) != _weights(other)
+
+
+def test_a_weight_that_is_not_a_number_stops_the_run_and_is_named(random_vignettes):
+    loop = _loop(random_vignettes, burn_in=10)
+    loop.run(30)
+    kernel = loop.network.get_layer("hidden_1").kernel
+    poisoned = kernel.numpy()
+    poisoned[0, 0] = np.nan
+    kernel.assign(poisoned)
+    # Evidence 0 need not be in the first batch, yet row 0 is what padding reads, and a NaN times zero is a NaN.
+    with pytest.raises(TrainingDivergedError, match=r"step 30, .*weights hidden_1/kernel.*TD errors of Red"):
+        loop.run(60)
+    assert loop.step == 30
+    assert int(loop.agent.train_step_counter) == 20
+
+
+def test_state_width_of_the_memory_follows_the_question_limit(vignettes_of):
+    long = (list(range(1, 31)), [0, 0, 1, 0])
+    loop = _loop(vignettes_of([long]), 30, environment={"max_questions": 4}, exploration=QUIET)
+    _set_biases(loop, [0, 0, 1, 0, 9])
+    loop.run(5)
+    # Known: the first piece and one for each of 4 questions; s' of the forced triage shows one more.
+    assert [len(row[0]) for row in _stored(loop, 5)] == [1, 2, 3, 4, 5]
+    assert [len(row[3]) for row in _stored(loop, 5)] == [2, 3, 4, 5, 6]
+    assert tf.reduce_max(loop.memory.a_tm1[:5]) == Action.ASK
+
+
+def _record(window, decision, counts, questions):
+    window.record(tf.constant(int(decision)), tf.constant(counts, tf.uint8), tf.constant(questions))
+
+
+def test_means_over_what_has_ended_so_far():
+    window = EpisodeWindow(3)
+    assert window.means() == {}
+    _record(window, Action.YELLOW, [1, 0, 1, 0], 2)  # between Red and Green
+    _record(window, Action.RED, [0, 0, 1, 0], 4)  # over-triage: safe, not appropriate
+    assert window.means() == {"appropriateness": 0.5, "safety": 1.0, "questions": 3.0}
+
+
+def test_the_oldest_episode_leaves_the_window():
+    window = EpisodeWindow(2)
+    for questions in (10, 1, 3):
+        _record(window, Action.BLUE, [0, 0, 1, 0], questions)
+    assert window.means() == {"appropriateness": 0.0, "safety": 0.0, "questions": 2.0}

@@ -1,0 +1,171 @@
+import keras
+import numpy as np
+import tensorflow as tf
+from tf_agents.policies import tf_policy
+from tf_agents.trajectories import policy_step
+
+from schemas.triage import Action
+from trainer.dyqn import rollout
+from trainer.dyqn.environment import action_spec, time_step_spec
+from trainer.dyqn.network import build_network
+from trainer.dyqn.policy import QPolicy
+from trainer.dyqn.rollout import Rollout, greedy_policy
+
+
+def _network(biases, kernel_of_first=None):
+    """Q-values from the output biases alone; `kernel_of_first` adds logits for evidence 0 present."""
+    network = build_network(6, (2,), seed=0)
+    hidden = np.zeros([6, 2], np.float32)
+    hidden[0, 0] = 1.0
+    network.get_layer("hidden_1").set_weights([hidden, np.zeros(2, np.float32)])
+    output = np.zeros([2, 5], np.float32)
+    if kernel_of_first is not None:
+        output[0] = kernel_of_first
+    network.get_layer("q_values").set_weights([output, np.array(biases, np.float32)])
+    return network
+
+
+def test_an_agent_that_triages_at_once_asks_nothing_and_sees_one_piece(vignettes_of):
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([-4], [0, 0, 0, 1])])
+    outcomes = Rollout(vignettes, 6, 23, greedy_policy(_network([0, 0, 1, 0, -9]))).run([1, 2, 3])
+    assert outcomes.decisions.tolist() == [[Action.GREEN, Action.GREEN]] * 3
+    assert outcomes.questions.tolist() == [[0, 0]] * 3
+    assert outcomes.evidence_seen.tolist() == [[1, 1]] * 3
+    assert not outcomes.forced.any()
+
+
+def test_an_agent_that_always_asks_is_forced_at_the_limit_having_seen_everything(vignettes_of):
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([-4], [0, 0, 0, 1])])
+    outcomes = Rollout(vignettes, 6, 23, greedy_policy(_network([0, 0, 1, 0, 9]))).run([1])
+    assert outcomes.decisions.tolist() == [[Action.GREEN, Action.GREEN]]
+    assert outcomes.questions.tolist() == [[23, 23]]
+    assert outcomes.evidence_seen.tolist() == [[3, 1]]
+    assert outcomes.forced.all()
+
+
+def test_an_agent_that_waits_for_one_piece_stops_when_it_is_revealed(vignettes_of):
+    # Asks until evidence 0 is present, then says Red: over many orders it is seen at each of the 3 places equally.
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0])])
+    network = _network([0, 0, 0, 0, 2], kernel_of_first=[9, 0, 0, 0, 0])
+    outcomes = Rollout(vignettes, 6, 23, greedy_policy(network)).run(list(range(300)))
+    assert set(outcomes.decisions.ravel()) == {Action.RED}
+    np.testing.assert_array_equal(outcomes.evidence_seen, outcomes.questions + 1)
+    counts = np.bincount(outcomes.questions.ravel(), minlength=3)
+    assert counts.min() > 70  # 100 each are expected, standard deviation 8
+    assert not outcomes.forced.any()
+
+
+class _ChangesItsMind(tf_policy.TFPolicy):
+    """In the first row Red at once and Blue ever after; in the second row it asks for as long as it can."""
+
+    def __init__(self):
+        self._calls = tf.Variable(0)
+        super().__init__(time_step_spec(6), action_spec())
+
+    def _variables(self):
+        return [self._calls]
+
+    def _action(self, time_step, policy_state, seed=None):
+        first = tf.where(self._calls == 0, int(Action.RED), int(Action.BLUE))
+        second = tf.where(time_step.observation.forced[1], int(Action.GREEN), int(Action.ASK))
+        self._calls.assign_add(1)
+        return policy_step.PolicyStep(tf.stack([first, second]), policy_state, ())
+
+
+def test_the_first_episode_of_a_row_counts_while_others_go_on(vignettes_of):
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([4, 5], [0, 0, 1, 0])])
+    outcomes = Rollout(vignettes, 6, 23, _ChangesItsMind()).run([0])
+    assert outcomes.decisions.tolist() == [[Action.RED, Action.GREEN]]
+    assert outcomes.questions.tolist() == [[0, 23]]
+    assert outcomes.forced.tolist() == [[False, True]]
+
+
+def test_several_batches_give_what_one_gives_for_decisions_that_need_no_order(vignettes_of, monkeypatch):
+    rows = [([1 if index % 3 else 2], [1, 0, 0, 0]) for index in range(10)]
+    network = _network([0, 0, 1, 0, -9], kernel_of_first=[9, 0, 0, 0, 0])
+    whole = Rollout(vignettes_of(rows), 6, 23, greedy_policy(network)).run([0])
+    monkeypatch.setattr(rollout, "ROWS_AT_ONCE", 4)
+    parts = Rollout(vignettes_of(rows), 6, 23, greedy_policy(network)).run([0])
+    expected = [Action.RED if index % 3 else Action.GREEN for index in range(10)]
+    assert whole.decisions[0].tolist() == parts.decisions[0].tolist() == expected
+
+
+def test_the_same_seed_gives_the_same_episodes(random_vignettes):
+    network = build_network(30, (8,), seed=1)
+    assert isinstance(network, keras.Model)
+    play = Rollout(random_vignettes, 30, 23, greedy_policy(network))
+    first, again, other = play.run([5]), play.run([5]), play.run([6])
+    for column, repeated in zip(first, again, strict=True):
+        np.testing.assert_array_equal(column, repeated)
+    assert (first.questions != other.questions).any() or (first.decisions != other.decisions).any()
+
+
+def test_q_values_are_those_of_the_state_in_which_the_decision_fell(vignettes_of):
+    # Evidence 0 present lifts Red from 0 to 9 * selu(1) = 9 * 1.0507; the agent asks until then.
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0])])
+    network = _network([0, 0, 0, 0, 2], kernel_of_first=[9, 0, 0, 0, 0])
+    outcomes = Rollout(vignettes, 6, 23, greedy_policy(network)).run(range(20))
+    assert outcomes.questions.max() > 0
+    assert outcomes.q_values.shape == (20, 1, 5)
+    expected = 1 / (1 + np.exp(-np.array([9 * 1.0507, 0, 0, 0, 2])))
+    np.testing.assert_allclose(outcomes.q_values[:, 0], np.tile(expected, [20, 1]), rtol=1e-4)
+
+
+def test_q_values_of_rows_that_ended_early_are_not_overwritten(vignettes_of):
+    # Row 0 has the telling piece alone and ends at once, row 1 never sees it and asks until it is forced.
+    vignettes = vignettes_of([([1], [1, 0, 0, 0]), ([2, 3], [0, 0, 1, 0])])
+    network = _network([0, 0, 0, 0, 2], kernel_of_first=[9, 0, 0, 0, 0])
+    outcomes = Rollout(vignettes, 6, 23, greedy_policy(network)).run([0])
+    assert outcomes.questions.tolist() == [[0, 23]]
+    assert outcomes.q_values[0, 0, 0] > 0.99
+    assert outcomes.q_values[0, 1, 0] == 0.5
+
+
+def test_a_policy_without_q_values_leaves_none(vignettes_of):
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([4, 5], [0, 0, 1, 0])])
+    assert Rollout(vignettes, 6, 23, _ChangesItsMind()).run([0]).q_values is None
+
+
+class _Mute(QPolicy):
+    """The greedy policy, but it tells no Q-values, so that it is asked about every row in every step."""
+
+    def __init__(self, network):
+        super().__init__(time_step_spec(30), action_spec(), network)
+        self._info_spec = ()
+        self._policy_step_spec = self._policy_step_spec._replace(info=())
+
+    def _action(self, time_step, policy_state, seed=None):
+        return super()._action(time_step, policy_state)._replace(info=())
+
+
+class _Counting(QPolicy):
+    """The greedy policy; it counts the rows that it is asked about."""
+
+    def __init__(self, network):
+        self.rows = tf.Variable(0)
+        super().__init__(time_step_spec(6), action_spec(), network)
+
+    def _action(self, time_step, policy_state, seed=None):
+        self.rows.assign_add(tf.shape(time_step.step_type)[0])
+        return super()._action(time_step, policy_state)
+
+
+def test_leaving_out_what_is_decided_changes_no_episode(random_vignettes):
+    network = build_network(30, (8,), seed=1)
+    layer = network.get_layer("q_values")
+    kernel, biases = layer.get_weights()
+    layer.set_weights([2 * kernel, biases + np.array([0, 0, 0, 0, 1.5])])
+    told = Rollout(random_vignettes, 30, 7, greedy_policy(network)).run([1, 2, 3])
+    mute = Rollout(random_vignettes, 30, 7, _Mute(network)).run([1, 2, 3])
+    assert mute.q_values is None
+    assert set(told.questions.ravel().tolist()) == set(range(8))
+    for column, expected in zip(told[:4], mute[:4], strict=True):
+        np.testing.assert_array_equal(column, expected)
+
+
+def test_a_policy_is_asked_once_about_each_state_that_an_episode_comes_to(vignettes_of):
+    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([-4], [0, 0, 0, 1])])
+    policy = _Counting(_network([0, 0, 1, 0, 9]))
+    assert Rollout(vignettes, 6, 23, policy).run([1]).questions.tolist() == [[23, 23]]
+    # 3 states and 1, and in either row once more when the limit forces a triage.
+    assert int(policy.rows) == 3 + 1 + 2

@@ -1,0 +1,149 @@
+import numpy as np
+import pytest
+
+from schemas.triage import Action
+from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation import metrics
+
+# Columns: Red, Yellow, Green, Blue.
+COUNTS = np.array([[1, 0, 1, 0], [0, 2, 0, 0], [0, 0, 1, 3]], np.uint8)
+
+
+def test_urgency_range_of_each_vignette():
+    most, least = metrics.urgency_range(COUNTS)
+    assert most.tolist() == [Action.RED, Action.YELLOW, Action.GREEN]
+    assert least.tolist() == [Action.GREEN, Action.YELLOW, Action.BLUE]
+
+
+def test_triage_quality_worked_out_by_hand_over_two_evidence_orders():
+    decisions = np.array([[Action.YELLOW, Action.RED, Action.BLUE], [Action.BLUE, Action.GREEN, Action.YELLOW]])
+    # Vignette 0 {Red, Green}: Yellow is appropriate, Blue under. Vignette 1 {Yellow}: Red over, Green under.
+    # Vignette 2 {Green, Blue}: Blue is appropriate, Yellow over.
+    quality = metrics.triage_quality(decisions, COUNTS)
+    assert quality["appropriateness"].tolist() == [0.5, 0.0, 0.5]
+    assert quality["over_triage"].tolist() == [0.0, 0.5, 0.5]
+    assert quality["under_triage"].tolist() == [0.5, 0.5, 0.0]
+    assert quality["safety"].tolist() == [0.5, 0.5, 1.0]
+
+
+def test_every_decision_is_appropriate_over_or_under_and_safe_means_not_under():
+    generator = np.random.default_rng(0)
+    counts = generator.multinomial(3, [0.25] * 4, 100)
+    quality = metrics.triage_quality(generator.integers(0, 4, [5, 100]), counts)
+    np.testing.assert_allclose(quality["appropriateness"] + quality["over_triage"] + quality["under_triage"], 1.0)
+    np.testing.assert_allclose(quality["safety"], 1.0 - quality["under_triage"])
+
+
+def test_agent_metrics_average_over_orders():
+    outcomes = Outcomes(
+        decisions=np.array([[0], [3]]),
+        questions=np.array([[2], [4]]),
+        evidence_seen=np.array([[3], [4]]),
+        forced=np.array([[False], [True]]),
+    )
+    found = metrics.agent_metrics(outcomes, COUNTS[:1])
+    assert [found[name].tolist() for name in ("questions", "evidence_seen", "forced")] == [[3.0], [3.5], [0.5]]
+
+
+def test_constant_policies():
+    found = metrics.constant_metrics(COUNTS)
+    # Always Green: {Red, Green} yes, {Yellow} under, {Green, Blue} yes.
+    assert found["Green"]["appropriateness"].tolist() == [1.0, 0.0, 1.0]
+    assert found["Red"]["safety"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_human_baseline_worked_out_by_hand():
+    # {Red, Red, Green}: each Red against {Red, Green}: appropriate and safe. Green against {Red, Red}: neither.
+    # {Yellow, Green, Blue}: Yellow against {Green, Blue}: too urgent, safe. Green against {Yellow, Blue}: both.
+    # Blue against {Yellow, Green}: neither.
+    # {Red, Blue}: two decisions only, left out.
+    counts = np.array([[2, 0, 1, 0], [0, 1, 1, 1], [1, 0, 0, 1]], np.uint8)
+    found = metrics.human_metrics(counts)
+    np.testing.assert_allclose(found["appropriateness"], [2 / 3, 1 / 3])
+    np.testing.assert_allclose(found["safety"], [2 / 3, 2 / 3])
+
+
+def _naive_human(counts):
+    decisions = [column for column in range(4) for _ in range(counts[column])]
+    fits, safes = 0, 0
+    for index, decision in enumerate(decisions):
+        others = decisions[:index] + decisions[index + 1 :]
+        fits += min(others) <= decision <= max(others)
+        safes += decision <= max(others)
+    return fits / len(decisions), safes / len(decisions)
+
+
+def test_human_baseline_agrees_with_a_naive_oracle():
+    counts = np.random.default_rng(1).multinomial(5, [0.1, 0.3, 0.5, 0.1], 60)
+    found = metrics.human_metrics(counts)
+    expected = np.array([_naive_human(row) for row in counts])
+    np.testing.assert_allclose(np.stack([found["appropriateness"], found["safety"]], axis=1), expected)
+
+
+def test_bootstrap_interval_covers_as_often_as_it_says():
+    generator = np.random.default_rng(2)
+    covered = 0
+    for trial in range(200):
+        found = metrics.estimate(generator.random(60), trial)
+        covered += found.low <= 0.5 <= found.high
+    assert 0.89 * 200 <= covered <= 0.99 * 200  # 95% expected, standard deviation 1.5%
+
+
+def test_interval_width_is_that_of_the_normal_approximation():
+    values = np.tile([0.0, 1.0], 200)
+    found = metrics.estimate(values, seed=0)
+    assert found.mean == 0.5
+    assert found.vignettes == 400
+    # 1.96 * .5 / sqrt(400) = .049 on each side
+    assert found.high - found.mean == pytest.approx(0.049, abs=0.006)
+    assert found.mean - found.low == pytest.approx(0.049, abs=0.006)
+    assert metrics.estimate(values, seed=0) == found
+
+
+def test_a_single_vignette_has_no_interval():
+    assert metrics.estimate(np.array([0.25]), seed=0) == metrics.Estimate(0.25, None, None, 1)
+
+
+def _ratio(sums):
+    with np.errstate(invalid="ignore"):
+        return sums[:, :1] / sums[:, 1:]
+
+
+def test_a_mean_taken_as_a_function_of_sums_has_the_interval_of_the_mean():
+    values = np.random.default_rng(4).random(300)
+    mean = metrics.estimate(values, seed=0)
+    [found] = metrics.estimates_of_sums(values[:, np.newaxis], lambda sums: sums / 300, [300], seed=0)
+    assert found.mean == pytest.approx(mean.mean)
+    assert found.low == pytest.approx(mean.low, abs=0.004)  # the standard deviation of the mean is .017
+    assert found.high == pytest.approx(mean.high, abs=0.004)
+    assert found.vignettes == 300
+
+
+def test_numerator_and_denominator_of_a_ratio_are_resampled_together():
+    # Every vignette has ratio 1/2, with denominators that differ: no sample has another ratio.
+    denominators = np.arange(1.0, 41.0)
+    [found] = metrics.estimates_of_sums(np.stack([denominators / 2, denominators], axis=1), _ratio, [40], seed=0)
+    assert found[:3] == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_a_ratio_without_denominator_is_none_and_resamples_without_one_are_left_out():
+    parts = np.zeros([10, 2])
+    assert metrics.estimates_of_sums(parts, _ratio, [10], seed=0) == [None]
+    parts[:2] = [[1, 1], [1, 1]]  # a tenth of the samples have neither
+    assert metrics.estimates_of_sums(parts, _ratio, [2], seed=0) == [(1.0, 1.0, 1.0, 2)]
+
+
+def test_a_figure_that_rests_on_one_vignette_has_no_interval():
+    assert metrics.estimates_of_sums(np.array([[3.0, 4.0]]), _ratio, [1], seed=0) == [(0.75, None, None, 1)]
+
+
+def test_a_bootstrap_sample_has_as_many_vignettes_as_there_are_and_batches_change_nothing(monkeypatch):
+    parts = np.stack([np.ones(50), np.arange(50.0)], axis=1)
+    sums = metrics.resampled_sums(parts, seed=3)
+    assert sums.shape == (metrics.RESAMPLES, 2)
+    assert (sums[:, 0] == 50).all()
+    # The sum of 50 draws from 0 to 49 has mean 1225 and standard deviation sqrt(50 * (50^2 - 1) / 12) = 102.
+    assert sums[:, 1].mean() == pytest.approx(1225, abs=10)
+    assert sums[:, 1].std() == pytest.approx(102, rel=0.08)
+    monkeypatch.setattr(metrics, "_DRAWN_AT_ONCE", 50 * 300)
+    np.testing.assert_array_equal(metrics.resampled_sums(parts, seed=3), sums)

@@ -1,0 +1,48 @@
+import pytest
+
+from trainer.importing.csv_cells import optional_fields, parse_list, parse_presence, stated_id
+from trainer.importing.csv_table import Row
+from trainer.vignettes.source import Line
+from trainer.vignettes.vignette import VignetteError
+
+
+@pytest.mark.parametrize("cell", ["present", "Present", "YES", "true", "TRUE", "1", "1.0", "+"])
+def test_spellings_of_present(cell):
+    assert parse_presence(cell) is True
+
+
+@pytest.mark.parametrize("cell", ["absent", "Absent", "No", "false", "FALSE", "0", "0.0", "-"])
+def test_spellings_of_absent(cell):
+    assert parse_presence(cell) is False
+
+
+@pytest.mark.parametrize("cell", ["", "maybe", "2", "y", "NA", "present?", "\x00", "\u0131"])
+def test_other_words_are_refused(cell):
+    with pytest.raises(VignetteError, match=r"expected present or absent .*, found ") as raised:
+        parse_presence(cell)
+
+    assert str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("cell", "items"), [("", []), ("a", ["a"]), ("a;b", ["a", "b"]), (" a ; b ", ["a", "b"]), ("a;", ["a", ""])]
+)
+def test_a_list_has_its_items_between_semicolons(cell, items):
+    assert parse_list(cell) == items
+
+
+@pytest.mark.parametrize(
+    ("cells", "fields"),
+    [
+        ({}, {}),
+        ({"split": "", "tags": ""}, {}),
+        ({"split": "test", "tags": "a;b", "other": "x"}, {"split": "test", "tags": ["a", "b"]}),
+    ],
+)
+def test_an_empty_optional_cell_states_nothing(cells, fields):
+    assert optional_fields(cells) == fields
+
+
+@pytest.mark.parametrize(("cells", "found"), [(["x", "v1"], "v1"), (["x", ""], None), (["x"], None), ([], None)])
+def test_a_row_may_have_no_readable_id(cells, found):
+    assert stated_id(Row(Line("f", 2, 0, 1, b"x"), cells, None), 1) == found

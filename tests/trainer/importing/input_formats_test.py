@@ -1,0 +1,123 @@
+import argparse
+
+import pytest
+
+from schemas.errors import InputError
+from trainer.importing import input_formats
+
+VOCABULARY = "code,kind,name,question\na,symptom,A,A?\n"
+FILES = {
+    "v.csv": VOCABULARY,
+    "v.jsonl": '{"vignette_id": "v1", "present": ["a"], "absent": [], "decisions": ["Red"]}\n',
+    "wide.csv": "vignette_id,a,decisions\nv1,1,Red\n",
+    "evidence.csv": "vignette_id,evidence,presence\nv1,a,1\n",
+    "decisions.csv": "vignette_id,decision\nv1,Red\n",
+}
+FORMATS = {
+    "jsonl": ["--vignettes", "v.jsonl", "--vocabulary", "v.csv"],
+    "csv-wide": ["--vignettes", "wide.csv"],
+    "csv-long": ["--evidence-table", "evidence.csv", "--decisions", "decisions.csv"],
+}
+
+
+@pytest.fixture
+def parsed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content)
+
+    def parse(*options):
+        parser = argparse.ArgumentParser()
+        input_formats.add_arguments(parser)
+        return parser.parse_args(options)
+
+    return parse
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_each_format_reads_the_same_vignette(parsed, tmp_path, name):
+    arguments = parsed("--format", name, *FORMATS[name])
+    input_formats.check_options(arguments)
+    source = input_formats.open_source(arguments)
+
+    vocabulary, outcomes = source.read(tmp_path, lambda rows, _: rows)
+    [outcome] = outcomes
+
+    assert outcome.vignette.present == ("a",)
+    assert vocabulary.codes == ("a",)
+    assert source.derived is (name != "jsonl")
+    assert all(len(reader.sha256) == 64 for reader in source.readers)
+
+
+@pytest.mark.parametrize("name", ["csv-wide", "csv-long"])
+def test_the_options_say_where_the_vocabulary_is_from(parsed, name):
+    given = input_formats.open_source(parsed("--format", name, *FORMATS[name], "--vocabulary", "v.csv"))
+    derived = input_formats.open_source(parsed("--format", name, *FORMATS[name], "--risk-factors", "a"))
+
+    assert (given.options, given.derived) == ({"vocabulary": "given"}, False)
+    assert (derived.options, derived.derived) == ({"vocabulary": "derived", "risk_factors": ["a"]}, True)
+
+
+def test_rows_that_are_loaded_are_counted(parsed, tmp_path):
+    counted = []
+
+    def tracked(rows, unit):
+        for row in rows:
+            counted.append(unit)
+            yield row
+
+    input_formats.open_source(parsed("--format", "csv-long", *FORMATS["csv-long"])).read(tmp_path, tracked)
+
+    assert counted == ["rows", "rows"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--format", "csv-wide"], "--format csv-wide needs --vignettes$"),
+        (["--format", "csv-long"], "--format csv-long needs --evidence-table, --decisions$"),
+        (
+            ["--format", "csv-long", *FORMATS["csv-wide"]],
+            "--format csv-long needs --evidence-table, --decisions and takes no --vignettes$",
+        ),
+        ([*FORMATS["jsonl"], "--risk-factors", "a"], "--format jsonl takes no --risk-factors$"),
+        (["--format", "ddxplus", "--vocabulary", "v.csv"], "takes no --vocabulary$"),
+        (
+            ["--format", "csv-wide", *FORMATS["csv-wide"], "--vocabulary", "v.csv", "--risk-factors", "a"],
+            "--risk-factors: the file of --vocabulary says which codes are risk factors: give one of both$",
+        ),
+    ],
+)
+def test_options_of_another_format_are_refused(parsed, options, message):
+    with pytest.raises(InputError, match=message):
+        input_formats.check_options(parsed(*options))
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "message"),
+    [
+        ("jsonl", "v.jsonl", "v.jsonl: cannot read: expected a file"),
+        ("csv-wide", "wide.csv", "wide.csv: cannot read: expected a file"),
+        ("csv-long", "evidence.csv", "evidence.csv: cannot read: expected a file"),
+        ("csv-long", "decisions.csv", "decisions.csv: cannot read: expected a file"),
+    ],
+)
+def test_a_file_that_is_not_there_is_named_before_anything_is_read(parsed, tmp_path, name, file, message):
+    (tmp_path / file).unlink()
+
+    with pytest.raises(InputError, match=message):
+        input_formats.open_source(parsed("--format", name, *FORMATS[name]))
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "most", "message"),
+    [(-1, 0, None, "--a-b -1: expected 0 or more"), (3, 0, 2, "--a-b 3: expected 0 to 2")],
+)
+def test_a_value_out_of_bounds_is_refused(value, least, most, message):
+    with pytest.raises(InputError, match=message):
+        input_formats.check_bounds("a_b", value, least, most)
+
+
+@pytest.mark.parametrize(("value", "least", "most"), [(None, 0, None), (0, 0, None), (2, 0, 2)])
+def test_a_value_within_bounds_is_taken(value, least, most):
+    input_formats.check_bounds("a_b", value, least, most)

@@ -1,0 +1,129 @@
+"""The answer in words follows the numbers, also where they are unfavourable."""
+
+import pytest
+
+from trainer.reporting import sentences as sentences
+
+
+def study(agent=None, human=None, green=0.7, train=None, **data):
+    """Returns results of DyQN-OR, the clinicians and Always Green; `agent` overrides single metrics."""
+
+    def means(values):
+        return {name: value if isinstance(value, dict) else {"mean": value} for name, value in values.items()}
+
+    measured = {
+        "appropriateness": {"mean": 0.84, "low": 0.78, "high": 0.9, "per_seed": [0.83, 0.85]},
+        "safety": {"mean": 0.93, "low": 0.9, "high": 0.96},
+        "over_triage": 0.09,
+        "under_triage": 0.07,
+        "questions": 11.2,
+        "evidence_seen": 6.6,
+        **(agent or {}),
+    }
+    return {
+        "agents": {
+            "dyqn_or": {"metrics": means(measured), "train": train},
+            "human": {"metrics": means(human if human is not None else {"appropriateness": 0.85, "safety": 0.94})},
+            "always_green": {"metrics": means({"appropriateness": green})},
+        },
+        "data": {"simulated": False, "vignettes": {"test": 1000}, "mean_evidence": 7.3, **data},
+    }
+
+
+def answers(results):
+    return dict(sentences.answer(results))
+
+
+def test_the_verdict_counts_the_claims():
+    claims = [{"holds": True}, {"holds": True}, {"holds": False}, {"holds": None}]
+    assert sentences.verdict({"claims": claims}) == (
+        "Of 4 claims about the agent, 2 held here, 1 did not hold here and 1 could not be checked."
+    )
+    assert sentences.verdict({"claims": [{"holds": False}]}) == "Of 1 claim about the agent, 1 did not hold here."
+    assert "none" in sentences.verdict({"claims": []})
+
+
+def test_quality_comes_with_its_uncertainty():
+    assert answers(study())["How good is it?"] == (
+        "On 1,000 vignettes it had not seen before, the agent (DyQN, OR query) gave an appropriate decision in 84.0% "
+        "of cases (95% interval 78.0% to 90.0%), and a safe one in 93.0% of cases (95% interval 90.0% to 96.0%)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("human", "side", "told_apart"),
+    [
+        (0.85, "1.0 percentage points below them", "cannot tell them apart"),  # inside 0.78 to 0.90
+        (0.78, "6.0 percentage points above them", "cannot tell them apart"),  # the ends belong to it
+        (0.95, "11.0 percentage points below them", "outside its interval"),
+        (0.70, "14.0 percentage points above them", "outside its interval"),
+    ],
+)
+def test_the_agent_stands_above_or_below_the_clinicians(human, side, told_apart):
+    sentence = answers(study(human={"appropriateness": human}))["Beside the clinicians"]
+    assert side in sentence
+    assert told_apart in sentence
+    assert "safety" not in sentence  # not measured for them
+
+
+def test_without_an_interval_nothing_is_called_certain():
+    sentence = answers(study(agent={"appropriateness": 0.84}))["Beside the clinicians"]
+    assert "how certain that is was not measured" in sentence
+
+
+def test_an_agent_that_a_constant_answer_equals_has_learned_nothing():
+    assert "4.0 percentage points above that" in answers(study(green=0.8))["Beside a constant answer"]
+    assert "learned nothing" in answers(study(green=0.84))["Beside a constant answer"]
+    assert "learned nothing" in answers(study(green=0.9))["Beside a constant answer"]
+
+
+@pytest.mark.parametrize(
+    ("questions", "words"),
+    [(11.2, "so it stops by itself"), (22.9, "never stopped by itself"), (0.3, "decided at once")],
+)
+def test_stopping_is_told_as_it_is(questions, words):
+    assert words in answers(study(agent={"questions": questions}))["When does it stop?"]
+
+
+def test_adapting_needs_more_questions_on_new_vignettes():
+    assert "asked more" in answers(study(train={"questions": 5.6}))["On new cases"]
+    assert "did not ask more" in answers(study(train={"questions": 11.2}))["On new cases"]
+    assert "On new cases" not in answers(study())
+
+
+def test_how_many_red_cases_are_found_stands_with_the_dangerous_errors():
+    red = {"red_sensitivity": {"mean": 0.2, "low": 0.04, "high": 0.4, "vignettes": 11}}
+    told = answers({**study(), "agreement": red})["Dangerous errors"]
+    assert told.endswith("Of the 11 cases that most clinicians call Red it calls 20.0% Red.")
+    assert "Red" not in answers({**study(), "agreement": None})["Dangerous errors"]
+
+
+def test_under_triage_is_named_as_the_dangerous_error():
+    assert answers(study())["Dangerous errors"].startswith("In 7.0% of cases it judged the case less urgent than every")
+
+
+def test_an_agent_that_was_not_measured_gives_no_answer():
+    assert list(answers({"agents": {}})) == ["No answer yet"]
+
+
+@pytest.mark.parametrize(
+    ("known", "words"), [(True, "are simulated by"), (False, "not simulated"), (None, "not recorded")]
+)
+def test_it_says_whether_the_data_are_simulated(known, words):
+    assert words in sentences.simulated({"data": {"simulated": known}})
+
+
+def test_limits_name_what_this_study_left_out():
+    everything = study()
+    few = study(simulated=True, vignettes={"test": 50})
+    few["settings"] = {"mode": "quick"}
+    few["agents"]["dyqn_or"]["metrics"]["appropriateness"]["per_seed"] = [0.8]
+    text = " ".join(sentences.limits(few))
+    for words in (
+        "quick mode",
+        "Simulated clinicians",
+        "One seed only",
+        "50 vignettes: each moves a share by 2.0",
+    ):  # 1/50
+        assert words in text
+        assert words not in " ".join(sentences.limits(everything))

@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+
+from trainer.config import TrainConfig
+from trainer.studies.directory import StudyDirectory
+from trainer.studies.study import DataFacts, StudySettings, plan
+from trainer.studies.supervised import train_on_powerset
+from trainer.studies.tasks import CLASSIFIER, KINDS
+from trainer.studies.worker import Work
+from trainer.supervised.classifier_file import Origin, save_ensemble
+from trainer.supervised.ensemble import EnsembleConfig
+from trainer.vignettes.tfrecord import DataDirectory
+
+CONFIG = {
+    "network": {"hidden_sizes": [8]},
+    "memory": {"memory_capacity": 64, "batch_size": 8},
+    "loop": {"burn_in_steps": 10, "steps": 30, "evaluation_interval": 15, "evaluation_orders": 2},
+}
+SETTINGS = StudySettings(
+    mode="quick", seeds=1, partially_observed_seeds=1, folds=2, fold_seeds=1, powerset_rows=150, support_vectors=False,
+    ablations=True, config=TrainConfig.from_dict(CONFIG),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def done(data_directory, tmp_path_factory):
+    """Does a task of a tiny study, and first what it needs; returns what it found."""
+    data = DataDirectory.open(data_directory)
+    facts = DataFacts(data.data_fingerprint, data.vocabulary.fingerprint, 40, 10)
+    tasks = {task.name: task for task in plan(SETTINGS, facts)}
+    store = StudyDirectory(tmp_path_factory.mktemp("study"))
+    (store.path / "tasks").mkdir()
+
+    def done(name):
+        task = tasks[name]
+        if store.outcome(task) is None:
+            needs = {need: tasks[need] for need in task.needs if done(need) is not None}
+            store.record(task, 1.0, KINDS[task.kind](Work(task, needs, data_directory, store.path, 1)))
+        return store.outcome(task)["result"]
+
+    done.tasks, done.store = tasks, store
+    return done
+
+
+def test_each_planned_task_has_its_kind(done):
+    assert {task.kind for task in done.tasks.values()} == set(KINDS)
+
+
+def test_a_dyqn_agent_has_a_curve_and_a_value_for_each_test_vignette(done):
+    found = done("dyqn_or-seed-0")
+    assert found["curve"]["steps"] == [15, 30]
+    assert np.shape(found["curve"]["train"]["safety"]) == (2,)
+    assert np.shape(found["vignettes"]["questions"]) == (10,)
+
+
+def test_a_fold_is_tested_on_its_own_vignettes(done):
+    # Two folds of 50 vignettes.
+    assert np.shape(done("k_fold-seed-0-fold-1")["vignettes"]["safety"]) == (25,)
+
+
+def test_the_detail_is_of_the_trained_agent(done):
+    found, trained = done("detail"), done("dyqn_or-seed-0")
+    # At the end of training and here: the same agent on the same ten vignettes, in other evidence orders.
+    at_the_end = trained["curve"]["test"]["appropriateness"][-1]
+    slices = [each for each in found["slices"] if each["slice"].startswith("majority=")]
+    here = sum(each["vignettes"] * each["appropriateness"]["mean"] for each in slices) / 10
+    assert here == pytest.approx(at_the_end, abs=0.25)
+    assert np.sum(found["agreement"]["confusion"]) == pytest.approx(1.0)
+    assert [point["pieces"] for point in found["by_evidence"]] == list(range(1, len(found["by_evidence"]) + 1))
+    for error in found["errors"]:
+        assert error["steps"][-1]["action"] == error["decision"]
+
+
+def test_a_partially_observed_agent_triages_as_its_ensemble(done, data_directory):
+    """The ensemble of a study takes its time: a single tree stands in its place."""
+    task = done.tasks["ensemble_calibrated"]
+    config = EnsembleConfig(("tree",), calibrated=False, jobs=1)
+    data = DataDirectory.open(data_directory)
+    tree, _ = train_on_powerset(data, 300, config)
+    origin = Origin(data.vocabulary.fingerprint, data.data_fingerprint)
+    save_ensemble(tree, origin, done.store.model_path(task, CLASSIFIER))
+    done.store.record(task, 1.0, {})
+    found = done("partially_observed_and-seed-0")
+    assert found["curve"]["steps"] == [15, 30]
+    assert np.shape(found["vignettes"]["questions"]) == (10,)
+
+
+def test_agents_without_training(done):
+    found = done("fixed")
+    assert found["random"]["metrics"]["questions"]["mean"] == pytest.approx(0.25, abs=0.2)
+    assert set(found) == {"random", "always_green", "human"}

@@ -1,0 +1,141 @@
+"""`triage kubeflow`: compiles the pipeline for Kubeflow Pipelines, or runs it on this machine."""
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import pathlib
+import sys
+import warnings
+from typing import Any
+
+from schemas.errors import InputError
+
+IMAGE = "dyqn-triage:0.1.0"
+CLAIM = "triage"
+FAILED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage kubeflow`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    compiling = actions.add_parser("compile", help="write the pipeline as YAML, for Kubeflow Pipelines 2")
+    compiling.add_argument("--out", type=pathlib.Path, required=True, metavar="FILE", help="YAML file to write")
+    compiling.add_argument(
+        "--image", default=IMAGE, help=f"container image with this package and its extra kubeflow (default {IMAGE})"
+    )
+    compiling.add_argument(
+        "--claim",
+        default=CLAIM,
+        metavar="NAME",
+        help=f'PersistentVolumeClaim with the vignettes and the models; "" for none (default {CLAIM})',
+    )
+    running = actions.add_parser("run-local", help="run the same pipeline here, each task in a process of its own")
+    running.add_argument("--vignettes", type=pathlib.Path, required=True, metavar="FILE", help="vignettes, JSON Lines")
+    running.add_argument("--vocabulary", type=pathlib.Path, required=True, metavar="FILE", help="their vocabulary")
+    running.add_argument("--push-to", type=pathlib.Path, required=True, metavar="BASE", help="model base path")
+    running.add_argument(
+        "--root", type=pathlib.Path, default=pathlib.Path("pipeline"), metavar="DIR",
+        help="where the artifacts of each run go, in a folder of its own (default pipeline)",
+    )  # fmt: skip
+    running.add_argument(
+        "--parameter", action="append", default=[], metavar="NAME=VALUE",
+        help="another parameter of the pipeline, such as folds=2 or 'seeds=[0, 1]'; can be repeated",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compiles, or runs; returns the exit code: 1 where a task of the pipeline failed.
+
+    Raises:
+        InputError: kfp is not installed, a parameter is not one of the pipeline, or a file cannot be read or written.
+    """
+    missing = [name for name in ("kfp", "kfp.kubernetes") if not _installed(name)]
+    if missing:
+        raise InputError(f"needs {missing[0]}: pip install 'dyqn-triage[kubeflow]'")
+    return compile_pipeline(arguments) if arguments.action == "compile" else run_local(arguments)
+
+
+def compile_pipeline(arguments: argparse.Namespace) -> int:
+    """Writes the YAML file; returns 0."""
+    from kfp import compiler
+
+    from trainer.cloud.pipeline import Place, build
+
+    if arguments.out.suffix not in (".yaml", ".yml"):
+        raise InputError(f"--out {arguments.out}: expected a name that ends in .yaml")
+    try:
+        compiler.Compiler().compile(build(Place(arguments.image, arguments.claim)), str(arguments.out))
+    except OSError as error:
+        raise InputError(f"--out {arguments.out}: cannot write: {error.strerror or error}") from error
+    return 0
+
+
+def run_local(arguments: argparse.Namespace) -> int:
+    """Runs the pipeline with KFP's local runner, in the Python environment that is running; returns the exit code."""
+    from kfp import local
+
+    from trainer.cloud.pipeline import Place, build
+
+    pipeline = build(Place(IMAGE, claim=""))
+    given = {
+        "vignettes": str(_readable(arguments.vignettes, "--vignettes").resolve()),
+        "vocabulary": str(_readable(arguments.vocabulary, "--vocabulary").resolve()),
+        "push_to": str(arguments.push_to.resolve()),
+        **_parameters(arguments.parameter, pipeline),
+    }
+    local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(arguments.root.resolve()))
+    # The runner warns that the image may hold no Python; it takes no image.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        try:
+            _in_a_loop_of_one(pipeline, given)()
+        except RuntimeError:  # which names the loop, and not the task
+            sys.stderr.write("triage kubeflow: error: a task failed; the lines above name it and say why\n")
+            return FAILED
+    return 0
+
+
+def _in_a_loop_of_one(pipeline: Any, given: dict[str, Any]) -> Any:
+    """Returns a pipeline whose one step is `pipeline`.
+
+    The local runner of kfp 2.16 looks for loops at the top level only, and leaves out those below where it finds none.
+    """
+    from kfp import dsl
+
+    @dsl.pipeline(name="local")
+    def local_run() -> None:
+        with dsl.ParallelFor(["once"]):
+            pipeline(**given)
+
+    return local_run
+
+
+def _parameters(texts: list[str], pipeline: Any) -> dict[str, Any]:
+    """Returns the parameters that `NAME=VALUE` texts give; a value is JSON where it is not a text by its type."""
+    known = pipeline.component_spec.inputs
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name not in known:
+            raise InputError(f"--parameter {text}: expected NAME=VALUE, where NAME is one of {', '.join(known)}")
+        found[name] = value
+        if known[name].type.upper() != "STRING":
+            with contextlib.suppress(ValueError):
+                found[name] = json.loads(value)
+            if isinstance(found[name], str):
+                raise InputError(f"--parameter {text}: expected a value of type {known[name].type}, as JSON")
+    return found
+
+
+def _readable(path: pathlib.Path, flag: str) -> pathlib.Path:
+    if not path.is_file():
+        raise InputError(f"{flag} {path}: no such file")
+    return path
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # its package is missing
+        return False

@@ -1,0 +1,1 @@
+"""The DyQN agent: environment, targets, network, memory and training loop."""

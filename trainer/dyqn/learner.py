@@ -1,0 +1,278 @@
+"""One optimisation of Algorithm 1 (paper, algo:dyqn) on a batch of signed codes, in two engines of equal mathematics.
+
+`PlainLearner` is the reference: dense states, automatic differentiation, one pass for s and one for s'. `FusedLearner`
+sends s and s' through the network in one pass, sums kernel rows in place of the first layer's dense product, and writes
+the gradient out, so that no gradient is computed for s' and XLA fuses everything between the matrix products.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import tensorflow as tf
+
+from trainer import state
+from trainer.config import TrainConfig
+from trainer.dyqn import learner, targets
+from trainer.dyqn.agent import DyqnAgent, LossExtra
+from trainer.dyqn.targets import Transition
+from trainer.dyqn.workers import ALONE, Workers
+
+# Klambauer et al. (2017), "Self-Normalizing Neural Networks".
+SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+
+
+class Learner(Protocol):
+    """What the training loop needs."""
+
+    def prepare(self) -> None:
+        """Takes note of the weights as they are; comes before the first step of each compiled call."""
+
+    def q_values(self, signed_codes: tf.Tensor) -> tf.Tensor:
+        """Returns Q(s, .) float32 `[N, A]` of signed codes int32 `[N, W]`."""
+
+    def learn(self, batch: Transition) -> LossExtra:
+        """Performs one optimisation on a batch whose states are signed codes; counts it where it is finite."""
+
+
+def build_learner(agent: DyqnAgent, config: TrainConfig, workers: Workers = ALONE) -> Learner:
+    """Returns the learner that `config.learner` names; `workers` are those of the agent."""
+    if config.learner.engine == "plain":
+        return PlainLearner(agent)
+    return FusedLearner(agent, config, workers)
+
+
+class PlainLearner:
+    """The agent's own `train`, on dense states."""
+
+    def __init__(self, agent: DyqnAgent):
+        self._agent = agent
+        self._evidence_count = agent.network.input_shape[-1]
+
+    def prepare(self) -> None:
+        """Nothing: the weights are read when they are needed."""
+
+    def q_values(self, signed_codes: tf.Tensor) -> tf.Tensor:
+        """See `Learner`."""
+        return self._agent.network(state.from_signed_codes(signed_codes, self._evidence_count))
+
+    def learn(self, batch: Transition) -> LossExtra:
+        """See `Learner`."""
+        s_tm1, s_t = (state.from_signed_codes(codes, self._evidence_count) for codes in (batch.s_tm1, batch.s_t))
+        return self._agent.train(batch._replace(s_tm1=s_tm1, s_t=s_t)).extra
+
+
+class Activation(NamedTuple):
+    """A hidden layer's output, for s and below it for s'."""
+
+    exact: tf.Tensor  # float32 [2 B, H]
+    rounded: tf.Tensor  # the same in the precision of the next matrix product
+    size: tf.Tensor  # float32 scalar, sum of absolute values for s
+
+
+class Delta(NamedTuple):
+    """The gradient of the loss by what goes into a hidden layer's activation, for s."""
+
+    exact: tf.Tensor  # float32 [B, H]
+    rounded: tf.Tensor
+    size: tf.Tensor  # float32 scalar, sum of absolute values
+
+
+class FusedLearner:
+    """The same optimisation as explicit arithmetic.
+
+    With `precision` float32 all of it but the sum over the first kernel's rows is one XLA computation. XLA has no
+    fast bfloat16 product on processors; with bfloat16 the products of hidden layers are oneDNN's, which multiply
+    bfloat16 and add in float32, and XLA compiles what stands between them. The weights and their updates are float32 in
+    either case.
+    """
+
+    def __init__(self, agent: DyqnAgent, config: TrainConfig, workers: Workers = ALONE):
+        self._agent = agent
+        self._workers = workers
+        self._target_config = config.target
+        self._rate = config.optimiser.learning_rate
+        # Under plain gradient descent alone untouched rows stay as they are; several workers touch different ones.
+        plain = config.optimiser.algorithm == "sgd" and not config.optimiser.weight_decay
+        self._descends = plain and workers.count == 1
+        layers = [layer for layer in agent.network.layers if layer.weights]
+        self._kernels = [layer.kernel.value for layer in layers]  # of the hidden layers, then of the output
+        self._biases = [layer.bias.value for layer in layers]
+        self._low = tf.as_dtype(config.learner.precision)
+        rounds = self._low != tf.float32
+        # Kernels in the precision of their products, of the hidden layers above the first alone.
+        self._factors = dict(enumerate(self._kernels[1:-1], start=1))
+        if rounds:
+            self._factors = {index: tf.Variable(tf.cast(kernel, self._low)) for index, kernel in self._factors.items()}
+        self._q_values = _compiled(self._forward)
+        self._gradients = self._differentiate if rounds else _compiled(self._differentiate)
+        part: Callable[[Callable[..., Any]], Any] = _compiled if rounds else _unchanged  # the whole is compiled already
+        self._first, self._hidden = part(self._first_layer), part(self._activation)
+        self._output, self._back, self._signed = map(part, (self._output_layer, self._delta, self._signed_deltas))
+        self._update = _compiled(self._descend if self._descends else self._optimise)
+
+    def prepare(self) -> None:
+        """Rounds the kernels anew: a checkpoint, or somebody, may have set them."""
+        for index, factor in self._factors.items():
+            if factor is not self._kernels[index]:
+                factor.assign(tf.cast(self._kernels[index], self._low))
+
+    def q_values(self, signed_codes: tf.Tensor) -> tf.Tensor:
+        """See `Learner`; in float32 whatever the precision."""
+        return self._q_values(signed_codes)
+
+    def learn(self, batch: Transition) -> LossExtra:
+        """See `Learner`."""
+        extra, signed_deltas, gradients = self._gradients(batch)
+        rows = learner.kernel_gradient(batch.s_tm1, signed_deltas)
+        if self._descends:
+            self._kernels[0].scatter_sub(rows)
+            self._update(extra.finite, gradients)
+        else:
+            dense = tf.scatter_nd(rows.indices[:, tf.newaxis], rows.values, self._kernels[0].shape)
+            extra, gradients = self._agree(extra, [dense, *gradients])
+            self._update(extra.finite, gradients)
+        self._agent.train_step_counter.assign_add(tf.cast(extra.finite, tf.int64))
+        return extra
+
+    def _agree(self, extra: LossExtra, gradients: list[tf.Tensor]) -> tuple[LossExtra, list[tf.Tensor]]:
+        """Returns the means over the batches of all workers, so that all judge and update alike."""
+        if self._workers.count == 1:
+            return extra, gradients
+        exact = [tf.cast(gradient, tf.float32) for gradient in gradients]
+        failed = tf.cast(~extra.finite, tf.float32)
+        failed, action_losses, *exact = self._workers.mean([failed, extra.action_losses, *exact])
+        finite = (failed == 0) & tf.math.is_finite(tf.linalg.global_norm([action_losses, *exact]))
+        return LossExtra(action_losses, finite), exact
+
+    def _forward(self, signed_codes: tf.Tensor) -> tf.Tensor:
+        below = learner.product(signed_codes, self._kernels[0]) + self._biases[0]
+        for kernel, bias in zip(self._kernels[1:], self._biases[1:], strict=True):
+            below = tf.matmul(tf.nn.selu(below), kernel) + bias
+        return tf.sigmoid(below)
+
+    def _differentiate(self, batch: Transition) -> tuple[LossExtra, tf.Tensor, list[tf.Tensor]]:
+        """Returns (losses, signed deltas of the first layer, gradients of all but the first kernel).
+
+        The signed deltas are zero where the step is not finite.
+        """
+        codes = tf.concat([batch.s_tm1, batch.s_t], axis=0)
+        hidden = [self._first(codes)] if len(self._kernels) > 1 else []
+        for index in range(1, len(self._kernels) - 1):
+            hidden.append(self._hidden(tf.matmul(hidden[-1].rounded, self._factors[index]), index))
+        below = hidden[-1].exact if hidden else codes
+        action_losses, delta, gradients = self._output(below, batch)
+        rows = tf.shape(batch.a_tm1)[0]
+        sizes = [hidden[-1].size] if hidden else []
+        for index in range(len(hidden) - 1, 0, -1):
+            gradient = tf.matmul(hidden[index - 1].rounded[:rows], delta.rounded, transpose_a=True)
+            gradients = [gradient, tf.reduce_sum(delta.exact, axis=0), *gradients]
+            sizes.append(hidden[index - 1].size * delta.size)
+            product = tf.matmul(delta.rounded, self._factors[index], transpose_b=True)
+            delta = self._back(product, hidden[index - 1].exact)
+        finite = tf.math.is_finite(tf.add_n([tf.reduce_sum(action_losses), delta.size, *sizes]))
+        gradients = [tf.reduce_sum(delta.exact, axis=0), *gradients]
+        return LossExtra(action_losses, finite), self._signed(delta.exact, finite), gradients
+
+    def _first_layer(self, signed_codes: tf.Tensor) -> Activation:
+        return self._activation(learner.product(signed_codes, self._kernels[0]), 0)
+
+    def _activation(self, product: tf.Tensor, index: int) -> Activation:
+        exact = tf.nn.selu(tf.cast(product, tf.float32) + self._biases[index])
+        rows = tf.shape(exact)[0] // 2
+        return Activation(exact, tf.cast(exact, self._low), tf.reduce_sum(tf.abs(exact[:rows])))
+
+    def _output_layer(self, below: tf.Tensor, batch: Transition) -> tuple[tf.Tensor, Delta, list[tf.Tensor]]:
+        """Returns (action losses [A], delta of the layer below, gradients of the output layer).
+
+        Without hidden layers `below` are signed codes, the delta is the output's and only the bias has a gradient here.
+        """
+        kernel, bias = self._kernels[-1], self._biases[-1]
+        direct = len(self._kernels) == 1
+        logits = (learner.product(below, kernel) if direct else tf.matmul(below, kernel)) + bias
+        q_tm1, q_t = tf.split(tf.sigmoid(logits), 2)  # [B, A]
+        target = targets.td_targets(q_tm1, q_t, batch.r_t, self._target_config)
+        weights = targets.loss_weights(batch.a_tm1, self._target_config)
+        scale = 2.0 / tf.cast(tf.shape(q_tm1)[0], tf.float32)
+        delta = scale * weights * (q_tm1 - target) * q_tm1 * (1.0 - q_tm1)  # [B, A], by the logits
+        action_losses = targets.vector_loss(q_tm1, target, weights)
+        if direct:
+            return action_losses, self._sized(delta), []
+        known = below[: tf.shape(delta)[0]]
+        gradients = [tf.matmul(known, delta, transpose_a=True), tf.reduce_sum(delta, axis=0)]
+        return action_losses, self._delta(tf.matmul(delta, kernel, transpose_b=True), below), gradients
+
+    def _delta(self, product: tf.Tensor, hidden: tf.Tensor) -> Delta:
+        """Sends the gradient by a hidden layer's output `[B, H]` through SELU; `hidden` `[2 B, H]` is that output."""
+        known = hidden[: tf.shape(product)[0]]
+        slope = tf.where(known > 0, SELU_SCALE, known + SELU_SCALE * SELU_ALPHA)
+        return self._sized(tf.cast(product, tf.float32) * slope)
+
+    def _sized(self, delta: tf.Tensor) -> Delta:
+        return Delta(delta, tf.cast(delta, self._low), tf.reduce_sum(tf.abs(delta)))
+
+    def _signed_deltas(self, delta: tf.Tensor, finite: tf.Tensor) -> tf.Tensor:
+        """Returns float32 `[2 B, H]` for `learner.kernel_gradient`; under gradient descent, times the rate."""
+        step = tf.where(finite, (self._rate if self._descends else 1.0) * delta, 0.0)
+        return tf.concat([step, -step], axis=0)
+
+    def _descend(self, finite: tf.Tensor, gradients: list[tf.Tensor]) -> None:
+        """Plain gradient descent on all but the first kernel."""
+        variables = self._agent.network.trainable_variables[1:]
+        for variable, gradient in zip(variables, gradients, strict=True):
+            step = self._rate * tf.cast(gradient, tf.float32)
+            variable.value.assign(tf.where(finite, variable.value - step, variable.value))
+        iterations = self._agent.optimizer.iterations.value
+        iterations.assign_add(tf.cast(finite, iterations.dtype))
+        self.prepare()
+
+    def _optimise(self, finite: tf.Tensor, gradients: list[tf.Tensor]) -> None:
+        """What the agent's optimiser does, on all variables."""
+        exact = [tf.cast(gradient, tf.float32) for gradient in gradients]
+
+        def update() -> tf.Operation:
+            self._agent.optimizer.apply(exact, self._agent.network.trainable_variables)
+            return tf.no_op()
+
+        tf.cond(finite, update, tf.no_op)
+        self.prepare()
+
+
+def _compiled(function: Callable[..., Any]) -> Any:
+    return tf.function(function, jit_compile=True, autograph=False)
+
+
+def _unchanged(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
+
+
+def product(signed_codes: tf.Tensor, kernel: tf.Variable) -> tf.Tensor:
+    """Returns states times kernel, float32 `[N, H]`.
+
+    Meant to be compiled by XLA, which makes one loop of it and reads the variable in place.
+
+    Args:
+        signed_codes: int32 `[N, W]`, W known when the graph is built.
+        kernel: float32 `[E, H]`; row 0 is finite, or all of the result is not: padding reads it, times 0.
+    """
+    cells = tf.maximum(tf.abs(signed_codes) - 1, 0)
+    signs = tf.cast(tf.sign(signed_codes), tf.float32)
+    columns = range(signed_codes.shape[1])
+    return tf.add_n([tf.gather(kernel, cells[:, w]) * signs[:, w, tf.newaxis] for w in columns])
+
+
+def kernel_gradient(signed_codes: tf.Tensor, signed_deltas: tf.Tensor) -> tf.IndexedSlices:
+    """Returns the gradient of a loss by the kernel: the rows that are not zero, each once, in no particular order.
+
+    Args:
+        signed_codes: int32 `[B, W]`.
+        signed_deltas: float32 `[2 B, H]`, the gradient by the layer's output, and below it the same negated.
+    """
+    rows = tf.shape(signed_codes)[0]
+    places = tf.where(signed_codes != 0)  # [N, 2]
+    codes = tf.gather_nd(signed_codes, places)
+    cells = tf.abs(codes) - 1
+    ascending = tf.argsort(cells, stable=True)
+    touched, segments = tf.unique(tf.gather(cells, ascending))
+    sources = tf.gather(tf.cast(places[:, 0], tf.int32) + tf.where(codes < 0, rows, 0), ascending)
+    sums = tf.raw_ops.SparseSegmentSum(data=signed_deltas, indices=sources, segment_ids=segments)
+    return tf.IndexedSlices(sums, touched)

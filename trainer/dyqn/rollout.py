@@ -1,0 +1,150 @@
+"""Plays one evaluation episode of every vignette, all of them in one batch."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tf_agents.policies import tf_policy
+from tf_agents.trajectories import policy_step
+from tf_agents.trajectories import time_step as ts
+
+from schemas.triage import NUM_ACTIONS, Action
+from trainer.dyqn.environment import Mode, VignetteEnvironment, Vignettes, action_spec, time_step_spec
+from trainer.dyqn.policy import QPolicy
+from trainer.safeguards.rules import RuleGraph
+
+ROWS_AT_ONCE = 16_384
+"""Vignettes in one batch; more are played in several, so that the dense states of a batch stay below ~100 MB."""
+
+
+class Outcomes(NamedTuple):
+    """How the episodes ended: K random evidence orders of V vignettes."""
+
+    decisions: np.ndarray  # int32 [K, V], column of the triage decision
+    questions: np.ndarray  # int32 [K, V], number of questions asked
+    evidence_seen: np.ndarray  # int32 [K, V], pieces of evidence known at the decision, the first one included
+    forced: np.ndarray  # bool [K, V], the question limit forced the decision
+    q_values: np.ndarray | None = None  # float32 [K, V, A], at the decision; None where the policy has no Q-values
+
+
+class Slice(NamedTuple):
+    """Consecutive vignettes of a split, in the form of `trainer.dyqn.environment.Vignettes`."""
+
+    offsets: np.ndarray
+    signed_codes: np.ndarray
+    decision_counts: np.ndarray
+
+
+class Rollout:
+    """Plays `policy` over vignettes, never forced by exhaustion; forced at `max_questions` (docs/paper.md).
+
+    A policy whose info is one float32 tensor of shape `[A]` tells its Q-values that way, as `QPolicy` does. It must
+    decide by the observation alone: it is not asked twice about the same one.
+    """
+
+    def __init__(self, vignettes: Vignettes, evidence_count: int, max_questions: int, policy: tf_policy.TFPolicy):
+        self._generator = tf.random.Generator.from_seed(0, alg="philox")
+        self._max_questions = max_questions
+        mode = Mode(training=False, max_questions=max_questions)
+        self._plays = [
+            self._compile(VignetteEnvironment(part, evidence_count, mode, self._generator), policy)
+            for part in _slices(vignettes)
+        ]
+
+    def run(self, seeds: Iterable[int]) -> Outcomes:
+        """Plays every vignette once for each seed; a seed decides the evidence orders."""
+        rows = []
+        for seed in seeds:
+            self._generator.reset_from_seed(seed)
+            parts = [play() for play in self._plays]
+            rows.append([np.concatenate(column) for column in zip(*parts, strict=True)])
+        outcomes = Outcomes(*(np.stack(columns) for columns in zip(*rows, strict=True)))
+        return outcomes if np.size(outcomes.q_values) else outcomes._replace(q_values=None)
+
+    def _compile(self, environment: VignetteEnvironment, policy: tf_policy.TFPolicy) -> tf.types.experimental.Callable:
+        rows = environment.batch_size
+        q_columns = NUM_ACTIONS if _tells_q_values(policy) else 0
+
+        def body(_: tf.Tensor, outcome: Outcomes, done: tf.Tensor, judged: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            before, seen = environment.current_time_step(), environment.evidence_seen
+            if q_columns:
+                decided = _decide(policy, before, done, ~done & ((seen > judged) | before.observation.forced))
+            else:
+                decided = policy.action(before)
+            after = environment.step(decided.action)
+            deciding = after.is_last() & ~done  # rows that are done begin anew; what they do then is not looked at
+            now = Outcomes(
+                decided.action,
+                environment.questions_asked,
+                environment.evidence_seen,
+                before.observation.forced,
+                decided.info if q_columns else outcome.q_values,
+            )
+            chosen = tf.nest.map_structure(lambda new, old: _where_rows(deciding, new, old), now, outcome)
+            done |= deciding
+            return ~tf.reduce_all(done), chosen, done, seen
+
+        def play() -> Outcomes:
+            environment.reset()
+            integers = tf.zeros([rows], tf.int32)
+            flags = tf.zeros([rows], tf.bool)
+            empty = Outcomes(integers, integers, integers, flags, tf.zeros([rows, q_columns]))
+            _, outcome, *_ = tf.while_loop(
+                lambda going, *_: going,
+                body,
+                (tf.constant(True), empty, flags, integers),
+                maximum_iterations=self._max_questions + 1,
+                parallel_iterations=1,
+            )
+            return outcome
+
+        return tf.function(play, autograph=False)
+
+
+def _decide(
+    policy: tf_policy.TFPolicy, time_step: ts.TimeStep, done: tf.Tensor, judged: tf.Tensor
+) -> policy_step.PolicyStep:
+    """Returns the policy's actions and Q-values, of which only rows `judged`, bool `[B]`, are computed.
+
+    Most episodes end early, and many questions are in vain. A row that goes on and is not judged has asked in this very
+    state, and asks again. Rows that are `done` get any action; Q-values of rows not judged are 0.
+    """
+    places = tf.where(judged)  # [R, 1]
+    answer = policy.action(tf.nest.map_structure(lambda column: tf.gather_nd(column, places), time_step))
+    otherwise = tf.where(done, int(Action.RED), int(Action.ASK))
+    q_values = tf.zeros([done.shape[0], NUM_ACTIONS])
+    return policy_step.PolicyStep(
+        tf.tensor_scatter_nd_update(otherwise, places, answer.action),
+        info=tf.tensor_scatter_nd_update(q_values, places, answer.info),
+    )
+
+
+def _tells_q_values(policy: tf_policy.TFPolicy) -> bool:
+    info = policy.info_spec
+    return isinstance(info, tf.TensorSpec) and info.dtype == tf.float32 and info.shape == [NUM_ACTIONS]
+
+
+def _where_rows(chosen: tf.Tensor, new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
+    """Returns the rows of `new` where `chosen`, bool `[B]`, says so, else those of `old`; both `[B]` or `[B, A]`."""
+    return tf.where(chosen if new.shape.rank == 1 else chosen[:, tf.newaxis], new, old)
+
+
+def _slices(vignettes: Vignettes) -> list[Slice]:
+    parts = []
+    for start in range(0, len(vignettes.decision_counts), ROWS_AT_ONCE):
+        offsets = vignettes.offsets[start : start + ROWS_AT_ONCE + 1]
+        parts.append(
+            Slice(
+                offsets - offsets[0],
+                vignettes.signed_codes[offsets[0] : offsets[-1]],
+                vignettes.decision_counts[start : start + ROWS_AT_ONCE],
+            )
+        )
+    return parts
+
+
+def greedy_policy(network: keras.Model, rules: RuleGraph | None = None) -> QPolicy:
+    """Returns the policy without noise of a Q-network from states `[B, E]` to Q-values `[B, A]`; it obeys `rules`."""
+    return QPolicy(time_step_spec(network.input_shape[-1]), action_spec(), network, rules=rules)

@@ -1,0 +1,106 @@
+"""TD targets of the Dynamic Q-Network (paper, section "Dynamic Q-Learning"): pure functions over `[B, A]`.
+
+Columns are in urgency order, Red, Yellow, Green, Blue, and `ask` is the last one. Q-values and rewards lie in [0, 1].
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from schemas.triage import NUM_DECISIONS, Action
+from trainer.config import TargetConfig
+from trainer.dyqn.rewards import appropriate
+
+
+class Transition(NamedTuple):
+    """What the memory keeps of a step: e = (s, a, r, s'); states as below, or as signed codes int32 [B, W]."""
+
+    s_tm1: tf.Tensor  # float32 [B, E]
+    a_tm1: tf.Tensor  # int32 [B]
+    r_t: tf.Tensor  # float32 [B, 4], the counterfactual reward of every triage decision
+    s_t: tf.Tensor  # float32 [B, E]
+
+
+def best_triage_value(q: tf.Tensor, allowed: tf.Tensor | None = None) -> tf.Tensor:
+    """Returns Q_m(s) `[B]`, the highest Q-value of a triage decision (paper, section "The OR query").
+
+    Args:
+        q: `[B, A]`.
+        allowed: bool `[B, 4]`, the decisions to choose from; None means all. With the appropriate decisions of the
+            memory this is Q_m(s given e), the last definition of section "The AND query".
+    """
+    triage = q[:, :NUM_DECISIONS]
+    if allowed is not None:
+        triage = tf.where(allowed, triage, -1.0)  # below every Q-value
+    return tf.reduce_max(triage, axis=-1)
+
+
+def or_ask_target(best_tm1: tf.Tensor, best_t: tf.Tensor) -> tf.Tensor:
+    """Returns the target of `ask` `[B]` under the OR query, eq:target-q-asking-or.
+
+    Args:
+        best_tm1: Q_m(s) `[B]`.
+        best_t: Q_m(s') `[B]`.
+    """
+    return (1.0 - best_tm1) + best_tm1 * best_t
+
+
+def and_ask_target(best_tm1: tf.Tensor, best_t: tf.Tensor, q_ask_t: tf.Tensor) -> tf.Tensor:
+    """Returns the target of `ask` `[B]` under the AND query, eq:target-q-asking-and.
+
+    Args:
+        best_tm1: Q_m(s) `[B]`.
+        best_t: Q_m(s') `[B]`.
+        q_ask_t: Q(s', ask) `[B]`.
+    """
+    return (1.0 - best_tm1) * (best_t + (1.0 - best_t) * q_ask_t)
+
+
+def td_targets(q_tm1: tf.Tensor, q_t: tf.Tensor, r_t: tf.Tensor, config: TargetConfig) -> tf.Tensor:
+    """Returns the target Q-value of every action `[B, A]`; no gradient flows through it.
+
+    A triage decision is terminal, so that its target is its reward; the target of `ask` is the configured query.
+
+    Args:
+        q_tm1: Q(s, .) `[B, A]`.
+        q_t: Q(s', .) `[B, A]`, of the same network: the paper keeps no target network.
+        r_t: counterfactual reward `[B, 4]`.
+        config: which query, and over which decisions Q_m is taken.
+    """
+    allowed = appropriate(r_t) if config.best_triage_over == "appropriate" else None
+    best_tm1, best_t = best_triage_value(q_tm1, allowed), best_triage_value(q_t, allowed)
+    if config.ask_query == "or":
+        ask = or_ask_target(best_tm1, best_t)
+    else:
+        ask = and_ask_target(best_tm1, best_t, q_t[:, Action.ASK])
+    return tf.stop_gradient(tf.concat([r_t, ask[:, tf.newaxis]], axis=-1))
+
+
+def loss_weights(a_tm1: tf.Tensor, config: TargetConfig) -> tf.Tensor:
+    """Returns float32 `[B, A]`: 1 where an action takes part in the loss.
+
+    All do (the vector form of the paper), save `ask` after a triage decision when the ask successor counts only where
+    asking was the action taken.
+    """
+    everywhere = tf.ones([tf.shape(a_tm1)[0], NUM_DECISIONS])
+    if config.ask_successor == "taken_only":
+        ask = tf.cast(a_tm1 == Action.ASK, tf.float32)[:, tf.newaxis]
+    else:
+        ask = tf.ones([tf.shape(a_tm1)[0], 1])
+    return tf.concat([everywhere, ask], axis=-1)
+
+
+def vector_loss(q_tm1: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """Returns the squared TD error of each action, averaged over the batch, `[A]`.
+
+    Their sum is the loss of Algorithm 1 (algo:dyqn): the mean over the batch of the sum over all five actions.
+    """
+    return tf.reduce_mean(weights * tf.square(targets - q_tm1), axis=0)
+
+
+def priority(q_tm1: tf.Tensor, r_t: tf.Tensor) -> tf.Tensor:
+    """Returns the priority nu `[B]` of a memory (paper, section "Memory").
+
+    The absolute value of the mean *signed* TD error over the four triage decisions, whose targets are the rewards.
+    """
+    return tf.abs(tf.reduce_mean(r_t - q_tm1[:, :NUM_DECISIONS], axis=-1))

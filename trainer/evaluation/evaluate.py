@@ -1,0 +1,268 @@
+"""`triage evaluate`: measures a trained agent on the vignettes of a data directory."""
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from schemas import figures, locations, safety_rules
+from schemas.errors import InputError
+from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
+
+if TYPE_CHECKING:  # TensorFlow loads only when the command runs
+    import keras
+    import numpy as np
+
+    from trainer.dyqn.environment import Vignettes
+    from trainer.dyqn.rollout import Outcomes
+    from trainer.evaluation.metrics import Estimate
+    from trainer.evaluation.prefixes import Triage
+    from trainer.runs.job import TrainedNetwork
+    from trainer.safeguards.rules import RuleGraph
+    from trainer.vignettes.arrays import VignetteArrays
+    from trainer.vignettes.tfrecord import DataDirectory
+
+ORDERS = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage evaluate`."""
+    parser.add_argument("--job-dir", type=locations.source_job, required=True, help="directory of the training run")
+    parser.add_argument(
+        "--data", type=locations.source, required=True, help="data directory, as triage prepare makes it"
+    )
+    parser.add_argument("--split", choices=("train", "test"), default="test", help="vignettes to use (default test)")
+    parser.add_argument("--step", type=int, help="step of the checkpoint (default: the newest)")
+    parser.add_argument(
+        "--orders", type=int, default=ORDERS, help=f"random evidence orders to average over (default {ORDERS})"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the orders and the bootstrap (default 0)")
+    parser.add_argument(
+        "--minimum-decisions", type=int, default=3, help="decisions a vignette needs for the human baseline (default 3)"
+    )
+    parser.add_argument(
+        "--slices", action="store_true", help="print the metrics by tag, majority decision and evidence"
+    )
+    parser.add_argument(
+        "--rules",
+        type=locations.source,
+        metavar="FILE",
+        help="play the agent with these safety rules too, and print the difference: a file (docs/rules.md), or default",
+    )
+    figures.add_argument(parser)
+
+
+def evaluate_network(
+    network: "keras.Model", vignettes: "Vignettes", orders: int, seed: int, max_questions: int = MAX_QUESTIONS
+) -> dict[str, "Estimate"]:
+    """Returns the metrics of the greedy agent, see `metrics.agent_metrics`; a terminal sees the progress.
+
+    Args:
+        network: Q_theta.
+        vignettes: what to play; all in one batch.
+        orders: number of random evidence orders of each vignette.
+        seed: of the orders and of the bootstrap.
+        max_questions: where a decision is forced.
+    """
+    from trainer.evaluation import metrics
+
+    outcomes = play(network, vignettes, order_seeds(seed, orders), max_questions)
+    return metrics.summary(metrics.agent_metrics(outcomes, vignettes.decision_counts), seed)
+
+
+def play(
+    network: "keras.Model",
+    vignettes: "Vignettes",
+    seeds: list[int],
+    max_questions: int = MAX_QUESTIONS,
+    rules: "RuleGraph | None" = None,
+) -> "Outcomes":
+    """Returns the episodes of the greedy agent, an evidence order for each of `seeds`; a terminal sees the progress.
+
+    With `rules` the agent obeys them.
+    """
+    from trainer.dyqn.rollout import Rollout, greedy_policy
+
+    rollout = Rollout(vignettes, network.input_shape[-1], max_questions, greedy_policy(network, rules))
+    return rollout.run(_tracked(seeds, "evidence orders"))
+
+
+def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) -> dict[str, Any]:
+    """Returns what can be said about any agent's episodes, ready for JSON; not defined figures are None.
+
+    Args:
+        outcomes: episodes of these vignettes.
+        vignettes: one or more.
+        seed: of the bootstrap.
+
+    Returns:
+        `agent` (`metrics.agent_metrics`), `agreement` (`agreement.agent_agreement`, and the
+        `confusion` matrix), `calibration` of the Q-values at the decision (None for an agent without), `slices`, and
+        `unseen` (behaviour on vignettes with that tag, against the others; None where there are not both).
+    """
+    import numpy as np
+
+    from trainer.evaluation import agreement, metrics, slices
+
+    counts = vignettes.decision_counts
+    values = metrics.agent_metrics(outcomes, counts)
+    groups = slices.groups(vignettes.tags, counts, np.diff(vignettes.offsets))
+    confusion = agreement.confusion_shares(outcomes.decisions, counts).sum(axis=0)
+    return _plain(
+        {
+            "agent": metrics.summary(values, seed),
+            "agreement": agreement.agent_agreement(outcomes.decisions, counts, seed),
+            "confusion": {"rows": "clinicians", "columns": "agent", "labels": DECISION_LABELS, "matrix": confusion},
+            "calibration": None if outcomes.q_values is None else _calibration(outcomes.q_values, counts, seed),
+            "slices": slices.slice_figures(values, groups, seed),
+            "unseen": slices.unseen_contrast(values, vignettes.tags, seed),
+        }
+    )
+
+
+def evidence_figures(
+    triage: "Triage", vignettes: "Vignettes", evidence_count: int, seeds: list[int], seed: int
+) -> list[dict[str, Any]]:
+    """Returns `trainer.evaluation.prefixes.metrics_by_evidence`, ready for JSON; a terminal sees the progress."""
+    from trainer.evaluation.prefixes import metrics_by_evidence
+
+    orders = _tracked(seeds, "evidence seen")
+    return _plain(metrics_by_evidence(vignettes, evidence_count, triage, orders, seed))
+
+
+def order_seeds(seed: int, orders: int) -> list[int]:
+    """Returns the seed of each of `orders` random evidence orders."""
+    import numpy as np
+
+    return [int(state) for state in np.random.SeedSequence(seed).generate_state(orders)]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    from trainer.evaluation.evaluation_table import print_report
+    from trainer.evaluation.prefixes import network_triage
+    from trainer.evaluation.rule_effect import print_effect
+
+    if arguments.orders < 1 or arguments.minimum_decisions < 2 or arguments.seed < 0:
+        raise InputError("--orders must be at least 1, --minimum-decisions at least 2 and --seed 0 or more")
+    data, trained, vignettes = _load(arguments)
+    seeds = order_seeds(arguments.seed, arguments.orders)
+    outcomes = play(trained.model, vignettes, seeds, trained.max_questions)
+    report = {
+        "job_dir": locations.shown(arguments.job_dir),
+        "data": locations.shown(arguments.data),
+        "data_fingerprint": data.data_fingerprint,
+        "split": arguments.split,
+        "vignettes": len(vignettes.decision_counts),
+        "orders": arguments.orders,
+        "seed": arguments.seed,
+        "training": trained.training,
+        **baseline_figures(vignettes.decision_counts, arguments.minimum_decisions, arguments.seed),
+        **agent_figures(outcomes, vignettes, arguments.seed),
+        "by_evidence": evidence_figures(
+            network_triage(trained.model), vignettes, len(data.vocabulary), seeds, arguments.seed
+        ),
+    }
+    if arguments.rules is not None:
+        report["safety_rules"] = _rule_figures(arguments, trained, vignettes, outcomes)
+    if arguments.json != "-":
+        print_report(report, arguments.slices)
+        if "safety_rules" in report:
+            print_effect(report["safety_rules"])
+    figures.write(report, arguments.json)
+    return 0
+
+
+def _rule_figures(
+    arguments: argparse.Namespace, trained: "TrainedNetwork", vignettes: "VignetteArrays", outcomes: "Outcomes"
+) -> dict[str, Any]:
+    """Returns what the rules of `--rules` change of `outcomes`, which were played without."""
+    from trainer.evaluation.rule_effect import rule_effect
+    from trainer.safeguards.rules import RuleGraph
+
+    rules, _ = safety_rules.choose(str(arguments.rules), trained.vocabulary)
+    if not len(rules):
+        raise InputError("--rules none: there is nothing to compare: leave it out")
+    graph = RuleGraph(rules.rules, trained.vocabulary)
+    seeds = order_seeds(arguments.seed, arguments.orders)
+    obedient = play(trained.model, vignettes, seeds, trained.max_questions, graph)
+    effect = rule_effect(outcomes, obedient, vignettes.decision_counts, arguments.seed)
+    return {"rules": rules.described(), **_plain(effect)}
+
+
+def _load(arguments: argparse.Namespace) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:
+    from trainer.runs.job import load_network
+    from trainer.vignettes.tfrecord import DataDirectory
+
+    data = DataDirectory.open(arguments.data).whole()
+    trained = load_network(arguments.job_dir, arguments.step)
+    if data.vocabulary.fingerprint != trained.vocabulary.fingerprint:
+        raise InputError(
+            f"{arguments.data}: its vocabulary is not the one that {arguments.job_dir} was trained with: prepare the "
+            f"data with --vocabulary {arguments.job_dir / 'vocabulary.csv'}"
+        )
+    vignettes = data.read(arguments.split)
+    if not len(vignettes.decision_counts):
+        raise InputError(f"{arguments.data}: the {arguments.split} split has no vignettes")
+    return data, trained, vignettes
+
+
+def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed: int) -> dict[str, Any]:
+    """Returns the figures of the clinicians and of the constant policies on the same vignettes, ready for JSON.
+
+    Args:
+        decision_counts: `[V, 4]`, V at least 1.
+        minimum_decisions: that a vignette needs for the clinicians' figures; at least 2.
+        seed: of the bootstrap.
+
+    Returns:
+        `human` and `human_agreement` (None where no vignette has enough decisions), `human_minimum_decisions`,
+        `constants` by name.
+    """
+    from trainer.evaluation import agreement, metrics
+
+    human = metrics.human_metrics(decision_counts, minimum_decisions)
+    constants = metrics.constant_metrics(decision_counts)
+    return _plain(
+        {
+            "human": metrics.summary(human, seed) if len(human["appropriateness"]) else None,
+            "human_agreement": agreement.clinician_agreement(decision_counts, minimum_decisions, seed),
+            "human_minimum_decisions": minimum_decisions,
+            "constants": {
+                f"always {label.lower()}": metrics.summary(quality, seed) for label, quality in constants.items()
+            },
+        }
+    )
+
+
+def _calibration(q_values: "np.ndarray", decision_counts: "np.ndarray", seed: int) -> dict[str, Any]:
+    from trainer.evaluation import calibration
+
+    def of_each_decision(pairs: "Callable[[np.ndarray, np.ndarray], list[calibration.Pairs]]") -> dict[str, Any]:
+        found = (calibration.calibration(each, seed) for each in pairs(q_values, decision_counts))
+        return dict(zip(DECISION_LABELS, found, strict=True))
+
+    best = calibration.best_decision_pairs(q_values, decision_counts)
+    return {
+        "best_decision": calibration.calibration(best, seed),
+        "decisions": of_each_decision(calibration.appropriateness_pairs),
+        "decisions_against_reward": of_each_decision(calibration.reward_pairs),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Returns `value` with named tuples as dicts and arrays as lists, so that JSON keeps the names."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _tracked(seeds: list[int], description: str) -> Iterable[int]:
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(seeds, description, console=console, disable=not console.is_terminal)

@@ -1,0 +1,184 @@
+"""Triage metrics (paper, section "Metrics") and the human baseline (section "Baselines"): pure NumPy functions.
+
+Every metric is first an average over the random evidence orders of one vignette; vignettes are the unit over which
+means are taken and confidence intervals bootstrapped. Columns of counts are Red, Yellow, Green, Blue.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import scipy.stats
+
+from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS
+from trainer.dyqn.rollout import Outcomes
+
+CONFIDENCE = 0.95
+RESAMPLES = 2000
+_DRAWN_AT_ONCE = 5_000_000
+"""Vignettes drawn in one go, so that a bootstrap stays below about 150 MB."""
+
+
+class Estimate(NamedTuple):
+    """A mean, or another figure, of vignettes with its bootstrap confidence interval."""
+
+    mean: float
+    low: float | None  # None where a single vignette leaves no interval
+    high: float | None
+    vignettes: int
+
+
+def urgency_range(decision_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the columns of the most urgent U(A) and the least urgent u(A) decision of each row, int `[V]` both.
+
+    Args:
+        decision_counts: `[V, 4]`, at least one decision a row.
+    """
+    given = decision_counts > 0
+    return given.argmax(axis=1), NUM_DECISIONS - 1 - given[:, ::-1].argmax(axis=1)
+
+
+def triage_quality(decisions: np.ndarray, decision_counts: np.ndarray) -> dict[str, np.ndarray]:
+    """Judges triage decisions by the clinicians' decisions on the same vignettes.
+
+    Args:
+        decisions: int `[K, V]`, column of the decision in each of K evidence orders.
+        decision_counts: `[V, 4]`.
+
+    Returns:
+        float `[V]` in [0, 1] each, the share of the orders in which the decision was: `appropriateness` (between the
+        most and the least urgent one given), `safety` (at least as urgent as the least urgent one), `over_triage`
+        (more urgent than any given), `under_triage` (less urgent than any given).
+    """
+    most, least = urgency_range(decision_counts)
+    over, under = decisions < most, decisions > least
+    return {
+        "appropriateness": (~over & ~under).mean(axis=0),
+        "safety": (~under).mean(axis=0),
+        "over_triage": over.mean(axis=0),
+        "under_triage": under.mean(axis=0),
+    }
+
+
+def agent_metrics(outcomes: Outcomes, decision_counts: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns the metrics of rolled-out episodes, float `[V]` each.
+
+    `triage_quality`, and `questions` (asked, those in vain included), `evidence_seen` (pieces known at the decision,
+    the first one included), and `forced` (share of orders in which the question limit forced the decision).
+    """
+    return {
+        **triage_quality(outcomes.decisions, decision_counts),
+        "questions": outcomes.questions.mean(axis=0),
+        "evidence_seen": outcomes.evidence_seen.mean(axis=0),
+        "forced": outcomes.forced.mean(axis=0),
+    }
+
+
+def constant_metrics(decision_counts: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
+    """Returns the quality of always giving the same decision, by its label; every agent must beat the best of them."""
+    return {
+        decision.label: triage_quality(np.full((1, len(decision_counts)), decision), decision_counts)
+        for decision in TRIAGE_DECISIONS
+    }
+
+
+def human_metrics(decision_counts: np.ndarray, minimum_decisions: int = 3) -> dict[str, np.ndarray]:
+    """Returns the sample mean inter-expert agreement H_a and H_s (paper, section "Baselines").
+
+    Each clinician's decision is judged by those of the *other* clinicians on the vignette.
+
+    Args:
+        decision_counts: `[V, 4]`.
+        minimum_decisions: vignettes with fewer decisions are left out, as in the paper's table; at least 2.
+
+    Returns:
+        `appropriateness` and `safety`, float `[V']` each, over the V' vignettes left.
+    """
+    counts = decision_counts[decision_counts.sum(axis=1) >= minimum_decisions].astype(np.int64)
+    total = counts.sum(axis=1)
+    appropriateness, safety = np.zeros(len(counts)), np.zeros(len(counts))
+    for decision in TRIAGE_DECISIONS:
+        chosen = counts[:, decision] > 0
+        others = counts[chosen].copy()
+        others[:, decision] -= 1
+        most, least = urgency_range(others)
+        weight = counts[chosen, decision] / total[chosen]
+        appropriateness[chosen] += weight * ((most <= decision) & (decision <= least))
+        safety[chosen] += weight * (decision <= least)
+    return {"appropriateness": appropriateness, "safety": safety}
+
+
+def estimate(values: np.ndarray, seed: int) -> Estimate:
+    """Returns the mean of `values` `[V]` and its 95% percentile-bootstrap interval over vignettes, from `seed`."""
+    if len(values) < 2:
+        return Estimate(float(values.mean()), None, None, len(values))
+    result = scipy.stats.bootstrap(
+        (np.asarray(values, np.float64),),
+        np.mean,
+        n_resamples=RESAMPLES,
+        batch=max(1, 20_000_000 // len(values)),  # bounds the resampled matrix to about 160 MB
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    )
+    interval = result.confidence_interval
+    return Estimate(float(values.mean()), float(interval.low), float(interval.high), len(values))
+
+
+def summary(metrics: dict[str, np.ndarray], seed: int) -> dict[str, Estimate]:
+    """Returns the estimate of each metric."""
+    return {name: estimate(values, seed) for name, values in metrics.items()}
+
+
+def estimates_of_sums(
+    parts: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], vignettes: Sequence[int], seed: int
+) -> list[Estimate | None]:
+    """Returns figures that are no means over vignettes, but functions of sums over them, such as ratios.
+
+    Vignettes are resampled, and each resample's sums give the figures anew. Resamples in which a figure is not defined
+    say nothing about it.
+
+    Args:
+        parts: `[V, ...]`, what each vignette adds to the sums.
+        statistic: from sums `[R, ...]` to figures float `[R, S]`, NaN where not defined.
+        vignettes: S numbers of vignettes that each figure rests on; fewer than 2 leave no interval.
+        seed: of the bootstrap.
+
+    Returns:
+        S estimates, None where a figure is not defined; percentile intervals of 95%.
+    """
+    found = statistic(parts.sum(axis=0, dtype=np.float64)[np.newaxis])[0]  # [S]
+    resampled = statistic(resampled_sums(parts, seed))  # [R, S]
+    estimates: list[Estimate | None] = []
+    for value, values, count in zip(found, resampled.T, vignettes, strict=True):
+        if np.isnan(value):
+            estimates.append(None)
+            continue
+        low, high = resampled_interval(values[~np.isnan(values)]) if count > 1 else (None, None)
+        estimates.append(Estimate(float(value), low, high, int(count)))
+    return estimates
+
+
+def resampled_sums(parts: np.ndarray, seed: int) -> np.ndarray:
+    """Returns the sums of `parts` `[V, ...]` over bootstrap samples of the V vignettes, float64 `[RESAMPLES, ...]`."""
+    generator = np.random.default_rng(seed)
+    vignettes = len(parts)
+    flat: np.ndarray = parts.reshape(vignettes, -1).astype(np.float64)
+    sums = []
+    for rows in _batches(RESAMPLES, max(1, _DRAWN_AT_ONCE // vignettes)):
+        drawn = generator.integers(0, vignettes, [rows, vignettes]) + vignettes * np.arange(rows)[:, np.newaxis]
+        times = np.bincount(drawn.ravel(), minlength=rows * vignettes).reshape(rows, vignettes)
+        sums.append(times.astype(np.float64) @ flat)
+    return np.concatenate(sums).reshape(RESAMPLES, *parts.shape[1:])
+
+
+def _batches(total: int, size: int) -> list[int]:
+    return [min(size, total - start) for start in range(0, total, size)]
+
+
+def resampled_interval(values: np.ndarray) -> tuple[float | None, float | None]:
+    """Returns the ends of the 95% percentile interval of resampled values `[R]`; None both where there are none."""
+    if not len(values):
+        return None, None
+    ends = np.asarray(np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]))
+    return float(ends[0]), float(ends[1])

@@ -1,0 +1,1 @@
+"""`triage prepare`: from the formats that teams have to a data directory."""

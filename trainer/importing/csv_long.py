@@ -1,0 +1,182 @@
+"""Long CSV files of vignettes: a row a piece of evidence in one file, a row a clinician's decision in another."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.triage import parse_decision
+from trainer.importing.csv_cells import OPTIONAL_COLUMNS, optional_fields, parse_presence, stated_id
+from trainer.importing.csv_table import CsvTable, Row
+from trainer.importing.derived_vocabulary import CodeCollector
+from trainer.importing.row_groups import GroupedLine, RowGroups
+from trainer.vignettes.source import Accepted, Line, LineReader, Outcome, Rejected
+from trainer.vignettes.vignette import VignetteError, from_fields, name_fault, shown
+
+EVIDENCE_COLUMNS = ("vignette_id", "evidence", "presence")
+DECISION_COLUMNS = ("vignette_id", "decision")
+
+_EVIDENCE, _DECISIONS = 0, 1  # which of the two files a row is from
+_LISTED = 5  # further bad rows whose place a reason gives
+
+
+class LongTables:
+    """Both files, whose headers have been read. The rows of a vignette stand anywhere in them.
+
+    Args:
+        evidence: the file with the columns `EVIDENCE_COLUMNS`.
+        decisions: the file with the columns `DECISION_COLUMNS`, and optional ones.
+
+    Raises:
+        InputError: a file cannot be read, or has another header.
+    """
+
+    def __init__(self, evidence: LineReader, decisions: LineReader):
+        self.tables = (
+            CsvTable(evidence, EVIDENCE_COLUMNS, ()),
+            CsvTable(decisions, DECISION_COLUMNS, OPTIONAL_COLUMNS),
+        )
+        self.blank_lines = 0
+        self.collected = CodeCollector()
+        """Codes in the evidence file, once they have been asked for and it has been loaded."""
+
+    def load(self, groups: RowGroups, collect: bool) -> Iterator[None]:
+        """Puts all rows into `groups`, and yields after each; collects the codes where `collect` says so."""
+        for source, table in enumerate(self.tables):
+            id_place = table.columns.index("vignette_id")
+            code_place = table.columns.index("evidence") if collect and source == _EVIDENCE else None
+            for row in table:
+                yield
+                if row is None:
+                    self.blank_lines += 1
+                    continue
+                groups.add(_group_name(row, id_place), source, row.line)
+                if code_place is not None and row.fault is None:
+                    self.collected.add(row.cells[code_place], f"{row.line.file}: line {row.line.number}")
+
+    def read(
+        self, groups: Iterable[Iterable[GroupedLine]], vocabulary: Vocabulary, explain: Callable[[str], str]
+    ) -> Iterator[Outcome]:
+        """Yields what the rows of each vignette are.
+
+        Args:
+            groups: the rows, after `load`.
+            vocabulary: the evidence that may stand in them.
+            explain: says what to do about a code that is not in the vocabulary.
+        """
+        for _ in range(self.blank_lines):
+            yield None
+        for lines in groups:
+            gathered: _Gathered | None = None
+            for source, line in lines:
+                row = self.tables[source].row(line)
+                if row is None:  # blank, and not in `groups`
+                    continue
+                if gathered is None:
+                    vignette_id = stated_id(row, self.tables[source].columns.index("vignette_id"))
+                    gathered = _Gathered(self.tables, vignette_id, line)
+                gathered.add(source, row, vocabulary, explain)
+            if gathered is not None:
+                yield gathered.outcome(vocabulary)
+
+
+def _group_name(row: Row, id_place: int) -> str | None:
+    """Returns the id by which a row is grouped: None for one that no vignette can have."""
+    vignette_id = stated_id(row, id_place)
+    return None if name_fault(vignette_id) else vignette_id
+
+
+class _Gathered:
+    """What the rows of one vignette say, and which of them are wrong."""
+
+    def __init__(self, tables: Sequence[CsvTable], vignette_id: str | None, first: Line):
+        self._tables = tables
+        self._vignette_id = vignette_id
+        self._first = first
+        self._evidence: dict[str, tuple[bool, int]] = {}  # presence and line number, by code
+        self._decisions: list[str] = []
+        self._optional: tuple[dict[str, Any], int] | None = None  # of the first decision, and its line number
+        self._fault: tuple[Line, str] | None = None
+        self._more_faults = 0
+        self._more_places: list[str] = []
+
+    def add(self, source: int, row: Row, vocabulary: Vocabulary, explain: Callable[[str], str]) -> None:
+        """Adds a row, or notes why it cannot be added."""
+        try:
+            if row.fault:
+                raise VignetteError(row.fault)
+            cells = dict(zip(self._tables[source].columns, row.cells, strict=True))
+            fault = name_fault(cells["vignette_id"])
+            if fault:
+                raise VignetteError(f"vignette_id: {fault}")
+            if source == _DECISIONS:
+                self._add_decision(cells, row.line.number)
+            elif cells["evidence"] not in vocabulary:
+                raise VignetteError(f"evidence: {explain(cells['evidence'])}")
+            else:
+                self._add_evidence(cells["evidence"], cells["presence"], row.line.number)
+        except InputError as error:
+            self._note_fault(row.line, str(error))
+
+    def _add_evidence(self, code: str, presence: str, number: int) -> None:
+        try:
+            present = parse_presence(presence)
+        except VignetteError as error:
+            raise VignetteError(f"presence: {error}; delete the row where it is not known") from None
+        if code in self._evidence:
+            before, line = self._evidence[code]
+            words = {True: "present", False: "absent"}
+            if before is present:
+                raise VignetteError(f"evidence: {shown(code)} stands on line {line} already: delete one of the rows")
+            raise VignetteError(
+                f"evidence: {shown(code)} is {words[present]} here and {words[before]} on line {line}: delete one row"
+            )
+        self._evidence[code] = present, number
+
+    def _add_decision(self, cells: Mapping[str, str], number: int) -> None:
+        decision = parse_decision(cells["decision"])
+        optional = optional_fields(cells)
+        if self._optional is None:
+            self._optional = optional, number
+        else:
+            stated, line = self._optional
+            for column in OPTIONAL_COLUMNS:
+                if stated.get(column) != optional.get(column):
+                    raise VignetteError(
+                        f"{column}: not what line {line} says: expected the same on each row of a vignette"
+                    )
+        self._decisions.append(decision.label)
+
+    def _note_fault(self, line: Line, reason: str) -> None:
+        if self._fault is None:
+            self._fault = line, reason
+            return
+        self._more_faults += 1
+        if self._more_faults <= _LISTED:
+            self._more_places.append(f"{line.file}:{line.number}")
+
+    def outcome(self, vocabulary: Vocabulary) -> Accepted | Rejected:
+        """Returns what all of the rows are together."""
+        line, reason = self._fault or (self._first, self._missing())
+        if self._more_faults:
+            places = ", ".join(self._more_places + ["..."] * (self._more_faults > _LISTED))
+            reason = f"{reason}; {self._more_faults:,} more of its rows are wrong: {places}"
+        if reason:
+            return Rejected(line, self._vignette_id, reason)
+        fields = {
+            "vignette_id": self._vignette_id,
+            "present": [code for code, (present, _) in self._evidence.items() if present],
+            "absent": [code for code, (present, _) in self._evidence.items() if not present],
+            "decisions": self._decisions,
+            **(self._optional[0] if self._optional else {}),
+        }
+        try:
+            return Accepted(line, from_fields(fields, vocabulary))
+        except VignetteError as error:
+            return Rejected(line, self._vignette_id, str(error))
+
+    def _missing(self) -> str:
+        for rows, source, what in ((self._evidence, _EVIDENCE, "evidence"), (self._decisions, _DECISIONS, "decisions")):
+            if not rows:
+                return f"no {what}: no row of {self._tables[source].reader.path} has this vignette_id"
+        return ""

@@ -1,0 +1,101 @@
+"""Wide CSV files of vignettes: a row a vignette, a column a piece of evidence."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from trainer.importing.csv_cells import OPTIONAL_COLUMNS, optional_fields, parse_list, parse_presence, stated_id
+from trainer.importing.csv_table import CsvTable, Row
+from trainer.importing.derived_vocabulary import CodeCollector, malformed_code
+from trainer.vignettes.source import Accepted, LineReader, Outcome, Rejected
+from trainer.vignettes.vignette import VignetteError, from_fields, shown
+
+COLUMNS = ("vignette_id", "decisions")
+"""Columns that a file must have, beside those of evidence."""
+_LISTED = 5  # further headings that a message names
+
+
+class WideTable:
+    """A wide file whose header has been read.
+
+    Raises:
+        InputError: the file cannot be read, or has another header.
+    """
+
+    def __init__(self, reader: LineReader):
+        self.reader = reader
+        self._table = CsvTable(reader, COLUMNS, None)
+        known = (*COLUMNS, *OPTIONAL_COLUMNS)
+        self._known = {name: place for name in known if (place := self._table.place(name)) is not None}
+        self._evidence = [(n, column) for n, column in enumerate(self._table.columns) if column not in known]
+        where = f"{reader.path}: line 1"
+        if not self._evidence:
+            raise InputError(f"{where}: expected a column for each piece of evidence, with its code as the heading")
+        for n, column in self._evidence:
+            if column.lower() in known:
+                raise InputError(f"{where}: column {n + 1}: {column!r} is no evidence: write {column.lower()!r}")
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The headings of the evidence columns."""
+        return tuple(column for _, column in self._evidence)
+
+    def check_codes(self, fault_of: Callable[[str], str | None]) -> None:
+        """Raises an InputError where headings are no evidence codes, for the reasons that `fault_of` gives."""
+        faults = [(n + 1, column, fault) for n, column in self._evidence if (fault := fault_of(column))]
+        if faults:
+            place, _, fault = faults[0]
+            others = [f"column {n} {shown(column)}" for n, column, _ in faults[1:]]
+            more = ", ".join(others[:_LISTED] + ["..."] * (len(others) > _LISTED))
+            also = f"; so with {len(others):,} more: {more}" if others else ""
+            raise InputError(f"{self.reader.path}: line 1: column {place}: {fault}{also}")
+
+    def read(self, vocabulary: Vocabulary) -> Iterator[Outcome]:
+        """Yields what each row is, once; all headings stand in the vocabulary."""
+        for row in self._table:
+            yield None if row is None else self._outcome(row, vocabulary)
+
+    def _outcome(self, row: Row, vocabulary: Vocabulary) -> Outcome:
+        try:
+            if row.fault:
+                raise VignetteError(row.fault)
+            return Accepted(row.line, from_fields(self._fields(row.cells), vocabulary))
+        except VignetteError as error:
+            return Rejected(row.line, stated_id(row, self._known["vignette_id"]), str(error))
+
+    def _fields(self, cells: Sequence[str]) -> dict[str, Any]:
+        known = {name: cells[place] for name, place in self._known.items()}
+        evidence: dict[bool, list[str]] = {True: [], False: []}
+        for place, code in self._evidence:
+            if cells[place]:
+                try:
+                    evidence[parse_presence(cells[place])].append(code)
+                except VignetteError as error:
+                    raise VignetteError(f"{code}: {error}; leave the cell empty where it is not known") from None
+        return {
+            "vignette_id": known["vignette_id"],
+            "present": evidence[True],
+            "absent": evidence[False],
+            "decisions": parse_list(known["decisions"]),
+            **optional_fields(known),
+        }
+
+
+def wide_vocabulary(tables: Sequence[WideTable], given: Vocabulary | None, risk_factors: Sequence[str]) -> Vocabulary:
+    """Returns the vocabulary of wide files: the one that is given, else the one of their headings.
+
+    Raises:
+        InputError: a heading is no evidence code, or `risk_factors` has one that is no heading.
+    """
+    if given is not None:
+        vocabulary = given  # a name that is never None, for the function below
+        for table in tables:
+            table.check_codes(lambda code: None if code in vocabulary else vocabulary.unknown_message(code))
+        return vocabulary
+    collected = CodeCollector()
+    for table in tables:
+        table.check_codes(malformed_code)
+        for code in table.codes:
+            collected.add(code, f"{table.reader.path}: line 1")
+    return collected.vocabulary(risk_factors, str(tables[0].reader.path))

@@ -1,0 +1,133 @@
+"""`triage prepare`: turns vignettes into a data directory."""
+
+import argparse
+import hashlib
+import pathlib
+import sqlite3
+from fractions import Fraction
+from typing import Any
+
+from rich import progress as bars
+from rich.console import Console
+
+from schemas import directories, figures, locations
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from trainer.importing import input_formats
+from trainer.importing.derived_vocabulary import kinds_of
+from trainer.importing.input_formats import Source
+from trainer.progress import progress_bar, say, tracked
+from trainer.runs.output import OutputDirectory, describe
+from trainer.vignettes.rejects import RejectLog
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage prepare`."""
+    parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
+    input_formats.add_arguments(parser)
+    parser.add_argument("--test-fraction", type=float, default=0.1, help="share of the test split (default 0.1)")
+    parser.add_argument("--seed", type=int, default=0, help="of the split and the absent evidence (default 0)")
+    parser.add_argument("--shard-size", type=int, default=50_000, help="vignettes in a shard (default 50000)")
+    parser.add_argument("--gzip", action="store_true", help="compress the shards")
+    parser.add_argument("--allow-rejects", action="store_true", help="go on without the lines that are no vignettes")
+    parser.add_argument("--overwrite", action="store_true", help="replace the data directory that stands at --out")
+    figures.add_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    import tensorflow as tf
+
+    _check_options(arguments)
+    output = OutputDirectory(arguments.out, arguments.overwrite)
+    source = input_formats.open_source(arguments)
+    console = Console(stderr=True)
+    try:
+        with output, progress_bar(console) as bar:
+            vocabulary, stats = _prepare(source, arguments, output, bar)
+            output.publish()
+    except (OSError, sqlite3.Error, tf.errors.OpError) as error:
+        raise InputError(f"--out {arguments.out}: cannot write: {error}") from error
+    if source.derived:
+        say(console, locations.shown(_review(vocabulary, arguments.out)))
+    if not stats["splits"]["test"]["vignettes"]:
+        say(console, "warning: the test split is empty: triage evaluate will have nothing to measure")
+    if arguments.json != "-":
+        _report(stats, arguments.out)
+    figures.write({"out": locations.shown(arguments.out), **stats}, arguments.json)
+    return 0
+
+
+def _prepare(
+    source: Source, arguments: argparse.Namespace, output: OutputDirectory, bar: bars.Progress
+) -> tuple[Vocabulary, dict[str, Any]]:
+    from trainer.vignettes.passes import WriteOptions, first_pass, second_pass
+    from trainer.vignettes.spool import IdRegistry, Spool
+
+    rejects = output.staging / directories.REJECTS
+    log = RejectLog(rejects, lambda text: say(bar.console, text))
+    ids = IdRegistry(output.scratch / "ids.sqlite")
+    with log:
+        content = source.read(output.scratch, lambda rows, unit: tracked(rows, bar, "load", unit=unit))
+        with Spool(output.scratch, content.vocabulary) as spool:
+            blank_lines = first_pass(tracked(content.outcomes, bar, "read"), spool, ids, log)
+    ids.close()
+    try:
+        if log.count and not arguments.allow_rejects:
+            total = f"{spool.count + log.count:,} {source.unit}"
+            raise InputError(f"{log.count:,} of {total} are rejected, nothing is prepared")
+        if not spool.count:
+            raise InputError("there is no vignette in the input")
+        fraction = Fraction(str(arguments.test_fraction))
+        options = WriteOptions(fraction, arguments.seed, arguments.shard_size, arguments.gzip)
+        written = second_pass(tracked(spool, bar, "write", spool.count), spool, options, output.staging)
+    except InputError as error:
+        if not log.count:
+            raise
+        way_on = "" if arguments.allow_rejects else ", or give --allow-rejects to leave them out"
+        place = output.publish_rejects(rejects)
+        raise InputError(f"{error}; {place} lists the rejected lines: correct them{way_on}") from None
+    header = _header(source, content.vocabulary, arguments)
+    stats = header | written | {"rejected": log.count, "blank_lines": blank_lines}
+    describe(output.staging, content.vocabulary, stats)
+    return content.vocabulary, stats
+
+
+def _header(source: Source, vocabulary: Vocabulary, arguments: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "format": arguments.format,
+        "sources": _sources(source),
+        "options": source.options,
+        "seed": arguments.seed,
+        "test_fraction": arguments.test_fraction,
+        "vocabulary_fingerprint": vocabulary.fingerprint,
+    }
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    input_formats.check_options(arguments)
+    input_formats.check_bounds("seed", arguments.seed, 0)
+    input_formats.check_bounds("shard_size", arguments.shard_size, 1)
+    if not 0 <= arguments.test_fraction < 1:
+        raise InputError(f"--test-fraction {arguments.test_fraction}: expected 0 or more, and less than 1")
+
+
+def _sources(source: Source) -> list[dict[str, str]]:
+    whole = [{"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()} for path in source.described]
+    return whole + [{"file": reader.path.name, "sha256": reader.sha256} for reader in source.readers]
+
+
+def _review(vocabulary: Vocabulary, out: pathlib.Path) -> str:
+    return (
+        f"the vocabulary is derived from the data ({kinds_of(vocabulary)}): review kinds, names and questions in "
+        f"{out / directories.VOCABULARY}, save it as a file of yours, and give that with --vocabulary from then on"
+    )
+
+
+def _report(stats: dict[str, Any], out: pathlib.Path) -> None:
+    sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
+    say(
+        Console(),
+        f"{locations.shown(out)}: {sizes} vignettes; {stats['rejected']:,} rejected, "
+        f"{stats['blank_lines']:,} blank lines",
+    )

@@ -1,0 +1,206 @@
+"""What a study found, in plain sentences made from its numbers, favourable or not."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.triage import MAX_QUESTIONS
+from trainer.reporting.numbers import (
+    APPROPRIATENESS,
+    EVIDENCE_SEEN,
+    QUESTIONS,
+    SAFETY,
+    Measure,
+    count,
+    interval,
+    listed,
+    number_at,
+    several,
+    shown,
+    value_at,
+)
+
+_FEW_VIGNETTES = 300
+_AGENT = ("agents", "dyqn_or", "metrics")
+_HUMAN = ("agents", "human", "metrics")
+
+
+def verdict(results: Mapping[str, Any]) -> str:
+    """Returns the outcome of the claims in one sentence."""
+    found = Counter(value_at(claim, "holds") for claim in results.get("claims") or [])
+    total = sum(found.values())
+    if not total:
+        return "This study checked none of the paper's claims."
+    parts = [
+        f"{found[holds]} {what}"
+        for holds, what in ((True, "held here"), (False, "did not hold here"), (None, "could not be checked"))
+        if found[holds]
+    ]
+    return f"Of {several(total, 'claim')} about the agent, {listed(parts)}."
+
+
+def answer(results: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns the answer, as headings with a few sentences each: how good the agent is, beside what, when it stops."""
+    if number_at(results, *_AGENT, "appropriateness", "mean") is None:
+        return [("No answer yet", "The agent (DyQN, OR query) was not measured.")]
+    found = (
+        ("How good is it?", _quality(results)),
+        ("Beside the clinicians", _beside_clinicians(results)),
+        ("Dangerous errors", _dangerous(results)),
+        ("Beside a constant answer", _beside_constant(results)),
+        ("When does it stop?", _stopping(results)),
+        ("On new cases", _adapting(results)),
+    )
+    return [(heading, text) for heading, text in found if text]
+
+
+def simulated(results: Mapping[str, Any]) -> str:
+    """Returns whether the data are simulated."""
+    known = value_at(results, "data", "simulated")
+    if known:
+        return (
+            "The vignettes and the clinicians' decisions on them are simulated by a program. The figures say how well "
+            "the method learns from such data; they say nothing about patients."
+        )
+    if known is None:
+        return "Whether the vignettes and decisions are simulated or come from clinicians is not recorded."
+    return "The vignettes and decisions are not simulated by this software."
+
+
+def limits(results: Mapping[str, Any]) -> list[str]:
+    """Returns what the figures cannot tell, those limits first that this study's own settings bring."""
+    found = []
+    if value_at(results, "settings", "mode") == "quick":
+        found.append(
+            "This is the quick mode: shorter training, fewer runs, and parts of the study left out. Take its figures "
+            "as a check that everything works, not as the result of the study."
+        )
+    if value_at(results, "data", "simulated") is not False:
+        found.append(
+            "Simulated clinicians err only as the simulator makes them err; simulated cases are tidier than real ones."
+            if value_at(results, "data", "simulated")
+            else simulated(results)
+        )
+    seeds = len(value_at(results, *_AGENT, "appropriateness", "per_seed") or [])
+    if seeds == 1:
+        found.append("One seed only: how much the figures change by chance in training was not measured.")
+    test = number_at(results, "data", "vignettes", "test")
+    if test and test < _FEW_VIGNETTES:
+        found.append(
+            f"The test split has {test:,.0f} vignettes: each moves a share by {100 / test:.1f} percentage points."
+        )
+    return [
+        *found,
+        "The paper's figures are for its own vignettes, which are not public. They stand beside ours for orientation; "
+        "a difference can come from the data as well as from the method.",
+        "The decisions of a few clinicians are the yardstick. A decision that they all share can still be wrong, and a "
+        "decision outside of theirs can be right.",
+        "A clinician is judged by the other clinicians, the agent by all of them. That gives the agent a wider range "
+        "to hit: equal figures do not mean equal skill.",
+        "The agent decides when to stop asking, not what to ask: evidence comes in random order, and answers are "
+        "always true.",
+        "Intervals are 95% bootstrap intervals over the test vignettes, of the mean beside them. They leave out the "
+        "choice of the test split and chance in training, which cross-validation and the standard deviation over "
+        "seeds show.",
+        "No figure here comes from use with patients. Use in care needs clinical validation, before deployment and "
+        "after it.",
+    ]
+
+
+def _mean(results: Mapping[str, Any], place: tuple[str, ...], measure: Measure) -> float | None:
+    return number_at(results, *place, measure.key, "mean")
+
+
+def _quality(results: Mapping[str, Any]) -> str:
+    parts = []
+    for measure, what in ((APPROPRIATENESS, "an appropriate decision"), (SAFETY, "a safe one")):
+        estimate = value_at(results, *_AGENT, measure.key)
+        ends = interval(measure, estimate, " to ")
+        uncertain = f" (95% interval {ends})" if ends else ""
+        parts.append(f"{what} in {shown(measure, number_at(estimate, 'mean'))} of cases{uncertain}")
+    test = value_at(results, "data", "vignettes", "test")
+    where = f"On {count(test)} vignettes it had not seen before" if test else "On vignettes it had not seen before"
+    return f"{where}, the agent (DyQN, OR query) gave {parts[0]}, and {parts[1]}."
+
+
+def _beside_clinicians(results: Mapping[str, Any]) -> str:
+    human = {measure: _mean(results, _HUMAN, measure) for measure in (APPROPRIATENESS, SAFETY)}
+    reached = [f"{measure.label.lower()} {shown(measure, mean)}" for measure, mean in human.items() if mean is not None]
+    if not reached:
+        return "How the clinicians agree with one another was not measured."
+    sentences = [f"The clinicians, each judged by the others, reach {listed(reached)}."]
+    for measure, mean in human.items():
+        agent = _mean(results, _AGENT, measure)
+        if agent is not None and mean is not None:
+            gap = f"{100 * abs(agent - mean):.1f} percentage points {'above' if agent >= mean else 'below'} them"
+            sentences.append(f"In {measure.label.lower()} the agent is {gap}{_told_apart(results, measure, mean)}.")
+    return " ".join(sentences)
+
+
+def _told_apart(results: Mapping[str, Any], measure: Measure, human: float) -> str:
+    low, high = (number_at(results, *_AGENT, measure.key, end) for end in ("low", "high"))
+    if low is None or high is None:
+        return "; how certain that is was not measured"
+    if low <= human <= high:
+        return ", which is within its interval: this study cannot tell them apart"
+    return ", which is outside its interval: the choice of test vignettes alone does not explain it"
+
+
+def _dangerous(results: Mapping[str, Any]) -> str:
+    under, over = (number_at(results, *_AGENT, name, "mean") for name in ("under_triage", "over_triage"))
+    if under is None:
+        return ""
+    sentence = (
+        f"In {shown(SAFETY, under)} of cases it judged the case less urgent than every clinician did, which is the "
+        "dangerous error"
+    )
+    sentence += f"; in {shown(SAFETY, over)} more urgent than every clinician." if over is not None else "."
+    red = value_at(results, "agreement", "red_sensitivity")
+    found, cases = number_at(red, "mean"), value_at(red, "vignettes")
+    if found is None or not cases:
+        return sentence
+    return (
+        f"{sentence} Of the {several(cases, 'case')} that most clinicians call Red it calls {shown(SAFETY, found)} Red."
+    )
+
+
+def _beside_constant(results: Mapping[str, Any]) -> str:
+    agent = _mean(results, _AGENT, APPROPRIATENESS)
+    constant = number_at(results, "agents", "always_green", "metrics", "appropriateness", "mean")
+    if agent is None or constant is None:
+        return ""
+    told = f"Always answering Green, without looking at the case, is appropriate in {shown(APPROPRIATENESS, constant)}"
+    if agent <= constant:
+        return f"{told}: the agent is no better than that, so it has learned nothing of use."
+    return f"{told}: the agent is {100 * (agent - constant):.1f} percentage points above that."
+
+
+def _stopping(results: Mapping[str, Any]) -> str:
+    asked, seen = (_mean(results, _AGENT, measure) for measure in (QUESTIONS, EVIDENCE_SEEN))
+    if asked is None:
+        return "When it stops asking was not measured."
+    whole = number_at(results, "data", "mean_evidence")
+    told = f"It asked {asked:.1f} questions on average before it decided"
+    if seen is not None:
+        told += (
+            f", and knew {seen:.1f}" + (f" of a vignette's {whole:.1f}" if whole else "") + " pieces of evidence then"
+        )
+    if asked >= MAX_QUESTIONS - 0.5:
+        return f"{told}: it practically never stopped by itself, so it has not learned when it knows enough."
+    if asked < 1:
+        return f"{told}: it mostly decided at once, on the first piece of evidence."
+    return f"{told}; the limit is {MAX_QUESTIONS}, so it stops by itself."
+
+
+def _adapting(results: Mapping[str, Any]) -> str:
+    train = number_at(results, "agents", "dyqn_or", "train", "questions")
+    test = _mean(results, _AGENT, QUESTIONS)
+    if train is None or test is None:
+        return ""
+    numbers = f"({test:.1f} against {train:.1f} questions)"
+    if test > train:
+        return f"On new vignettes it asked more than on those it was trained on {numbers}."
+    return (
+        f"On new vignettes it did not ask more than on those it was trained on {numbers}: it does not show the "
+        "adaptation to new cases that the paper describes."
+    )

@@ -1,0 +1,201 @@
+"""The tables of a study's report."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from schemas.triage import ACTION_LABELS, DECISION_LABELS
+from trainer.reporting.numbers import (
+    APPROPRIATENESS,
+    EVIDENCE_SEEN,
+    MEASURES,
+    NONE,
+    QUESTIONS,
+    SAFETY,
+    TARGETS,
+    Measure,
+    Table,
+    agents_of,
+    count,
+    difference,
+    interval,
+    number_at,
+    shown,
+    spread,
+    value_at,
+    with_interval,
+)
+
+_WITH_ALL_EVIDENCE = ("human", "fully_observed")
+_ANSWERS = {"present": "yes", "absent": "no", None: "not known (asked in vain)"}
+_HOLDS = {True: "yes", False: "no", None: "not measured"}
+
+
+class Cell(NamedTuple):
+    """One figure of one agent."""
+
+    mean: str
+    spread: str | None  # standard deviation over seeds
+    interval: str | None
+    paper: str | None  # None where the table has no column for it
+
+
+class ResultsRow(NamedTuple):
+    """One agent of the results table."""
+
+    label: str
+    split: str
+    learns: bool
+    cells: tuple[Cell, ...]  # one a measure
+
+
+class Step(NamedTuple):
+    """One moment of an episode: what was asked, what came of it, and what the agent made of it."""
+
+    evidence: str
+    answer: str
+    q_values: tuple[tuple[str, float | None, bool], ...]  # action, Q-value, whether it is the highest
+    action: str
+
+
+class Card(NamedTuple):
+    """One vignette that the agent judged wrongly."""
+
+    vignette_id: str
+    text: str
+    decisions: tuple[str, ...]
+    decision: str
+    steps: tuple[Step, ...]
+
+    @property
+    def levels_too_low(self) -> int:
+        """By how many levels the agent is less urgent than the least urgent clinician; 0 where it is not."""
+        places = [DECISION_LABELS.index(label) for label in self.decisions if label in DECISION_LABELS]
+        if not places or self.decision not in DECISION_LABELS:
+            return 0
+        return max(0, DECISION_LABELS.index(self.decision) - max(places))
+
+
+def results_rows(results: Mapping[str, Any]) -> list[ResultsRow]:
+    """Returns the agents' figures beside the paper's (paper, table "Average performance on the test set")."""
+    return [
+        ResultsRow(
+            str(value_at(agent, "label") or name),
+            str(value_at(agent, "split") or NONE),
+            bool(value_at(agent, "learns")),
+            tuple(_cell(name, agent, measure) for measure in MEASURES),
+        )
+        for name, agent in agents_of(results).items()
+    ]
+
+
+def _cell(name: str, agent: Any, measure: Measure) -> Cell:
+    paper = shown(measure, number_at(agent, "paper", measure.key)) if measure in TARGETS else None
+    estimate = value_at(agent, "metrics", measure.key)
+    mean = number_at(estimate, "mean")
+    if mean is None and measure in (QUESTIONS, EVIDENCE_SEEN) and name in _WITH_ALL_EVIDENCE:
+        return Cell("all", None, None, "all" if paper else None)
+    deviation = number_at(estimate, "sd_over_seeds")
+    return Cell(
+        shown(measure, mean),
+        None if deviation is None else spread(measure, deviation),
+        interval(measure, estimate),
+        paper,
+    )
+
+
+def claims_table(results: Mapping[str, Any]) -> Table | None:
+    """Returns each claim, whether it holds, and its numbers; None without claims."""
+    rows = tuple(
+        (
+            str(value_at(claim, "claim")),
+            _HOLDS.get(value_at(claim, "holds"), NONE),
+            str(value_at(claim, "numbers") or NONE),
+        )
+        for claim in results.get("claims") or []
+    )
+    return Table("Claims about the agent", ("Claim", "Holds here", "Numbers"), rows) if rows else None
+
+
+def ablations_table(results: Mapping[str, Any]) -> Table | None:
+    """Returns what changes where one setting is another; None without ablations."""
+    measures = (APPROPRIATENESS, SAFETY, QUESTIONS, EVIDENCE_SEEN)
+    rows = tuple(
+        (
+            str(value_at(entry, "name")),
+            *(_with_spread(measure, value_at(entry, "metrics", measure.key)) for measure in measures),
+        )
+        for entry in results.get("ablations") or []
+    )
+    columns = ("Variant", *(measure.label for measure in measures))
+    return Table("Ablations: mean (standard deviation over seeds)", columns, rows) if rows else None
+
+
+def _with_spread(measure: Measure, estimate: Any) -> str:
+    mean, deviation = shown(measure, number_at(estimate, "mean")), number_at(estimate, "sd_over_seeds")
+    return mean if deviation is None else f"{mean} ({spread(measure, deviation)})"
+
+
+def unseen_table(results: Mapping[str, Any]) -> Table | None:
+    """Returns the agent on conditions that were, and were not, in its training vignettes; None where not measured."""
+    unseen = results.get("unseen")
+    if not unseen:
+        return None
+    measures = (QUESTIONS, EVIDENCE_SEEN, APPROPRIATENESS, SAFETY)
+    rows = tuple(
+        (
+            measure.label,
+            with_interval(measure, value_at(unseen, "seen", measure.key)),
+            with_interval(measure, value_at(unseen, "unseen", measure.key)),
+            difference(measure, value_at(unseen, "difference", measure.key)),
+        )
+        for measure in measures
+    )
+    columns = ("Metric", "Seen in training", "Held out of training", "Difference (shares: points)")
+    return Table("Conditions seen in training and held out of it: mean (95% interval)", columns, rows)
+
+
+def agreement_sentences(results: Mapping[str, Any]) -> list[str]:
+    """Returns how well Red cases are found, and the agreement with the clinicians."""
+    red, kappa = (value_at(results, "agreement", name) for name in ("red_sensitivity", "kappa"))
+    found = []
+    if number_at(red, "mean") is not None:
+        on = f", on {count(value_at(red, 'vignettes'))} vignettes" if number_at(red, "vignettes") is not None else ""
+        found.append(f"Of the Red cases the agent finds {with_interval(SAFETY, red)}{on}.")
+    if number_at(kappa, "mean") is not None:
+        measured = with_interval(QUESTIONS, kappa)
+        found.append(f"Agreement with the clinicians, quadratic weighted kappa: {measured}; 1 is full, 0 is chance.")
+    return found
+
+
+def cards(results: Mapping[str, Any]) -> list[Card]:
+    """Returns the vignettes that the agent judged wrongly, in the order given: worst first."""
+    return [
+        Card(
+            str(value_at(error, "vignette_id")),
+            str(value_at(error, "text") or ""),
+            tuple(str(label) for label in value_at(error, "decisions") or []),
+            str(value_at(error, "decision")),
+            tuple(_step(step) for step in value_at(error, "steps") or []),
+        )
+        for error in results.get("errors") or []
+    ]
+
+
+def _step(step: Any) -> Step:
+    known = {action: number_at(step, "q_values", action) for action in ACTION_LABELS}
+    highest = max((q for q in known.values() if q is not None), default=None)
+    return Step(
+        str(value_at(step, "evidence") or NONE),
+        _ANSWERS.get(value_at(step, "presence"), NONE),
+        tuple((action, q, q is not None and q == highest) for action, q in known.items()),
+        str(value_at(step, "action") or NONE),
+    )
+
+
+def flat(tree: Any, prefix: str = "") -> Sequence[tuple[str, str]]:
+    """Returns nested settings as lines of a dotted name and a value."""
+    if isinstance(tree, Mapping):
+        return [line for key, value in tree.items() for line in flat(value, f"{prefix}.{key}" if prefix else str(key))]
+    if isinstance(tree, list | tuple):
+        return [(prefix, ", ".join(str(value) for value in tree) or NONE)]
+    return [(prefix, NONE if tree is None else str(tree))]

@@ -1,0 +1,1 @@
+"""What a run leaves on disk: job directory, checkpoints, output written whole."""

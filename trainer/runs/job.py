@@ -1,0 +1,275 @@
+"""A job directory: what a training run leaves, and what resuming, evaluating and exporting read.
+
+run.json           resolved configuration, fingerprints of vocabulary and data
+novelty.npz        frequencies of the training states, from which novelty is told; not where there are few vignettes
+vocabulary.csv     the evidence that the state's cells mean
+checkpoints/       everything, see `TrainingLoop.checkpoint`; in worker-1/ and so on that of the other workers
+evaluations.jsonl  one evaluation on the test split a line
+logs/              TensorBoard summaries
+lock               held by the run that works in it; lock-worker-1 and so on by its other workers
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from schemas import directories, whole_file
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.safety_rules import NO_RULES, RuleSet
+from trainer.config import TrainConfig, read_json
+from trainer.dyqn.network import build_network
+from trainer.runs.checkpoint_files import checkpoint_step, existing_checkpoints, restore
+from trainer.runs.lock import lock
+from trainer.safeguards import novelty
+from trainer.safeguards.novelty import Novelty, Vignettes, fit
+
+RUN = "run.json"
+NOVELTY = "novelty.npz"
+EVALUATIONS = "evaluations.jsonl"
+LOCK = "lock"
+_NOVELTY_SEED = 2_021  # apart from every training draw
+# What may differ when a run is resumed: it decides how long and how closely a run is watched, not what it computes.
+RESUMABLE = {
+    "steps", "steps_per_call", "evaluation_interval", "evaluation_orders", "checkpoint_interval", "checkpoints_kept",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedNetwork:
+    """A trained Q-network and where it comes from."""
+
+    model: keras.Model
+    vocabulary: Vocabulary
+    config: dict[str, Any]
+    max_questions: int
+    data_fingerprint: str
+    metrics: dict[str, Any]  # the evaluation on the test split at this step, empty where there was none
+    training: dict[str, int]  # steps and episodes
+    rules: RuleSet = NO_RULES  # that an exported version obeys
+    novelty: Novelty | None = None  # statistics of the training states; None where there are none
+
+
+class JobDirectory:
+    """Reads and writes a job directory."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+
+    @property
+    def logs(self) -> pathlib.Path:
+        """Where the TensorBoard summaries stand."""
+        return self.path / "logs"
+
+    def manager(self, checkpoint: tf.train.Checkpoint, kept: int, worker: int = 0) -> tf.train.CheckpointManager:
+        """Returns the manager of the newest `kept` checkpoints; those of worker 0, the chief, are the run's."""
+        folder = self.path / "checkpoints"
+        return tf.train.CheckpointManager(
+            checkpoint, str(folder / f"worker-{worker}" if worker else folder), max_to_keep=kept
+        )
+
+    @contextlib.contextmanager
+    def locked(self, worker: int = 0) -> Iterator[None]:
+        """Keeps every other training run out of the directory, which it makes where there is none.
+
+        The lock goes with the process that holds it, however that ends.
+
+        Raises:
+            InputError: another run works in it; or it cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / (f"{LOCK}-worker-{worker}" if worker else LOCK)).open("w")
+        except OSError as error:
+            raise self.unwritable(error) from error
+        with file:
+            lock(
+                file,
+                f"{self.path}: another training run works in it: wait for its end, stop it, or choose another "
+                "--job-dir",
+            )
+            yield
+
+    def prepare(
+        self, config: TrainConfig, vocabulary: Vocabulary, data_fingerprint: str, workers: int = 1, write: bool = True
+    ) -> None:
+        """Makes the directory, or checks that the run in it is the same one.
+
+        Args:
+            config: of the run.
+            vocabulary: of its data.
+            data_fingerprint: of its data.
+            workers: that train together.
+            write: False for the workers that only check what the chief has written.
+
+        Raises:
+            InputError: it holds a run with another configuration, vocabulary, data or number of workers; or none where
+                this worker should find one; or it cannot be written.
+        """
+        run = {
+            "config": config.to_dict(),
+            "vocabulary_fingerprint": vocabulary.fingerprint,
+            "data_fingerprint": data_fingerprint,
+            "workers": workers,
+        }
+        if not write and not (self.path / RUN).exists():
+            raise InputError(f"{self.path}: the chief's {RUN} is not there: give all workers the same --job-dir")
+        if (self.path / RUN).exists():
+            self._require_same({"workers": 1} | self.run(), run, vocabulary)
+        if not write:
+            return
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            vocabulary.save(self.path / directories.VOCABULARY)
+            with whole_file.replacing(self.path / RUN) as file:
+                file.write(json.dumps(run, indent=2) + "\n")
+        except OSError as error:
+            raise self.unwritable(error) from error
+
+    def _require_same(self, there: dict[str, Any], given: dict[str, Any], vocabulary: Vocabulary) -> None:
+        differences = [
+            f"{name} {there['config'].get(section, {}).get(name)!r} there, {value!r} given"
+            for section, values in given["config"].items()
+            for name, value in values.items()
+            if name not in RESUMABLE and there["config"].get(section, {}).get(name) != value
+        ]
+        if there["workers"] != given["workers"]:
+            differences.append(f"workers {there['workers']} there, {given['workers']} in TF_CONFIG")
+        if there["vocabulary_fingerprint"] != given["vocabulary_fingerprint"]:
+            kept = Vocabulary.load(self.path / directories.VOCABULARY)
+            differences.append(f"the vocabulary given {kept.difference(vocabulary) or 'is not the one trained with'}")
+        if there["data_fingerprint"] != given["data_fingerprint"]:
+            differences.append(
+                f"data fingerprint {there['data_fingerprint'][:19]}... there, {given['data_fingerprint'][:19]}... given"
+            )
+        if differences:
+            raise InputError(
+                f"{self.path}: holds a run that differs ({'; '.join(differences)}): choose another --job-dir, or give "
+                "the same settings and data to resume it"
+            )
+
+    def prepare_novelty(self, vignettes: Vignettes, evidence_count: int) -> None:
+        """Writes the statistics of the training vignettes, unless they are there.
+
+        Raises:
+            InputError: they cannot be written, or what is there is damaged.
+        """
+        if self.novelty(evidence_count) is not None:
+            return
+        found = fit(vignettes, evidence_count, _NOVELTY_SEED)
+        try:
+            if found is not None:
+                novelty.save(found, self.path / NOVELTY)
+        except OSError as error:
+            raise self.unwritable(error) from error
+
+    def novelty(self, evidence_count: int) -> Novelty | None:
+        """Returns the statistics of the training vignettes, over E pieces of evidence; None where there are none.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        path = self.path / NOVELTY
+        return novelty.load(path, evidence_count) if path.exists() else None
+
+    def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
+        """Returns what to raise where writing failed."""
+        reason = str((error.strerror if isinstance(error, OSError) else error.message) or error).splitlines()[0]
+        return InputError(
+            f"{self.path}: cannot write the job directory: {reason}: make room or give the right to write there; the "
+            "checkpoints in it are whole, and the same command goes on from the newest"
+        )
+
+    def run(self) -> dict[str, Any]:
+        """Returns the content of run.json.
+
+        Raises:
+            InputError: there is none, or it is not what training wrote.
+        """
+        if not (self.path / RUN).exists():
+            raise InputError(f"{self.path}: no {RUN}: expected a job directory, as triage train --job-dir makes it")
+        run = read_json(self.path / RUN)
+        missing = {"config", "vocabulary_fingerprint", "data_fingerprint"} - set(run)
+        if missing:
+            raise InputError(f"{self.path / RUN}: expected the keys {', '.join(sorted(missing))}")
+        return run
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """Returns the evaluations so far, oldest first; not the one that a kill cut short."""
+        path = self.path / EVALUATIONS
+        if not path.exists():
+            return []
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def append_evaluation(self, evaluation: Mapping[str, Any]) -> None:
+        """Adds one evaluation, which has a `step`.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        try:
+            with (self.path / EVALUATIONS).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(evaluation, allow_nan=False) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise self.unwritable(error) from error
+
+    def forget_evaluations_after(self, step: int) -> None:
+        """Drops the evaluations behind the checkpoint that a run resumes from; it will make them again."""
+        kept = [evaluation for evaluation in self.evaluations() if evaluation["step"] <= step]
+        if (self.path / EVALUATIONS).exists():
+            with whole_file.replacing(self.path / EVALUATIONS) as file:
+                file.writelines(json.dumps(evaluation) + "\n" for evaluation in kept)
+
+
+def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwork:
+    """Returns the trained network of a job directory.
+
+    Args:
+        job_dir: as `triage train` made it.
+        step: of the checkpoint; None means the newest one.
+
+    Raises:
+        InputError: no job directory, no checkpoint (of that step), or a vocabulary that is not the run's.
+    """
+    job = JobDirectory(job_dir)
+    run = job.run()
+    config = TrainConfig.from_dict(run["config"], str(job_dir / RUN))
+    vocabulary = Vocabulary.load(job_dir / directories.VOCABULARY)
+    if vocabulary.fingerprint != run["vocabulary_fingerprint"]:
+        raise InputError(f"{job_dir / directories.VOCABULARY}: not the vocabulary that the run was trained with")
+    model = build_network(len(vocabulary), config.network.hidden_sizes, seed=0)
+    counters = {"step": tf.Variable(0, dtype=tf.int64), "episode": tf.Variable(0, dtype=tf.int64)}
+    checkpoint = tf.train.Checkpoint(network=model, **counters)
+    path = _checkpoint_path(existing_checkpoints(job.manager(checkpoint, kept=1)), step, job_dir)
+    restore(checkpoint, path).assert_existing_objects_matched().expect_partial()
+    training = {"steps": int(counters["step"]), "episodes": int(counters["episode"])}
+    evaluated = {evaluation["step"]: evaluation for evaluation in job.evaluations()}
+    return TrainedNetwork(
+        model=model,
+        vocabulary=vocabulary,
+        config=run["config"],
+        max_questions=config.environment.max_questions,
+        data_fingerprint=run["data_fingerprint"],
+        metrics=evaluated.get(training["steps"], {}),
+        training=training,
+        novelty=job.novelty(len(vocabulary)),
+    )
+
+
+def _checkpoint_path(paths: list[str], step: int | None, job_dir: pathlib.Path) -> str:
+    steps = {checkpoint_step(path): path for path in paths}
+    if not steps:
+        raise InputError(f"{job_dir}: no checkpoint yet: train for longer, or lower --checkpoint-interval")
+    if step is not None and step not in steps:
+        raise InputError(f"{job_dir}: no checkpoint of step {step}; there are {', '.join(map(str, sorted(steps)))}")
+    return steps[max(steps) if step is None else step]

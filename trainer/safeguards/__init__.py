@@ -1,0 +1,1 @@
+"""Safety rules and novelty, as parts of the TensorFlow graph."""

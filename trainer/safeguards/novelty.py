@@ -1,0 +1,222 @@
+"""How far a state is from anything seen in training, so that an answer can say so.
+
+A mixture of K classes of patients says how likely pieces of evidence are together; how likely each is by itself is
+taken off, mostly, so that rare evidence is not novel as such, and evidence that does not go together is. What comes
+out is told as a percentile of the same score on moments of interviews about vignettes that the mixture was not fitted
+to, with as many pieces of evidence known. What is kept are frequencies by class, smoothed; no vignette.
+"""
+
+import pathlib
+import struct
+import zipfile
+import zlib
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse
+import scipy.special
+import tensorflow as tf
+
+from schemas import whole_file
+from schemas.errors import InputError, first_line
+
+THRESHOLD = 0.99
+"""Novelty above which a state is novel: 1% of the moments that the percentiles come from are."""
+MINIMUM_VIGNETTES = 100
+"""Fewer give no percentiles worth the name, and no novelty."""
+
+# Chosen by benchmarks/novelty.py (docs/model.md).
+CLASSES = 32
+_TAKEN_OFF = 0.95  # of the log probability of each piece by itself
+_SMOOTHING = 1.0  # vignettes' worth of the overall frequencies in each class
+_STEPS = 60
+_FITTED = 0.8  # of the vignettes; the others give the percentiles
+_MOMENTS = 16  # of an interview about each vignette
+_QUANTILES = 200
+_APART = 1e-3  # of a score; rounding errors are a hundredth of that
+_ROUNDING = 1e-4  # a percentile of just .99 is none above it, whatever a device makes of 198 / 200
+_MAX_PIECES = 9  # from which on states are compared together
+_ENOUGH = 100  # moments for the percentiles of one number of pieces; where there are fewer, its neighbours are taken in
+_MAX_VIGNETTES = 50_000
+
+
+class Vignettes(Protocol):
+    """Vignettes as signed codes, see `trainer.state`."""
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """int64 `[V + 1]`: row v is `signed_codes[offsets[v]:offsets[v + 1]]`."""
+
+    @property
+    def signed_codes(self) -> np.ndarray:
+        """The signed codes of all vignettes, one after the other."""
+
+
+class Novelty(NamedTuple):
+    """What the score is computed from; a *literal* is a cell that is present (the first E) or absent (the others)."""
+
+    log_prior: np.ndarray  # float32 [K]
+    log_literals: np.ndarray  # float32 [2 E, K + 1], of each class, and in all, of which `_TAKEN_OFF` are in it
+    quantiles: np.ndarray  # float32 [N, Q], of the score on moments with 1, 2, ... N or more pieces known, ascending
+    moments: int  # that the quantiles come from
+
+    def scores(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the scores of states `[B, E]` float32 in {-1, 0, 1}, float32 `[B]`; higher is further away."""
+        literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
+        logs = tf.matmul(literals, _unquantised(self.log_literals, states))  # [B, K + 1]
+        together = tf.reduce_logsumexp(logs[:, :-1] + self.log_prior, axis=1)
+        return logs[:, -1] - together
+
+    def percentiles(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the novelty of states `[B, E]`, float32 `[B]` in [0, 1]; 0 where nothing is known."""
+        pieces = tf.reduce_sum(tf.cast(states != 0, tf.int32), axis=1)  # [B]
+        rows = tf.clip_by_value(pieces - 1, 0, len(self.quantiles) - 1)
+        above = self.scores(states)[:, tf.newaxis] > tf.gather(_unquantised(self.quantiles, states), rows)  # [B, Q]
+        shares = tf.reduce_mean(tf.cast(above, tf.float32), axis=1)
+        return tf.where(pieces > 0, shares, 0.0)
+
+    def is_novel(self, percentiles: tf.Tensor) -> tf.Tensor:
+        """Returns which percentiles `[B]` are above `THRESHOLD`, bool `[B]`."""
+        return percentiles > THRESHOLD + _ROUNDING
+
+
+def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Novelty | None:
+    """Returns the statistics of training vignettes, None where there are too few.
+
+    Args:
+        vignettes: the V of training, each with evidence; of more than 50,000 as many are drawn.
+        evidence_count: E.
+        seed: of the start of the mixture, of the vignettes that it is fitted to, and of the moments.
+    """
+    count = len(vignettes.offsets) - 1
+    if count < MINIMUM_VIGNETTES:
+        return None
+    generator = np.random.default_rng(seed)
+    chosen = generator.permutation(count)[:_MAX_VIGNETTES]
+    rows = [vignettes.signed_codes[slice(*vignettes.offsets[row : row + 2])] for row in chosen]
+    fitted = int(_FITTED * len(rows))  # percentiles of vignettes that the mixture has seen would be too low
+    mixture = _mixture(literals(rows[:fitted], evidence_count), generator)
+    parts = moments(rows[fitted:], generator)
+    scores = _scores(literals(parts, evidence_count), *mixture)
+    return Novelty(*mixture, _quantiles(scores, np.array([len(part) for part in parts])), len(parts))
+
+
+def moments(rows: list[np.ndarray], generator: np.random.Generator) -> list[np.ndarray]:
+    """Returns random moments of interviews: a few random parts of each row of signed codes, of one piece or more."""
+    return [generator.permutation(row)[: generator.integers(1, len(row) + 1)] for row in rows for _ in range(_MOMENTS)]
+
+
+def literals(rows: list[np.ndarray], evidence_count: int) -> scipy.sparse.csr_matrix:
+    """Returns signed codes as a matrix of literals, float64 `[len(rows), 2 E]` of 0 and 1."""
+    codes = np.concatenate([row.astype(np.int64) for row in rows])
+    columns = np.where(codes > 0, codes - 1, evidence_count - codes - 1)
+    starts = np.cumsum([0] + [len(row) for row in rows])
+    return scipy.sparse.csr_matrix((np.ones(len(columns)), columns, starts), (len(rows), 2 * evidence_count))
+
+
+def _unquantised(values: np.ndarray, states: tf.Tensor) -> tf.Tensor:
+    """Returns `values` in a form that no converter for phones rounds to eight bits, as it does with constants."""
+    one = tf.cast(tf.reduce_max(states[:1]) > -2.0, tf.float32)  # in {-1, 0, 1}: always
+    return tf.constant(values) * one
+
+
+def _mixture(known: scipy.sparse.csr_matrix, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Returns `log_prior` and `log_literals` of a mixture of multinomials, fitted by expectation maximisation."""
+    overall = np.asarray(known.sum(axis=0)).ravel() + 0.1  # [2 E]
+    overall /= overall.sum()
+    pieces = known.sum() / known.shape[0]
+    shares = generator.dirichlet(np.full(CLASSES, 0.3), known.shape[0])  # [V, K]
+    for _ in range(_STEPS):
+        log_prior = np.log(shares.sum(axis=0) + 1) - np.log(shares.sum() + CLASSES)
+        counts = known.T @ shares + _SMOOTHING * CLASSES * pieces * overall[:, np.newaxis]  # [2 E, K]
+        log_literals = np.log(counts / counts.sum(axis=0))
+        shares = scipy.special.softmax(known @ log_literals + log_prior, axis=1)
+    parts = np.column_stack([log_literals, _TAKEN_OFF * np.log(overall)])
+    return _halved(log_prior).astype(np.float32), _halved(parts).astype(np.float32)
+
+
+def _scores(known: scipy.sparse.csr_matrix, log_prior: np.ndarray, log_literals: np.ndarray) -> np.ndarray:
+    """Returns what `Novelty.scores` does, of literals `[B, 2 E]`."""
+    logs = known @ log_literals
+    together = scipy.special.logsumexp(logs[:, :-1] + log_prior, axis=1)
+    return logs[:, -1] - together
+
+
+def _quantiles(scores: np.ndarray, pieces: np.ndarray) -> np.ndarray:
+    """Returns `Novelty.quantiles` from the scores `[M]` of moments with so many `pieces` `[M]` known."""
+    capped = np.minimum(pieces, _MAX_PIECES)
+    table = []
+    for count in range(1, _MAX_PIECES + 1):
+        distances = np.abs(capped - count)
+        reach = np.sort(distances)[min(_ENOUGH, len(scores)) - 1]
+        table.append(np.quantile(scores[distances <= reach], np.arange(_QUANTILES) / _QUANTILES))
+    # Just above, so that a state with the very score of a moment is not above it on one device and below on another.
+    above = np.nextafter(_halved(np.array(table) + _APART), np.inf, dtype=np.float16)
+    return above.astype(np.float32)
+
+
+def _halved(values: np.ndarray) -> np.ndarray:
+    """Returns `values` in half precision: what a float16 file for phones keeps of them is all that there is."""
+    return values.astype(np.float16)
+
+
+# What NumPy's and Python's readers raise on files with other bytes than were written.
+_DAMAGE = (
+    OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, MemoryError, struct.error, zlib.error,
+    zipfile.BadZipFile,
+)  # fmt: skip
+
+
+def save(novelty: Novelty, path: pathlib.Path) -> None:
+    """Writes the file that `load` reads, so that a kill leaves none or a whole one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with whole_file.replacing(path, binary=True) as file:
+        np.savez_compressed(file, **novelty._asdict())
+
+
+def load(path: pathlib.Path, evidence_count: int) -> Novelty:
+    """Reads what `save` wrote.
+
+    Args:
+        path: of the file.
+        evidence_count: E, of the vocabulary that the statistics must be of.
+
+    Raises:
+        InputError: it cannot be read, is no such file, or is of another vocabulary.
+    """
+    try:
+        arrays = np.load(path, allow_pickle=False)
+        if not isinstance(arrays, np.lib.npyio.NpzFile):
+            raise ValueError("one array alone")
+        with arrays:
+            parts = {name: arrays[name] for name in Novelty._fields}
+        fault = _fault(parts, evidence_count)
+    except _DAMAGE as error:
+        fault = first_line(error)
+    if fault:
+        raise InputError(
+            f"{path}: not the statistics that training wrote ({fault}): delete the file, and give the triage train "
+            "command of this job again, which makes it anew"
+        )
+    return Novelty(**parts | {"moments": int(parts["moments"])})
+
+
+def _fault(parts: dict[str, np.ndarray], evidence_count: int) -> str:
+    """Returns why arrays are not those of a `Novelty`, "" where they are."""
+    classes = parts["log_prior"].size
+    shapes = {"log_prior": (classes,), "log_literals": (2 * evidence_count, classes + 1), "moments": ()}
+    for name, shape in shapes.items():
+        if parts[name].shape != shape:
+            return f"{name} has the shape {list(parts[name].shape)}, not {list(shape)}"
+    quantiles = parts["quantiles"]
+    if quantiles.ndim != 2 or not quantiles.size:
+        return f"quantiles has the shape {list(quantiles.shape)}, not [N, Q]"
+    for name in ("log_prior", "log_literals", "quantiles"):
+        if parts[name].dtype != np.float32 or not np.isfinite(parts[name]).all():
+            return f"{name} is not float32 throughout, and finite"
+    if (np.diff(quantiles, axis=1) < 0).any():
+        return "quantiles do not ascend"
+    return "" if parts["moments"] > 0 else "moments is not above 0"

@@ -1,0 +1,1 @@
+"""The SavedModel: signatures, the LiteRT file beside it, warm-up requests."""

@@ -1,0 +1,94 @@
+"""Runs a TFLite file with the LiteRT interpreter, one state at a time as a phone does."""
+
+import dataclasses
+import importlib.metadata
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
+
+from schemas import features
+from schemas.errors import InputError, first_line
+from schemas.triage import NUM_ACTIONS
+from trainer.servable.policy import LoadedVersion
+
+OUTPUTS = (features.Q_VALUES, features.ACTION, features.BEST_TRIAGE, features.FORCED)
+"""Of every file."""
+OPTIONAL_OUTPUTS = (features.RULES_FIRED, features.NOVELTY, features.IS_NOVEL)
+"""Of a file whose model has rules, or can tell how novel a state is."""
+
+
+class LiteRtModel:
+    """The signature `state` of a TFLite file.
+
+    Args:
+        content: the whole file.
+        threads: that the interpreter uses.
+
+    Raises:
+        InputError: `content` is no TFLite file with that signature.
+    """
+
+    def __init__(self, content: bytes, threads: int = 1):
+        try:
+            self._interpreter = Interpreter(model_content=content, num_threads=threads)
+            self._runner = self._interpreter.get_signature_runner(features.STATE)
+        except (ValueError, RuntimeError) as error:
+            raise InputError(f"LiteRT cannot run the file: {first_line(error)}: convert it again") from error
+
+    @property
+    def tensors(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """`inputs` and `outputs`: dtype (NumPy's name) and shape of each tensor by its name."""
+        sides = {"inputs": self._runner.get_input_details(), "outputs": self._runner.get_output_details()}
+        return {
+            side: {
+                name: {"dtype": np.dtype(detail["dtype"]).name, "shape": detail["shape"].tolist()}
+                for name, detail in sorted(details.items())
+            }
+            for side, details in sides.items()
+        }
+
+    def run(self, state: np.ndarray, questions_asked: int) -> Mapping[str, np.ndarray]:
+        """Returns the outputs, `[1, ...]` each, for one state float32 `[1, E]`."""
+        return self._runner(**{features.STATES: state, features.QUESTIONS_ASKED: np.array([questions_asked], np.int32)})
+
+    def answer(self, states: np.ndarray, questions_asked: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1."""
+        rows = [self.run(state, count) for state, count in zip(states[:, np.newaxis], questions_asked, strict=True)]
+        return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+
+
+def litert_version() -> str:
+    """Returns the version of the interpreter."""
+    return importlib.metadata.version("ai-edge-litert")
+
+
+def as_version(model: LiteRtModel, version: LoadedVersion) -> LoadedVersion:
+    """Returns `version` with `model` to decide in its place, for `trainer.servable.policy.play`."""
+    return dataclasses.replace(version, model=_Playable(model))
+
+
+class _Playable:
+    """Has the signature of a loaded SavedModel that a policy calls; inside a graph, too."""
+
+    def __init__(self, model: LiteRtModel):
+        self._model = model
+        self.signatures = {features.STATE: self}
+        self.variables = ()
+
+    def __call__(self, **inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        def answer(states: np.ndarray, questions_asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            if not len(states):  # a step of an evaluation in which every question was in vain: no state is new
+                return np.zeros([0], np.int32), np.zeros([0, NUM_ACTIONS], np.float32)
+            found = self._model.answer(states, questions_asked)
+            return found[features.ACTION], found[features.Q_VALUES]
+
+        given = [inputs[features.STATES], inputs[features.QUESTIONS_ASKED]]
+        action, q_values = tf.numpy_function(answer, given, [tf.int32, tf.float32])
+        rows = given[0].shape[0]
+        return {
+            features.ACTION: tf.ensure_shape(action, [rows]),
+            features.Q_VALUES: tf.ensure_shape(q_values, [rows, NUM_ACTIONS]),
+        }

@@ -1,0 +1,191 @@
+"""Plays a version of a SavedModel over vignettes: the exported graph decides, no network of the trainer."""
+
+import dataclasses
+import json
+import os
+import pathlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tf_agents.policies import tf_policy
+from tf_agents.specs import tensor_spec
+from tf_agents.trajectories import policy_step
+from tf_agents.trajectories import time_step as ts
+
+from schemas import directories, features
+from schemas.errors import InputError, first_line
+from schemas.evidence import Vocabulary
+from schemas.triage import NUM_ACTIONS
+from trainer.dyqn.environment import action_spec, time_step_spec
+from trainer.dyqn.rollout import ROWS_AT_ONCE, Outcomes, Rollout
+from trainer.evaluation.evaluate import order_seeds
+from trainer.vignettes.arrays import VignetteArrays
+
+Track = Callable[[Sequence[int]], Iterable[int]]
+"""Passes its items on, and may show the progress."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedVersion:
+    """A version of an exported model, ready to play."""
+
+    folder: pathlib.Path
+    vocabulary: Vocabulary
+    max_questions: int
+    model: Any  # what tf.saved_model.load gave: its signatures alone do not keep the variables alive
+
+    @property
+    def signature(self) -> Any:
+        """The function from states `[B, E]` and questions asked `[B]` to the decision tensors."""
+        return self.model.signatures[features.STATE]
+
+
+class ServablePolicy(tf_policy.TFPolicy):
+    """Takes the action that a version answers; where the observation forces a triage, its best triage decision.
+
+    The policy's info is the Q-values `[B, A]`, as that of `trainer.dyqn.policy.QPolicy`.
+    """
+
+    def __init__(self, version: LoadedVersion):
+        self._version = version
+        time_steps = time_step_spec(len(version.vocabulary))
+        info = tensor_spec.BoundedTensorSpec([NUM_ACTIONS], tf.float32, 0.0, 1.0, name="q_values")
+        super().__init__(time_steps, action_spec(), info_spec=info, name="servable_policy")
+
+    def _variables(self) -> Sequence[tf.Variable]:
+        return self._version.signature.variables
+
+    def _action(self, time_step: ts.TimeStep, policy_state: Any, seed: Any = None) -> policy_step.PolicyStep:
+        del seed  # nothing is drawn
+        observation = time_step.observation
+        # The graph forces by the number of questions, of which it needs to know only whether the limit is reached.
+        questions_asked = tf.where(observation.forced, self._version.max_questions, 0)
+        answer = self._version.signature(
+            **{features.STATES: observation.state, features.QUESTIONS_ASKED: questions_asked}
+        )
+        return policy_step.PolicyStep(answer[features.ACTION], policy_state, answer[features.Q_VALUES])
+
+
+def load_version(folder: pathlib.Path) -> LoadedVersion:
+    """Loads the version that `triage export` wrote to `folder`.
+
+    Raises:
+        InputError: a file is missing, damaged, or does not belong to the others.
+    """
+    path = folder / directories.MANIFEST
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        fingerprint, max_questions = manifest["vocabulary_fingerprint"], manifest["max_questions"]
+    except OSError as error:
+        raise _damaged(folder, f"cannot read {directories.MANIFEST}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _damaged(folder, f"{directories.MANIFEST} is not what triage export writes") from error
+    vocabulary = Vocabulary.load(folder / directories.ASSETS / directories.VOCABULARY)
+    if vocabulary.fingerprint != fingerprint:
+        raise _damaged(folder, f"its vocabulary is not the one that {directories.MANIFEST} names")
+    if type(max_questions) is not int or max_questions < 1:
+        raise _damaged(folder, f"max_questions in {directories.MANIFEST} is no whole number from 1")
+    try:
+        version = LoadedVersion(folder, vocabulary, max_questions, tf.saved_model.load(os.fspath(folder)))
+    # TensorFlow's readers raise what the damage makes them trip over.
+    except (OSError, tf.errors.OpError, ValueError, RuntimeError, IndexError, KeyError) as error:
+        raise _damaged(folder, f"cannot load the SavedModel: {first_line(error)}") from error
+    _probe(version)
+    return version
+
+
+def known_codes(data: Vocabulary, vignettes: VignetteArrays, version_vocabulary: Vocabulary) -> np.ndarray | None:
+    """Returns where the codes that occur in `vignettes` stand in a version's vocabulary.
+
+    Args:
+        data: the vocabulary that `vignettes` are encoded with, E pieces of evidence.
+        vignettes: V vignettes.
+        version_vocabulary: of the version.
+
+    Returns:
+        int32 `[E]`, the version's cell of each cell, -1 where no vignette has the code and the version does not know
+        it; None where both vocabularies have the same codes in the same order.
+
+    Raises:
+        InputError: a vignette has a code that the version does not know.
+    """
+    if data.fingerprint == version_vocabulary.fingerprint:
+        return None
+    cells = {code: cell for cell, code in enumerate(version_vocabulary.codes)}
+    used = np.unique(np.abs(vignettes.signed_codes.astype(np.int64))) - 1
+    unknown = [data.codes[cell] for cell in used if data.codes[cell] not in cells]
+    if unknown:
+        more = f" and {len(unknown) - 3:,} more" if len(unknown) > 3 else ""
+        raise InputError(f"the vignettes have evidence that the version does not know, {', '.join(unknown[:3])}{more}")
+    return np.array([cells.get(code, -1) for code in data.codes], np.int32)
+
+
+def play(
+    version: LoadedVersion, vignettes: VignetteArrays, data: Vocabulary, seeds: Sequence[int], track: Track = iter
+) -> Outcomes:
+    """Plays every vignette once for each seed, as `trainer.dyqn.rollout.Rollout` does.
+
+    The same seeds give the same evidence orders whichever version plays, however many vignettes there are: each
+    batch draws from seeds of its own, for a shared generator goes on by as many draws as the policy takes steps.
+
+    Args:
+        version: what decides.
+        vignettes: V vignettes, at least one.
+        data: the vocabulary that they are encoded with.
+        seeds: K seeds of the random evidence orders.
+        track: passes the seeds on, of each batch.
+
+    Raises:
+        InputError: a vignette has a code that the version does not know, or the version fails.
+    """
+    cells = known_codes(data, vignettes, version.vocabulary)
+    coded = vignettes if cells is None else _recoded(vignettes, cells)
+    parts = []
+    for number, part in enumerate(_batches(coded)):
+        rollout = Rollout(part, len(version.vocabulary), version.max_questions, ServablePolicy(version))
+        own = seeds if number == 0 else [order_seeds(seed, number + 1)[number] for seed in seeds]
+        try:
+            parts.append(rollout.run(track(own)))
+        except (tf.errors.OpError, ValueError) as error:
+            raise _damaged(version.folder, f"it fails on the vignettes: {first_line(error)}") from error
+    return Outcomes(*(np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)))
+
+
+def _probe(version: LoadedVersion) -> None:
+    """Asks one state, so that what is not as `triage export` writes it is found before vignettes are played."""
+    if features.STATE not in version.model.signatures:
+        raise _damaged(version.folder, f"it has no signature {features.STATE!r}")
+    states, questions_asked = tf.one_hot([0], len(version.vocabulary)), tf.constant([version.max_questions])
+    try:
+        answer = version.signature(**{features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
+        forced, q_values = answer[features.FORCED].numpy(), answer[features.Q_VALUES].numpy()
+    except (tf.errors.OpError, ValueError, TypeError, KeyError) as error:
+        raise _damaged(version.folder, f"it does not answer a state: {first_line(error)}") from error
+    if not np.isfinite(q_values).all():
+        raise _damaged(version.folder, "its Q-values are not finite")
+    if not forced.all():
+        raise _damaged(version.folder, f"it does not triage at the max_questions of {directories.MANIFEST}")
+
+
+def _recoded(vignettes: VignetteArrays, cells: np.ndarray) -> VignetteArrays:
+    codes: np.ndarray = vignettes.signed_codes.astype(np.int32)
+    return vignettes._replace(signed_codes=np.sign(codes) * (cells[np.abs(codes) - 1] + 1))
+
+
+def _batches(vignettes: VignetteArrays) -> Iterable[VignetteArrays]:
+    for start in range(0, len(vignettes.decision_counts), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        offsets = vignettes.offsets[start : start + ROWS_AT_ONCE + 1]
+        yield vignettes._replace(
+            vignette_ids=vignettes.vignette_ids[rows],
+            offsets=offsets - offsets[0],
+            signed_codes=vignettes.signed_codes[offsets[0] : offsets[-1]],
+            decision_counts=vignettes.decision_counts[rows],
+            tags=vignettes.tags[rows],
+        )
+
+
+def _damaged(folder: pathlib.Path, reason: str) -> InputError:
+    return InputError(f"{folder}: {reason}: export it again, or remove this version")

@@ -1,0 +1,235 @@
+"""Writes one version of a servable: `<model base path>/<integer>/`, as TensorFlow Serving reads it.
+
+A version appears whole or not at all: it is written to a folder that no server takes for a version, in the same
+file system, and renamed.
+"""
+
+import contextlib
+import datetime
+import hashlib
+import importlib.metadata
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from schemas import directories
+from schemas.errors import InputError
+from trainer.runs.job import TrainedNetwork
+from trainer.safeguards import novelty
+from trainer.servable import conversion, signatures, warmup
+from trainer.servable.policy import LoadedVersion
+
+MODEL_NAME = "triage"
+
+_PARTIAL = "exporting-"
+_PARTIAL_LIFETIME_SECONDS = 24 * 3600
+
+
+class StagedVersion:
+    """A version that is written whole, in a folder of the base path that no server takes for a version.
+
+    Made by `staged`, which removes it again unless it was published or moved away.
+    """
+
+    def __init__(self, base: pathlib.Path, number: int):
+        self.number = number
+        self.folder = _make_partial(base, number)
+        self._final = base / str(number)
+
+    def describe(self, **entries: Any) -> None:
+        """Puts `entries` into the manifest, in place of those that it has."""
+        manifest = json.loads((self.folder / directories.MANIFEST).read_text(encoding="utf-8"))
+        _write_manifest(self.folder, manifest | entries)
+
+    def publish(self) -> pathlib.Path:
+        """Makes it a version, in one step, and returns its folder.
+
+        Raises:
+            InputError: another export has taken the number meanwhile.
+        """
+        if self._final.exists():  # renaming would replace an empty folder
+            raise _exists(self._final)
+        try:
+            self.folder.rename(self._final)
+        except OSError as error:
+            if self._final.exists():
+                raise _exists(self._final) from error
+            raise
+        return self._final
+
+
+@contextlib.contextmanager
+def staged(
+    base: pathlib.Path, trained: TrainedNetwork, version: int | None = None, model_name: str = MODEL_NAME
+) -> Iterator[StagedVersion]:
+    """Writes `trained` as a version that is still to be published; one that is not leaves nothing behind.
+
+    Args:
+        base: the model base path; it is made where it does not exist.
+        trained: the agent.
+        version: the number of the version; by default one more than the highest that exists, 1 at first.
+        model_name: the name under which TensorFlow Serving offers the model.
+
+    Raises:
+        InputError: the version exists, its number is below 1, `base` cannot be written, or the network's weights are
+            not finite.
+    """
+    if not all(np.isfinite(weight).all() for weight in trained.model.get_weights()):
+        raise InputError("the network's weights are not finite: training diverged: export an earlier --step")
+    number = next_version(base) if version is None else version
+    if number < 1:
+        raise InputError(f"version {number}: expected a whole number from 1")
+    if (base / str(number)).exists():
+        raise _exists(base / str(number))
+    stage = StagedVersion(base, number)
+    try:
+        _write(stage.folder, trained, number, model_name)
+        yield stage
+    finally:
+        shutil.rmtree(stage.folder, ignore_errors=True)
+
+
+def write_version(
+    base: pathlib.Path, trained: TrainedNetwork, version: int | None = None, model_name: str = MODEL_NAME
+) -> pathlib.Path:
+    """Writes `trained` as a version below `base`; arguments and errors are those of `staged`.
+
+    Returns:
+        The version's folder.
+    """
+    with staged(base, trained, version, model_name) as stage:
+        return stage.publish()
+
+
+def newest_version(base: pathlib.Path) -> pathlib.Path | None:
+    """Returns the folder of the highest version below `base`, which a server would take; None where there is none.
+
+    Raises:
+        InputError: `base` is one version itself, or not a folder that can be read.
+    """
+    if (base / directories.SAVED_MODEL).exists():
+        raise InputError(f"{base}: this is one version: give the folder that holds it, {base.parent}")
+    versions = _versions(base)
+    return base / versions[max(versions)] if versions else None
+
+
+def next_version(base: pathlib.Path) -> int:
+    """Returns one more than the highest version below `base`, 1 where there is none.
+
+    Raises:
+        InputError: `base` is not a folder that can be read.
+    """
+    return 1 + max(_versions(base), default=0)
+
+
+def _versions(base: pathlib.Path) -> dict[int, str]:
+    """Returns the names of the version folders below `base` by their numbers."""
+    try:
+        names = [entry.name for entry in base.iterdir()] if base.exists() else []
+    except OSError as error:
+        raise InputError(f"{base}: not a model base path: {error.strerror or error}") from error
+    return {number: name for name in names if (number := directories.version_number(name)) is not None}
+
+
+def _exists(version: pathlib.Path) -> InputError:
+    return InputError(
+        f"{version}: this version exists already: choose another number, or leave it out for the next one"
+    )
+
+
+def _make_partial(base: pathlib.Path, number: int) -> pathlib.Path:
+    """Makes the folder to write to, and removes what exports that were killed more than a day ago left behind."""
+    # Not tempfile.mkdtemp: its folder is closed to the user that the server runs as.
+    partial = base / f"{_PARTIAL}{number}-{uuid.uuid4().hex}"
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
+        leftovers = [path for path in base.glob(f"{_PARTIAL}*") if _age_seconds(path) > _PARTIAL_LIFETIME_SECONDS]
+    except OSError as error:
+        raise InputError(f"{base}: cannot write a model version: {error.strerror or error}") from error
+    for leftover in leftovers:
+        shutil.rmtree(leftover, ignore_errors=True)
+    return partial
+
+
+def _age_seconds(path: pathlib.Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:  # another export has just renamed it
+        return 0.0
+
+
+def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_name: str) -> None:
+    """Writes all files of a version to the empty `folder`."""
+    vocabulary = trained.vocabulary
+    identity = signatures.Identity(str(number), vocabulary.fingerprint, len(vocabulary), trained.max_questions)
+    with tempfile.TemporaryDirectory() as scratch:
+        asset = pathlib.Path(scratch) / directories.VOCABULARY
+        vocabulary.save(asset)
+        safeguards = signatures.Safeguards(trained.rules, trained.novelty)
+        archive = signatures.build_archive(trained.model, asset, identity, safeguards)
+        archive.write_out(os.fspath(folder), verbose=False)
+    warmup.write_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
+    if len(trained.rules):
+        (folder / directories.RULES).write_text(trained.rules.text, encoding="utf-8", newline="\n")
+    _write_manifest(folder, _manifest(trained, identity) | {"litert": _write_litert(folder, trained)})
+
+
+def _write_litert(folder: pathlib.Path, trained: TrainedNetwork) -> dict[str, str]:
+    """Writes what LiteRT answers from in place of the SavedModel, and returns what the manifest says of it.
+
+    It is made of the SavedModel in `folder`, so that there is one graph of the decision.
+    """
+    model = tf.saved_model.load(os.fspath(folder))
+    version = LoadedVersion(folder, trained.vocabulary, trained.max_questions, model)
+    content = conversion.convert(version, conversion.NONE, batch=None)
+    (folder / directories.LITERT).write_bytes(content)
+    return {"file": directories.LITERT, "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _write_manifest(folder: pathlib.Path, manifest: dict[str, Any]) -> None:
+    text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / directories.MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[str, Any]:
+    return {
+        "format_version": directories.MANIFEST_FORMAT,
+        "model_version": identity.model_version,
+        "package_version": package_version(),
+        "tensorflow_version": tf.__version__,
+        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "vocabulary_fingerprint": identity.vocabulary_fingerprint,
+        "data_fingerprint": trained.data_fingerprint,
+        "evidence_count": identity.evidence_count,
+        "max_questions": identity.max_questions,
+        "signatures": list(signatures.SIGNATURES),
+        "safety_rules": trained.rules.described(),
+        "novelty": _novelty(trained),
+        "config": trained.config,
+        "training": trained.training,
+        "metrics": trained.metrics,
+    }
+
+
+def _novelty(trained: TrainedNetwork) -> dict[str, Any] | None:
+    if trained.novelty is None:
+        return None
+    return {"threshold": novelty.THRESHOLD, "reference_moments": trained.novelty.moments}
+
+
+def package_version() -> str:
+    """Returns the version of this package, "not installed" where it runs from its sources."""
+    try:
+        return importlib.metadata.version("dyqn-triage")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"

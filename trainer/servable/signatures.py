@@ -1,0 +1,188 @@
+"""The signatures of an exported model: three doors to one decision.
+
+`serving_default` takes evidence codes, `triage` takes `triage.v1.EvidenceState` messages and `state` takes state
+vectors. What each input means is settled before `_Decider`, so that all three answer alike.
+"""
+
+import pathlib
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from schemas import features
+from schemas.evidence import Vocabulary
+from schemas.safety_rules import NO_RULES, RuleSet
+from schemas.triage import ACTION_LABELS
+from trainer import state
+from trainer.dyqn.decision import anything_known, best_triage, decide
+from trainer.safeguards.novelty import Novelty
+from trainer.safeguards.rules import RuleGraph
+from trainer.servable import messages
+
+SIGNATURES = (features.SERVING_DEFAULT, features.TRIAGE, features.STATE)
+
+
+class Identity(NamedTuple):
+    """What the graph knows of the version that it is part of."""
+
+    model_version: str
+    vocabulary_fingerprint: str
+    evidence_count: int
+    max_questions: int
+
+
+class Safeguards(NamedTuple):
+    """What stands between the network and an answer."""
+
+    rules: RuleSet = NO_RULES
+    novelty: Novelty | None = None
+
+
+UNGUARDED = Safeguards()
+
+
+class AssetLookup:
+    """Maps codes to state cells by the vocabulary file itself, which the SavedModel keeps as an asset.
+
+    The line number in the file, less one for the header, is the state cell. A string that begins no line gets the
+    table's default, 0, hence `state.UNKNOWN`; so does "code", which begins the header line and is no evidence code.
+
+    Args:
+        vocabulary: path of the vocabulary file, as `schemas.evidence.Vocabulary.save` writes it.
+    """
+
+    def __init__(self, vocabulary: pathlib.Path):
+        initializer = tf.lookup.TextFileInitializer(
+            str(vocabulary),
+            key_dtype=tf.string,
+            key_index=0,
+            value_dtype=tf.int64,
+            value_index=tf.lookup.TextFileIndex.LINE_NUMBER,
+            delimiter=",",
+        )
+        self.table = tf.lookup.StaticHashTable(initializer, default_value=0)
+
+    def __call__(self, codes: tf.Tensor) -> tf.Tensor:
+        """Returns the state cells of `codes`, int64 of the same shape, `state.UNKNOWN` for other strings."""
+        return self.table.lookup(codes) - 1
+
+
+def build_archive(
+    model: keras.Model, vocabulary: pathlib.Path, identity: Identity, safeguards: Safeguards = UNGUARDED
+) -> keras.export.ExportArchive:
+    """Returns an archive, ready for `write_out`, that answers all three signatures.
+
+    Args:
+        model: from states `[B, E]` float32 to Q-values `[B, A]` float32.
+        vocabulary: path of the vocabulary file; it must exist until the archive is written.
+        identity: the version that the archive becomes.
+        safeguards: rules that the answers obey, and what novelty is told from.
+
+    Raises:
+        InputError: a rule has a code that is not in the vocabulary.
+    """
+    lookup = AssetLookup(vocabulary)
+    decider = _Decider(model, Vocabulary.load(vocabulary), safeguards)
+    archive = keras.export.ExportArchive()  # a plain tf.Module would lose a Keras 3 model's weights
+    archive.track(model)
+    archive.track(lookup.table)
+
+    def serving_default(present: tf.Tensor, absent: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
+        encoded = state.from_codes(present, absent, lookup, identity.evidence_count)
+        decision = decider(encoded.states, questions_asked >= identity.max_questions)
+        return decision | {
+            features.UNKNOWN_CODES: encoded.unknown_codes,
+            features.CONFLICTING_CODES: encoded.conflicting_codes,
+        }
+
+    def triage(evidence_states: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {features.TRIAGE_RESPONSES: _answer(decider, lookup, identity, evidence_states)}
+
+    def dense(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
+        return decider(states, questions_asked >= identity.max_questions)
+
+    questions_asked = tf.TensorSpec([None], tf.int32, features.QUESTIONS_ASKED)
+    present = tf.TensorSpec([None, None], tf.string, features.PRESENT)
+    absent = tf.TensorSpec([None, None], tf.string, features.ABSENT)
+    evidence_states = tf.TensorSpec([None], tf.string, features.EVIDENCE_STATES)
+    states = tf.TensorSpec([None, identity.evidence_count], tf.float32, features.STATES)
+    archive.add_endpoint(features.SERVING_DEFAULT, serving_default, [present, absent, questions_asked])
+    archive.add_endpoint(features.TRIAGE, triage, [evidence_states])
+    archive.add_endpoint(features.STATE, dense, [states, questions_asked])
+    return archive
+
+
+class _Decider:
+    """The one way from states to decision tensors."""
+
+    def __init__(self, model: keras.Model, vocabulary: Vocabulary, safeguards: Safeguards):
+        self._model = model
+        self._rules = safeguards.rules
+        self._graph = RuleGraph(self._rules.rules, vocabulary) if len(self._rules) else None
+        self._novelty = safeguards.novelty
+
+    def __call__(self, states: tf.Tensor, forced: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the decision tensors for states `[B, E]` float32 and `forced` `[B]` bool."""
+        q_values = self._model(states)
+        action, triage = decide(q_values, forced, anything_known(states)), best_triage(q_values)
+        found: dict[str, tf.Tensor] = {}
+        if self._graph is not None:
+            found[features.RULES_FIRED] = self._graph.fired(states)
+            action, triage = self._graph.apply(found[features.RULES_FIRED], action, triage)
+        if self._novelty is not None:
+            novelty = self._novelty.percentiles(states)
+            found |= {features.NOVELTY: novelty, features.IS_NOVEL: self._novelty.is_novel(novelty)}
+        labels = tf.constant(ACTION_LABELS)
+        return found | {
+            features.Q_VALUES: q_values,
+            features.ACTION: action,
+            features.ACTION_LABEL: tf.gather(labels, action),
+            features.BEST_TRIAGE: triage,
+            features.BEST_TRIAGE_LABEL: tf.gather(labels, triage),
+            features.FORCED: forced,
+        }
+
+    def fired_rules(self, decision: dict[str, tf.Tensor], known: tf.Tensor) -> tf.Tensor:
+        """Returns the rules that fired as serialized messages, string `[B, F]`, for what `__call__` returned."""
+        rows = tf.shape(known)[0]
+        if self._graph is None:
+            return tf.zeros(tf.stack([rows, 0]), tf.string)
+        q_values, fired = decision[features.Q_VALUES], decision[features.RULES_FIRED]
+        action = decide(q_values, decision[features.FORCED], known)
+        before, after = self._graph.steps(fired, action, best_triage(q_values))
+        places = tf.where(fired)  # [F, 2]
+        return messages.encode_fired_rules(
+            messages.FiredRules(
+                row=places[:, 0],
+                rule_id=tf.gather([rule.rule_id for rule in self._rules], places[:, 1]),
+                reason=tf.gather([rule.reason for rule in self._rules], places[:, 1]),
+                from_action=tf.gather_nd(before, places),
+                to_action=tf.gather_nd(after, places),
+            ),
+            rows,
+        )
+
+
+def _answer(decider: _Decider, lookup: AssetLookup, identity: Identity, evidence_states: tf.Tensor) -> tf.Tensor:
+    """Returns serialized TriageResponse messages `[B]` for serialized EvidenceState messages `[B]`."""
+    known = messages.decode_evidence_states(evidence_states)
+    encoded = state.from_codes(known.present, known.absent, lookup, identity.evidence_count)
+    own_limit = (known.max_questions <= 0) | (known.max_questions > identity.max_questions)
+    limit = tf.where(own_limit, identity.max_questions, known.max_questions)  # [B]
+    decision = decider(encoded.states, known.no_more_evidence | (known.questions_asked >= limit))
+    return messages.encode_responses(
+        messages.Responses(
+            q_values=decision[features.Q_VALUES],
+            action=decision[features.ACTION],
+            best_triage=decision[features.BEST_TRIAGE],
+            forced=decision[features.FORCED],
+            unknown_codes=encoded.unknown_codes,
+            conflicting_codes=encoded.conflicting_codes,
+            fired_rules=decider.fired_rules(decision, anything_known(encoded.states)),
+            novelty=decision.get(features.NOVELTY),
+            is_novel=decision.get(features.IS_NOVEL),
+            model_version=identity.model_version,
+            vocabulary_fingerprint=identity.vocabulary_fingerprint,
+        )
+    )

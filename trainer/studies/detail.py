@@ -1,0 +1,182 @@
+"""A closer look at one trained agent: agreement, calibration, slices, unseen conditions, and its worst errors."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from schemas.evidence import Vocabulary
+from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_DECISIONS, TRIAGE_DECISIONS, Action
+from trainer.checks.vignette_text import vignette_text
+from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation import agreement, calibration, metrics, slices
+from trainer.evaluation.prefixes import Triage, metrics_by_evidence
+from trainer.simulation.simulator import UNSEEN
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.vignette import Vignette
+
+WORST = 8
+"""Errors that are told in full."""
+_CONDITION = "condition="
+
+
+class Walk(NamedTuple):
+    """One episode, question by question."""
+
+    codes: list[int]  # signed codes in the order in which they are revealed
+    q_values: np.ndarray  # float [pieces, A]: after each piece of evidence
+    decided_after: int  # pieces known at the decision
+    questions: int  # asked, those in vain included
+    decision: int
+
+
+def walk(codes: list[int], q_values: np.ndarray, max_questions: int) -> Walk:
+    """Returns the episode of the greedy agent over one evidence order; the first piece is known at the start.
+
+    Asking when nothing is left reveals nothing: the agent sees the same state, and asks until it is forced.
+
+    Args:
+        codes: signed codes of the vignette in the order of their revelation.
+        q_values: float `[len(codes), A]`, of the states after 1, 2, ... pieces.
+        max_questions: after which it must triage.
+    """
+    known = min(len(codes), max_questions + 1)
+    stops = np.flatnonzero(q_values[:known].argmax(axis=1) != Action.ASK)  # ties: the triage decision comes first
+    pieces = int(stops[0]) + 1 if len(stops) and stops[0] < max_questions else known
+    questions = pieces - 1 if len(stops) and stops[0] < max_questions else max_questions
+    decision = int(q_values[pieces - 1, :NUM_DECISIONS].argmax())
+    return Walk(codes, q_values, pieces, questions, decision)
+
+
+def detail_figures(outcomes: Outcomes, vignettes: VignetteArrays, seed: int) -> dict[str, Any]:
+    """Returns `agreement`, `reliability`, `slices` and `unseen` as results.json holds them.
+
+    Args:
+        outcomes: episodes of these vignettes, with Q-values.
+        vignettes: one or more.
+        seed: of the bootstrap.
+    """
+    counts = vignettes.decision_counts
+    found = agreement.agent_agreement(outcomes.decisions, counts, seed)
+    groups = slices.groups(vignettes.tags, counts, np.diff(vignettes.offsets))
+    values = metrics.agent_metrics(outcomes, counts)
+    return {
+        "agreement": {
+            "labels": list(DECISION_LABELS),
+            "confusion": agreement.confusion_shares(outcomes.decisions, counts).mean(axis=0).tolist(),
+            "red_sensitivity": _plain(found["red_sensitivity"]),
+            "kappa": _plain(found["weighted_kappa"]),
+        },
+        "reliability": _reliability(outcomes, counts, seed),
+        "slices": [_slice(each) for each in slices.slice_figures(values, groups, seed)],
+        "unseen": _unseen(values, vignettes.tags, seed),
+    }
+
+
+def evidence_curve(
+    triage: Triage, vignettes: VignetteArrays, evidence_count: int, orders: list[int], seed: int
+) -> list[dict[str, Any]]:
+    """Returns the means of `trainer.evaluation.prefixes.metrics_by_evidence` as results.json holds them."""
+    return [
+        {
+            "pieces": point.evidence,
+            "vignettes": point.vignettes,
+            "appropriateness": point.appropriateness.mean,
+            "safety": point.safety.mean,
+            "confidence": point.best_value.mean,
+        }
+        for point in metrics_by_evidence(vignettes, evidence_count, triage, orders, seed)
+    ]
+
+
+def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:
+    """Returns the places of the vignettes with the worst under-triage, the worst first, at most `WORST`.
+
+    The measure is the mean over the evidence orders of the urgency steps by which the decision fell short of the least
+    urgent one that a clinician gave; of equals, the one that comes first.
+    """
+    _, least = metrics.urgency_range(decision_counts)
+    short = np.maximum(outcomes.decisions - least, 0).mean(axis=0)  # [V]
+    order = np.argsort(-short, kind="stable")[:WORST]
+    return [int(row) for row in order if short[row] > 0]
+
+
+def told(row: int, walked: Walk, vignettes: VignetteArrays, vocabulary: Vocabulary) -> dict[str, Any]:
+    """Returns an error as results.json holds it: the vignette's card and the episode."""
+    codes, counts = walked.codes, vignettes.decision_counts[row]
+    decisions = [decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision])]
+    present, absent = (
+        tuple(vocabulary[abs(code) - 1].code for code in codes if (code > 0) == wanted) for wanted in (True, False)
+    )
+    vignette = Vignette(str(vignettes.vignette_ids[row]), present, absent, tuple(decisions))
+    return {
+        "vignette_id": vignette.vignette_id,
+        "text": vignette_text(vignette, vocabulary),
+        "decisions": [decision.label for decision in decisions],
+        "decision": DECISION_LABELS[walked.decision],
+        "steps": [_step(asked, walked, vocabulary) for asked in range(walked.questions + 1)],
+    }
+
+
+def _step(asked: int, walked: Walk, vocabulary: Vocabulary) -> dict[str, Any]:
+    """Returns what the agent sees and does after `asked` questions."""
+    in_vain = asked >= len(walked.codes)
+    place = min(asked, len(walked.codes) - 1)
+    code = walked.codes[place]
+    values = (round(float(value), 6) for value in walked.q_values[place])
+    return {
+        "evidence": "nothing new" if in_vain else vocabulary[abs(code) - 1].name,
+        "presence": None if in_vain else "present" if code > 0 else "absent",
+        "q_values": dict(zip(ACTION_LABELS, values, strict=True)),
+        "action": DECISION_LABELS[walked.decision] if asked == walked.questions else Action.ASK.label,
+    }
+
+
+def _reliability(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) -> dict[str, Any]:
+    if outcomes.q_values is None:
+        raise ValueError("expected episodes with Q-values")
+    found = calibration.calibration(calibration.best_decision_pairs(outcomes.q_values, decision_counts), seed)
+    bins = [
+        {
+            "low": each.low,
+            "high": each.high,
+            "count": each.states,
+            "mean_q": each.predicted,
+            "observed": each.observed.mean if each.observed else None,
+        }
+        for each in found.curve
+    ]
+    return {"bins": bins, "ece": found.expected_calibration_error.mean, "brier": found.brier_score.mean}
+
+
+def _slice(found: slices.SliceFigures) -> dict[str, Any]:
+    kept = {name: _plain(found.metrics[name]) for name in ("appropriateness", "safety", "questions")}
+    return {"slice": f"{found.by.removeprefix('tag:')}={found.value}", "vignettes": found.vignettes, **kept}
+
+
+def _plain(estimate: metrics.Estimate | None) -> dict[str, Any] | None:
+    return None if estimate is None else estimate._asdict()
+
+
+def _unseen(values: dict[str, np.ndarray], tags: Sequence[Sequence[str]], seed: int) -> dict[str, Any] | None:
+    contrast = slices.unseen_contrast(values, tags, seed)
+    if contrast is None:
+        return None
+    tagged: np.ndarray = np.array([UNSEEN in names for names in tags])
+    shown = ("questions", "evidence_seen", "appropriateness", "safety")
+    sides = {
+        side: {name: _plain(metrics.estimate(values[name][rows], seed)) for name in shown}
+        for side, rows in (("seen", ~tagged), ("unseen", tagged))
+    }
+    conditions = {
+        name.removeprefix(_CONDITION)
+        for names in tags
+        if UNSEEN in names
+        for name in names
+        if name.startswith(_CONDITION)
+    }
+    return {
+        "conditions": sorted(conditions),
+        **sides,
+        "difference": {"questions": _plain(contrast["questions"].difference)},
+    }

@@ -1,0 +1,134 @@
+"""The directory of a study: what `triage reproduce` leaves, and what the same command goes on from.
+
+study.json     fingerprint of the data that the study is about
+tasks/         one JSON file for each finished task, and the models that other tasks need
+results.json   all figures
+report.html    the report, with the images in figures/
+lock           held by the command that works in it
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from schemas import whole_file
+from schemas.errors import InputError
+from trainer.runs.lock import lock
+from trainer.studies.study import Task
+
+STUDY, TASKS, RESULTS, LOCK = "study.json", "tasks", "results.json", "lock"
+_NAME_DIGITS = 12  # of the fingerprint, in file names
+
+
+class StudyDirectory:
+    """Reads and writes the directory of a study."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+
+    @contextlib.contextmanager
+    def claimed(self, data_fingerprint: str) -> Iterator[None]:
+        """Makes the directory where there is none, and keeps every other study out of it.
+
+        The lock goes with the process that holds it, however that ends.
+
+        Raises:
+            InputError: it holds something else or a study of other data; a study runs in it; it cannot be written.
+        """
+        try:
+            self._require_ours(data_fingerprint)
+            (self.path / TASKS).mkdir(parents=True, exist_ok=True)
+            file = (self.path / LOCK).open("w")
+        except OSError as error:
+            raise self._unwritable(error) from error
+        with file:
+            lock(
+                file, f"--out {self.path}: another study runs in it: wait for its end, stop it, or choose another --out"
+            )
+            try:
+                write_json(self.path / STUDY, {"data_fingerprint": data_fingerprint})
+                self._clear()
+            except OSError as error:
+                raise self._unwritable(error) from error
+            yield
+
+    def outcome_path(self, task: Task) -> pathlib.Path:
+        """Returns the file that a finished task has."""
+        return self.model_path(task, "json")
+
+    def model_path(self, task: Task, ending: str) -> pathlib.Path:
+        """Returns the file of a task's model, such as `dyqn_or-seed-0.0123456789ab.weights.h5`."""
+        return self.path / TASKS / f"{task.name}.{task.fingerprint[:_NAME_DIGITS]}.{ending}"
+
+    def outcome(self, task: Task) -> dict[str, Any] | None:
+        """Returns what a finished task found (`seconds`, `result`); None where it is not finished.
+
+        A file that is damaged, or that is of a task with other inputs, counts as none: the task runs again.
+        """
+        try:
+            outcome = json.loads(self.outcome_path(task).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return outcome if isinstance(outcome, dict) and outcome.get("fingerprint") == task.fingerprint else None
+
+    def record(self, task: Task, seconds: float, result: Mapping[str, Any]) -> None:
+        """Keeps what a task found; a kill leaves the whole file or none."""
+        outcome = {
+            "task": task.name,
+            "kind": task.kind,
+            "fingerprint": task.fingerprint,
+            "settings": task.settings,
+            "seconds": seconds,
+            "result": result,
+        }
+        write_json(self.outcome_path(task), outcome)
+
+    def _require_ours(self, data_fingerprint: str) -> None:
+        if not self.path.exists():
+            return
+        if not (self.path / STUDY).is_file():
+            foreign = sorted(set(os.listdir(self.path)) - {LOCK, TASKS})
+            if foreign:
+                raise InputError(f"--out {self.path}: holds {foreign[0]!r}, and no study: choose another directory")
+            return
+        try:
+            there = json.loads((self.path / STUDY).read_text(encoding="utf-8"))["data_fingerprint"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{self.path / STUDY}: not what triage reproduce writes: choose another directory for --out"
+            ) from error
+        if there != data_fingerprint:
+            raise InputError(
+                f"--out {self.path}: holds a study of other data ({_short(there)}, not {_short(data_fingerprint)}): "
+                "choose another directory, or give --data that study's data"
+            )
+
+    def _clear(self) -> None:
+        """Deletes what tasks were writing when they were killed."""
+        for path in (self.path / TASKS).iterdir():
+            if path.name.startswith("."):  # the scratch directory of `trainer.supervised.classifier_file`
+                shutil.rmtree(path)
+            elif whole_file.UNFINISHED in path.name:
+                path.unlink()
+
+    def _unwritable(self, error: OSError) -> InputError:
+        return InputError(f"--out {self.path}: cannot write: {error.strerror or error}")
+
+
+def write_json(path: pathlib.Path, values: Mapping[str, Any]) -> None:
+    """Writes a file so that a kill leaves either the old content or the new one.
+
+    Raises:
+        ValueError: a figure is NaN or infinite.
+    """
+    with whole_file.replacing(path) as file:
+        json.dump(values, file, indent=1, ensure_ascii=False, allow_nan=False)
+        file.write("\n")
+
+
+def _short(fingerprint: Any) -> str:
+    return str(fingerprint)[:19]  # "sha256:" and twelve digits

@@ -1,0 +1,149 @@
+"""Training one agent of the study, with its learning curve (paper, fig:learning_rate)."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from tf_agents.policies import tf_policy
+
+from trainer.config import TrainConfig
+from trainer.dyqn.rollout import Outcomes, Rollout
+from trainer.evaluation import metrics
+from trainer.evaluation.evaluate import order_seeds
+from trainer.session import EVALUATION_SEED
+from trainer.supervised.folds import chosen, fold_rows, joined, sample_rows
+from trainer.supervised.state_values import StateValues
+from trainer.supervised.stopping import AskValues, EvaluationOrders
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.tfrecord import DataDirectory
+
+
+class Learner(Protocol):
+    """What takes steps, such as `trainer.dyqn.loop.TrainingLoop`."""
+
+    def run(self, until_step: int) -> Any:
+        """Takes steps until `until_step` have been taken."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Splits:
+    """What an agent is trained on and tested on."""
+
+    train: VignetteArrays
+    test: VignetteArrays
+    evidence_count: int
+
+
+class Played(NamedTuple):
+    """Vignettes, and how the agent does on them as it is at the moment."""
+
+    decision_counts: np.ndarray  # uint8 [V, 4]
+    outcomes: Callable[[], Outcomes]
+
+
+def splits_of(data: DataDirectory, settings: Mapping[str, Any]) -> Splits:
+    """Returns the common split of the data directory, or the fold that the settings of a training name."""
+    train, test = data.read("train"), data.read("test")
+    if "folds" in settings:
+        both = joined(train, test)
+        seed = settings["config"]["loop"]["seed"]
+        rows = fold_rows(len(both.decision_counts), settings["folds"], settings["fold"], seed)
+        train, test = (chosen(both, part) for part in rows)
+    return Splits(train, test, len(data.vocabulary))
+
+
+class Evaluations:
+    """Evaluations of the greedy agent during training, in the same evidence orders each time."""
+
+    def __init__(self, played: Mapping[str, Played]):
+        """Makes an empty list of evaluations.
+
+        Args:
+            played: what to play by split; one of them is `test`.
+        """
+        self._played = dict(played)
+        self._steps: list[int] = []
+        self._values: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in self._played}
+
+    def add(self, step: int) -> None:
+        """Evaluates the agent as it is now."""
+        self._steps.append(step)
+        for name, played in self._played.items():
+            self._values[name].append(metrics.agent_metrics(played.outcomes(), played.decision_counts))
+
+    def report(self, converged: int) -> dict[str, Any]:
+        """Returns all evaluations.
+
+        Args:
+            converged: how many at the end count as those of the trained agent.
+
+        Returns:
+            `curve` (`steps`, and by split the means of each metric at each step), `converged` (by split the means over
+            the last evaluations), `vignettes` (of each metric, each test vignette's mean over the last evaluations).
+        """
+        names = list(self._values["test"][0])
+        curve: dict[str, Any] = {"steps": self._steps}
+        for split, values in self._values.items():
+            curve[split] = {name: [float(each[name].mean()) for each in values] for name in names}
+        last = self._values["test"][-converged:]
+        return {
+            "curve": curve,
+            "converged": {
+                split: {name: float(np.mean(curve[split][name][-converged:])) for name in names}
+                for split in self._values
+            },
+            "vignettes": {name: np.mean([each[name] for each in last], axis=0).tolist() for name in names},
+        }
+
+
+def evaluated_splits(splits: Splits, train_sample: int) -> dict[str, VignetteArrays]:
+    """Returns the vignettes that evaluations play: all of `test`, and a fixed sample of `train`."""
+    rows = sample_rows(len(splits.train.decision_counts), train_sample, EVALUATION_SEED)
+    return {"test": splits.test, "train": chosen(splits.train, rows)}
+
+
+def rollout_evaluations(
+    splits: Mapping[str, VignetteArrays], evidence_count: int, policy: tf_policy.TFPolicy, config: TrainConfig
+) -> Evaluations:
+    """Returns the evaluations of a policy."""
+    orders = order_seeds(EVALUATION_SEED, config.loop.evaluation_orders)
+
+    def played(vignettes: VignetteArrays) -> Played:
+        rollout = Rollout(vignettes, evidence_count, config.environment.max_questions, policy)
+        return Played(vignettes.decision_counts, lambda: rollout.run(orders))
+
+    return Evaluations({name: played(vignettes) for name, vignettes in splits.items()})
+
+
+def table_evaluations(
+    splits: Mapping[str, VignetteArrays], values: StateValues, ask_values: AskValues, config: TrainConfig
+) -> Evaluations:
+    """Returns the evaluations of an agent whose triage values never change, in the orders of `rollout_evaluations`.
+
+    Args:
+        splits: what to play.
+        values: its triage values.
+        ask_values: its Q(s, ask), which changes.
+        config: question limit and number of orders.
+    """
+    orders = order_seeds(EVALUATION_SEED, config.loop.evaluation_orders)
+
+    def played(vignettes: VignetteArrays) -> Played:
+        tables = EvaluationOrders(vignettes, values, config.environment.max_questions, orders)
+        return Played(vignettes.decision_counts, lambda: tables.outcomes(ask_values))
+
+    return Evaluations({name: played(vignettes) for name, vignettes in splits.items()})
+
+
+def learn(learner: Learner, evaluations: Evaluations, config: TrainConfig) -> None:
+    """Takes all steps, with an evaluation at each interval and at the end.
+
+    Raises:
+        TrainingDivergedError: see `trainer.dyqn.loop.TrainingLoop.run`.
+    """
+    loop = config.loop
+    stops = [*range(loop.evaluation_interval, loop.steps, loop.evaluation_interval), loop.steps]
+    for step in stops:
+        learner.run(step)
+        evaluations.add(step)

@@ -1,0 +1,137 @@
+"""What each kind of task of the study does: from the files of its data and of what it needs to figures for JSON."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+from trainer.config import TrainConfig
+from trainer.dyqn.loop import TrainingLoop
+from trainer.dyqn.network import build_network
+from trainer.evaluation.evaluate import order_seeds, play
+from trainer.evaluation.prefixes import network_triage
+from trainer.studies.detail import detail_figures, evidence_curve, told, walk, worst_errors
+from trainer.studies.directory import StudyDirectory
+from trainer.studies.fixed import RandomPlay, fixed_figures
+from trainer.studies.learning import evaluated_splits, learn, rollout_evaluations, splits_of, table_evaluations
+from trainer.studies.study import DETAIL, DYQN, ENSEMBLE, FIXED, FULLY_OBSERVED, PARTIALLY_OBSERVED, Task
+from trainer.studies.supervised import ensemble_config, fully_observed_figures, train_on_powerset
+from trainer.studies.worker import Work
+from trainer.supervised.classifier_file import Origin, load_ensemble, save_ensemble
+from trainer.supervised.partially_observed import PartiallyObservedLoop
+from trainer.supervised.state_values import StateValues
+from trainer.vignettes.tfrecord import DataDirectory
+
+WEIGHTS, CLASSIFIER = "weights.h5", "skops"
+
+
+def dyqn(job: Work) -> dict[str, Any]:
+    """Trains a DyQN agent; keeps its weights where the settings say so."""
+    settings = job.task.settings
+    config = TrainConfig.from_dict(settings["config"])
+    splits = splits_of(DataDirectory.open(job.data), settings)
+    loop = TrainingLoop(splits.train, splits.evidence_count, config)
+    played = evaluated_splits(splits, settings["train_sample"])
+    evaluations = rollout_evaluations(played, splits.evidence_count, loop.agent.policy, config)
+    learn(loop, evaluations, config)
+    if settings.get("keep_weights"):
+        _save(loop.network, job)
+    return evaluations.report(settings["converged"])
+
+
+def partially_observed(job: Work) -> dict[str, Any]:
+    """Trains the asking of a partially-observed agent whose triage is the ensemble that this task needs."""
+    settings, data = job.task.settings, DataDirectory.open(job.data)
+    config = TrainConfig.from_dict(settings["config"])
+    [trained] = job.needs.values()
+    path = StudyDirectory(job.out).model_path(trained, CLASSIFIER)
+    ensemble = load_ensemble(path, data.vocabulary.fingerprint).ensemble
+    splits = splits_of(data, settings)
+    loop = PartiallyObservedLoop(splits.train, splits.evidence_count, ensemble.triage_values, config)
+    values = StateValues(ensemble.triage_values, splits.evidence_count)
+    played = evaluated_splits(splits, settings["train_sample"])
+    evaluations = table_evaluations(played, values, loop.ask_values, config)
+    learn(loop, evaluations, config)
+    return evaluations.report(settings["converged"])
+
+
+def detail(job: Work) -> dict[str, Any]:
+    """Looks closely at the DyQN agent whose task this one needs."""
+    settings, data = job.task.settings, DataDirectory.open(job.data)
+    [trained] = job.needs.values()
+    network = _load(job, trained, len(data.vocabulary), tuple(settings["hidden_sizes"]))
+    vignettes, seed, limit = data.read("test"), settings["seed"], settings["max_questions"]
+    orders = order_seeds(seed, settings["orders"])
+    outcomes = play(network, vignettes, orders, limit)
+    errors = []
+    for row in worst_errors(outcomes, vignettes.decision_counts):
+        codes = vignettes.signed_codes[vignettes.offsets[row] : vignettes.offsets[row + 1]]
+        walks = [walk(*_prefixes(network, codes, order), limit) for order in orders]
+        # The evidence orders are not those of the rollout: the one with the least urgent decision is told.
+        errors.append(told(row, max(walks, key=lambda walked: walked.decision), vignettes, data.vocabulary))
+    return {
+        **detail_figures(outcomes, vignettes, seed),
+        "by_evidence": evidence_curve(network_triage(network), vignettes, len(data.vocabulary), orders, seed),
+        "errors": errors,
+    }
+
+
+def fixed(job: Work) -> dict[str, Any]:
+    """Measures the agents that learn nothing."""
+    settings, data = job.task.settings, DataDirectory.open(job.data)
+    orders = order_seeds(settings["seed"], settings["orders"])
+    return fixed_figures(
+        data.read("train"), data.read("test"), len(data.vocabulary), RandomPlay(orders, settings["max_questions"]),
+        settings["seed"],
+    )  # fmt: skip
+
+
+def fully_observed(job: Work) -> dict[str, Any]:
+    """Trains and measures the supervised model of whole vignettes."""
+    config = ensemble_config(job.task.settings, job.threads)
+    return fully_observed_figures(DataDirectory.open(job.data), config)
+
+
+def ensemble(job: Work) -> dict[str, Any]:
+    """Trains the supervised model of parts of vignettes, keeps it, and measures it as evidence grows."""
+    settings, data = job.task.settings, DataDirectory.open(job.data)
+    trained, rows = train_on_powerset(data, settings["rows"], ensemble_config(settings, job.threads))
+    origin = Origin(data.vocabulary.fingerprint, data.data_fingerprint)
+    save_ensemble(trained, origin, StudyDirectory(job.out).model_path(job.task, CLASSIFIER))
+    orders = order_seeds(settings["seed"], settings["orders"])
+    curve = evidence_curve(trained.triage_values, data.read("test"), len(data.vocabulary), orders, settings["seed"])
+    return {"rows": rows, "by_evidence": curve}
+
+
+def _prefixes(network: keras.Model, codes: np.ndarray, order: int) -> tuple[list[int], np.ndarray]:
+    """Returns the codes in a random order, and the Q-values `[n, A]` after 1, 2, ... n of them."""
+    shuffled = np.random.default_rng(order).permutation(codes).astype(np.int64)
+    states: np.ndarray = np.zeros([len(codes), network.input_shape[-1]], np.float32)
+    for place, code in enumerate(shuffled):
+        states[place:, abs(code) - 1] = np.sign(code)
+    return shuffled.tolist(), np.asarray(network(states))
+
+
+def _save(network: keras.Model, job: Work) -> None:
+    """Keeps the weights; a kill leaves the whole file or none."""
+    path = StudyDirectory(job.out).model_path(job.task, WEIGHTS)
+    temporary = path.with_name(f"{path.name}.new.{WEIGHTS}")
+    network.save_weights(temporary)
+    temporary.replace(path)
+
+
+def _load(job: Work, task: Task, evidence_count: int, hidden_sizes: tuple[int, ...]) -> keras.Model:
+    network = build_network(evidence_count, hidden_sizes, seed=0)
+    network.load_weights(StudyDirectory(job.out).model_path(task, WEIGHTS))
+    return network
+
+
+KINDS: dict[str, Callable[[Work], dict[str, Any]]] = {
+    DYQN: dyqn,
+    PARTIALLY_OBSERVED: partially_observed,
+    DETAIL: detail,
+    FIXED: fixed,
+    FULLY_OBSERVED: fully_observed,
+    ENSEMBLE: ensemble,
+}
