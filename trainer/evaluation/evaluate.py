@@ -27,8 +27,13 @@ ORDERS = 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage evaluate`."""
     parser.add_argument("--job-dir", type=locations.source_job, required=True, help="directory of the training run")
-    parser.add_argument(
-        "--data", type=locations.source, required=True, help="data directory, as triage prepare makes it"
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--data", type=locations.source, help="data directory, as triage prepare makes it")
+    what.add_argument(
+        "--cases",
+        type=locations.source,
+        metavar="FILE",
+        help="textbook cases to play instead (docs/cases.md); --step, --rules and --json belong to it too",
     )
     parser.add_argument("--split", choices=("train", "test"), default="test", help="vignettes to use (default test)")
     parser.add_argument("--step", type=int, help="step of the checkpoint (default: the newest)")
@@ -138,6 +143,10 @@ def order_seeds(seed: int, orders: int) -> list[int]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
+    if arguments.cases is not None:
+        from trainer.evaluation import case_report
+
+        return case_report.run(arguments)
     from trainer.evaluation.evaluation_table import print_report
     from trainer.evaluation.prefixes import network_triage
     from trainer.evaluation.rule_effect import print_effect

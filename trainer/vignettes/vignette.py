@@ -9,7 +9,7 @@ import difflib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from schemas.directories import SPLITS
@@ -64,7 +64,7 @@ def parse_line(line: bytes, vocabulary: Vocabulary) -> Vignette:
     Raises:
         VignetteError: the line is not such a vignette; the message is the reason, without file and line.
     """
-    return from_fields(_parse_object(line), vocabulary)
+    return from_fields(parse_object(line), vocabulary)
 
 
 def from_fields(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
@@ -84,7 +84,12 @@ def from_fields(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
         raise VignetteError(str(error), vignette_id if isinstance(vignette_id, str) else None) from None
 
 
-def _parse_object(line: bytes) -> dict[str, Any]:
+def parse_object(line: bytes) -> dict[str, Any]:
+    """Returns the JSON object on a line.
+
+    Raises:
+        VignetteError: the line is not UTF-8, not JSON, not an object, or has a key twice; the message is the reason.
+    """
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -120,7 +125,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_
 
 
 def _checked(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
-    _check_keys(fields)
+    check_keys(fields, KEYS, REQUIRED_KEYS)
     present = _codes(fields, "present", vocabulary)
     absent = _codes(fields, "absent", vocabulary)
     both = set(present).intersection(absent)
@@ -140,14 +145,15 @@ def _checked(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
     )
 
 
-def _check_keys(fields: dict[str, Any]) -> None:
+def check_keys(fields: dict[str, Any], keys: Sequence[str], required: Sequence[str]) -> None:
+    """Raises InputError where `fields` has a key that is not among `keys`, or lacks one of `required`."""
     # A misspelt "absent" must not pass as a vignette without absent evidence.
     for key in fields:
-        if key not in KEYS:
-            near = difflib.get_close_matches(key[:_SHOWN_CHARACTERS], KEYS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(KEYS)}"
+        if key not in keys:
+            near = difflib.get_close_matches(key[:_SHOWN_CHARACTERS], keys, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(keys)}"
             raise InputError(f"unknown key {shown(key)}: {hint}")
-    for key in REQUIRED_KEYS:
+    for key in required:
         if key not in fields:
             raise InputError(f"the key {key!r} is missing")
 

@@ -1,0 +1,69 @@
+"""Which states a policy sees when it plays textbook cases, and what ends the interview."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_agents.policies import tf_policy
+from tf_agents.trajectories import policy_step
+
+from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import Action
+from trainer.dyqn.environment import action_spec, time_step_spec
+from trainer.evaluation.case_play import play_cases
+from trainer.vignettes.textbook_case import Case
+
+R, Y, G, B, ASK = Action
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abcd")
+
+
+class Scripted(tf_policy.TFPolicy):
+    """Says Red once d is known to be absent, else asks; Green where it may not ask. Keeps what it sees."""
+
+    def __init__(self):
+        super().__init__(time_step_spec(4), action_spec())
+        self.seen = []
+
+    def _variables(self):
+        return ()
+
+    def _action(self, time_step, policy_state, seed=None):
+        states, forced = time_step.observation.state, time_step.observation.forced
+        self.seen.append((states.numpy(), forced.numpy().tolist()))
+        otherwise = tf.where(forced, int(G), int(ASK))
+        return policy_step.PolicyStep(tf.where(states[:, 3] < 0, int(R), otherwise), policy_state)
+
+
+def case(present, absent=""):
+    return Case(f"{present}{absent}", "A case", "urgent", (Y,), tuple(present), tuple(absent))
+
+
+def test_the_interview_follows_the_file_and_ends_with_the_first_triage():
+    policy = Scripted()
+    found = play_cases(policy, [case("ba", "d"), case("c")], VOCABULARY, 23)
+    # b; b and a; all three. The second case has one piece: it is forced at once, and stays as it is.
+    np.testing.assert_array_equal([states[0] for states, _ in policy.seen], [[0, 1, 0, 0], [1, 1, 0, 0], [1, 1, 0, -1]])
+    np.testing.assert_array_equal([states[1] for states, _ in policy.seen], [[0, 0, 1, 0]] * 3)
+    assert [forced for _, forced in policy.seen] == [[False, True], [False, True], [True, True]]
+    assert found.interview == (R, G)
+    assert found.questions == (2, 0)
+    assert found.all_evidence == (R, G)
+
+
+def test_a_decision_before_the_last_piece_is_that_of_the_interview_alone():
+    class Hasty(Scripted):
+        def _action(self, time_step, policy_state, seed=None):
+            known = tf.reduce_sum(tf.abs(time_step.observation.state), axis=1)
+            decided = tf.where(known == 2, int(B), tf.where(time_step.observation.forced, int(Y), int(ASK)))
+            return policy_step.PolicyStep(decided, policy_state)
+
+    found = play_cases(Hasty(), [case("abc")], VOCABULARY, 23)
+    assert found.interview == (B,)
+    assert found.questions == (1,)
+    assert found.all_evidence == (Y,)
+
+
+@pytest.mark.parametrize(("max_questions", "questions"), [(1, 1), (2, 2), (3, 3), (9, 3)])
+def test_the_interview_is_forced_at_the_question_limit_or_when_all_is_known(max_questions, questions):
+    found = play_cases(Scripted(), [case("abcd")], VOCABULARY, max_questions)
+    assert found.questions == (questions,)
+    assert found.interview == (G,)

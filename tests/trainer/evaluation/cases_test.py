@@ -1,0 +1,92 @@
+"""Right, too late, too early: decisions on textbook cases, and which emergencies a new version sends later."""
+
+import json
+
+import pytest
+
+from schemas.triage import Action
+from trainer.evaluation.cases import CaseDecisions, counts, figures, later_emergencies, misses, verdict
+from trainer.vignettes.textbook_case import Case
+
+R, Y, G, B = Action.RED, Action.YELLOW, Action.GREEN, Action.BLUE
+
+
+def case(name, category, *allowed):
+    return Case(name, f"The {name}", category, allowed, ("cough",), ())
+
+
+CASES = (
+    case("stroke", "emergency", R),
+    case("sepsis", "emergency", R, Y),
+    case("cystitis", "routine", Y, G),
+    case("cold", "self_care", B),
+)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "verdicts"),  # of Red, Yellow, Green, Blue
+    [
+        ((R,), ["right", "too_late", "too_late", "too_late"]),
+        ((Y, G), ["too_early", "right", "right", "too_late"]),
+        ((B,), ["too_early", "too_early", "too_early", "right"]),
+    ],
+)
+def test_a_decision_is_judged_by_the_colours_allowed(allowed, verdicts):
+    assert [verdict(case("x", "urgent", *allowed), decision) for decision in (R, Y, G, B)] == verdicts
+
+
+def test_counts_are_by_category_and_leave_out_categories_without_cases():
+    found = counts(CASES, (Y, Y, R, B))
+    assert list(found) == ["emergency", "routine", "self_care", "all"]
+    assert found["emergency"] == {
+        "cases": 2, "right": 1, "too_late": 1, "too_early": 0,
+        "decisions": {"Red": 0, "Yellow": 2, "Green": 0, "Blue": 0},
+    }  # fmt: skip
+    assert [found["routine"][name] for name in ("right", "too_late", "too_early")] == [0, 0, 1]
+    assert [found["all"][name] for name in ("cases", "right", "too_late", "too_early")] == [4, 2, 1, 1]
+
+
+def test_every_miss_is_named_with_the_decision():
+    assert misses(CASES, (Y, Y, R, B)) == [
+        {"vignette_id": "stroke", "title": "The stroke", "category": "emergency", "allowed": ["Red"],
+         "decision": "Yellow", "verdict": "too_late"},
+        {"vignette_id": "cystitis", "title": "The cystitis", "category": "routine", "allowed": ["Yellow", "Green"],
+         "decision": "Red", "verdict": "too_early"},
+    ]  # fmt: skip
+
+
+def test_figures_hold_both_readings_and_are_json():
+    found = figures(CASES, CaseDecisions((R, R, G, B), (Y, R, G, B), (0, 1, 2, 3)))
+    assert found["all_evidence"]["misses"] == []
+    assert [miss["vignette_id"] for miss in found["interview"]["misses"]] == ["stroke"]
+    assert found["questions"] == 1.5
+    json.dumps(found, allow_nan=False)
+
+
+def both(*decisions):
+    return CaseDecisions(decisions, decisions, (0,) * len(decisions))
+
+
+@pytest.mark.parametrize(
+    ("new", "before", "later"),
+    [
+        ((R, R, G, B), (Y, Y, G, B), []),  # earlier
+        ((Y, R, G, B), (Y, R, G, B), []),  # as late as before
+        ((G, R, G, B), (Y, R, G, B), ["stroke"]),  # late before, later now
+        ((R, Y, G, B), (R, R, G, B), []),  # less urgent than before, but still allowed
+        ((R, G, G, B), (R, Y, G, B), ["sepsis"]),
+        ((R, R, B, B), (R, R, Y, B), []),  # no emergency
+    ],
+)
+def test_an_emergency_counts_where_it_is_too_late_and_later_than_before(new, before, later):
+    found = later_emergencies(CASES, both(*new), both(*before))
+    assert [row["vignette_id"] for row in found] == 2 * later  # once in each reading
+    assert [row["reading"] for row in found] == len(later) * ["all_evidence", "interview"]
+
+
+def test_a_loss_in_the_interview_alone_counts():
+    new = CaseDecisions((R, R, G, B), (Y, R, G, B), (0, 0, 0, 0))
+    assert later_emergencies(CASES, new, both(R, R, G, B)) == [
+        {"vignette_id": "stroke", "title": "The stroke", "category": "emergency", "reading": "interview",
+         "new": "Yellow", "before": "Red"}
+    ]  # fmt: skip

@@ -1,0 +1,71 @@
+"""Plays textbook cases: with all their evidence at once, and as an interview in the order of the file."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+from tf_agents.policies import tf_policy
+from tf_agents.trajectories import time_step as ts
+
+from schemas.evidence import Vocabulary
+from schemas.triage import NUM_DECISIONS, Action
+from trainer import state
+from trainer.dyqn.environment import Observation
+from trainer.evaluation.cases import CaseDecisions
+from trainer.vignettes.textbook_case import Case
+
+
+def play_cases(
+    policy: tf_policy.TFPolicy, cases: Sequence[Case], vocabulary: Vocabulary, max_questions: int
+) -> CaseDecisions:
+    """Returns what the policy decides on each case.
+
+    The interview reveals one piece before the first question and one after each; it ends with the first triage
+    decision. A triage is forced after `max_questions` questions, and when all evidence is known, as asking on would
+    not change the state.
+
+    Args:
+        policy: decides by the observation alone, see `trainer.dyqn.policy.QPolicy`.
+        cases: C of them, at least one.
+        vocabulary: that of the policy, with all codes of the cases.
+        max_questions: where a decision is forced.
+    """
+    codes = _signed_codes(cases, vocabulary)  # [C, W]
+    lengths = (codes != 0).sum(axis=1)
+    interview = np.full(len(cases), Action.ASK)
+    questions: np.ndarray = np.zeros(len(cases), int)
+    decided = interview
+    for seen in range(1, codes.shape[1] + 1):
+        shown = np.where(np.arange(codes.shape[1]) < seen, codes, 0)
+        forced = (seen >= lengths) | (seen > max_questions)
+        decided = policy.action(_time_step(shown, forced, len(vocabulary))).action.numpy()
+        undecided = interview == Action.ASK
+        questions[undecided] = seen - 1
+        interview = np.where(undecided, decided, interview)
+    # In the last round everything is shown and every row is forced.
+    return CaseDecisions(
+        tuple(map(Action, decided.tolist())), tuple(map(Action, interview.tolist())), tuple(questions.tolist())
+    )
+
+
+def _signed_codes(cases: Sequence[Case], vocabulary: Vocabulary) -> np.ndarray:
+    """Returns int32 `[C, W]`, see `trainer.state`: the evidence of each case in its order, 0 behind."""
+    width = max(len(case.codes) for case in cases)
+    codes: np.ndarray = np.zeros((len(cases), width), np.int32)
+    for row, case in enumerate(cases):
+        signed = [vocabulary.index(code) + 1 for code in case.present]
+        signed += [-(vocabulary.index(code) + 1) for code in case.absent]
+        codes[row, : len(signed)] = signed
+    return codes
+
+
+def _time_step(signed_codes: np.ndarray, forced: np.ndarray, evidence_count: int) -> ts.TimeStep:
+    rows = len(signed_codes)
+    return ts.TimeStep(
+        step_type=tf.fill([rows], ts.StepType.MID),
+        reward=tf.zeros([rows, NUM_DECISIONS]),
+        discount=tf.ones([rows]),
+        observation=Observation(
+            state=state.from_signed_codes(tf.constant(signed_codes), evidence_count), forced=tf.constant(forced)
+        ),
+    )

@@ -1,0 +1,105 @@
+"""`triage evaluate --cases`: plays a trained agent on textbook cases, and names every case that it misses."""
+
+import argparse
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from schemas import figures, locations, safety_rules
+from schemas.errors import InputError
+from schemas.triage import DECISION_LABELS
+from trainer.dyqn.rollout import greedy_policy
+from trainer.evaluation import cases
+from trainer.evaluation.case_play import play_cases
+from trainer.runs.job import load_network
+from trainer.safeguards.rules import RuleGraph
+from trainer.vignettes.textbook_case import CATEGORIES, read_cases
+
+WITHOUT, WITH = "without_rules", "with_rules"
+_NARROW = (0, 1, 0, 0)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs `triage evaluate --cases`; returns the exit code.
+
+    Raises:
+        InputError: the cases, the job directory or the rules cannot be read, or do not fit each other.
+    """
+    trained = load_network(arguments.job_dir, arguments.step)
+    textbook = read_cases(arguments.cases, trained.vocabulary)
+    report: dict[str, Any] = {
+        "job_dir": locations.shown(arguments.job_dir),
+        "cases": locations.shown(arguments.cases),
+        "training": trained.training,
+        "safety_rules": None,
+    }
+    policies = {WITHOUT: greedy_policy(trained.model)}
+    if arguments.rules is not None:
+        rules, _ = safety_rules.choose(str(arguments.rules), trained.vocabulary)
+        if not len(rules):
+            raise InputError("--rules none: there is nothing to compare: leave it out")
+        policies[WITH] = greedy_policy(trained.model, RuleGraph(rules.rules, trained.vocabulary))
+        report["safety_rules"] = rules.described()
+    for name, policy in policies.items():
+        decided = play_cases(policy, textbook, trained.vocabulary, trained.max_questions)
+        report[name] = cases.figures(textbook, decided)
+    if arguments.json != "-":
+        print_report(report)
+    figures.write(report, arguments.json)
+    return 0
+
+
+def print_report(report: Mapping[str, Any]) -> None:
+    """Prints the report of `run`, as `--json` writes it, within 80 columns."""
+    console = Console(highlight=False)
+    total = report[WITHOUT][cases.READINGS[0]]["categories"]["all"]["cases"]
+    console.print(f"{total:,} textbook cases; agent after {report['training']['steps']:,} steps.")
+    played = {name: report[name] for name in (WITHOUT, WITH) if name in report}
+    for name, found in played.items():
+        for reading in cases.READINGS:
+            questions = f" ({found['questions']:.1f} questions on average)" if reading == "interview" else ""
+            console.print(f"\n{_words(reading).capitalize()}, {_words(name)}{questions}")
+            console.print(_counts_table(found[reading]["categories"]))
+    console.print("\nMissed cases, with the decision; ! is less urgent than allowed.")
+    console.print(_misses_table(played))
+
+
+def _counts_table(categories: Mapping[str, Any]) -> Table:
+    table = Table("", "cases", "right", "late", "early", *DECISION_LABELS, box=box.SIMPLE, padding=_NARROW)
+    for name, row in categories.items():
+        label = f"{_words(name)} ({CATEGORIES[name].label})" if name in CATEGORIES else name
+        numbers = [row["cases"], *(row[verdict] for verdict in cases.VERDICTS), *row["decisions"].values()]
+        table.add_row(label, *map(str, numbers))
+    return table
+
+
+def _misses_table(played: Mapping[str, Any]) -> Table:
+    """Returns the cases that any reading misses, and the decision of each reading that misses them."""
+    table = Table("case", "allowed", box=box.SIMPLE, padding=_NARROW)
+    missed: list[dict[str, Any]] = []
+    for name, found in played.items():
+        for reading in cases.READINGS:
+            heading = _words(reading).replace(" ", "\n")
+            table.add_column(f"{heading}\n+ rules" if name == WITH else heading)
+            missed.append({row["vignette_id"]: row for row in found[reading]["misses"]})
+    for vignette_id in dict.fromkeys(itertools.chain.from_iterable(missed)):
+        rows = [found.get(vignette_id) for found in missed]
+        one = next(row for row in rows if row is not None)
+        # Text, because a title may hold what looks like markup.
+        table.add_row(Text(one["title"]), "/".join(one["allowed"]), *map(_decision, rows))
+    return table
+
+
+def _decision(miss: Mapping[str, Any] | None) -> str:
+    if miss is None:
+        return ""
+    return miss["decision"] + (" !" if miss["verdict"] == cases.TOO_LATE else "")
+
+
+def _words(name: str) -> str:
+    return name.replace("self_care", "self-care").replace("_", " ")

@@ -1,0 +1,90 @@
+"""How an agent's decisions on textbook cases compare with the colours that are right; no TensorFlow, no files."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from schemas.triage import TRIAGE_DECISIONS, Action
+from trainer.vignettes.textbook_case import CATEGORIES, EMERGENCY, Case
+
+RIGHT, TOO_LATE, TOO_EARLY = "right", "too_late", "too_early"
+VERDICTS = (RIGHT, TOO_LATE, TOO_EARLY)
+
+
+class CaseDecisions(NamedTuple):
+    """What one agent decided on C cases, in their order; never ask."""
+
+    all_evidence: tuple[Action, ...]
+    """Given everything that is known of a case."""
+    interview: tuple[Action, ...]
+    """Given the evidence piece by piece in the order of the file, for as long as the agent asks."""
+    questions: tuple[int, ...]
+    """Asked in the interview."""
+
+
+READINGS = ("all_evidence", "interview")
+"""The fields of `CaseDecisions` that are decisions."""
+
+
+def verdict(case: Case, decision: Action) -> str:
+    """Returns whether a decision is right, less urgent than allowed (too late) or more urgent (too early)."""
+    if decision > case.allowed[-1]:
+        return TOO_LATE
+    return TOO_EARLY if decision < case.allowed[0] else RIGHT
+
+
+def counts(cases: Sequence[Case], decisions: Sequence[Action]) -> dict[str, dict[str, Any]]:
+    """Returns, for each category that has cases and for `all`: how many cases, how many of each verdict and colour."""
+    pairs = list(zip(cases, decisions, strict=True))
+    groups = {category: [pair for pair in pairs if pair[0].category == category] for category in CATEGORIES}
+    return {name: _counted(group) for name, group in (groups | {"all": pairs}).items() if group}
+
+
+def _counted(pairs: Sequence[tuple[Case, Action]]) -> dict[str, Any]:
+    verdicts = [verdict(case, decision) for case, decision in pairs]
+    decided = [decision for _, decision in pairs]
+    return {
+        "cases": len(pairs),
+        **{name: verdicts.count(name) for name in VERDICTS},
+        "decisions": {colour.label: decided.count(colour) for colour in TRIAGE_DECISIONS},
+    }
+
+
+def misses(cases: Sequence[Case], decisions: Sequence[Action]) -> list[dict[str, Any]]:
+    """Returns every case whose decision is not right, in the order of the file."""
+    return [
+        {
+            **described(case),
+            "allowed": [colour.label for colour in case.allowed],
+            "decision": decision.label,
+            "verdict": verdict(case, decision),
+        }
+        for case, decision in zip(cases, decisions, strict=True)
+        if verdict(case, decision) != RIGHT
+    ]
+
+
+def figures(cases: Sequence[Case], decided: CaseDecisions) -> dict[str, Any]:
+    """Returns counts and misses of both readings, and the mean number of questions, ready for JSON."""
+    readings = {
+        reading: {
+            "categories": counts(cases, getattr(decided, reading)),
+            "misses": misses(cases, getattr(decided, reading)),
+        }
+        for reading in READINGS
+    }
+    return {**readings, "questions": sum(decided.questions) / len(decided.questions)}
+
+
+def later_emergencies(cases: Sequence[Case], new: CaseDecisions, before: CaseDecisions) -> list[dict[str, Any]]:
+    """Returns the emergencies that `new` sends too late, and later than `before`, in either reading."""
+    return [
+        {**described(case), "reading": reading, "new": decision.label, "before": earlier.label}
+        for reading in READINGS
+        for case, decision, earlier in zip(cases, getattr(new, reading), getattr(before, reading), strict=True)
+        if case.category == EMERGENCY and verdict(case, decision) == TOO_LATE and decision > earlier
+    ]
+
+
+def described(case: Case) -> dict[str, Any]:
+    """Returns what names a case in a report."""
+    return {"vignette_id": case.vignette_id, "title": case.title, "category": case.category}
