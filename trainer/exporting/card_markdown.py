@@ -163,9 +163,18 @@ def _gate(gate: dict[str, Any] | None) -> list[str]:
         title,
         f"It {verdict} the gate: the lower bound of the difference in safety to version "
         f"{escape(gate['serving_version'])} is {gate['lower_bound']:+.4f} (5th percentile, one-sided 95%, paired "
-        f"bootstrap over {gate['vignettes']:,} vignettes), and must not be below {-gate['margin']:g}.",
+        f"bootstrap over {gate['vignettes']:,} vignettes), and must not be below {-gate['margin']:g}."
+        f"{_textbook_sentence(gate.get('textbook_cases'))}",
         _table(("", "this version", f"version {escape(gate['serving_version'])}", "difference [95% interval]"), rows),
     ]
+
+
+def _textbook_sentence(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return ""
+    return (
+        f" It sends {found['sent_later']:,} of {found['emergencies']:,} textbook emergencies later than that version."
+    )
 
 
 def _rules(rules: dict[str, Any]) -> list[str]:

@@ -63,6 +63,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--margin", type=float, help=f"loss of safety that --push-to accepts, from 0 to 1 (default {_MARGIN:g})"
     )
     parser.add_argument(
+        "--cases",
+        type=locations.source,
+        metavar="FILE",
+        help="textbook cases (docs/cases.md) for --push-to and --compare-with: a version that sends an emergency among "
+        "them later than the version before it does not pass",
+    )
+    parser.add_argument(
         "--rejected",
         type=locations.result,
         metavar="DIR",
@@ -85,10 +92,12 @@ def run(arguments: argparse.Namespace) -> int:
     from trainer.exporting import publish
     from trainer.runs import job
     from trainer.servable import saved_model
+    from trainer.vignettes.textbook_case import read_cases
 
     trained = job.load_network(arguments.job_dir, arguments.step)
     trained = dataclasses.replace(trained, rules=options.chosen(arguments, trained.vocabulary))
-    exam = publish.Examination(arguments.data, arguments.orders, arguments.seed) if arguments.data else None
+    cases = read_cases(arguments.cases, trained.vocabulary) if arguments.cases else ()
+    exam = publish.Examination(arguments.data, arguments.orders, arguments.seed, cases) if arguments.data else None
     target = publish.Target(
         arguments.push_to or arguments.model_base_path,
         arguments.version,
@@ -128,8 +137,9 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.push_to is not None and arguments.compare_with is not None:
         raise InputError("--push-to compares with the versions that it pushes to: leave --compare-with out")
     gated = arguments.push_to is not None or arguments.compare_with is not None
-    if not gated and arguments.margin is not None:
-        raise InputError("--margin belongs to --push-to and --compare-with: give that instead of --model-base-path")
+    for name in ("margin", "cases"):
+        if not gated and getattr(arguments, name) is not None:
+            raise InputError(f"--{name} belongs to --push-to and --compare-with: give one of them")
     if gated and arguments.data is None:
         name = "--push-to" if arguments.push_to else "--compare-with"
         raise InputError(f"{name} compares the new version with the serving one: give the vignettes with --data DIR")

@@ -1,10 +1,13 @@
 """The gate before publishing: is the new version as safe as the serving one, to within a margin?
 
+Where textbook cases are given, it must also send no emergency among them later than the serving one.
+
 Both play the same vignettes in the same random evidence orders, so that vignettes are compared in pairs. The
 bootstrap resamples the differences over vignettes: what makes a vignette hard for both versions cancels out, and a
 difference shows that two intervals side by side would hide.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +16,9 @@ import scipy.stats
 from schemas.errors import InputError
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
+from trainer.evaluation.cases import CaseDecisions, later_emergencies
 from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.textbook_case import EMERGENCY, Case
 from trainer.vignettes.vignette import shown
 
 DECIDING = "safety"
@@ -76,7 +81,7 @@ def compare(new: Played, serving: Played, vignettes: VignetteArrays, margin: flo
     differences = {name: new_values[name] - serving_values[name] for name in REPORTED}
     bound = lower_bound(differences[DECIDING], seed)
     return {
-        "passed": bound >= -margin - _ROUNDING,
+        "passed": _safe_enough(bound, margin),
         "margin": margin,
         "new_version": new.name,
         "serving_version": serving.name,
@@ -95,6 +100,10 @@ def compare(new: Played, serving: Played, vignettes: VignetteArrays, margin: flo
     }
 
 
+def _safe_enough(bound: float, margin: float) -> bool:
+    return bound >= -margin - _ROUNDING
+
+
 def _worst(vignettes: VignetteArrays, new: np.ndarray, serving: np.ndarray) -> list[dict[str, Any]]:
     """Returns the vignettes on which safety fell furthest, the worst first."""
     order = np.argsort(new - serving, kind="stable")[:_WORST]
@@ -105,9 +114,56 @@ def _worst(vignettes: VignetteArrays, new: np.ndarray, serving: np.ndarray) -> l
     ]
 
 
+def compare_cases(cases: Sequence[Case], new: CaseDecisions, serving: CaseDecisions) -> dict[str, Any]:
+    """Returns the verdict on textbook cases.
+
+    Returns:
+        `passed`: no emergency is sent too late and later than by the serving version; `cases` and `emergencies`, how
+        many there are; `sent_later`, how many emergencies are; `later`, what both versions decided on them, see
+        `trainer.evaluation.cases.later_emergencies`.
+    """
+    later = later_emergencies(cases, new, serving)
+    return {
+        "passed": not later,
+        "cases": len(cases),
+        "emergencies": sum(case.category == EMERGENCY for case in cases),
+        "sent_later": len({row["vignette_id"] for row in later}),
+        "later": later,
+    }
+
+
+def public(verdict: dict[str, Any]) -> dict[str, Any]:
+    """Returns the verdict without the names of vignettes and cases, for the manifest, which every client can read."""
+    shared = {key: value for key, value in verdict.items() if key != "worst"}
+    if "textbook_cases" in verdict:
+        found = verdict["textbook_cases"]
+        shared["textbook_cases"] = {key: value for key, value in found.items() if key != "later"}
+    return shared
+
+
 def verdict_text(verdict: dict[str, Any]) -> str:
-    """Returns what `compare` found as a block of lines that a person reads."""
-    said = "is not less safe" if verdict["passed"] else "may be less safe"
+    """Returns what `compare` found, and `compare_cases` as its `textbook_cases`, as lines that a person reads."""
+    lines = _safety_lines(verdict)
+    if "textbook_cases" in verdict:
+        lines += _case_lines(verdict["textbook_cases"])
+    return "\n".join(lines)
+
+
+def _case_lines(found: dict[str, Any]) -> list[str]:
+    """Returns the lines about textbook cases; a case that is late in both readings has two."""
+    if found["passed"]:
+        return [f"  none of the {found['emergencies']:,} textbook emergencies is sent later than before"]
+    return [
+        f"  textbook emergencies sent later than before: {found['sent_later']:,} of {found['emergencies']:,}",
+        *(
+            f"    {shown(row['title'])}: {row['new']}, was {row['before']} ({row['reading'].replace('_', ' ')})"
+            for row in found["later"]
+        ),
+    ]
+
+
+def _safety_lines(verdict: dict[str, Any]) -> list[str]:
+    said = "is not less safe" if _safe_enough(verdict["lower_bound"], verdict["margin"]) else "may be less safe"
     lines = [
         f"version {verdict['new_version']} {said} than the serving version {verdict['serving_version']} by more than "
         f"the margin of {verdict['margin']:g}:",
@@ -127,4 +183,4 @@ def verdict_text(verdict: dict[str, Any]) -> str:
         f"    {shown(row['vignette_id'])}: safe in {row['new']:.0%} of the evidence orders, was {row['serving']:.0%}"
         for row in verdict["worst"]
     ]
-    return "\n".join(lines)
+    return lines

@@ -17,13 +17,16 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation.case_play import play_cases
+from trainer.evaluation.cases import CaseDecisions
 from trainer.evaluation.evaluate import agent_figures, baseline_figures, order_seeds
 from trainer.exporting import card_markdown, gate, model_card
 from trainer.exporting.case_reference import case_reference
 from trainer.runs.job import TrainedNetwork
-from trainer.servable.policy import LoadedVersion, known_codes, load_version, play
+from trainer.servable.policy import LoadedVersion, ServablePolicy, known_codes, load_version, play
 from trainer.servable.saved_model import StagedVersion, newest_version, next_version, staged
 from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.textbook_case import Case
 from trainer.vignettes.tfrecord import DataDirectory
 
 SPLIT = "test"
@@ -59,16 +62,17 @@ class Exported(NamedTuple):
 
 
 class Examination:
-    """The vignettes that versions are examined on: the test split of a data directory.
+    """What versions are examined on: the test split of a data directory, and textbook cases where there are any.
 
     Raises:
         InputError: the data directory is none or damaged, or its test split is empty.
     """
 
-    def __init__(self, path: pathlib.Path, orders: int, seed: int):
+    def __init__(self, path: pathlib.Path, orders: int, seed: int, cases: Sequence[Case] = ()):
         self._data = DataDirectory.open(path).whole()
         self._seed = seed
         self._seeds = order_seeds(seed, orders)
+        self.cases = tuple(cases)
         self.vignettes: VignetteArrays = self._data.read(SPLIT)
         if not len(self.vignettes.decision_counts):
             raise InputError(f"{path}: the {SPLIT} split has no vignettes")
@@ -89,11 +93,18 @@ class Examination:
         return self._seed
 
     def require_known(self, vocabulary: Vocabulary, source: pathlib.Path, advice: str) -> None:
-        """Raises InputError where a vignette has evidence that `vocabulary`, that of `source`, has not."""
+        """Raises InputError where a vignette or case has evidence that `vocabulary`, that of `source`, has not."""
         try:
             known_codes(self._data.vocabulary, self.vignettes, vocabulary)
         except InputError as error:
             raise InputError(f"{self._data.path}: {error} ({source}): {advice}") from None
+        for case in self.cases:
+            unknown = next((code for code in case.codes if code not in vocabulary), None)
+            if unknown is not None:
+                raise InputError(
+                    f"--cases: the case {case.vignette_id!r} has evidence that {source} does not know, {unknown}: give "
+                    "cases whose evidence both versions know"
+                )
 
     def play(self, version: LoadedVersion, name: str) -> Outcomes:
         """Returns what `version` does with the vignettes; a terminal sees the progress under `name`."""
@@ -103,6 +114,10 @@ class Examination:
             return track(seeds, f"play {name}", console=console, disable=not console.is_terminal)
 
         return play(version, self.vignettes, self._data.vocabulary, self._seeds, shown)
+
+    def play_cases(self, version: LoadedVersion) -> CaseDecisions:
+        """Returns what `version` decides on the textbook cases, of which there is at least one."""
+        return play_cases(ServablePolicy(version), self.cases, version.vocabulary, version.max_questions)
 
     def describe_cases(self, version: LoadedVersion, folder: pathlib.Path) -> None:
         """Leaves in `folder` what the cases look like that `version` decides, if that can be told."""
@@ -154,9 +169,8 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, exam:
             evaluation = exam.report(outcomes)
             entries["metrics"] = _manifest_metrics(trained, evaluation)
             if target.margin is not None:
-                verdict = _verdict(gate.Played(name, outcomes), serving, exam, target.margin)
-                # A server hands the manifest to every client, whom the ids of vignettes are no business of.
-                entries["gate"] = {key: value for key, value in verdict.items() if key != "worst"}
+                verdict = _verdict(gate.Played(name, outcomes), version, serving, exam, target.margin)
+                entries["gate"] = gate.public(verdict)
             exam.describe_cases(version, stage.folder)
         stage.describe(**entries)
         _write_card(stage, trained, exam, evaluation, entries.get("gate"))
@@ -199,12 +213,18 @@ def _serving(target: Target, exam: Examination) -> LoadedVersion | None:
     return serving
 
 
-def _verdict(new: gate.Played, serving: LoadedVersion | None, exam: Examination, margin: float) -> dict[str, Any]:
+def _verdict(
+    new: gate.Played, version: LoadedVersion, serving: LoadedVersion | None, exam: Examination, margin: float
+) -> dict[str, Any]:
     if serving is None:
         return {"passed": True, "margin": margin, "new_version": new.name, "serving_version": None}
     name = serving.folder.name
     old = gate.Played(name, exam.play(serving, f"version {name}"))
-    return gate.compare(new, old, exam.vignettes, margin, exam.seed)
+    verdict = gate.compare(new, old, exam.vignettes, margin, exam.seed)
+    if exam.cases:
+        verdict["textbook_cases"] = gate.compare_cases(exam.cases, exam.play_cases(version), exam.play_cases(serving))
+        verdict["passed"] &= verdict["textbook_cases"]["passed"]
+    return verdict
 
 
 def _manifest_metrics(trained: TrainedNetwork, evaluation: dict[str, Any]) -> dict[str, Any]:

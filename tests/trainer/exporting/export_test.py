@@ -172,6 +172,8 @@ def test_a_push_publishes_what_is_safe_and_ends_with_3_on_what_is_not(jobs, data
         (["--push-to", "models", "--data", "d", "--margin", "nan"], "a share from 0 to 1"),
         (["--push-to", "models", "--data", "d", "--margin", "-0.1"], "a share from 0 to 1"),
         (["--model-base-path", "models", "--margin", "0.1"], "--margin belongs to --push-to"),
+        (["--model-base-path", "models", "--cases", "c"], "--cases belongs to --push-to"),
+        (["--push-to", "models", "--data", "d", "--cases", "nowhere"], "nowhere: cannot read"),
         (["--model-base-path", "models", "--rejected", "r"], "belongs to --push-to"),
         (["--model-base-path", "models", "--compare-with", "b"], "--compare-with compares the new version"),
         (["--model-base-path", "m", "--compare-with", "m", "--data", "d"], "versions are served from there"),
@@ -215,6 +217,24 @@ def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pu
     assert code == 2
     assert "was not blessed" in error
     assert [path.name for path in served.iterdir()] == ["1"]
+
+
+def test_a_version_that_sends_a_textbook_emergency_later_is_not_pushed_and_the_case_is_named(
+    jobs, data, tmp_path, capsys
+):
+    case = {
+        "vignette_id": "m", "title": "Meningitis", "category": "emergency", "allowed": ["Red"], "present": ["fever"],
+        "absent": [],
+    }  # fmt: skip
+    path = tmp_path / "cases.jsonl"
+    path.write_text(json.dumps(case) + "\n")
+    given = ["--push-to", tmp_path / "models", "--data", data, "--orders", "1", "--margin", "1", "--cases", path]
+    assert run(capsys, "export", "--job-dir", jobs["red"], *given)[0] == 0  # the first version
+    # The other agent says Blue to a fever.
+    code, _, error = run(capsys, "export", "--job-dir", jobs["asks"], *given)
+    assert code == 3
+    assert "textbook emergencies sent later than before: 1 of 1\n    'Meningitis': Blue, was Red" in error
+    assert [folder.name for folder in (tmp_path / "models").iterdir()] == ["1"]
 
 
 def test_a_version_obeys_the_rules_that_it_was_exported_with(jobs, tmp_path, capsys):

@@ -9,9 +9,11 @@ from schemas.errors import InputError
 from schemas.triage import Action
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
+from trainer.evaluation.cases import CaseDecisions
 from trainer.exporting import gate
-from trainer.exporting.gate import Played, compare, lower_bound, verdict_text
+from trainer.exporting.gate import Played, compare, compare_cases, lower_bound, public, verdict_text
 from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.textbook_case import Case
 
 
 def vignettes_where_green_is_the_least_urgent(count):
@@ -129,3 +131,53 @@ def test_a_single_vignette_is_no_ground_for_a_verdict():
     gate.require_pairs(2)
     with pytest.raises(InputError, match="single vignette"):
         gate.require_pairs(1)
+
+
+CASES = tuple(
+    Case(name, f"The {name}", "emergency", (Action.RED,), ("cough",), ()) for name in ("stroke", "sepsis", "shock")
+)
+
+
+def decided(all_evidence, interview):
+    return CaseDecisions(tuple(map(Action, all_evidence)), tuple(map(Action, interview)), (0, 0, 0))
+
+
+def test_one_emergency_sent_later_is_enough_not_to_pass():
+    # Red is 0 and Yellow 1. Stroke: later in both readings; sepsis: earlier; shock: later in the interview only.
+    found = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
+    assert not found["passed"]
+    assert (found["cases"], found["emergencies"], found["sent_later"]) == (3, 3, 2)
+    assert [(row["vignette_id"], row["reading"]) for row in found["later"]] == [
+        ("stroke", "all_evidence"), ("stroke", "interview"), ("shock", "interview"),
+    ]  # fmt: skip
+    json.dumps(found, allow_nan=False)
+
+
+def test_emergencies_as_late_as_before_pass():
+    found = compare_cases(CASES, decided([1, 0, 2], [1, 0, 2]), decided([1, 0, 3], [1, 1, 2]))
+    assert (found["passed"], found["sent_later"], found["later"]) == (True, 0, [])
+
+
+def test_the_text_names_the_emergencies_although_safety_passes():
+    safe = verdict(blue_on((), 9), blue_on((), 9))
+    cases = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
+    lines = verdict_text(safe | {"passed": False, "textbook_cases": cases}).splitlines()
+    assert "is not less safe" in lines[0]
+    assert lines[-4:] == [
+        "  textbook emergencies sent later than before: 2 of 3",
+        "    'The stroke': Yellow, was Red (all evidence)",
+        "    'The stroke': Yellow, was Red (interview)",
+        "    'The shock': Green, was Yellow (interview)",
+    ]
+    passing = compare_cases(CASES, decided([0, 0, 0], [0, 0, 0]), decided([0, 0, 0], [0, 0, 0]))
+    assert verdict_text(safe | {"textbook_cases": passing}).splitlines()[-1] == (
+        "  none of the 3 textbook emergencies is sent later than before"
+    )
+
+
+def test_the_manifest_has_no_names_of_vignettes_and_cases():
+    cases = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
+    found = public(verdict(blue_on(range(6), 100), blue_on((), 100)) | {"textbook_cases": cases})
+    assert found["textbook_cases"] == {"passed": False, "cases": 3, "emergencies": 3, "sent_later": 2}
+    assert "'v0'" not in str(found)
+    assert "stroke" not in str(found)

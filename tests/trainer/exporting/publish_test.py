@@ -20,6 +20,7 @@ from trainer.exporting import publish
 from trainer.exporting.publish import Examination, Target
 from trainer.runs.job import TrainedNetwork
 from trainer.servable.policy import load_version
+from trainer.vignettes.textbook_case import Case
 
 TEST = ("Red", "Red", "Green", "Green", "Blue", "Blue")
 
@@ -121,6 +122,39 @@ def test_a_safer_version_is_compared_with_the_newest_one_and_passes(exam, red_ba
     push(red_base, always(Action.BLUE), None, margin=None)  # past the gate
     exported = push(red_base, always(Action.GREEN), exam, margin=0.0)
     assert (exported.gate["serving_version"], exported.published) == ("2", True)
+
+
+def emergency(*codes):
+    return (Case("meningitis", "Meningitis", "emergency", (Action.RED,), codes, ()),)
+
+
+def test_a_version_that_sends_a_textbook_emergency_later_is_not_published_however_wide_the_margin(data, red_base):
+    exam = Examination(data, orders=1, seed=0, cases=emergency("fever", "cough"))
+    exported = push(red_base, always(Action.YELLOW), exam, margin=1.0)
+    assert not exported.published
+    assert exported.gate["lower_bound"] >= -1.0
+    assert [(row["title"], row["new"], row["before"]) for row in exported.gate["textbook_cases"]["later"]] == [
+        ("Meningitis", "Yellow", "Red")
+    ] * 2
+    assert names(red_base) == ["1"]
+
+
+def test_a_version_that_sends_no_textbook_emergency_later_is_published_with_the_count(data, red_base):
+    exam = Examination(data, orders=1, seed=0, cases=emergency("fever"))
+    exported = push(red_base, always(Action.RED), exam)
+    assert exported.published
+    manifest = json.loads((exported.folder / "manifest.json").read_text())
+    assert manifest["gate"]["textbook_cases"] == {"passed": True, "cases": 1, "emergencies": 1, "sent_later": 0}
+    assert "It sends 0 of 1 textbook emergencies later" in (exported.folder / "model_card.md").read_text()
+
+
+def test_versions_with_other_vocabularies_are_compared_if_both_know_the_cases(data, red_base):
+    exam = Examination(data, orders=1, seed=0, cases=emergency("fever"))
+    wider = always(Action.RED, ("rash", "fever", "cough"))
+    assert push(red_base, wider, exam).published
+    rash = Examination(data, orders=1, seed=0, cases=emergency("rash"))
+    with pytest.raises(InputError, match=r"'meningitis' has evidence that .+ does not know, rash"):
+        push(red_base, always(Action.RED), rash)
 
 
 def test_a_rejected_version_is_kept_where_the_user_wants_it(exam, red_base, tmp_path):
