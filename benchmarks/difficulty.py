@@ -19,8 +19,8 @@ from rich.table import Table
 
 from schemas import figures
 from trainer.evaluation.metrics import triage_quality
+from trainer.state import sparse_states
 from trainer.supervised.ensemble import MEMBERS, EnsembleConfig, train_ensemble
-from trainer.supervised.sparse_states import sparse_states
 from trainer.vignettes.tfrecord import DataDirectory
 
 

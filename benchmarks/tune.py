@@ -27,10 +27,10 @@ from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.evaluation import metrics
 from trainer.evaluation.evaluate import order_seeds
+from trainer.state import sparse_states
 from trainer.supervised.baselines import fully_observed_metrics
 from trainer.supervised.ensemble import EnsembleConfig, train_ensemble
 from trainer.supervised.folds import chosen
-from trainer.supervised.sparse_states import sparse_states
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.split import majority
 from trainer.vignettes.tfrecord import DataDirectory

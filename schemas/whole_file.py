@@ -3,26 +3,48 @@
 import contextlib
 import os
 import pathlib
+import uuid
 from collections.abc import Iterator
 from typing import IO, Any
 
-UNFINISHED = ".new"
-"""Behind the name of a file that is being written."""
+UNFINISHED = ".new."
+"""Prefix of the name of a file that is still being written."""
 
 
 @contextlib.contextmanager
-def replacing(path: pathlib.Path, binary: bool = False) -> Iterator[IO[Any]]:
-    """Yields a file to write, as UTF-8 text or bytes, which takes the place of `path` once it is whole on the disk.
+def path_replacing(path: pathlib.Path, scratch: pathlib.Path | None = None) -> Iterator[pathlib.Path]:
+    """Yields the path of a new file, which replaces `path` when the block ends.
 
-    Where the block raises, `path` stays as it is.
+    For libraries that write to a path; its name ends as that of `path` does. If the block raises, `path` is left alone.
+
+    Args:
+        path: the file to replace.
+        scratch: a folder on the same file system in which to write, for processes that may write the same file at the
+            same time. By default the new file lies beside `path`.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
-    temporary = path.with_name(path.name + UNFINISHED)
-    file: IO[Any]
-    with open(temporary, "wb" if binary else "w", encoding=None if binary else "utf-8") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    if scratch is None:
+        unfinished = path.with_name(f"{UNFINISHED}{path.name}")
+    else:
+        unfinished = scratch / f"{UNFINISHED}{uuid.uuid4().hex}.{path.name}"
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing(path: pathlib.Path, binary: bool = False, scratch: pathlib.Path | None = None) -> Iterator[IO[Any]]:
+    """Yields an open file, UTF-8 text or binary, which is on the disk and replaces `path` when the block ends.
+
+    If the block raises, `path` is left alone. For `scratch` and errors, see `path_replacing`.
+    """
+    with path_replacing(path, scratch) as unfinished:
+        file: IO[Any]
+        with open(unfinished, "wb" if binary else "w", encoding=None if binary else "utf-8") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())

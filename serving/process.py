@@ -8,6 +8,7 @@ import pathlib
 import queue
 import signal
 
+from schemas import whole_file
 from schemas.errors import InputError
 
 _LOOK_SECONDS = 0.5
@@ -43,10 +44,9 @@ def write(path: pathlib.Path, port: int) -> None:
     Raises:
         InputError: it cannot be written.
     """
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_text(f"{port}\n", encoding="utf-8")
-        partial.replace(path)
+        with whole_file.replacing(path) as file:
+            file.write(f"{port}\n")
     except OSError as error:
         raise InputError(f"--port-file {path}: cannot write: {error.strerror or error}") from error
 

@@ -5,9 +5,11 @@ code* is the compact form of one piece of evidence: `index + 1` when present, `-
 nothing.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
 
+import numpy as np
+import scipy.sparse
 import tensorflow as tf
 
 from schemas.evidence import Vocabulary
@@ -16,6 +18,18 @@ UNKNOWN = -1
 """What a vocabulary table answers for a code that it does not hold."""
 
 Lookup = Callable[[tf.Tensor], tf.Tensor]
+
+
+class SignedRows(Protocol):
+    """V evidence sets as compressed sparse rows, such as `trainer.vignettes.arrays.VignetteArrays`."""
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Int64 `[V + 1]`: row v is `signed_codes[offsets[v]:offsets[v + 1]]`."""
+
+    @property
+    def signed_codes(self) -> np.ndarray:
+        """Integers, each code at most once in a row."""
 
 
 class EncodedEvidence(NamedTuple):
@@ -44,6 +58,40 @@ def from_signed_codes(signed_codes: tf.Tensor, evidence_count: int) -> tf.Tensor
         tf.stack([tf.shape(cells)[0], evidence_count + 1]),
     )  # [B, E + 1]
     return tf.ensure_shape(spare[:, :evidence_count], [signed_codes.shape[0], evidence_count])
+
+
+def sparse_states(rows: SignedRows, evidence_count: int) -> scipy.sparse.csr_matrix:
+    """Returns the states of V evidence sets as a sparse matrix, for scikit-learn.
+
+    Returns:
+        float32 `[V, E]`; zeros are not stored, columns ascend within a row.
+    """
+    cells = np.abs(rows.signed_codes.astype(np.int32)) - 1
+    signs = np.sign(rows.signed_codes).astype(np.float32)
+    states = scipy.sparse.csr_matrix((signs, cells, rows.offsets), shape=(len(rows.offsets) - 1, evidence_count))
+    states.sort_indices()
+    return states
+
+
+def signed_codes(present: Iterable[str], absent: Iterable[str], vocabulary: Vocabulary) -> list[int]:
+    """Returns the signed codes of evidence, those of present evidence first.
+
+    Raises:
+        InputError: a code is not in the vocabulary.
+    """
+    return [
+        *(vocabulary.index(code) + 1 for code in present),
+        *(-(vocabulary.index(code) + 1) for code in absent),
+    ]
+
+
+def evidence_codes(signed: Iterable[int], vocabulary: Vocabulary) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the codes of present and of absent evidence, in the order of their signed codes."""
+    known = list(signed)
+    return (
+        tuple(vocabulary[code - 1].code for code in known if code > 0),
+        tuple(vocabulary[-code - 1].code for code in known if code < 0),
+    )
 
 
 def from_codes(present: tf.Tensor, absent: tf.Tensor, lookup: Lookup, evidence_count: int) -> EncodedEvidence:

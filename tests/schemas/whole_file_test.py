@@ -33,3 +33,23 @@ def test_a_failure_leaves_the_old_content(tmp_path):
     with pytest.raises(ValueError, match="not a figure"):
         fail()
     assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_library_that_writes_to_a_path_sees_the_ending_of_the_name(tmp_path):
+    path = tmp_path / "agent.weights.h5"
+    with whole_file.path_replacing(path) as unfinished:
+        assert unfinished.name.endswith(".weights.h5")
+        unfinished.write_text("new")
+        assert not path.exists()
+    assert path.read_text() == "new"
+
+
+def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path):
+    path, scratch = tmp_path / "a", tmp_path / "scratch"
+    scratch.mkdir()
+    with whole_file.replacing(path, scratch=scratch) as first, whole_file.replacing(path, scratch=scratch) as second:
+        first.write("one")
+        second.write("two")
+    assert path.read_text() == "one"  # the outer block ends last
+    assert list(scratch.iterdir()) == []

@@ -14,6 +14,7 @@ from trainer.checks.anomalies import Findings, Kind, Place
 from trainer.checks.feature_schema import SchemaCheck
 from trainer.checks.near_duplicates import State
 from trainer.checks.split_comparison import SplitTally
+from trainer.state import signed_codes
 from trainer.vignettes.arrays import damage
 from trainer.vignettes.spool import IdRegistry
 from trainer.vignettes.tfrecord import read_records
@@ -46,7 +47,7 @@ class RecordCheck:
         self._schema = schema
         self._ids = ids
         self._findings = findings
-        self._signed = {code: index + 1 for index, code in enumerate(vocabulary.codes)}
+        self._vocabulary = vocabulary
 
     def records(self, shards: Iterable[pathlib.Path], tally: SplitTally, progress: Progress) -> Iterator[CheckedRecord]:
         """Checks the records of a split, and yields those with known evidence."""
@@ -90,7 +91,7 @@ class RecordCheck:
         contradictory = set(present).intersection(absent)
         if contradictory:
             self._findings.add(Kind.CONTRADICTION, place, _listed(contradictory))
-        unknown = {code for code in (*present, *absent) if code not in self._signed}
+        unknown = {code for code in (*present, *absent) if code not in self._vocabulary}
         if unknown:
             self._findings.add(Kind.UNKNOWN_CODE, place, _listed(unknown))
         repeated = [codes for codes in (present, absent) if len(set(codes)) < len(codes)]
@@ -98,9 +99,7 @@ class RecordCheck:
         if twice:
             self._findings.add(Kind.CODE_TWICE, place, _listed(twice))
         left_out = contradictory | unknown
-        positive = {self._signed[code] for code in present if code not in left_out}
-        negative = {-self._signed[code] for code in absent if code not in left_out}
-        return tuple(sorted(positive | negative))
+        return tuple(sorted(signed_codes(set(present) - left_out, set(absent) - left_out, self._vocabulary)))
 
     def _decisions(self, example: tf.train.Example, place: Place) -> list[int]:
         """Returns the multiplicity of Red, Yellow, Green, Blue; other words are for the schema's domain to refuse."""

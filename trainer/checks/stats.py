@@ -123,16 +123,13 @@ def _show(data: "DataDirectory", splits: tuple[str, ...], arguments: argparse.Na
 
 
 def _vignette(arrays: "VignetteArrays", row: int, vocabulary: "Vocabulary") -> "Vignette":
+    from trainer.state import evidence_codes
     from trainer.vignettes.vignette import Vignette
 
     signed = arrays.signed_codes[arrays.offsets[row] : arrays.offsets[row + 1]].tolist()
     counts = arrays.decision_counts[row].tolist()
-    return Vignette(
-        vignette_id=str(arrays.vignette_ids[row]),
-        present=tuple(vocabulary[code - 1].code for code in signed if code > 0),
-        absent=tuple(vocabulary[-code - 1].code for code in signed if code < 0),
-        decisions=tuple(decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision])),
-    )
+    decisions = tuple(decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision]))
+    return Vignette(str(arrays.vignette_ids[row]), *evidence_codes(signed, vocabulary), decisions)
 
 
 def _shards(data: "DataDirectory", splits: tuple[str, ...]) -> Iterator["VignetteArrays"]:

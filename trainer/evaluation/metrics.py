@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import scipy.stats
 
 from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS
 from trainer.dyqn.rollout import Outcomes
@@ -112,17 +111,8 @@ def estimate(values: np.ndarray, seed: int) -> Estimate:
     """Returns the mean of `values` `[V]` and its 95% percentile-bootstrap interval over vignettes, from `seed`."""
     if len(values) < 2:
         return Estimate(float(values.mean()), None, None, len(values))
-    result = scipy.stats.bootstrap(
-        (np.asarray(values, np.float64),),
-        np.mean,
-        n_resamples=RESAMPLES,
-        batch=max(1, 20_000_000 // len(values)),  # bounds the resampled matrix to about 160 MB
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    )
-    interval = result.confidence_interval
-    return Estimate(float(values.mean()), float(interval.low), float(interval.high), len(values))
+    low, high = resampled_interval(resampled_sums(values, seed) / len(values))
+    return Estimate(float(values.mean()), low, high, len(values))
 
 
 def summary(metrics: dict[str, np.ndarray], seed: int) -> dict[str, Estimate]:

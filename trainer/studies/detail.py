@@ -12,6 +12,7 @@ from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import agreement, calibration, metrics, slices
 from trainer.evaluation.prefixes import Triage, metrics_by_evidence
 from trainer.simulation.simulator import UNSEEN
+from trainer.state import evidence_codes
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.vignette import Vignette
 
@@ -105,10 +106,7 @@ def told(row: int, walked: Walk, vignettes: VignetteArrays, vocabulary: Vocabula
     """Returns an error as results.json holds it: the vignette's card and the episode."""
     codes, counts = walked.codes, vignettes.decision_counts[row]
     decisions = [decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision])]
-    present, absent = (
-        tuple(vocabulary[abs(code) - 1].code for code in codes if (code > 0) == wanted) for wanted in (True, False)
-    )
-    vignette = Vignette(str(vignettes.vignette_ids[row]), present, absent, tuple(decisions))
+    vignette = Vignette(str(vignettes.vignette_ids[row]), *evidence_codes(codes, vocabulary), tuple(decisions))
     return {
         "vignette_id": vignette.vignette_id,
         "text": vignette_text(vignette, vocabulary),

@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import pathlib
-import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -110,9 +109,7 @@ class StudyDirectory:
     def _clear(self) -> None:
         """Deletes what tasks were writing when they were killed."""
         for path in (self.path / TASKS).iterdir():
-            if path.name.startswith("."):  # the scratch directory of `trainer.supervised.classifier_file`
-                shutil.rmtree(path)
-            elif whole_file.UNFINISHED in path.name:
+            if path.name.startswith(whole_file.UNFINISHED):
                 path.unlink()
 
     def _unwritable(self, error: OSError) -> InputError:

@@ -5,12 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schemas.triage import Action
+from trainer.checks.vignette_statistics import MINIMUM_DECISIONS
 from trainer.evaluation import metrics
 from trainer.supervised.baselines import always_metrics, random_metrics
 from trainer.vignettes.arrays import VignetteArrays
-
-MINIMUM_DECISIONS = 3
-"""Decisions that a vignette needs to say something about the clinicians, as in the paper's table."""
 
 
 class RandomPlay(NamedTuple):

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from trainer.state import signed_codes, sparse_states
 from trainer.studies.fixed import plain_figures
 from trainer.supervised.baselines import fully_observed_metrics
 from trainer.supervised.ensemble import MEMBERS, EnsembleConfig, TriageEnsemble, powerset_groups, train_ensemble
 from trainer.supervised.powerset import expand, row_count
-from trainer.supervised.sparse_states import sparse_states
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory, decode_example, read_records
 
@@ -45,8 +45,7 @@ def powerset_sample(
     for shard in data.shards("train"):
         for record in read_records(shard, shard.name.endswith(".gz")):
             for row in expand(vignette := decode_example(record), seed, min(1.0, rows / total)):
-                signed = [data.vocabulary.index(code) + 1 for code in row.present]
-                signed += [-(data.vocabulary.index(code) + 1) for code in row.absent]
+                signed = signed_codes(row.present, row.absent, data.vocabulary)
                 ids.append((row.vignette_id, vignette.vignette_id))
                 codes.extend(signed)
                 lengths.append(len(signed))

@@ -6,6 +6,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from schemas import whole_file
+from trainer import state
 from trainer.config import TrainConfig
 from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.network import build_network
@@ -20,7 +22,7 @@ from trainer.studies.supervised import ensemble_config, fully_observed_figures, 
 from trainer.studies.worker import Work
 from trainer.supervised.classifier_file import Origin, load_ensemble, save_ensemble
 from trainer.supervised.partially_observed import PartiallyObservedLoop
-from trainer.supervised.state_values import StateValues
+from trainer.supervised.state_values import StateValues, prefixes
 from trainer.vignettes.tfrecord import DataDirectory
 
 WEIGHTS, CLASSIFIER = "weights.h5", "skops"
@@ -106,19 +108,15 @@ def ensemble(job: Work) -> dict[str, Any]:
 
 def _prefixes(network: keras.Model, codes: np.ndarray, order: int) -> tuple[list[int], np.ndarray]:
     """Returns the codes in a random order, and the Q-values `[n, A]` after 1, 2, ... n of them."""
-    shuffled = np.random.default_rng(order).permutation(codes).astype(np.int64)
-    states: np.ndarray = np.zeros([len(codes), network.input_shape[-1]], np.float32)
-    for place, code in enumerate(shuffled):
-        states[place:, abs(code) - 1] = np.sign(code)
-    return shuffled.tolist(), np.asarray(network(states))
+    shuffled = np.random.default_rng(order).permutation(codes).astype(np.int32)
+    known = prefixes(shuffled[np.newaxis], len(codes)).codes
+    return shuffled.tolist(), np.asarray(network(state.from_signed_codes(known, network.input_shape[-1])))
 
 
 def _save(network: keras.Model, job: Work) -> None:
     """Keeps the weights; a kill leaves the whole file or none."""
-    path = StudyDirectory(job.out).model_path(job.task, WEIGHTS)
-    temporary = path.with_name(f"{path.name}.new.{WEIGHTS}")
-    network.save_weights(temporary)
-    temporary.replace(path)
+    with whole_file.path_replacing(StudyDirectory(job.out).model_path(job.task, WEIGHTS)) as unfinished:
+        network.save_weights(unfinished)
 
 
 def _load(job: Work, task: Task, evidence_count: int, hidden_sizes: tuple[int, ...]) -> keras.Model:

@@ -18,7 +18,7 @@ from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.dyqn.environment import Vignettes, action_spec, time_step_spec
 from trainer.dyqn.rollout import Outcomes, Rollout
 from trainer.evaluation import metrics
-from trainer.supervised.sparse_states import sparse_states
+from trainer.state import sparse_states
 from trainer.supervised.state_values import TriageValues
 from trainer.vignettes.arrays import VignetteArrays
 

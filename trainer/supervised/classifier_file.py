@@ -7,7 +7,6 @@ what the ensemble was trained on. It is read, and compared with what is expected
 import dataclasses
 import json
 import pathlib
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ import sklearn
 import skops
 import skops.io
 
+from schemas import whole_file
 from schemas.errors import InputError, first_line
 from trainer.supervised.ensemble import EnsembleConfig, TriageEnsemble
 
@@ -63,12 +63,10 @@ def save_ensemble(ensemble: TriageEnsemble, origin: Origin, path: pathlib.Path) 
     }
     voters = {name: list(each) for name, each in ensemble.voters.items()}
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as scratch:
-            unfinished = pathlib.Path(scratch) / path.name
+        with whole_file.path_replacing(path) as unfinished:
             skops.io.dump(voters, unfinished, compression=zipfile.ZIP_DEFLATED)
             with zipfile.ZipFile(unfinished, "a", zipfile.ZIP_DEFLATED) as archive:
                 archive.writestr(METADATA, json.dumps(metadata, indent=2))
-            unfinished.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot write: {error.strerror or error}") from error
 

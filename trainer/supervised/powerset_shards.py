@@ -8,15 +8,13 @@ bytes however many workers there are and whichever way the vignettes came.
 import dataclasses
 import hashlib
 import json
-import os
 import pathlib
-import uuid
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from schemas import directories
+from schemas import directories, whole_file
 from trainer.supervised.powerset import expand, id_number
 from trainer.vignettes.tfrecord import decode_example, encode_example, read_records
 
@@ -74,9 +72,12 @@ def write_shard(group: tuple[str, Iterable[bytes]], plan: Plan) -> None:
     """
     name, members = group
     vignettes = sorted(map(decode_example, filter(None, members)), key=lambda vignette: vignette.vignette_id)
-    unfinished = pathlib.Path(plan.scratch) / f"{name}.{uuid.uuid4().hex}"
+    scratch = pathlib.Path(plan.scratch)
     digest, by_evidence = hashlib.sha256(), [0]
-    with tf.io.TFRecordWriter(str(unfinished), "GZIP" if plan.compressed else "") as writer:
+    with (
+        whole_file.path_replacing(pathlib.Path(plan.staging) / name, scratch) as unfinished,
+        tf.io.TFRecordWriter(str(unfinished), "GZIP" if plan.compressed else "") as writer,
+    ):
         for vignette in vignettes:
             pieces = len(vignette.present) + len(vignette.absent)
             by_evidence += [0] * (pieces + 1 - len(by_evidence))
@@ -85,10 +86,9 @@ def write_shard(group: tuple[str, Iterable[bytes]], plan: Plan) -> None:
                 writer.write(serialized)
                 digest.update(f"{len(serialized)}\n".encode() + serialized)
                 by_evidence[len(row.present) + len(row.absent)] += 1
-    os.replace(unfinished, pathlib.Path(plan.staging) / name)
     figures = ShardFigures(len(vignettes), by_evidence, digest.hexdigest())
-    unfinished.write_text(json.dumps(figures._asdict()), encoding="utf-8")
-    os.replace(unfinished, _figures_path(plan, name))
+    with whole_file.replacing(_figures_path(plan, name), scratch=scratch) as file:
+        json.dump(figures._asdict(), file)
 
 
 def finished_shards(plan: Plan) -> dict[str, ShardFigures]:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from schemas.triage import NUM_DECISIONS
+from trainer import state
 
 TriageValues = Callable[[scipy.sparse.csr_matrix], np.ndarray]
 """From states float32 `[B, E]` in {-1, 0, 1} to a value of each triage decision, float `[B, 4]` in [0, 1].
@@ -24,6 +25,11 @@ class Prefixes(NamedTuple):
 
     codes: np.ndarray  # int32 [P, W], signed codes, padded with 0
     offsets: np.ndarray  # int64 [R + 1]: order r passes through codes[offsets[r]:offsets[r + 1]], one piece to depth
+
+
+class _Rows(NamedTuple):
+    offsets: np.ndarray
+    signed_codes: np.ndarray
 
 
 class StateValues:
@@ -62,7 +68,7 @@ class StateValues:
         return len(self._known)
 
     def _judge(self, codes: np.ndarray) -> np.ndarray:
-        values = np.asarray(self._triage_values(sparse_rows(codes, self.evidence_count)), np.float32)
+        values = np.asarray(self._triage_values(state.sparse_states(_rows(codes), self.evidence_count)), np.float32)
         if values.shape != (len(codes), NUM_DECISIONS):
             raise ValueError(f"expected values [{len(codes)}, {NUM_DECISIONS}], found {list(values.shape)}")
         if not ((values >= 0) & (values <= 1)).all():
@@ -70,12 +76,10 @@ class StateValues:
         return values
 
 
-def sparse_rows(codes: np.ndarray, evidence_count: int) -> scipy.sparse.csr_matrix:
-    """Returns the states float32 `[P, E]` of signed codes int `[P, W]`, padded with 0, each code once in a row."""
-    rows, places = np.nonzero(codes)
-    found = codes[rows, places]
-    cells = (np.sign(found).astype(np.float32), (rows, np.abs(found) - 1))
-    return scipy.sparse.csr_matrix(cells, shape=(len(codes), evidence_count))
+def _rows(codes: np.ndarray) -> _Rows:
+    """Returns signed codes int `[P, W]`, padded with 0, as compressed sparse rows."""
+    known = codes != 0
+    return _Rows(np.concatenate([[0], np.cumsum(known.sum(axis=1))]), codes[known])
 
 
 def prefixes(orders: np.ndarray, deepest: int) -> Prefixes:

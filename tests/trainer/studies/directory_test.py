@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from schemas import whole_file
 from schemas.errors import InputError
 from trainer.studies.directory import StudyDirectory, write_json
 from trainer.studies.study import Task
@@ -51,15 +52,12 @@ def test_the_same_data_goes_on_and_clears_what_a_kill_left(tmp_path):
     study = StudyDirectory(tmp_path)
     with study.claimed("sha256:data"):
         study.record(TASK, 1.0, {})
-        left_over = study.model_path(OTHER, "json.new")
+        finished = study.outcome_path(OTHER)
+        left_over = finished.with_name(f"{whole_file.UNFINISHED}{finished.name}")
         left_over.write_text("{")
-        scratch = study.path / "tasks" / ".ensemble.skops.abc"
-        scratch.mkdir()
-        (scratch / "part").touch()
     with study.claimed("sha256:data"):
         assert study.outcome(TASK) is not None
         assert not left_over.exists()
-        assert not scratch.exists()
 
 
 def test_a_study_of_other_data_is_refused(tmp_path):

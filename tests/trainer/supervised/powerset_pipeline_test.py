@@ -8,10 +8,10 @@ import pytest
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from trainer.state import sparse_states
 from trainer.supervised import powerset_pipeline
 from trainer.supervised.powerset import expand
 from trainer.supervised.powerset_shards import Plan, write_shard
-from trainer.supervised.sparse_states import sparse_states
 from trainer.vignettes.tfrecord import DataDirectory, ShardWriter, decode_example, encode_example, read_records
 from trainer.vignettes.vignette import Vignette
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from trainer.supervised.state_values import StateValues, prefixes, sparse_rows
+from trainer.supervised.state_values import StateValues, prefixes
 
 
 def test_prefixes_grow_by_one_piece_and_end_at_the_last_or_at_the_deepest():
@@ -9,12 +9,6 @@ def test_prefixes_grow_by_one_piece_and_end_at_the_last_or_at_the_deepest():
     codes, offsets = prefixes(orders, 3)
     assert offsets.tolist() == [0, 3, 4, 7]
     assert codes.tolist() == [[3, 0, 0], [3, -1, 0], [3, -1, 2], [-4, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]]
-
-
-def test_signed_codes_become_states():
-    states = sparse_rows(np.array([[3, -1, 0], [0, 0, 0], [0, 2, 0]], np.int32), 4)
-    assert states.dtype == np.float32
-    assert states.toarray().tolist() == [[-1, 0, 1, 0], [0, 0, 0, 0], [0, 1, 0, 0]]
 
 
 def _recorded():
