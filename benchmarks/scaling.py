@@ -10,6 +10,7 @@ end of the first step.
 """
 
 import argparse
+import dataclasses
 import json
 import pathlib
 import resource
@@ -23,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from schemas import figures
+from trainer import options
 
 BASE = {"evidence": 597, "memory": 10_000, "vignettes": 1_000}
 AXES = {
@@ -34,6 +36,15 @@ TITLES = {"evidence": "pieces of evidence |E|", "memory": "transitions in the me
 PIECES = 7
 KNOWN_LIMIT = 25  # as the paper's 23 questions allow
 BATCH = 5_000  # transitions stored at once while the memory is filled
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """How each point is measured."""
+
+    batch_size: int
+    steps: int
+    stretches: int
 
 
 def main() -> None:
@@ -48,21 +59,22 @@ def main() -> None:
     figures.add_argument(parser)
     arguments = parser.parse_args()
     figures.check(arguments.json)
+    effort = options.read(Effort, arguments)
     if arguments.point is not None:
-        print(json.dumps(measure(arguments.point, arguments)))
+        print(json.dumps(measure(arguments.point, effort)))
         return
     if arguments.data is not None:
-        found = _in_a_process(arguments, {"data": str(arguments.data)})
+        found = _in_a_process(effort, {"data": str(arguments.data)})
         Console().print(found)
     else:
-        found = {axis: _axis(axis, arguments) for axis in arguments.axes}
+        found = {axis: _axis(axis, effort) for axis in arguments.axes}
         if arguments.plot is not None:
             plot(found, arguments.plot)
     figures.write(found, arguments.json)
 
 
-def _axis(axis: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    points = [_in_a_process(arguments, {**BASE, axis: value}) for value in AXES[axis]]
+def _axis(axis: str, effort: Effort) -> list[dict[str, Any]]:
+    points = [_in_a_process(effort, {**BASE, axis: value}) for value in AXES[axis]]
     table = Table("value", "ms/step", "against the first", "memory of the replay (MB)", "peak of the process (MB)")
     for point in points:
         point["ratio"] = point["milliseconds_per_step"] / points[0]["milliseconds_per_step"]
@@ -74,21 +86,21 @@ def _axis(axis: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     return points
 
 
-def _in_a_process(arguments: argparse.Namespace, point: dict[str, Any]) -> dict[str, Any]:
-    options = ["--batch-size", arguments.batch_size, "--steps", arguments.steps, "--stretches", arguments.stretches]
-    command = [sys.executable, __file__, *map(str, options), "--point", json.dumps(point)]
+def _in_a_process(effort: Effort, point: dict[str, Any]) -> dict[str, Any]:
+    flags = [text for name, value in dataclasses.asdict(effort).items() for text in (options.flag(name), str(value))]
+    command = [sys.executable, __file__, *flags, "--point", json.dumps(point)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure(point: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
+def measure(point: dict[str, Any], effort: Effort) -> dict[str, Any]:
     """Returns the point with its figures."""
     if "data" in point:
         return {**point, **_measure_start(pathlib.Path(point["data"]))}
     from trainer.config import TrainConfig
     from trainer.dyqn.loop import TrainingLoop
 
-    memory = {"memory_capacity": point["memory"], "batch_size": arguments.batch_size}
+    memory = {"memory_capacity": point["memory"], "batch_size": effort.batch_size}
     loop = TrainingLoop(
         _vignettes(point["vignettes"], point["evidence"]),
         point["evidence"],
@@ -99,14 +111,14 @@ def measure(point: dict[str, Any], arguments: argparse.Namespace) -> dict[str, A
     loop.run(20)  # compiles
     replay = sum(variable.dtype.size * int(np.prod(variable.shape)) for variable in loop.memory.variables)
     seconds = []
-    for _ in range(arguments.stretches):
+    for _ in range(effort.stretches):
         start = time.perf_counter()
-        loop.run(loop.step + arguments.steps)
+        loop.run(loop.step + effort.steps)
         seconds.append(time.perf_counter() - start)
     return {
         **point,
-        "batch_size": arguments.batch_size,
-        "milliseconds_per_step": min(seconds) / arguments.steps * 1e3,
+        "batch_size": effort.batch_size,
+        "milliseconds_per_step": min(seconds) / effort.steps * 1e3,
         "replay_bytes": replay,
         "growth_bytes": _resident_bytes() - before,
         "peak_bytes": _peak_bytes(),

@@ -54,7 +54,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         soak = Soak(find_version(arguments.model_base_path), pathlib.Path(folder) / "models")
         with soak.server() as process:
-            noted = soak.run(process, arguments)
+            noted = soak.run(process, arguments.seconds, arguments.callers, arguments.swap_seconds)
     found = {**growth(noted), "versions": len(soak.answered_by), "calls": dict(soak.ended)}
     Console(stderr=True).print(found)
     figures.write({**found, "noted": noted}, arguments.json)
@@ -94,14 +94,16 @@ class Soak:
             process.kill()
             process.wait()
 
-    def run(self, process: "subprocess.Popen[str]", arguments: argparse.Namespace) -> list[tuple[float, int]]:
+    def run(
+        self, process: "subprocess.Popen[str]", seconds: float, callers: int, swap_seconds: float
+    ) -> list[tuple[float, int]]:
         """Calls for so many seconds; returns seconds and the resident bytes of the server after them."""
-        threads = [threading.Thread(target=self._call) for _ in range(arguments.callers)]
-        threads.append(threading.Thread(target=self._swap, args=(arguments.swap_seconds,)))
+        threads = [threading.Thread(target=self._call) for _ in range(callers)]
+        threads.append(threading.Thread(target=self._swap, args=(swap_seconds,)))
         for thread in threads:
             thread.start()
         noted, start = [], time.monotonic()
-        while (now := time.monotonic() - start) < arguments.seconds:
+        while (now := time.monotonic() - start) < seconds:
             noted.append((now, _resident_bytes(process.pid)))
             time.sleep(1.0)
         self._stop.set()

@@ -11,7 +11,7 @@ LARGEST_PACKAGE = 15
 # A package, or a module at the root, imports only from itself and from the lines above its own.
 LAYERS = {
     "trainer": (
-        ("config", "progress", "state"),
+        ("config", "options", "progress", "state"),
         ("vignettes", "safeguards"),
         ("dyqn",),
         ("runs",),

@@ -1,12 +1,15 @@
 """`triage stats`: the statistics of a data directory's vignettes, some of them as text, or a check for anomalies."""
 
 import argparse
+import dataclasses
+import pathlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from schemas import directories, figures, locations
 from schemas.errors import InputError
 from schemas.triage import TRIAGE_DECISIONS
+from trainer import options
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     import numpy as np
@@ -19,6 +22,29 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
 
 ANOMALOUS = 1
 """Exit code of `--validate` where it found errors."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StatsOptions:
+    """The options of `triage stats`, see its help."""
+
+    data: pathlib.Path
+    split: str | None
+    show: int | None
+    validate: bool
+    seed: int
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        options.check_bounds("seed", self.seed, 0)
+        options.check_bounds("show", self.show, 1)
+        if self.validate and self.split:
+            raise InputError("--validate compares the splits: leave out --split")
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits to use."""
+        return (self.split,) if self.split else directories.SPLITS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,22 +66,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    if arguments.seed < 0 or (arguments.show is not None and arguments.show < 1):
-        raise InputError("--seed must be 0 or more, and --show 1 or more")
-    if arguments.validate:
-        return _validate(arguments)
+    given = options.read(StatsOptions, arguments)
+    if given.validate:
+        return _validate(given)
     from trainer.vignettes.tfrecord import DataDirectory
 
-    data = DataDirectory.open(arguments.data)
-    splits = (arguments.split,) if arguments.split else directories.SPLITS
-    if arguments.show is None:
-        _statistics(data, splits, arguments)
+    data = DataDirectory.open(given.data)
+    if given.show is None:
+        _statistics(data, given)
     else:
-        _show(data, splits, arguments)
+        _show(data, given, given.show)
     return 0
 
 
-def _statistics(data: "DataDirectory", splits: tuple[str, ...], arguments: argparse.Namespace) -> None:
+def _statistics(data: "DataDirectory", given: StatsOptions) -> None:
     import numpy as np
     from rich.console import Console
 
@@ -64,24 +88,24 @@ def _statistics(data: "DataDirectory", splits: tuple[str, ...], arguments: argpa
 
     sums = Sums()
     risk_factor = np.array([entry.kind == "risk_factor" for entry in data.vocabulary])
-    for arrays in _shards(data, splits):
+    for arrays in _shards(data, given.splits):
         sums.add(evidence_counts(arrays, risk_factor), arrays.decision_counts)
     moments = sums.moments()
     decisions = None
     if sums.fewest_decisions is not None and sums.most_decisions is not None:
         decisions = (sums.fewest_decisions, sums.most_decisions)
-    if arguments.json != "-":
+    if given.json != "-":
         console = Console()
-        console.print(f"{data.path}: {' and '.join(splits)} split", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{data.path}: {' and '.join(given.splits)} split", highlight=False, markup=False, soft_wrap=True)
         console.print(statistics_table(moments, decisions))
     report = {
         "data": str(data.path),
         "data_fingerprint": data.data_fingerprint,
-        "splits": list(splits),
+        "splits": list(given.splits),
         **to_json(moments, decisions),
         "paper": to_json(PAPER, PAPER_DECISIONS),
     }
-    figures.write(report, arguments.json)
+    figures.write(report, given.json)
 
 
 def evidence_counts(arrays: "VignetteArrays", risk_factor: "np.ndarray") -> "np.ndarray":
@@ -100,26 +124,26 @@ def evidence_counts(arrays: "VignetteArrays", risk_factor: "np.ndarray") -> "np.
     return np.bincount(rows * 4 + columns, minlength=vignettes * 4).reshape(vignettes, 4)
 
 
-def _show(data: "DataDirectory", splits: tuple[str, ...], arguments: argparse.Namespace) -> None:
+def _show(data: "DataDirectory", given: StatsOptions, count: int) -> None:
     import random
 
     from trainer.checks.vignette_text import vignette_text
     from trainer.progress import say
 
-    total = sum(data.stats["splits"][split]["vignettes"] for split in splits)
-    chosen = sorted(random.Random(arguments.seed).sample(range(total), min(arguments.show, total)))  # noqa: S311
+    total = sum(data.stats["splits"][split]["vignettes"] for split in given.splits)
+    chosen = sorted(random.Random(given.seed).sample(range(total), min(count, total)))  # noqa: S311
     shown = []
     start = 0
-    for arrays in _shards(data, splits):
+    for arrays in _shards(data, given.splits):
         end = start + len(arrays.vignette_ids)
         for position in chosen:
             if start <= position < end:
                 vignette = _vignette(arrays, position - start, data.vocabulary)
                 shown.append({"vignette_id": vignette.vignette_id, "text": vignette_text(vignette, data.vocabulary)})
         start = end
-    if arguments.json != "-":
+    if given.json != "-":
         say(_console(), "\n\n".join(entry["text"] for entry in shown))
-    figures.write({"data": str(data.path), "seed": arguments.seed, "vignettes": shown}, arguments.json)
+    figures.write({"data": str(data.path), "seed": given.seed, "vignettes": shown}, given.json)
 
 
 def _vignette(arrays: "VignetteArrays", row: int, vocabulary: "Vocabulary") -> "Vignette":
@@ -158,16 +182,14 @@ def _shards(data: "DataDirectory", splits: tuple[str, ...]) -> Iterator["Vignett
                 )
 
 
-def _validate(arguments: argparse.Namespace) -> int:
+def _validate(given: StatsOptions) -> int:
     from trainer.checks.anomalies import Severity
     from trainer.checks.validation import validate
     from trainer.progress import progress_bar, say, tracked
 
-    if arguments.split:
-        raise InputError("--validate compares the splits: leave out --split")
     with progress_bar(_console(stderr=True)) as bar:
-        report = validate(arguments.data, lambda records, shard: tracked(records, bar, shard))
-    if arguments.json != "-":
+        report = validate(given.data, lambda records, shard: tracked(records, bar, shard))
+    if given.json != "-":
         console = _console()
         for anomaly in report.anomalies:
             say(console, f"{anomaly}\n")
@@ -176,11 +198,11 @@ def _validate(arguments: argparse.Namespace) -> int:
         checked = ", ".join(f"{split} {count:,}" for split, count in report.vignettes.items())
         say(console, f"{checked} vignettes: {', '.join(numbers) if report.anomalies else 'no anomalies'}")
     found = {
-        "data": locations.shown(arguments.data),
+        "data": locations.shown(given.data),
         "vignettes": report.vignettes,
         "anomalies": [anomaly.to_dict() for anomaly in report.anomalies],
     }
-    figures.write(found, arguments.json)
+    figures.write(found, given.json)
     return ANOMALOUS if report.count(Severity.ERROR) else 0
 
 

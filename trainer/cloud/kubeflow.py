@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import importlib.util
 import json
 import pathlib
@@ -10,10 +11,31 @@ import warnings
 from typing import Any
 
 from schemas.errors import InputError
+from trainer import options
 
 IMAGE = "dyqn-triage:0.1.0"
 CLAIM = "triage"
 FAILED = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class CompileOptions:
+    """The options of `triage kubeflow compile`, see its help."""
+
+    out: pathlib.Path
+    image: str
+    claim: str
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalRunOptions:
+    """The options of `triage kubeflow run-local`, see its help."""
+
+    vignettes: pathlib.Path
+    vocabulary: pathlib.Path
+    push_to: pathlib.Path
+    root: pathlib.Path
+    parameter: list[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,50 +75,52 @@ def run(arguments: argparse.Namespace) -> int:
     missing = [name for name in ("kfp", "kfp.kubernetes") if not _installed(name)]
     if missing:
         raise InputError(f"needs {missing[0]}: pip install 'dyqn-triage[kubeflow]'")
-    return compile_pipeline(arguments) if arguments.action == "compile" else run_local(arguments)
+    if arguments.action == "compile":
+        return compile_pipeline(options.read(CompileOptions, arguments))
+    return run_local(options.read(LocalRunOptions, arguments))
 
 
-def compile_pipeline(arguments: argparse.Namespace) -> int:
+def compile_pipeline(given: CompileOptions) -> int:
     """Writes the YAML file; returns 0."""
     from kfp import compiler
 
     from trainer.cloud.pipeline import Place, build
 
-    if arguments.out.suffix not in (".yaml", ".yml"):
-        raise InputError(f"--out {arguments.out}: expected a name that ends in .yaml")
+    if given.out.suffix not in (".yaml", ".yml"):
+        raise InputError(f"--out {given.out}: expected a name that ends in .yaml")
     try:
-        compiler.Compiler().compile(build(Place(arguments.image, arguments.claim)), str(arguments.out))
+        compiler.Compiler().compile(build(Place(given.image, given.claim)), str(given.out))
     except OSError as error:
-        raise InputError(f"--out {arguments.out}: cannot write: {error.strerror or error}") from error
+        raise InputError(f"--out {given.out}: cannot write: {error.strerror or error}") from error
     return 0
 
 
-def run_local(arguments: argparse.Namespace) -> int:
+def run_local(given: LocalRunOptions) -> int:
     """Runs the pipeline with KFP's local runner, in the Python environment that is running; returns the exit code."""
     from kfp import local
 
     from trainer.cloud.pipeline import Place, build
 
     pipeline = build(Place(IMAGE, claim=""))
-    given = {
-        "vignettes": str(_readable(arguments.vignettes, "--vignettes").resolve()),
-        "vocabulary": str(_readable(arguments.vocabulary, "--vocabulary").resolve()),
-        "push_to": str(arguments.push_to.resolve()),
-        **_parameters(arguments.parameter, pipeline),
+    parameters = {
+        "vignettes": str(_readable(given.vignettes, "--vignettes").resolve()),
+        "vocabulary": str(_readable(given.vocabulary, "--vocabulary").resolve()),
+        "push_to": str(given.push_to.resolve()),
+        **_parameters(given.parameter, pipeline),
     }
-    local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(arguments.root.resolve()))
+    local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(given.root.resolve()))
     # The runner warns that the image may hold no Python; it takes no image.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
-            _in_a_loop_of_one(pipeline, given)()
+            _in_a_loop_of_one(pipeline, parameters)()
         except RuntimeError:  # which names the loop, and not the task
             sys.stderr.write("triage kubeflow: error: a task failed; the lines above name it and say why\n")
             return FAILED
     return 0
 
 
-def _in_a_loop_of_one(pipeline: Any, given: dict[str, Any]) -> Any:
+def _in_a_loop_of_one(pipeline: Any, parameters: dict[str, Any]) -> Any:
     """Returns a pipeline whose one step is `pipeline`.
 
     The local runner of kfp 2.16 looks for loops at the top level only, and leaves out those below where it finds none.
@@ -106,7 +130,7 @@ def _in_a_loop_of_one(pipeline: Any, given: dict[str, Any]) -> Any:
     @dsl.pipeline(name="local")
     def local_run() -> None:
         with dsl.ParallelFor(["once"]):
-            pipeline(**given)
+            pipeline(**parameters)
 
     return local_run
 

@@ -1,6 +1,7 @@
 """`triage prepare`: turns vignettes into a data directory."""
 
 import argparse
+import dataclasses
 import hashlib
 import pathlib
 import sqlite3
@@ -13,12 +14,34 @@ from rich.console import Console
 from schemas import directories, figures, locations
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from trainer import options
 from trainer.importing import input_formats
 from trainer.importing.derived_vocabulary import kinds_of
 from trainer.importing.input_formats import Source
 from trainer.progress import progress_bar, say, tracked
 from trainer.runs.output import OutputDirectory, describe
 from trainer.vignettes.rejects import RejectLog
+
+
+@dataclasses.dataclass(frozen=True)
+class PrepareOptions:
+    """The options of `triage prepare` beside those of the input format, see its help."""
+
+    out: pathlib.Path
+    format: str
+    test_fraction: float
+    seed: int
+    shard_size: int
+    gzip: bool
+    allow_rejects: bool
+    overwrite: bool
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        options.check_bounds("seed", self.seed, 0)
+        options.check_bounds("shard_size", self.shard_size, 1)
+        if not 0 <= self.test_fraction < 1:
+            raise InputError(f"--test-fraction {self.test_fraction}: expected 0 or more, and less than 1")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,28 +61,29 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     import tensorflow as tf
 
-    _check_options(arguments)
-    output = OutputDirectory(arguments.out, arguments.overwrite)
-    source = input_formats.open_source(arguments)
+    chosen = input_formats.chosen_format(arguments)
+    given = options.read(PrepareOptions, arguments)
+    output = OutputDirectory(given.out, given.overwrite)
+    source = chosen.open(given.seed)
     console = Console(stderr=True)
     try:
         with output, progress_bar(console) as bar:
-            vocabulary, stats = _prepare(source, arguments, output, bar)
+            vocabulary, stats = _prepare(source, given, output, bar)
             output.publish()
     except (OSError, sqlite3.Error, tf.errors.OpError) as error:
-        raise InputError(f"--out {arguments.out}: cannot write: {error}") from error
+        raise InputError(f"--out {given.out}: cannot write: {error}") from error
     if source.derived:
-        say(console, locations.shown(_review(vocabulary, arguments.out)))
+        say(console, locations.shown(_review(vocabulary, given.out)))
     if not stats["splits"]["test"]["vignettes"]:
         say(console, "warning: the test split is empty: triage evaluate will have nothing to measure")
-    if arguments.json != "-":
-        _report(stats, arguments.out)
-    figures.write({"out": locations.shown(arguments.out), **stats}, arguments.json)
+    if given.json != "-":
+        _report(stats, given.out)
+    figures.write({"out": locations.shown(given.out), **stats}, given.json)
     return 0
 
 
 def _prepare(
-    source: Source, arguments: argparse.Namespace, output: OutputDirectory, bar: bars.Progress
+    source: Source, given: PrepareOptions, output: OutputDirectory, bar: bars.Progress
 ) -> tuple[Vocabulary, dict[str, Any]]:
     from trainer.vignettes.passes import WriteOptions, first_pass, second_pass
     from trainer.vignettes.spool import IdRegistry, Spool
@@ -73,43 +97,35 @@ def _prepare(
             blank_lines = first_pass(tracked(content.outcomes, bar, "read"), spool, ids, log)
     ids.close()
     try:
-        if log.count and not arguments.allow_rejects:
+        if log.count and not given.allow_rejects:
             total = f"{spool.count + log.count:,} {source.unit}"
             raise InputError(f"{log.count:,} of {total} are rejected, nothing is prepared")
         if not spool.count:
             raise InputError("there is no vignette in the input")
-        fraction = Fraction(str(arguments.test_fraction))
-        options = WriteOptions(fraction, arguments.seed, arguments.shard_size, arguments.gzip)
-        written = second_pass(tracked(spool, bar, "write", spool.count), spool, options, output.staging)
+        fraction = Fraction(str(given.test_fraction))
+        how = WriteOptions(fraction, given.seed, given.shard_size, given.gzip)
+        written = second_pass(tracked(spool, bar, "write", spool.count), spool, how, output.staging)
     except InputError as error:
         if not log.count:
             raise
-        way_on = "" if arguments.allow_rejects else ", or give --allow-rejects to leave them out"
+        way_on = "" if given.allow_rejects else ", or give --allow-rejects to leave them out"
         place = output.publish_rejects(rejects)
         raise InputError(f"{error}; {place} lists the rejected lines: correct them{way_on}") from None
-    header = _header(source, content.vocabulary, arguments)
+    header = _header(source, content.vocabulary, given)
     stats = header | written | {"rejected": log.count, "blank_lines": blank_lines}
     describe(output.staging, content.vocabulary, stats)
     return content.vocabulary, stats
 
 
-def _header(source: Source, vocabulary: Vocabulary, arguments: argparse.Namespace) -> dict[str, Any]:
+def _header(source: Source, vocabulary: Vocabulary, given: PrepareOptions) -> dict[str, Any]:
     return {
-        "format": arguments.format,
+        "format": given.format,
         "sources": _sources(source),
         "options": source.options,
-        "seed": arguments.seed,
-        "test_fraction": arguments.test_fraction,
+        "seed": given.seed,
+        "test_fraction": given.test_fraction,
         "vocabulary_fingerprint": vocabulary.fingerprint,
     }
-
-
-def _check_options(arguments: argparse.Namespace) -> None:
-    input_formats.check_options(arguments)
-    input_formats.check_bounds("seed", arguments.seed, 0)
-    input_formats.check_bounds("shard_size", arguments.shard_size, 1)
-    if not 0 <= arguments.test_fraction < 1:
-        raise InputError(f"--test-fraction {arguments.test_fraction}: expected 0 or more, and less than 1")
 
 
 def _sources(source: Source) -> list[dict[str, str]]:

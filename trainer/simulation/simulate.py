@@ -3,8 +3,10 @@
 import argparse
 import collections
 import concurrent.futures
+import dataclasses
 import multiprocessing
 import os
+import pathlib
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -15,6 +17,7 @@ from rich.console import Console
 from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.knowledge_base import KnowledgeBase
+from trainer import options
 from trainer.progress import progress_bar, say, tracked
 from trainer.runs.output import OutputDirectory, describe
 from trainer.simulation.simulation_config import SimulationConfig
@@ -26,6 +29,31 @@ _FORMAT = "simulate"
 _BLOCKS_WORTH_A_PROCESS = 8
 _BLOCKS_AHEAD = 4  # of each process; bounds what is in memory
 _WORKER: list[Simulator] = []
+
+
+@dataclasses.dataclass(frozen=True)
+class SimulateOptions:
+    """The options of `triage simulate`, see its help."""
+
+    out: pathlib.Path
+    vignettes: int
+    seed: int
+    test_fraction: Fraction
+    unseen_conditions: list[str]
+    knowledge: pathlib.Path | None
+    processes: int
+    shard_size: int
+    gzip: bool
+    overwrite: bool
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        for name, least in (("vignettes", 1), ("seed", 0), ("processes", 1), ("shard_size", 1)):
+            options.check_bounds(name, getattr(self, name), least)
+        if self.seed >= 2**64:
+            raise InputError(f"--seed {self.seed}: expected less than 2^64")
+        if not 0 <= self.test_fraction < 1:
+            raise InputError(f"--test-fraction {self.test_fraction}: expected 0 or more, and less than 1")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,42 +84,38 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     import tensorflow as tf
 
-    _check(arguments)
-    output = OutputDirectory(arguments.out, arguments.overwrite)
-    knowledge = KnowledgeBase.load(arguments.knowledge)
+    given = options.read(SimulateOptions, arguments)
+    output = OutputDirectory(given.out, given.overwrite)
+    knowledge = KnowledgeBase.load(given.knowledge)
     config = SimulationConfig()
-    simulator = Simulator(knowledge, config, arguments.seed, arguments.unseen_conditions)
+    simulator = Simulator(knowledge, config, given.seed, given.unseen_conditions)
     console = Console(stderr=True)
     try:
         with output, progress_bar(console) as bar:
-            vignettes = _simulated(simulator, arguments.vignettes, arguments.processes)
-            stats = _header(knowledge, config, arguments) | _write(vignettes, knowledge, arguments, output, bar)
+            stats = _header(knowledge, config, given) | _write(simulator, knowledge, given, output, bar)
             describe(output.staging, knowledge.catalogue.vocabulary, stats)
             output.publish()
     except (OSError, tf.errors.OpError) as error:
-        raise InputError(f"--out {arguments.out}: cannot write: {error}") from error
-    if arguments.json != "-":
+        raise InputError(f"--out {given.out}: cannot write: {error}") from error
+    if given.json != "-":
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
-        say(Console(), f"{locations.shown(arguments.out)}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
-    figures.write({"out": locations.shown(arguments.out), **stats}, arguments.json)
+        say(Console(), f"{locations.shown(given.out)}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
+    figures.write({"out": locations.shown(given.out), **stats}, given.json)
     return 0
 
 
 def _write(
-    vignettes: Iterator[Vignette],
-    knowledge: KnowledgeBase,
-    arguments: argparse.Namespace,
-    output: OutputDirectory,
-    bar: bars.Progress,
+    simulator: Simulator, knowledge: KnowledgeBase, given: SimulateOptions, output: OutputDirectory, bar: bars.Progress
 ) -> dict[str, Any]:
     from trainer.vignettes.passes import WriteOptions, second_pass
     from trainer.vignettes.spool import Spool
 
+    vignettes = _simulated(simulator, given.vignettes, given.processes)
     with Spool(output.scratch, knowledge.catalogue.vocabulary) as spool:
-        for vignette in tracked(vignettes, bar, "simulate", arguments.vignettes):
+        for vignette in tracked(vignettes, bar, "simulate", given.vignettes):
             spool.add(vignette)
-    options = WriteOptions(arguments.test_fraction, arguments.seed, arguments.shard_size, arguments.gzip)
-    return second_pass(tracked(spool, bar, "write", spool.count), spool, options, output.staging)
+    how = WriteOptions(given.test_fraction, given.seed, given.shard_size, given.gzip)
+    return second_pass(tracked(spool, bar, "write", spool.count), spool, how, output.staging)
 
 
 def _simulated(simulator: Simulator, count: int, processes: int) -> Iterator[Vignette]:
@@ -124,17 +148,17 @@ def _block(number: int) -> list[Vignette]:
     return _WORKER[0].block(number)
 
 
-def _header(knowledge: KnowledgeBase, config: SimulationConfig, arguments: argparse.Namespace) -> dict[str, Any]:
+def _header(knowledge: KnowledgeBase, config: SimulationConfig, given: SimulateOptions) -> dict[str, Any]:
     return {
         "format": _FORMAT,
         "sources": [],
         "options": {
             "knowledge_fingerprint": knowledge.fingerprint,
-            "unseen_conditions": sorted(arguments.unseen_conditions),
+            "unseen_conditions": sorted(given.unseen_conditions),
             "simulation": config.to_dict(),
         },
-        "seed": arguments.seed,
-        "test_fraction": float(arguments.test_fraction),
+        "seed": given.seed,
+        "test_fraction": float(given.test_fraction),
         "vocabulary_fingerprint": knowledge.catalogue.vocabulary.fingerprint,
     }
 
@@ -144,14 +168,3 @@ def _fraction(text: str) -> Fraction:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise argparse.ArgumentTypeError(f"{text!r}: expected a number such as 0.1 or 1/10") from None
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    for name, least in (("vignettes", 1), ("seed", 0), ("processes", 1), ("shard_size", 1)):
-        value = getattr(arguments, name)
-        if value < least:
-            raise InputError(f"--{name.replace('_', '-')} {value}: expected {least} or more")
-    if arguments.seed >= 2**64:
-        raise InputError(f"--seed {arguments.seed}: expected less than 2^64")
-    if not 0 <= arguments.test_fraction < 1:
-        raise InputError(f"--test-fraction {arguments.test_fraction}: expected 0 or more, and less than 1")

@@ -1,6 +1,7 @@
 """`triage reproduce`: the paper's whole study on a data directory, and a report of it."""
 
 import argparse
+import dataclasses
 import datetime
 import importlib.metadata
 import os
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas import figures, locations
 from schemas.errors import InputError
-from trainer import config
+from trainer import config, options
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.studies.run import StudyRun
@@ -35,6 +36,19 @@ _SIZES = {
     "fold_seeds": (3, 1, "times that the cross-validation is done"),
     "powerset_rows": (10_000, 2000, "rows of the expanded data set that an ensemble is trained on, at most"),
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class ReproduceOptions:
+    """The options of `triage reproduce` beside those of its study, see its help."""
+
+    data: pathlib.Path
+    out: pathlib.Path
+    processes: int | None
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        options.check_bounds("processes", self.processes, 1)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,35 +82,33 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: settings, data or the output directory are not as expected.
     """
     began = time.monotonic()
-    settings = settings_of(arguments)
+    settings, given = settings_of(arguments), options.read(ReproduceOptions, arguments)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    processes = cores if arguments.processes is None else arguments.processes
-    if processes < 1:
-        raise InputError(f"--processes {processes}: expected 1 or more")
+    processes = cores if given.processes is None else given.processes
     # Imported here, so that --help and faulty settings answer without loading TensorFlow.
     from trainer.studies.directory import RESULTS, StudyDirectory, write_json
     from trainer.studies.run import Machine, StudyRun
     from trainer.studies.study import plan
     from trainer.task import StopRequest
 
-    data, facts = _data(arguments.data)
+    data, facts = _data(given.data)
     tasks = plan(settings, facts)
-    machine = Machine(arguments.data.resolve(), arguments.out.resolve(), processes, max(1, cores // processes))
-    with StudyDirectory(arguments.out).claimed(facts.data_fingerprint), StopRequest() as stop:
+    machine = Machine(given.data.resolve(), given.out.resolve(), processes, max(1, cores // processes))
+    with StudyDirectory(given.out).claimed(facts.data_fingerprint), StopRequest() as stop:
         study = StudyRun(tasks, machine, lambda: stop.signal is not None)
         if study.reused:
             sys.stderr.write(f"{study.reused} of {len(tasks)} tasks are finished already\n")
         study.run()
         if stop.signal is not None:
             return _interrupted(study, len(tasks), stop.signal)
-        store = StudyDirectory(arguments.out)
+        store = StudyDirectory(given.out)
         outcomes = {task.name: outcome for task in tasks if (outcome := store.outcome(task)) is not None}
         results = _results(settings, data, outcomes, study.failures)
         results["provenance"] |= {"cores": cores, "command": _command(), "seconds": time.monotonic() - began}
         # Of all sessions together, where the study was interrupted.
         results["provenance"]["task_seconds"] = sum(outcome["seconds"] for outcome in outcomes.values())
-        write_json(arguments.out / RESULTS, results)
-        _report(results, arguments)
+        write_json(given.out / RESULTS, results)
+        _report(results, given)
     return FAILED if study.failures else 0
 
 
@@ -204,14 +216,14 @@ def _data_figures(data: "DataDirectory") -> dict[str, Any]:
     }
 
 
-def _report(results: dict[str, Any], arguments: argparse.Namespace) -> None:
+def _report(results: dict[str, Any], given: ReproduceOptions) -> None:
     from trainer.reporting.report import write_report
     from trainer.studies.table import print_results
 
-    write_report(results, arguments.out)
-    if arguments.json != "-":
-        print_results(results, arguments.out)
-    figures.write(results, arguments.json)
+    write_report(results, given.out)
+    if given.json != "-":
+        print_results(results, given.out)
+    figures.write(results, given.json)
 
 
 def _interrupted(study: "StudyRun", tasks: int, signal_number: int) -> int:

@@ -2,17 +2,37 @@
 
 import argparse
 import dataclasses
+import pathlib
 import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from schemas import directories, figures, locations
 from schemas.errors import InputError
+from trainer import options
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.tfrecord import DataDirectory
 
 _SHARD_SIZE = 50_000
+
+
+@dataclasses.dataclass(frozen=True)
+class FoldOptions:
+    """The options of `triage fold`, see its help."""
+
+    data: pathlib.Path
+    out: pathlib.Path
+    folds: int
+    fold: int
+    seed: int
+    overwrite: bool
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        options.check_bounds("folds", self.folds, 2)
+        options.check_bounds("fold", self.fold, 0, self.folds - 1)
+        options.check_bounds("seed", self.seed, 0)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,21 +56,20 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from trainer.vignettes.tfrecord import DataDirectory
 
-    if arguments.folds < 2 or not 0 <= arguments.fold < arguments.folds or arguments.seed < 0:
-        raise InputError("--folds must be at least 2, --fold from 0 to one less, --seed 0 or more")
-    data = DataDirectory.open(arguments.data).whole()
+    given = options.read(FoldOptions, arguments)
+    data = DataDirectory.open(given.data).whole()
     available = data.stats["splits"]["train"]["vignettes"]
-    if available < arguments.folds:
-        raise InputError(f"{arguments.data}: {available} vignettes to train on cannot be divided by {arguments.folds}")
-    stats = _write(data, arguments)
-    if arguments.json != "-":
+    if available < given.folds:
+        raise InputError(f"--folds {given.folds}: {given.data} has only {available} vignettes to train on")
+    stats = _write(data, given)
+    if given.json != "-":
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
-        sys.stdout.write(f"{locations.shown(arguments.out)}: {sizes} vignettes\n")
-    figures.write({"out": locations.shown(arguments.out), **stats}, arguments.json)
+        sys.stdout.write(f"{locations.shown(given.out)}: {sizes} vignettes\n")
+    figures.write({"out": locations.shown(given.out), **stats}, given.json)
     return 0
 
 
-def _write(data: "DataDirectory", arguments: argparse.Namespace) -> dict[str, Any]:
+def _write(data: "DataDirectory", given: FoldOptions) -> dict[str, Any]:
     """Writes the vignettes of the training split, divided anew; returns the statistics beside them."""
     from trainer.runs.output import OutputDirectory, describe
     from trainer.supervised.folds import fold_rows
@@ -61,16 +80,16 @@ def _write(data: "DataDirectory", arguments: argparse.Namespace) -> dict[str, An
     shards = data.shards("train")
     compressed = shards[0].suffix == ".gz"
     available = data.stats["splits"]["train"]["vignettes"]
-    held_out = set(fold_rows(available, arguments.folds, arguments.fold, arguments.seed)[1].tolist())
-    with OutputDirectory(arguments.out, arguments.overwrite) as output:
+    held_out = set(fold_rows(available, given.folds, given.fold, given.seed)[1].tolist())
+    with OutputDirectory(given.out, given.overwrite) as output:
         with Spool(output.scratch, data.vocabulary) as spool:
             records = (record for shard in shards for record in read_records(shard, compressed))
             for row, record in enumerate(records):
                 split = directories.SPLITS[row in held_out]
                 spool.add(dataclasses.replace(decode_example(record), split=split))
-        options = WriteOptions(Fraction(0), arguments.seed, _SHARD_SIZE, compressed)
-        written = second_pass(spool, spool, options, output.staging)
-        fold = {"folds": arguments.folds, "fold": arguments.fold, "seed": arguments.seed}
+        how = WriteOptions(Fraction(0), given.seed, _SHARD_SIZE, compressed)
+        written = second_pass(spool, spool, how, output.staging)
+        fold = {"folds": given.folds, "fold": given.fold, "seed": given.seed}
         stats = data.stats | written | {"fold": fold, "fold_of": data.data_fingerprint}
         describe(output.staging, data.vocabulary, stats)
         output.publish()

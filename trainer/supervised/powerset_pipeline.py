@@ -6,9 +6,11 @@ Only vignettes pass from one worker to another, grouped by the shard that their 
 
 import argparse
 import contextlib
+import dataclasses
 import hashlib
 import io
 import logging
+import pathlib
 import resource
 import sys
 import threading
@@ -21,6 +23,7 @@ from rich.console import Console
 
 from schemas import directories, figures, locations
 from schemas.errors import InputError
+from trainer import options
 from trainer.progress import progress_bar, say
 from trainer.runs.output import OutputDirectory, describe
 from trainer.supervised.powerset import row_count
@@ -36,6 +39,34 @@ _LOCAL, _IN_PROCESS = "DirectRunner", "FnApiRunner"
 _SHARD_ROWS = 50_000
 _MAX_SHARDS = 99_999
 _POLL_SECONDS = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class PowersetOptions:
+    """The options of `triage powerset`, see its help."""
+
+    data: pathlib.Path
+    out: pathlib.Path
+    split: str | None
+    seed: int
+    sample: float
+    shards: int | None
+    gzip: bool
+    overwrite: bool
+    json: str | pathlib.Path | None
+    runner: str
+    beam_options: list[str]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**64:
+            raise InputError(f"--seed {self.seed}: expected 0 or more, and less than 2^64")
+        if not 0 < self.sample <= 1:
+            raise InputError(f"--sample {self.sample:g}: expected more than 0, and at most 1")
+        options.check_bounds("shards", self.shards, 1, _MAX_SHARDS)
+        ours = {options.flag(field.name) for field in dataclasses.fields(self)}
+        for option in self.beam_options:
+            if option.partition("=")[0] in ours:
+                raise InputError(f"{option}: an option of triage powerset: give it before --beam-options")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,27 +93,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    _check(arguments)
+    given = options.read(PowersetOptions, arguments)
     _require_beam()
     import tensorflow as tf
 
     from trainer.vignettes.tfrecord import DataDirectory
 
-    output = OutputDirectory(arguments.out, arguments.overwrite)
-    data = DataDirectory.open(arguments.data).whole()
-    expected = _expected_rows(data, arguments)
+    output = OutputDirectory(given.out, given.overwrite)
+    data = DataDirectory.open(given.data).whole()
+    expected = _expected_rows(data, given)
     start = time.monotonic()
     try:
         with output, progress_bar(Console(stderr=True)) as bar:
-            plan = _plan(output, expected, arguments)
-            with _watched(bar, plan, round(sum(expected.values()) * arguments.sample)):
-                _run_pipeline(data, plan, arguments)
-            stats = _header(data, arguments) | _gathered(data, plan, expected)
+            plan = _plan(output, expected, given)
+            with _watched(bar, plan, round(sum(expected.values()) * given.sample)):
+                _run_pipeline(data, plan, given)
+            stats = _header(data, given) | _gathered(data, plan, expected)
             describe(output.staging, data.vocabulary, stats)
             output.publish()
     except (OSError, tf.errors.OpError) as error:
-        raise InputError(f"--out {arguments.out}: cannot write: {error}") from error
-    _report(stats, time.monotonic() - start, arguments)
+        raise InputError(f"--out {given.out}: cannot write: {error}") from error
+    _report(stats, time.monotonic() - start, given)
     return 0
 
 
@@ -111,19 +142,6 @@ def build(pipeline: "beam.Pipeline", inputs: Iterable[str], plan: "Plan") -> Non
     _ = grouped | "expand and write" >> beam.Map(write_shard, plan)
 
 
-def _check(arguments: argparse.Namespace) -> None:
-    if not 0 <= arguments.seed < 2**64:
-        raise InputError(f"--seed {arguments.seed}: expected 0 or more, and less than 2^64")
-    if not 0 < arguments.sample <= 1:
-        raise InputError(f"--sample {arguments.sample:g}: expected more than 0, and at most 1")
-    if arguments.shards is not None and not 1 <= arguments.shards <= _MAX_SHARDS:
-        raise InputError(f"--shards {arguments.shards}: expected 1 to {_MAX_SHARDS}")
-    ours = {f"--{name.replace('_', '-')}" for name in vars(arguments)}
-    for option in arguments.beam_options:
-        if option.partition("=")[0] in ours:
-            raise InputError(f"{option}: an option of triage powerset: give it before --beam-options")
-
-
 def _require_beam() -> None:
     # It warns that Google's client libraries are missing, whether they are needed or not.
     logging.disable(logging.WARNING)
@@ -137,52 +155,52 @@ def _require_beam() -> None:
         logging.disable(logging.NOTSET)
 
 
-def _expected_rows(data: "DataDirectory", arguments: argparse.Namespace) -> dict[str, int]:
+def _expected_rows(data: "DataDirectory", given: PowersetOptions) -> dict[str, int]:
     """Returns how many rows there are to draw from, by split; reading the vignettes finds the faults early."""
     rows = {}
-    for split in (arguments.split,) if arguments.split else directories.SPLITS:
+    for split in (given.split,) if given.split else directories.SPLITS:
         offsets = data.read(split).offsets
         rows[split] = sum(map(row_count, (offsets[1:] - offsets[:-1]).tolist()))
     if not sum(rows.values()):
-        raise InputError(f"--data {arguments.data}: there is no vignette in the {' and '.join(rows)} split")
+        raise InputError(f"--data {given.data}: there is no vignette in the {' and '.join(rows)} split")
     return rows
 
 
-def _plan(output: OutputDirectory, expected: dict[str, int], arguments: argparse.Namespace) -> "Plan":
+def _plan(output: OutputDirectory, expected: dict[str, int], given: PowersetOptions) -> "Plan":
     from trainer.supervised.powerset_shards import Plan
 
     shards = {}
     for split, rows in expected.items():
-        default = max(1, min(_MAX_SHARDS, -(-round(rows * arguments.sample) // _SHARD_ROWS)))
-        shards[split] = (arguments.shards or default) if rows else 0
+        default = max(1, min(_MAX_SHARDS, -(-round(rows * given.sample) // _SHARD_ROWS)))
+        shards[split] = (given.shards or default) if rows else 0
     # Other processes may have another working directory.
     staging, scratch = str(output.staging.resolve()), str(output.scratch.resolve())
-    return Plan(staging, scratch, arguments.seed, arguments.sample, arguments.gzip, shards)
+    return Plan(staging, scratch, given.seed, given.sample, given.gzip, shards)
 
 
-def _pipeline(arguments: argparse.Namespace) -> "beam.Pipeline":
+def _pipeline(given: PowersetOptions) -> "beam.Pipeline":
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    runner = _IN_PROCESS if arguments.runner == _LOCAL else arguments.runner
-    options = PipelineOptions([f"--runner={runner}", *arguments.beam_options])
+    runner = _IN_PROCESS if given.runner == _LOCAL else given.runner
+    beam_options = PipelineOptions([f"--runner={runner}", *given.beam_options])
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            options.get_all_options()
+            beam_options.get_all_options()
     except SystemExit:  # after a list of all its options Beam says which one is at fault
         raise InputError(f"--beam-options: {said.getvalue().strip().rpartition('error: ')[2]}") from None
     sys.stderr.write(said.getvalue())  # its warnings
     try:
-        return beam.Pipeline(options=options)
+        return beam.Pipeline(options=beam_options)
     except (ValueError, ImportError, AttributeError) as error:
-        raise InputError(f"--runner {arguments.runner}: {_one_line(error)}") from error
+        raise InputError(f"--runner {given.runner}: {_one_line(error)}") from error
 
 
-def _run_pipeline(data: "DataDirectory", plan: "Plan", arguments: argparse.Namespace) -> None:
+def _run_pipeline(data: "DataDirectory", plan: "Plan", given: PowersetOptions) -> None:
     import grpc
 
-    pipeline = _pipeline(arguments)
+    pipeline = _pipeline(given)
     build(pipeline, [str(path.resolve()) for split in plan.shards for path in data.shards(split)], plan)
     try:
         pipeline.run().wait_until_finish()
@@ -190,7 +208,7 @@ def _run_pipeline(data: "DataDirectory", plan: "Plan", arguments: argparse.Names
     except (RuntimeError, OSError, grpc.RpcError, grpc.FutureTimeoutError) as error:
         if isinstance(error.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from error
-        raise InputError(f"the Beam pipeline failed on {arguments.runner}: {_one_line(error)}") from error
+        raise InputError(f"the Beam pipeline failed on {given.runner}: {_one_line(error)}") from error
 
 
 def _one_line(error: BaseException) -> str:
@@ -246,31 +264,29 @@ def _gathered(data: "DataDirectory", plan: "Plan", expected: dict[str, int]) -> 
     return {"data_fingerprint": f"sha256:{fingerprint.hexdigest()}", "splits": splits}
 
 
-def _header(data: "DataDirectory", arguments: argparse.Namespace) -> dict[str, Any]:
+def _header(data: "DataDirectory", given: PowersetOptions) -> dict[str, Any]:
     from trainer.vignettes.tfrecord import POWERSET_FORMAT
 
     return {
         "format": POWERSET_FORMAT,
         "sources": [{"data_fingerprint": data.data_fingerprint}],
-        "options": {"sample": arguments.sample},
-        "seed": arguments.seed,
+        "options": {"sample": given.sample},
+        "seed": given.seed,
         "vocabulary_fingerprint": data.vocabulary.fingerprint,
     }
 
 
-def _report(stats: dict[str, Any], seconds: float, arguments: argparse.Namespace) -> None:
+def _report(stats: dict[str, Any], seconds: float, given: PowersetOptions) -> None:
     rows, memory = sum(part["vignettes"] for part in stats["splits"].values()), _peak_memory()
-    if arguments.json != "-":
+    if given.json != "-":
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
         say(
             Console(),
-            f"{locations.shown(arguments.out)}: {sizes} rows; {seconds:,.1f} s, {rows / seconds:,.0f} rows/s, at most "
+            f"{locations.shown(given.out)}: {sizes} rows; {seconds:,.1f} s, {rows / seconds:,.0f} rows/s, at most "
             f"{max(memory.values()) / 2**20:,.0f} MiB of memory in a process",
         )
     speed = {"rows": rows, "seconds": seconds, "rows_per_second": rows / seconds}
-    figures.write(
-        {"out": locations.shown(arguments.out), "runner": arguments.runner, **speed, **memory, **stats}, arguments.json
-    )
+    figures.write({"out": locations.shown(given.out), "runner": given.runner, **speed, **memory, **stats}, given.json)
 
 
 def _peak_memory() -> dict[str, int]:

@@ -154,8 +154,8 @@ def test_without_anomalies_it_says_so(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--show", "0"], "--show 1 or more"),
-        (["--seed", "-1"], "--seed must be 0 or more"),
+        (["--show", "0"], "--show 0: expected 1 or more"),
+        (["--seed", "-1"], "--seed -1: expected 0 or more"),
         (["--validate", "--split", "test"], "leave out --split"),
     ],
 )

@@ -34,11 +34,13 @@ def parsed(tmp_path, monkeypatch):
     return parse
 
 
+def opened(arguments):
+    return input_formats.chosen_format(arguments).open(seed=0)
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_each_format_reads_the_same_vignette(parsed, tmp_path, name):
-    arguments = parsed("--format", name, *FORMATS[name])
-    input_formats.check_options(arguments)
-    source = input_formats.open_source(arguments)
+    source = opened(parsed("--format", name, *FORMATS[name]))
 
     vocabulary, outcomes = source.read(tmp_path, lambda rows, _: rows)
     [outcome] = outcomes
@@ -51,8 +53,8 @@ def test_each_format_reads_the_same_vignette(parsed, tmp_path, name):
 
 @pytest.mark.parametrize("name", ["csv-wide", "csv-long"])
 def test_the_options_say_where_the_vocabulary_is_from(parsed, name):
-    given = input_formats.open_source(parsed("--format", name, *FORMATS[name], "--vocabulary", "v.csv"))
-    derived = input_formats.open_source(parsed("--format", name, *FORMATS[name], "--risk-factors", "a"))
+    given = opened(parsed("--format", name, *FORMATS[name], "--vocabulary", "v.csv"))
+    derived = opened(parsed("--format", name, *FORMATS[name], "--risk-factors", "a"))
 
     assert (given.options, given.derived) == ({"vocabulary": "given"}, False)
     assert (derived.options, derived.derived) == ({"vocabulary": "derived", "risk_factors": ["a"]}, True)
@@ -66,7 +68,7 @@ def test_rows_that_are_loaded_are_counted(parsed, tmp_path):
             counted.append(unit)
             yield row
 
-    input_formats.open_source(parsed("--format", "csv-long", *FORMATS["csv-long"])).read(tmp_path, tracked)
+    opened(parsed("--format", "csv-long", *FORMATS["csv-long"])).read(tmp_path, tracked)
 
     assert counted == ["rows", "rows"]
 
@@ -90,7 +92,7 @@ def test_rows_that_are_loaded_are_counted(parsed, tmp_path):
 )
 def test_options_of_another_format_are_refused(parsed, options, message):
     with pytest.raises(InputError, match=message):
-        input_formats.check_options(parsed(*options))
+        input_formats.chosen_format(parsed(*options))
 
 
 @pytest.mark.parametrize(
@@ -106,18 +108,4 @@ def test_a_file_that_is_not_there_is_named_before_anything_is_read(parsed, tmp_p
     (tmp_path / file).unlink()
 
     with pytest.raises(InputError, match=message):
-        input_formats.open_source(parsed("--format", name, *FORMATS[name]))
-
-
-@pytest.mark.parametrize(
-    ("value", "least", "most", "message"),
-    [(-1, 0, None, "--a-b -1: expected 0 or more"), (3, 0, 2, "--a-b 3: expected 0 to 2")],
-)
-def test_a_value_out_of_bounds_is_refused(value, least, most, message):
-    with pytest.raises(InputError, match=message):
-        input_formats.check_bounds("a_b", value, least, most)
-
-
-@pytest.mark.parametrize(("value", "least", "most"), [(None, 0, None), (0, 0, None), (2, 0, 2)])
-def test_a_value_within_bounds_is_taken(value, least, most):
-    input_formats.check_bounds("a_b", value, least, most)
+        opened(parsed("--format", name, *FORMATS[name]))

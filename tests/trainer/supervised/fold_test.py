@@ -60,9 +60,9 @@ def test_the_same_seed_gives_the_same_bytes(data_directory, tmp_path):
 @pytest.mark.parametrize(
     ("folds", "fold", "message"),
     [
-        (1, 0, "--folds must be at least 2"),
-        (3, 3, "--fold from 0 to one less"),
-        (41, 0, "40 vignettes to train on cannot be divided by 41"),
+        (1, 0, "error: --folds 1: expected 2 or more"),
+        (3, 3, "error: --fold 3: expected 0 to 2"),
+        (41, 0, "error: --folds 41: "),
     ],
 )
 def test_a_fold_that_there_is_not_is_an_input_error(data_directory, tmp_path, capsys, folds, fold, message):

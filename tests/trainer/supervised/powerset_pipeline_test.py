@@ -8,6 +8,7 @@ import pytest
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from trainer import options
 from trainer.state import sparse_states
 from trainer.supervised import powerset_pipeline
 from trainer.supervised.powerset import expand
@@ -248,10 +249,11 @@ def test_a_worker_that_cannot_write_is_one_clear_line(data, tmp_path):
     parser = argparse.ArgumentParser()
     powerset_pipeline.add_arguments(parser)
     arguments = parser.parse_args(["--data", str(data), "--out", str(tmp_path / "out")])
+    given = options.read(powerset_pipeline.PowersetOptions, arguments)
     plan = Plan(str(tmp_path / "lost"), str(tmp_path / "lost"), 0, 1.0, False, {"train": 1})
 
     with pytest.raises(InputError, match=r"^the Beam pipeline failed on DirectRunner: .*lost.*No such file") as raised:
-        powerset_pipeline._run_pipeline(DataDirectory.open(data), plan, arguments)
+        powerset_pipeline._run_pipeline(DataDirectory.open(data), plan, given)
     assert "\n" not in str(raised.value)
 
 
