@@ -2,7 +2,7 @@
 
     python benchmarks/calibrate.py [--seeds 0 1 2 3 4 5] [--evaluations 400] [--json FILE]
 
-Starts from `trainer/simulation/simulation_config.py`, moves the constants that `FITTED` names (Nelder and Mead's
+Starts from `trainer/simulation/config.py`, moves the constants that `FITTED` names (Nelder and Mead's
 method, the same random numbers in each evaluation), and prints the table before and after and the constants found, to
 be put into that file by hand. The loss is the sum of squared differences from the paper, each divided by its
 tolerance: 5% or .02 for a mean, 15% for a standard deviation. How hard the vignettes are is not part of it: see
@@ -23,8 +23,8 @@ from rich.table import Table
 from schemas import figures
 from schemas.knowledge_base import KnowledgeBase
 from trainer.checks.vignette_statistics import PAPER, Moments, Sums
+from trainer.simulation.config import SimulationConfig
 from trainer.simulation.simulate import PAPER_VIGNETTES
-from trainer.simulation.simulation_config import SimulationConfig
 from trainer.simulation.simulator import BLOCK, Simulator
 
 # Constants that are fitted: (path, place in a tuple or None, lowest, highest).

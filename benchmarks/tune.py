@@ -30,7 +30,7 @@ from trainer.evaluation.evaluate import order_seeds
 from trainer.state import sparse_states
 from trainer.supervised.baselines import fully_observed_metrics
 from trainer.supervised.ensemble import EnsembleConfig, train_ensemble
-from trainer.supervised.folds import chosen
+from trainer.supervised.folds import select
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.split import majority
 from trainer.vignettes.tfrecord import DataDirectory
@@ -58,7 +58,7 @@ def main() -> None:
     folds = assign_folds(vignettes.decision_counts, arguments.folds)
     if arguments.peers:
         for fold in arguments.only or range(arguments.folds):
-            parts = (chosen(vignettes, np.flatnonzero(part)) for part in (folds != fold, folds == fold))
+            parts = (select(vignettes, np.flatnonzero(part)) for part in (folds != fold, folds == fold))
             key = {"data": data.data_fingerprint, "folds": arguments.folds, "fold": fold, "seed": 0, "steps": 0}
             for name, found in peers(*parts, len(data.vocabulary)).items():
                 write(arguments.results, {**key, "trial": name, **found})
@@ -71,7 +71,7 @@ def main() -> None:
                 done = {run["steps"] for run in read(arguments.results) if key.items() <= run.items()}
                 if not set(arguments.steps) <= done:
                     config = configured(trial, seed)
-                    parts = (chosen(vignettes, np.flatnonzero(part)) for part in (folds != fold, folds == fold))
+                    parts = (select(vignettes, np.flatnonzero(part)) for part in (folds != fold, folds == fold))
                     for found in measure(*parts, len(data.vocabulary), config, arguments.steps):
                         write(arguments.results, {**key, **found})
     show(read(arguments.results), data.data_fingerprint)

@@ -1,1 +1,1 @@
-"""What data looks like: the one home of names, orders and formats that the trainer and the server share."""
+"""The names, orders and file formats that the trainer and the server share."""

@@ -1,6 +1,6 @@
-"""The evidence catalogue: the vocabulary of the knowledge base, with what a simulator must know of each piece.
+"""The evidence catalogue: the vocabulary of the knowledge base, with what the simulator needs to know about each piece.
 
-`schemas/knowledge/evidence.csv` is the file; its first four columns are those of a vocabulary file.
+The file is `schemas/knowledge/evidence.csv`; its first four columns are those of a vocabulary file.
 """
 
 import csv
@@ -17,29 +17,29 @@ from schemas.evidence import Evidence, Vocabulary
 COLUMNS = (*evidence.COLUMNS, "system", "parent", "exclusive", "only_if", "background")
 AGE, SEX = "age", "sex"
 EXHAUSTIVE = (AGE, SEX)
-"""Groups of which every patient has exactly one member; of any other group, at most one."""
+"""Groups of which every patient has exactly one member. Of any other group, a patient has at most one."""
 
-MIN_BACKGROUND = 1e-4  # nothing is impossible to see in a patient who came for something else
+MIN_BACKGROUND = 1e-4  # any finding is possible in a patient who comes for another reason
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclasses.dataclass(frozen=True)
 class CatalogueEntry:
-    """A piece of evidence and its place among the others."""
+    """A piece of evidence and its relations to the others."""
 
     evidence: Evidence
     system: str
-    """Body system of a symptom or sign, or the sort of a risk factor (demographic, medicine, habit ...)."""
+    """The body system of a symptom or sign, or the type of a risk factor (demographic, medicine, habit, ...)."""
     parent: str | None
-    """Present whenever this is: chest pain is the parent of chest pain on exertion."""
+    """Evidence that is present whenever this is: chest pain is the parent of chest pain on exertion."""
     exclusive: str | None
-    """Name of the group of which a patient has at most one member, such as the age bands."""
+    """The group of which a patient has at most one member, such as the age bands."""
     only_if: tuple[tuple[str, ...], ...]
-    """Who can have it: every term must hold; a term holds where one of its risk factors is present, or, written with
-    `!`, absent."""
+    """Who can have it: every term must hold. A term holds if one of its risk factors is present or, written with `!`,
+    absent."""
     background: float
-    """In [1e-4, 1). Symptoms: probability in a patient who comes for something else (the leak). Risk factors: share of
-    the people who come."""
+    """In [1e-4, 1). Of a symptom: its probability in a patient who comes for another reason (the leak). Of a risk
+    factor: the share of patients who have it."""
 
     @property
     def code(self) -> str:
@@ -76,11 +76,10 @@ class Catalogue:
 
     @classmethod
     def parse(cls, text: str, source: str) -> "Catalogue":
-        """Reads the text of a catalogue file; `source` is the name that errors give it.
+        """Reads the text of a catalogue file; `source` is its name in errors.
 
         Raises:
-            InputError: a line is not as expected, or the relations do not fit together; the message has one line for
-                each fault.
+            InputError: a line is malformed, or relations contradict each other; the message has one line per fault.
         """
         reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
         try:
@@ -90,7 +89,7 @@ class Catalogue:
         if not rows or tuple(rows[0]) != COLUMNS:
             raise InputError(f"{source}: line 1: expected the header {','.join(COLUMNS)!r}")
         entries, faults = [], []
-        for number, row in enumerate(rows[1:], start=2):  # no field has a line break, or the vocabulary refuses it
+        for number, row in enumerate(rows[1:], start=2):  # the vocabulary refuses line breaks in a field
             try:
                 entries.append(_entry(row))
             except InputError as error:
@@ -111,7 +110,7 @@ class Catalogue:
         """Reads a catalogue file.
 
         Raises:
-            InputError: it cannot be read, or is not a catalogue.
+            InputError: the file cannot be read or is not a catalogue.
         """
         return cls.parse(read_text(path), str(path))
 
@@ -120,7 +119,7 @@ def read_text(path: pathlib.Path) -> str:
     """Returns the text of a file of the knowledge base.
 
     Raises:
-        InputError: it cannot be read, or is not UTF-8.
+        InputError: the file cannot be read or is not UTF-8.
     """
     try:
         return path.read_text(encoding="utf-8")
@@ -156,7 +155,9 @@ def _relation_faults(entries: Sequence[CatalogueEntry]) -> list[str]:
     for name in EXHAUSTIVE:
         total = sum(entry.background for entry in entries if entry.exclusive == name)
         if abs(total - 1) > 1e-6:
-            faults.append(f"group {name!r}: everybody has one of its members, but their background sums to {total:.6g}")
+            faults.append(
+                f"group {name!r}: every patient has one of its members, but their background sums to {total:.6g}"
+            )
     return faults
 
 
@@ -167,12 +168,12 @@ def _entry_relation_faults(entry: CatalogueEntry, known: dict[str, CatalogueEntr
         if parent is None:
             faults.append(f"unknown parent {entry.parent!r}")
         elif parent.evidence.kind != entry.evidence.kind:
-            faults.append(f"its parent {entry.parent!r} is of the other kind")
+            faults.append(f"its parent {entry.parent!r} is of another kind")
         elif list(known).index(entry.parent) > list(known).index(entry.code):
             faults.append(f"its parent {entry.parent!r} must stand above it")
         elif parent.background < entry.background:
             faults.append(f"background {entry.background} is above that of its parent {entry.parent!r}")
     for code in (part.removeprefix("!") for term in entry.only_if for part in term):
         if code not in known or known[code].evidence.kind != "risk_factor":
-            faults.append(f"only_if: {code!r} is no risk factor")
+            faults.append(f"only_if: {code!r} is not a risk factor")
     return faults

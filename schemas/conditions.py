@@ -1,6 +1,6 @@
 """The conditions of the knowledge base: what makes each likely, what it shows, and how urgent it is.
 
-A file of `schemas/knowledge/conditions/` is TOML with one table a condition, so that one changed figure is one changed
+A file of `schemas/knowledge/conditions/` is TOML with one table per condition, so that a changed figure is a changed
 line.
 """
 
@@ -33,31 +33,31 @@ class Condition:
 
     code: str
     system: str
-    """Name of the file that it stands in."""
+    """Name of its file."""
     name: str
     icd10: str
     prevalence: float
-    """Cases in 1,000 people who come to primary or emergency care."""
+    """Cases per 1,000 patients in primary or emergency care."""
     urgency: tuple[float, ...]
-    """[4] probabilities that a case of it should be seen as Red, Yellow, Green, Blue."""
+    """[4] probabilities that a case is Red, Yellow, Green, Blue."""
     evidence: Mapping[str, float]
-    """Probability of each symptom or sign given the condition; others occur as often as in anybody."""
+    """Probability of each symptom or sign given the condition; others occur as often as in any patient."""
     red_flags: tuple[str, ...] = ()
-    """Evidence of it that makes a case more urgent."""
+    """Findings that make a case more urgent."""
     urgent_with: tuple[str, ...] = ()
     """Risk factors that make a case more urgent."""
     requires: tuple[str, ...] = ()
-    """Risk factors without which nobody has it."""
+    """Risk factors that every patient with the condition has."""
     risk_factors: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """How many times more likely the condition is with the risk factor than without; in an exhaustive group, relative
-    to a member that is not listed."""
+    """How many times more likely the condition is with the risk factor than without; in an exhaustive group, than with
+    a member that is not listed."""
 
 
 def load_tables(path: pathlib.Path) -> dict[str, Any]:
     """Returns the tables of a TOML file.
 
     Raises:
-        InputError: it cannot be read, is not TOML, or holds something beside tables.
+        InputError: the file cannot be read, is not TOML, or has keys outside of tables.
     """
     try:
         tables = tomllib.loads(read_text(path))
@@ -70,22 +70,22 @@ def load_tables(path: pathlib.Path) -> dict[str, Any]:
 
 
 def load_conditions(path: pathlib.Path, catalogue: Catalogue) -> tuple[list[Condition], list[str]]:
-    """Returns the conditions of a file that are as expected, and one line for each fault of the others.
+    """Returns the valid conditions of a file, and one line for each fault of the others.
 
     Raises:
-        InputError: the file cannot be read, or is not TOML.
+        InputError: the file cannot be read or is not TOML.
     """
     conditions, faults = [], []
     for code, table in load_tables(path).items():
-        found = condition_faults(table, catalogue)
-        faults += [f"{path}: {code}: {fault}" for fault in found]
-        if not found:
+        table_faults = condition_faults(table, catalogue)
+        faults += [f"{path}: {code}: {fault}" for fault in table_faults]
+        if not table_faults:
             conditions.append(_condition(code, path.stem, table))
     return conditions, faults
 
 
 def condition_faults(table: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
-    """Returns what is wrong with the table of a condition, one sentence each."""
+    """Returns the faults of a condition's table, one sentence each."""
     faults = [f"unknown key {key!r}: expected {', '.join(_KEYS)}" for key in table if key not in _KEYS]
     faults += [f"the key {key!r} is missing" for key in _NEEDED if key not in table]
     if faults:
@@ -148,7 +148,7 @@ def _evidence_faults(evidence: Any, catalogue: Catalogue) -> list[str]:
             continue
         entry = catalogue[code]
         if entry.parent is not None and not evidence.get(entry.parent, 0.0) >= value:
-            faults.append(f"evidence: {code} at {value} needs its parent {entry.parent} at {value} or more")
+            faults.append(f"evidence: {code} at {value} expected its parent {entry.parent} at {value} or more")
         if entry.exclusive is not None:
             groups[entry.exclusive] = groups.get(entry.exclusive, 0.0) + value
     faults += [
@@ -184,7 +184,7 @@ def _code_list_faults(table: Mapping[str, Any], catalogue: Catalogue) -> list[st
             if fault is None and key == "red_flags" and code not in table["evidence"]:
                 fault = f"{code} is not among its evidence"
             if fault is None and codes.count(code) > 1:
-                fault = f"{code} stands twice"
+                fault = f"{code} is listed twice"
             faults += [f"{key}: {fault}"] if fault else []
     return faults
 

@@ -17,11 +17,11 @@ ASSETS = "assets"
 RULES = "assets.extra/rules.toml"
 WARMUP_REQUESTS = "assets.extra/tf_serving_warmup_requests"
 LITERT = "assets.extra/state.tflite"
-"""The signature `state` for LiteRT, in float32 and for any number of states; the manifest has its SHA-256."""
+"""The signature `state` for LiteRT, in float32 and for any number of states; its SHA-256 is in the manifest."""
 REFERENCE = "reference.json"
-"""What the version's cases look like, see `schemas.reference`; only where it was exported with --data."""
+"""The version's reference cases, see `schemas.reference`; only if it was exported with --data."""
 MANIFEST_FORMAT = 1
-"""`format_version` of the manifest; it grows when a reader of the old one would misread the new one."""
+"""`format_version` of the manifest, raised when older readers would misread it."""
 
 
 def shard_name(split: str, shard: int, shards: int, compressed: bool) -> str:
@@ -38,5 +38,5 @@ def shard_parts(name: str) -> tuple[str, int, int, bool] | None:
 
 
 def version_number(name: str) -> int | None:
-    """Returns the version that a folder of this name is, None where a server would ignore it."""
+    """Returns the version number that a folder's name stands for; None for names that a server ignores."""
     return int(name) if name.isascii() and name.isdecimal() else None

@@ -1,4 +1,4 @@
-"""The error that bad input raises, wherever it is found."""
+"""The error for bad input, wherever it is found."""
 
 
 class InputError(ValueError):
@@ -10,9 +10,9 @@ class InputError(ValueError):
 
 
 def first_line(error: BaseException) -> str:
-    """Returns the first line that says something in the message of an error, its kind where it has no message.
+    """Returns the first line of an error's message that is not empty, or the error's class if there is none.
 
-    TensorFlow's go on for many lines, and are in `message` without the operation that they are of.
+    TensorFlow's messages have many lines; its attribute `message` leaves out the operation.
     """
     lines = str(getattr(error, "message", None) or error).splitlines()
     return next(filter(None, lines), type(error).__name__)

@@ -1,4 +1,4 @@
-"""The evidence vocabulary: which pieces of evidence exist, in which order, and how a file states them."""
+"""The evidence vocabulary: the pieces of evidence, their order, and the file format."""
 
 import csv
 import dataclasses
@@ -19,7 +19,7 @@ MAX_CODE_LENGTH = 128
 
 # A code is a key on the wire, in file names of slices and in a CSV column that TensorFlow reads without unquoting:
 # letters (of any script, with their vowel signs and accents), digits and a few joiners, no white space, no comma, no
-# quote. The expression is for the usual code; Python's \w lacks the marks that many scripts write letters with.
+# quote. The expression is for the usual code; Python's \w lacks the combining marks of many scripts.
 _PLAIN_CODE = re.compile(r"[^\W_][\w.@:/+()\-']*")
 _JOINERS = frozenset("_.@:/+()-'")
 
@@ -35,7 +35,7 @@ class Evidence:
 
 
 def code_fault(code: object) -> str | None:
-    """Returns why `code` is malformed, or None where it is well formed."""
+    """Returns why `code` is malformed, or None if it is well formed."""
     if not isinstance(code, str):
         return f"evidence code {code!r} is not a string"
     if not code:
@@ -63,14 +63,14 @@ def _entry_fault(entry: Evidence) -> str | None:
         return f"evidence {entry.code!r}: kind {entry.kind!r} is not one of {', '.join(KINDS)}"
     for column in ("name", "question"):
         text = getattr(entry, column)
-        # One entry is one line of the file: TensorFlow takes the line number for the index.
+        # One entry is one line of the file: TensorFlow takes the line number as the index.
         if not text.strip() or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text):
             return f"evidence {entry.code!r}: {column} must be one line of text, not {text!r}"
     return None
 
 
 def unknown_message(code: str, nearest: Sequence[str]) -> str:
-    """Returns the sentence that tells a user what to do about an unknown code, `nearest` to which are these."""
+    """Returns the message about an unknown code; `nearest` are the known codes that resemble it."""
     hint = f"did you mean {' or '.join(nearest)}?" if nearest else "see the vocabulary for the known codes"
     return f"unknown evidence code {code[:MAX_CODE_LENGTH]!r}: {hint}"
 
@@ -88,7 +88,7 @@ class Vocabulary:
         for index, entry in enumerate(self._entries):
             fault = _entry_fault(entry)
             if fault is None and entry.code in self._index:
-                fault = f"evidence code {entry.code!r} is duplicate"
+                fault = f"evidence code {entry.code!r} is a duplicate"
             if fault:
                 raise InputError(f"vocabulary entry {index + 1}: {fault}")
             self._index[entry.code] = index
@@ -134,34 +134,34 @@ class Vocabulary:
             raise InputError(self.unknown_message(code)) from None
 
     def nearest(self, code: str, count: int = 3) -> list[str]:
-        """Returns up to `count` known codes that are spelt most like `code`, the nearest first."""
+        """Returns up to `count` known codes whose spelling resembles `code`, the nearest first."""
         folded = {known.casefold(): known for known in self._index}
         wanted = code[:MAX_CODE_LENGTH].casefold().replace(" ", "_").replace("-", "_")
         return [folded[match] for match in difflib.get_close_matches(wanted, folded, n=count, cutoff=0.6)]
 
     def unknown_message(self, code: str) -> str:
-        """Returns the sentence that tells a user what to do about an unknown code."""
+        """Returns the message about an unknown code."""
         return unknown_message(code, self.nearest(code))
 
     @property
     def fingerprint(self) -> str:
         """`sha256:` and 64 hexadecimal digits over the codes in order.
 
-        It names what a model's input means: reordering, adding or removing a code changes it, a reworded question
-        does not.
+        It identifies the meaning of a model's input: reordering, adding or removing a code changes it, rewording a
+        question does not.
         """
         return "sha256:" + hashlib.sha256("".join(f"{code}\n" for code in self._index).encode()).hexdigest()
 
     def difference(self, other: "Vocabulary") -> str:
-        """Returns in words how the codes of `other` differ from these; "" where the fingerprints agree."""
+        """Describes how the codes of `other` differ from these; "" if the fingerprints are equal."""
         codes, others = self.codes, other.codes
         parts = [
-            f"{name} {len(found)} ({', '.join(map(repr, found[:3]))}{', ...' if len(found) > 3 else ''})"
-            for name, found in (
+            f"{verb} {len(changed)} ({', '.join(map(repr, changed[:3]))}{', ...' if len(changed) > 3 else ''})"
+            for verb, changed in (
                 ("lacks", [code for code in codes if code not in other]),
                 ("adds", [code for code in others if code not in self]),
             )
-            if found
+            if changed
         ]
         if not parts and codes != others:
             cell = next(cell for cell, (code, wanted) in enumerate(zip(codes, others, strict=True)) if code != wanted)
@@ -182,10 +182,10 @@ class Vocabulary:
 
     @classmethod
     def parse(cls, text: str, source: str) -> "Vocabulary":
-        """Reads the text of a vocabulary file; `source` is the name that errors give it.
+        """Reads the text of a vocabulary file; `source` is its name in errors.
 
         Raises:
-            InputError: the header or a line is not as expected; the message names the file and the line.
+            InputError: the header or a line is malformed; the message names the file and the line.
         """
         reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
         entries: list[Evidence] = []
@@ -203,7 +203,7 @@ class Vocabulary:
                 entry = Evidence(*row)
                 fault = _entry_fault(entry)
                 if fault is None and entry.code in seen:
-                    fault = f"evidence code {entry.code!r} is duplicate: it stands on line {seen[entry.code]} already"
+                    fault = f"evidence code {entry.code!r} is a duplicate of line {seen[entry.code]}"
                 if fault:
                     raise InputError(f"{line}: {fault}")
                 seen[entry.code] = reader.line_num
@@ -219,7 +219,7 @@ class Vocabulary:
         """Reads a vocabulary file (UTF-8 CSV with the columns code, kind, name, question).
 
         Raises:
-            InputError: the file cannot be read, or is not a vocabulary file.
+            InputError: the file cannot be read or is not a vocabulary file.
         """
         try:
             text = pathlib.Path(path).read_text(encoding="utf-8")

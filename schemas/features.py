@@ -1,6 +1,6 @@
-"""Names that stand in files and on the wire: tf.Example keys, SavedModel signatures and their tensors."""
+"""Names used in files and on the wire: tf.Example keys, SavedModel signatures and their tensors."""
 
-# tf.Example feature keys, each a bytes list (design of the data directory; see vignette.pbtxt).
+# tf.Example feature keys, each a bytes list (see vignette.pbtxt).
 VIGNETTE_ID = "vignette_id"
 PRESENT = "present"
 ABSENT = "absent"
@@ -27,8 +27,8 @@ ACTION_LABEL = "action_label"  # string [B]
 BEST_TRIAGE = "best_triage"  # int32 [B], index of the best triage decision
 BEST_TRIAGE_LABEL = "best_triage_label"  # string [B]
 FORCED = "forced"  # bool [B]
-RULES_FIRED = "rules_fired"  # bool [B, R], in the order of the manifest's rules; only where there are any
-NOVELTY = "novelty"  # float32 [B] in [0, 1]; only where the model can tell
+RULES_FIRED = "rules_fired"  # bool [B, R], in the order of the manifest's rules; only if there are any
+NOVELTY = "novelty"  # float32 [B] in [0, 1]; only if the model scores novelty
 IS_NOVEL = "is_novel"  # bool [B]; beside NOVELTY
 UNKNOWN_CODES = "unknown_codes"  # string [B, U] padded with ""
 CONFLICTING_CODES = "conflicting_codes"  # string [B, C] padded with ""

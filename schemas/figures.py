@@ -15,7 +15,7 @@ from schemas.errors import InputError
 def add_argument(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the option `--json`."""
     parser.add_argument(
-        "--json", type=_destination, metavar="FILE", help="write the figures as JSON to FILE; - is standard output"
+        "--json", type=_destination, metavar="FILE", help="write the figures as JSON to FILE, - for standard output"
     )
 
 
@@ -24,19 +24,19 @@ def _destination(text: str) -> str | pathlib.Path | locations.Remote:
 
 
 def check(destination: str | pathlib.Path | None) -> None:
-    """Finds out, before hours of work, whether `write` can be expected to succeed.
+    """Checks, before hours of work, that `write` can be expected to succeed.
 
     Raises:
-        InputError: the file's directory is missing or cannot be written in, or the file cannot be replaced.
+        InputError: the file's directory is missing or not writable, or the file cannot be replaced.
     """
     if destination is None or destination == "-":
         return
     path = pathlib.Path(destination)
     fault = None
     if not path.parent.is_dir():
-        fault = f"{path.parent} is no directory: make it first"
+        fault = f"{path.parent} is not a directory: create it first"
     elif path.is_dir():
-        fault = "it is a directory: expected the name of a file"
+        fault = "it is a directory: give the name of a file"
     elif not os.access(path if path.exists() else path.parent, os.W_OK):
         fault = "no permission"
     if fault:
@@ -44,7 +44,7 @@ def check(destination: str | pathlib.Path | None) -> None:
 
 
 def write(figures: Mapping[str, Any], destination: str | pathlib.Path | None) -> None:
-    """Writes `figures` as JSON where `destination` says; None writes nothing.
+    """Writes `figures` as JSON to `destination`; None writes nothing.
 
     Raises:
         InputError: the file cannot be written.

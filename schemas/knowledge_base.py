@@ -1,7 +1,7 @@
-"""The clinical knowledge base: the evidence catalogue, who has which risk factor, and the conditions.
+"""The clinical knowledge base: evidence catalogue, demographics of the risk factors, and conditions.
 
-Written for this project from general clinical knowledge, for research and teaching only: no clinician validated it, and
-nothing in it may decide about a patient.
+Written for this project from general clinical knowledge, for research and teaching only. No clinician has validated it,
+and it must not be used to make decisions about a patient.
 """
 
 import dataclasses
@@ -19,10 +19,10 @@ EVIDENCE = "evidence.csv"
 RISK_FACTORS = "risk_factors.toml"
 CONDITIONS = "conditions"
 
-# Two conditions of which no piece of evidence differs by so much, and no risk factor by such a ratio, are one to
-# anybody who has to tell them apart.
-TELLING_DIFFERENCE = 0.1
-TELLING_RATIO = 3.0
+# Two conditions are indistinguishable if no probability of evidence differs by as much, and no multiplier of a risk
+# factor by such a ratio.
+MIN_DIFFERENCE = 0.1
+MIN_RATIO = 3.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,13 +31,13 @@ class KnowledgeBase:
 
     catalogue: Catalogue
     demographics: Mapping[str, Mapping[str, float]]
-    """Of each risk factor: how many times more frequent it is in an age band or sex than in an unlisted one."""
+    """For each risk factor: how many times more frequent it is in an age band or sex than in one that is not listed."""
     conditions: tuple[Condition, ...]
     fingerprint: str
     """`sha256:` and 64 hexadecimal digits over the files."""
 
     def condition(self, code: str) -> Condition:
-        """Returns the condition of that code.
+        """Returns the condition with a code.
 
         Raises:
             InputError: there is none.
@@ -45,14 +45,14 @@ class KnowledgeBase:
         for condition in self.conditions:
             if condition.code == code:
                 return condition
-        raise InputError(f"unknown condition {code!r}: triage knowledge --list names all of them")
+        raise InputError(f"unknown condition {code!r}: triage knowledge --list shows all of them")
 
     @classmethod
     def load(cls, directory: pathlib.Path | None = None) -> "KnowledgeBase":
-        """Reads and checks a knowledge base, that of the package where `directory` is None.
+        """Reads and checks a knowledge base, by default that of the package.
 
         Raises:
-            InputError: it has faults; the message has one line for each.
+            InputError: it has faults; the message has one line per fault.
         """
         if directory is None:
             with importlib.resources.as_file(importlib.resources.files("schemas").joinpath("knowledge")) as packaged:
@@ -67,10 +67,10 @@ class KnowledgeBase:
         faults = [f"{directory / RISK_FACTORS}: {fault}" for fault in _demographic_faults(demographics, catalogue)]
         conditions: list[Condition] = []
         for path in paths:
-            found, wrong = load_conditions(path, catalogue)
-            conditions += found
-            faults += wrong
-        # Cross checks would blame the rest for what a faulty condition lacks.
+            valid, condition_faults = load_conditions(path, catalogue)
+            conditions += valid
+            faults += condition_faults
+        # With a faulty condition missing, cross checks would report others as faulty.
         faults = faults or [f"{directory}: {fault}" for fault in cross_faults(conditions, catalogue)]
         if faults:
             raise InputError("\n".join(faults))
@@ -80,18 +80,18 @@ class KnowledgeBase:
 
 
 def cross_faults(conditions: Sequence[Condition], catalogue: Catalogue) -> list[str]:
-    """Returns what is wrong between the conditions, one sentence each."""
+    """Returns the faults between conditions, one sentence each."""
     codes = [condition.code for condition in conditions]
-    faults = [f"condition {code!r} stands in two files" for code in sorted({c for c in codes if codes.count(c) > 1})]
+    faults = [f"condition {code!r} is defined twice" for code in sorted({c for c in codes if codes.count(c) > 1})]
     used = set(itertools.chain.from_iterable(_codes_of(condition) for condition in conditions))
     faults += [
         f"no condition uses the {entry.evidence.kind} {entry.code!r}" for entry in catalogue if entry.code not in used
     ]
     faults += [
         f"nothing distinguishes the conditions {one.code!r} and {other.code!r}: no evidence differs by "
-        f"{TELLING_DIFFERENCE}, no risk factor by a factor of {TELLING_RATIO:g}"
+        f"{MIN_DIFFERENCE}, no risk factor by a factor of {MIN_RATIO:g}"
         for one, other in itertools.combinations(conditions, 2)
-        if not _told_apart(one, other)
+        if not _distinguishable(one, other)
     ]
     return faults
 
@@ -100,14 +100,14 @@ def _codes_of(condition: Condition) -> set[str]:
     return {*condition.evidence, *condition.risk_factors, *condition.urgent_with, *condition.requires}
 
 
-def _told_apart(one: Condition, other: Condition) -> bool:
+def _distinguishable(one: Condition, other: Condition) -> bool:
     if set(one.requires) != set(other.requires):
         return True
     return any(
-        abs(one.evidence.get(code, 0.0) - other.evidence.get(code, 0.0)) >= TELLING_DIFFERENCE
+        abs(one.evidence.get(code, 0.0) - other.evidence.get(code, 0.0)) >= MIN_DIFFERENCE
         for code in {*one.evidence, *other.evidence}
     ) or any(
-        _ratio(one.risk_factors.get(code, 1.0), other.risk_factors.get(code, 1.0)) >= TELLING_RATIO
+        _ratio(one.risk_factors.get(code, 1.0), other.risk_factors.get(code, 1.0)) >= MIN_RATIO
         for code in {*one.risk_factors, *other.risk_factors}
     )
 
@@ -122,10 +122,10 @@ def _demographic_faults(tables: Mapping[str, Mapping[str, float]], catalogue: Ca
     bands = {entry.code for group in (AGE, SEX) for entry in catalogue.group(group)}
     for code, multipliers in tables.items():
         if code not in catalogue or catalogue[code].evidence.kind != "risk_factor" or code in bands:
-            faults.append(f"{code}: expected a risk factor that is no age band and no sex")
+            faults.append(f"{code}: expected a risk factor other than an age band or a sex")
         for band, value in multipliers.items():
             if band not in bands:
-                faults.append(f"{code}: {band!r} is no age band and no sex")
+                faults.append(f"{code}: {band!r} is neither an age band nor a sex")
             if not isinstance(value, int | float) or not 0 <= value <= MAX_MULTIPLIER:
                 faults.append(f"{code}: {band}: multiplier {value!r}: expected 0 to {MAX_MULTIPLIER:g}")
     return faults

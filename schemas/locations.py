@@ -1,7 +1,7 @@
-"""Where a user's files lie: on this machine, or in an object store, as `gs://bucket/folder` says.
+"""Locations of a user's files: on this machine, or in an object store (`gs://bucket/folder`).
 
-An option that takes a path gives argparse one of the functions below as its `type`. A path of this machine comes out as
-a `pathlib.Path`, an address as a `Remote`, which `trainer.cloud.staging` turns into a path before the command runs.
+The functions below are argparse types of options that take a path. A path on this machine becomes a `pathlib.Path`, an
+address a `Remote`, which `trainer.cloud.staging` replaces with a path before the command runs.
 """
 
 import argparse
@@ -19,7 +19,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://")
 
 
 class Fetched(enum.Enum):
-    """What a command needs of what lies at an address already."""
+    """Which of the files at an address a command needs."""
 
     ALL = "everything"
     NOTHING = "nothing"
@@ -37,17 +37,17 @@ class Remote:
 
     @property
     def folder(self) -> str:
-        """The address of what holds it."""
+        """The address of the folder that holds it."""
         return self.uri.rpartition("/")[0]
 
     @property
     def name(self) -> str:
-        """Its last part."""
+        """The last part of the address."""
         return self.uri.rpartition("/")[2]
 
 
 def is_remote(text: str) -> bool:
-    """Whether `text` is an address rather than a path of this machine."""
+    """Whether `text` is an address in an object store."""
     return _SCHEME.match(text) is not None
 
 
@@ -68,17 +68,17 @@ def source_job(text: str) -> pathlib.Path | Remote:
 
 
 def source_model(text: str) -> pathlib.Path | Remote:
-    """Returns the model base path of which a command reads the newest version."""
+    """Returns the model base path whose newest version a command reads."""
     return _location(text, Fetched.NEWEST_VERSION, written=False)
 
 
 def result(text: str) -> pathlib.Path | Remote:
-    """Returns the file or directory that a command writes, goes on with, or refuses to replace."""
+    """Returns the file or directory that a command writes, continues, or refuses to replace."""
     return _location(text, Fetched.ALL, written=True)
 
 
 def fresh_result(text: str) -> pathlib.Path | Remote:
-    """Returns the file or directory that a command writes, whatever is there."""
+    """Returns the file or directory that a command writes without looking at what is there."""
     return _location(text, Fetched.NOTHING, written=True)
 
 
@@ -100,12 +100,12 @@ def _location(text: str, fetched: Fetched, written: bool) -> pathlib.Path | Remo
     bucket, _, name = path.partition("/")
     if not bucket or not name:
         expected = f"{scheme}://{bucket or 'BUCKET'}/triage"
-        raise argparse.ArgumentTypeError(f"{text}: expected a place in the bucket, such as {expected}")
+        raise argparse.ArgumentTypeError(f"{text}: expected a folder or file in the bucket, such as {expected}")
     return Remote(uri, fetched, written)
 
 
 def objects(files: Any, uri: str) -> list[str]:
-    """Returns the names of the objects below `uri`, relative to it; `[""]` for one object, nothing where none is.
+    """Returns the names of the objects below `uri`, relative to it: `[""]` if it is an object, `[]` if there are none.
 
     Args:
         files: `tf.io.gfile`.
@@ -113,12 +113,12 @@ def objects(files: Any, uri: str) -> list[str]:
     """
     if not files.isdir(uri):
         return [""] if files.exists(uri) else []
-    found = []
+    objects_below = []
     for folder, _, names in files.walk(uri):
         below = folder.rstrip("/").removeprefix(uri).strip("/")
-        # Some tools mark a folder with an empty object whose name ends with a slash.
-        found += ["/".join(filter(None, (below, name))) for name in names if name and not name.endswith("/")]
-    return sorted(found)
+        # Some tools create an empty object whose name ends with a slash to mark a folder.
+        objects_below += ["/".join(filter(None, (below, name))) for name in names if name and not name.endswith("/")]
+    return sorted(objects_below)
 
 
 _STAGED: contextvars.ContextVar[tuple[tuple[str, str], ...]] = contextvars.ContextVar("staged", default=())
@@ -126,10 +126,10 @@ _STAGED: contextvars.ContextVar[tuple[tuple[str, str], ...]] = contextvars.Conte
 
 @contextlib.contextmanager
 def staged_as(uris: Mapping[str, str]) -> Iterator[None]:
-    """Lets `shown` answer with addresses while the block runs.
+    """Makes `shown` return addresses while the block runs.
 
     Args:
-        uris: from folders of this machine to the addresses that they stand for.
+        uris: from folders on this machine to the addresses that they mirror.
     """
     token = _STAGED.set(tuple(uris.items()))
     try:
@@ -139,7 +139,7 @@ def staged_as(uris: Mapping[str, str]) -> Iterator[None]:
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """Returns `path`, or a text that holds paths, as the user named it: the address where a path stands for one."""
+    """Returns a path, or a text with paths in it, with addresses in place of the folders that mirror them."""
     text = os.fspath(path)
     for folder, uri in _STAGED.get():
         text = text.replace(f"{folder}/", f"{uri}/")

@@ -1,4 +1,4 @@
-"""What the cases look like for which a version was made: what `triage monitor` compares the served ones with."""
+"""The cases that a version was made for, with which `triage monitor` compares those that it serves."""
 
 import dataclasses
 import json
@@ -14,15 +14,15 @@ FORMAT = 1
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """Cases at the moment of their triage decision; the counts may be expectations, and so no whole numbers.
+    """Counts of cases at their triage decision; as expectations they need not be whole numbers.
 
     Attributes:
-        source: where the counts come from, for people.
+        source: where the counts come from, for readers.
         cases: number of independent cases, above 0.
-        present: in how many of them each piece of evidence is known to be present; not named ones in none.
+        present: number of cases in which each piece of evidence is known to be present; 0 if not listed.
         absent: the same for absent.
-        urgencies: number of cases that the version gave each triage decision; empty where no version was asked.
-        pieces: number of cases by how many pieces of evidence were known; empty where that is not told.
+        urgencies: number of cases with each triage decision of the version; empty if no version was asked.
+        pieces: number of cases by known pieces of evidence; empty if not recorded.
     """
 
     source: str
@@ -41,7 +41,7 @@ class Reference:
         """Reads what `to_json` wrote.
 
         Raises:
-            InputError: the file cannot be read, or holds something else.
+            InputError: the file cannot be read or is not a reference.
         """
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
@@ -70,5 +70,5 @@ class Reference:
 def _counts(content: Mapping[str, Any]) -> dict[str, float]:
     counts = {str(key): float(value) for key, value in content.items()}
     if not all(0 <= count < float("inf") for count in counts.values()):
-        raise ValueError("a count is negative, or no number")
+        raise ValueError("a count is negative or not a number")
     return counts

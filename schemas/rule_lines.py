@@ -1,4 +1,4 @@
-"""Where in a TOML file a table's parts stand: TOML readers tell the values, not their lines."""
+"""Line numbers in a TOML file, which TOML readers do not report."""
 
 import re
 
@@ -6,15 +6,15 @@ _HEADER = re.compile(r"""^\s*\[\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))""")
 
 
 class RuleLines:
-    """Finds line numbers in the text of a TOML file with one table a rule."""
+    """Finds line numbers in a TOML file with one table per rule."""
 
     def __init__(self, text: str):
         self._lines = text.splitlines()
 
     def find(self, table: str, mark: str) -> int:
-        """Returns the number, from 1, of the first line of a table that holds `mark` as a word; else of its header.
+        """Returns the number, from 1, of the first line of a table with the word `mark`, or else of its header.
 
-        Comments are passed over. 1 where there is no such header, as in a file of inline tables.
+        Comments are skipped. Returns 1 if there is no such header, as in a file of inline tables.
         """
         start = None
         word = re.compile(rf"(?<![\w.-]){re.escape(mark)}(?![\w-])")

@@ -1,6 +1,6 @@
-"""Safety rules: red flags that raise the urgency of a decision, whatever the model says.
+"""Safety rules: red flags that raise the urgency of a decision regardless of the model.
 
-A file is TOML with one table a rule, in the order in which the rules apply (docs/rules.md):
+A file is TOML with one table per rule, in the order in which the rules apply (docs/rules.md):
 
     [sepsis]
     reason = "Fever with low blood pressure can be sepsis."
@@ -29,7 +29,7 @@ from schemas.rule_lines import RuleLines
 from schemas.triage import DECISION_LABELS, Action
 
 DEFAULT = "default"
-"""What `--rules` calls the set of the package."""
+"""The name of the package's rules for `--rules`."""
 NONE = "none"
 MAX_RULES = 1000
 MAX_TEXT = 500
@@ -46,14 +46,14 @@ Condition = tuple[str, bool]
 
 @dataclasses.dataclass(frozen=True)
 class SafetyRule:
-    """If all, any and none of its conditions hold, the urgency is at least so high. What is not known fulfils none."""
+    """A minimum urgency for evidence that meets its conditions. Unknown evidence meets no condition."""
 
     rule_id: str
     reason: str
     urgency: Action
     stop_asking: bool
-    """Whether the rule ends the questions, so that the answer is a triage decision; else it raises `best_triage` only,
-    for as long as the agent asks. Without a word in the file a rule for Red does, others do not."""
+    """Whether the rule ends the questions with a triage decision. Otherwise it only raises `best_triage` while the
+    agent keeps asking. By default, rules for Red do and others do not."""
     all_of: tuple[Condition, ...] = ()
     any_of: tuple[Condition, ...] = ()
     none_of: tuple[Condition, ...] = ()
@@ -64,7 +64,7 @@ class SafetyRule:
         return self.all_of + self.any_of + self.none_of
 
     def fires(self, present: Collection[str], absent: Collection[str]) -> bool:
-        """Returns whether the rule applies to what is known."""
+        """Returns whether the rule applies to the known evidence."""
 
         def holds(condition: Condition) -> bool:
             code, status = condition
@@ -86,11 +86,11 @@ class Decision:
 
     @property
     def action(self) -> Action:
-        """What is to be done."""
+        """The action: ask, or triage."""
         return Action.ASK if self.asking else self.best_triage
 
     def under(self, rule: SafetyRule) -> "Decision":
-        """Returns the decision after a rule that fires: never less urgent than before."""
+        """Returns the decision after a rule that fired: never less urgent than before."""
         return Decision(min(self.best_triage, rule.urgency), self.asking and not rule.stop_asking)
 
 
@@ -113,7 +113,7 @@ class RuleSet:
         return len(self.rules)
 
     def described(self) -> dict[str, Any]:
-        """Returns what a manifest says of the rules: `source`, `fingerprint`, and of each rule what an answer names."""
+        """Returns the rules for a manifest: `source`, `fingerprint`, and the parts of each rule that answers name."""
         return {
             "source": self.source,
             "fingerprint": self.fingerprint,
@@ -136,7 +136,7 @@ def load(path: pathlib.Path, vocabulary: Vocabulary) -> RuleSet:
     """Reads a file of rules.
 
     Raises:
-        InputError: it cannot be read, or has faults; the message has one line for each, with file and line number.
+        InputError: the file cannot be read or has faults; the message has a line per fault, with file and line number.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -148,10 +148,10 @@ def load(path: pathlib.Path, vocabulary: Vocabulary) -> RuleSet:
 
 
 def parse(text: str, source: str, vocabulary: Vocabulary) -> RuleSet:
-    """Reads the text of a file of rules; `source` is the name that errors and the set give it.
+    """Reads the text of a file of rules; `source` is its name in errors and in the set.
 
     Raises:
-        InputError: it has faults; the message has one line for each, with `source` and the line number.
+        InputError: it has faults; the message has one line per fault, with `source` and the line number.
     """
     try:
         tables = tomllib.loads(text)
@@ -165,9 +165,12 @@ def parse(text: str, source: str, vocabulary: Vocabulary) -> RuleSet:
     if len(tables) > MAX_RULES:
         faults.append(f"{source}: {len(tables)} rules: expected at most {MAX_RULES}")
     for rule_id, table in tables.items():
-        found = list(_faults(rule_id, table, vocabulary))
-        faults += [f"{source}: line {lines.find(rule_id, mark)}: rule {rule_id!r}: {fault}" for mark, fault in found]
-        if not found:
+        rule_faults = [
+            f"{source}: line {lines.find(rule_id, mark)}: rule {rule_id!r}: {fault}"
+            for mark, fault in _faults(rule_id, table, vocabulary)
+        ]
+        faults += rule_faults
+        if not rule_faults:
             rules.append(_rule(rule_id, table))
     if faults:
         raise InputError("\n".join(faults))
@@ -186,15 +189,15 @@ def default_rules(vocabulary: Vocabulary) -> RuleSet:
 
 
 def choose(name: str | None, vocabulary: Vocabulary) -> tuple[RuleSet, str]:
-    """Returns the rules that `--rules` means, and a sentence on them where somebody should read one, else "".
+    """Returns the rules that `--rules` names, and a remark for the user, "" if there is none.
 
     Args:
-        name: a file, "default", "none", or None where nothing was said: then the default set where the vocabulary
-            has all of its codes, and no rules where it does not. Half a set of red flags would promise too much.
+        name: a file, "default", "none", or None if the option was not given: then the default set if the vocabulary
+            has all of its codes, and no rules otherwise. Half a set of red flags would promise too much.
         vocabulary: of the model.
 
     Raises:
-        InputError: the rules that are asked for cannot be had.
+        InputError: the rules cannot be read, or do not fit the vocabulary.
     """
     if name == NONE:
         return NO_RULES, ""
@@ -233,7 +236,7 @@ def _rule(rule_id: str, table: dict[str, Any]) -> SafetyRule:
 
 
 def _faults(rule_id: str, table: Any, vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
-    """Yields what is wrong with the table of a rule: what to look for in its lines, and a sentence."""
+    """Yields the faults of a rule's table: the word to look for in its lines, and a sentence."""
     if not isinstance(table, dict):
         yield "", f"expected a table, such as [{rule_id}]"
         return
@@ -275,10 +278,10 @@ def _condition_faults(table: dict[str, Any], vocabulary: Vocabulary) -> Iterator
                 if code not in vocabulary:
                     yield code, f"{quantifier}.{status}: {vocabulary.unknown_message(code)}"
                 elif condition in named[quantifier]:
-                    yield code, f"{quantifier}.{status}: {code!r} stands twice"
+                    yield code, f"{quantifier}.{status}: {code!r} is listed twice"
                 named[quantifier].add(condition)
     if not named["all"] and not named["any"]:
-        yield "", "expected a code in all or any: none alone would fire on everybody of whom little is known"
+        yield "", "expected a code in all or any: a rule with none alone would fire whenever little is known"
     yield from _contradictions(named)
 
 
@@ -289,6 +292,6 @@ def _contradictions(named: dict[str, set[Condition]]) -> Iterator[tuple[str, str
         if status and (code, False) in named["all"]:
             yield code, f"{never}: {code!r} would have to be present and absent"
         if (code, status) in named["none"]:
-            yield code, f"{never}: {code!r} stands in all and in none"
+            yield code, f"{never}: {code!r} is in all and in none"
     if named["any"] and named["any"] <= named["none"]:
-        yield "none", f"{never}: all conditions of any stand in none"
+        yield "none", f"{never}: all conditions of any are in none"

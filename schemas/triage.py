@@ -19,7 +19,7 @@ class Action(enum.IntEnum):
 
     @property
     def label(self) -> str:
-        """The name as data files, tensors and the command line spell it, such as "Red" or "ask"."""
+        """The name in data files, tensors and on the command line, such as "Red" or "ask"."""
         return ACTION_LABELS[self]
 
 
@@ -41,7 +41,7 @@ def parse_decision(label: str) -> Action:
     """Returns the triage decision that `label` names.
 
     Raises:
-        InputError: `label` is not one of "Red", "Yellow", "Green", "Blue", in exactly this spelling.
+        InputError: `label` is not exactly "Red", "Yellow", "Green" or "Blue".
     """
     decision = _DECISIONS_BY_LABEL.get(label) if isinstance(label, str) else None
     if decision is None:

@@ -1,4 +1,4 @@
-"""Progress bars and lines on the terminal, the same in every command that reads or writes vignettes."""
+"""Progress bars and messages on the terminal for every command that reads or writes vignettes."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 def progress_bar(console: Console) -> bars.Progress:
-    """Returns a progress bar over vignettes or rows; it shows nothing where `console` is no terminal."""
+    """Returns a progress bar over vignettes or rows; it shows nothing if `console` is not a terminal."""
     return bars.Progress(
         bars.TextColumn("{task.description}"),
         bars.BarColumn(),
@@ -25,7 +25,7 @@ def progress_bar(console: Console) -> bars.Progress:
 def tracked(
     items: Iterable[_T], bar: bars.Progress, description: str, total: int | None = None, unit: str = "vignettes"
 ) -> Iterator[_T]:
-    """Yields `items`, and counts them on `bar`."""
+    """Yields `items` and counts them on `bar`."""
     task, count = bar.add_task(description, total=total, rate="", unit=unit), 0
     for count, item in enumerate(items, start=1):
         if count % _TICK == 0:
@@ -35,5 +35,5 @@ def tracked(
 
 
 def say(console: Console, text: str) -> None:
-    """Prints a line as it is: no markup, no wrapping."""
+    """Prints text as it is, without markup or wrapping."""
     console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)

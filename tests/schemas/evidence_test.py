@@ -94,7 +94,7 @@ def test_well_formed_codes_have_no_fault(code):
     ("entries", "message"),
     [
         ([], "empty"),
-        ([evidence("a"), evidence("b"), evidence("a")], "entry 3: .*'a' is duplicate"),
+        ([evidence("a"), evidence("b"), evidence("a")], "entry 3: .*'a' is a duplicate"),
         ([evidence("")], "entry 1: .*empty"),
         ([evidence("a b")], "malformed"),
         ([evidence("code")], "reserved"),
@@ -119,7 +119,7 @@ HEADER = b"code,kind,name,question\n"
         (HEADER, "at least one piece of evidence"),
         (HEADER + b"a,symptom,A\n", "line 2: expected 4 columns .*found 3"),
         (HEADER + b"a,symptom,A,A?\n\nb,symptom,B,B?\n", "line 3: expected 4 columns"),
-        (HEADER + b"a,symptom,A,A?\nb,symptom,B,B?\na,symptom,A,A?\n", "line 4: .*'a' is duplicate: .* line 2"),
+        (HEADER + b"a,symptom,A,A?\nb,symptom,B,B?\na,symptom,A,A?\n", "line 4: .*'a' is a duplicate of line 2"),
         (HEADER + b'a,symptom,"A,A?\n', "not valid CSV"),
         (HEADER + b"\xff,symptom,A,A?\n", "not UTF-8"),
     ],

@@ -92,15 +92,15 @@ def test_conditions_that_nothing_distinguishes_are_a_fault(toy_knowledge_directo
 
 def test_a_condition_that_stands_twice_is_a_fault(toy_knowledge):
     conditions = [*toy_knowledge.conditions, toy_knowledge.conditions[0]]
-    assert "condition 'common_cold' stands in two files" in cross_faults(conditions, toy_knowledge.catalogue)
+    assert "condition 'common_cold' is defined twice" in cross_faults(conditions, toy_knowledge.catalogue)
 
 
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
         ("[smoking]\nchild = 0\n", "smoking: expected a risk factor"),
-        ("[woman]\nchild = 1\n", "woman: expected a risk factor that is no age band and no sex"),
-        ("[smoker]\npregnant = 1\n", "smoker: 'pregnant' is no age band and no sex"),
+        ("[woman]\nchild = 1\n", "woman: expected a risk factor other than an age band or a sex"),
+        ("[smoker]\npregnant = 1\n", "smoker: 'pregnant' is neither an age band nor a sex"),
         ("[smoker]\nchild = -1\n", "smoker: child: multiplier -1: expected 0 to 100"),
     ],
 )

@@ -26,7 +26,7 @@ def test_an_address_names_its_folder_and_its_last_part():
 
 @pytest.mark.parametrize("text", ["gs://bucket", "gs://bucket/", "gs:///x"])
 def test_a_whole_bucket_is_no_place(text):
-    with pytest.raises(argparse.ArgumentTypeError, match="expected a place in the bucket, such as gs://"):
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a folder or file in the bucket, such as gs://"):
         locations.source(text)
 
 

@@ -25,7 +25,7 @@ def test_what_is_written_is_read(tmp_path):
         ({"cases": "many"}, "not a reference"),
         ({"present": ["fever"]}, "not a reference"),
         ({"absent": {"fever": -1}}, "not a reference: a count is negative"),
-        ({"present": {"fever": float("nan")}}, "not a reference: a count is negative, or no number"),
+        ({"present": {"fever": float("nan")}}, "not a reference: a count is negative or not a number"),
         ({"urgencies": {"Purple": 1}}, "not a reference: expected at least one case, and the known triage decisions"),
         ({"pieces": {"few": 1}}, "not a reference"),
     ],

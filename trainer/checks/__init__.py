@@ -1,1 +1,1 @@
-"""What is in a data directory: statistics, anomalies, near-duplicates, and validation against the schema."""
+"""Checks of a data directory: statistics, anomalies, near-duplicates, and validation against the schema."""

@@ -1,4 +1,4 @@
-"""What can be wrong with a data directory, how bad each fault is, and what to do about it."""
+"""The anomalies of a data directory, their severity, and what to do about each."""
 
 import dataclasses
 import enum
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 EXAMPLES = 5
-"""Examples that an anomaly shows; its count has all."""
+"""Examples that an anomaly shows; its count includes all."""
 
 
 class Severity(enum.IntEnum):
-    """How bad an anomaly is: training refuses errors, should not trust figures with warnings, may ignore notes."""
+    """Training refuses data with errors; with warnings, figures cannot be trusted; notes can be ignored."""
 
     ERROR = 0
     WARNING = 1
@@ -26,25 +26,25 @@ VIGNETTES, TEST_VIGNETTES = "vignettes", "test vignettes"
 
 
 class Kind(enum.Enum):
-    """A kind of anomaly: its name, its severity, what is counted, and what to do. In the order of reports."""
+    """A kind of anomaly, in the order of reports: its name, severity, unit, and advice."""
 
     NOT_OPENED = (
-        "not a whole data directory",
+        "incomplete data directory",
         Severity.ERROR,
         "directories",
-        "Put the files back, or prepare the data again.",
+        "Restore the files, or prepare the data again.",
     )
     DAMAGED_SHARD = (
         "damaged shard",
         Severity.ERROR,
         "shards",
-        "Copy the shard anew, or prepare the data again; its rest was not read.",
+        "Copy the shard again, or prepare the data again; the rest of it was not read.",
     )
     WRONG_NUMBER = (
         "vignettes missing or too many",
         Severity.ERROR,
         "splits",
-        "A shard is not whole or foreign: prepare the data again.",
+        "A shard is incomplete or does not belong here: prepare the data again.",
     )
     NOTHING_TO_TRAIN_ON = (
         "no training vignettes",
@@ -56,37 +56,37 @@ class Kind(enum.Enum):
         "not a tf.Example",
         Severity.ERROR,
         VIGNETTES,
-        "Another program wrote the record: write it as triage prepare does.",
+        "The record was written by another program: write it as triage prepare does.",
     )
     UNKNOWN_FEATURE = (
         "feature not in schema",
         Severity.ERROR,
         VIGNETTES,
-        "Take the feature out, or spell it as schema.pbtxt does.",
+        "Remove the feature, or spell it as in schema.pbtxt.",
     )
     WRONG_TYPE = (
         "wrong type",
         Severity.ERROR,
         VIGNETTES,
-        "Write the feature with the type that schema.pbtxt states.",
+        "Write the feature with its type in schema.pbtxt.",
     )
     MISSING_FEATURE = (
         "missing feature",
         Severity.ERROR,
         VIGNETTES,
-        "Write the feature into every record, as an empty list where it is empty.",
+        "Write the feature in every record, as an empty list if it has no values.",
     )
     WRONG_COUNT = (
         "wrong number of values",
         Severity.ERROR,
         VIGNETTES,
-        "Write as many values as schema.pbtxt states.",
+        "Write the number of values that schema.pbtxt states.",
     )
     OUTSIDE_DOMAIN = (
         "value outside domain",
         Severity.ERROR,
         VIGNETTES,
-        "Write one of the values that schema.pbtxt lists, spelt like that.",
+        "Write one of the values in schema.pbtxt, with the same spelling.",
     )
     NO_DECISION = (
         "no decision",
@@ -98,7 +98,7 @@ class Kind(enum.Enum):
         "too many equal decisions",
         Severity.ERROR,
         VIGNETTES,
-        "Training counts up to 255 of a colour: check the source.",
+        "Training counts at most 255 of a colour: check the source.",
     )
     NO_EVIDENCE = (
         "no evidence",
@@ -110,13 +110,13 @@ class Kind(enum.Enum):
         "present and absent",
         Severity.ERROR,
         VIGNETTES,
-        "Ask who wrote the vignette which of the two is meant.",
+        "Ask the author of the vignette which of the two is right.",
     )
     CODE_TWICE = (
         "code twice",
         Severity.ERROR,
         VIGNETTES,
-        "Keep one of the two.",
+        "Keep one of them.",
     )
     UNKNOWN_CODE = (
         "code not in vocabulary",
@@ -128,49 +128,49 @@ class Kind(enum.Enum):
         "duplicate vignette id",
         Severity.ERROR,
         VIGNETTES,
-        "Give each vignette an id of its own.",
+        "Give each vignette a unique id.",
     )
     SAME_EVIDENCE = (
         "test vignette has the evidence of a training vignette",
         Severity.WARNING,
         TEST_VIGNETTES,
-        'Test figures are too good: put equal vignettes into one split (the key "split").',
+        'Test figures are too good: put equal vignettes into the same split (key "split").',
     )
     NEAR_DUPLICATE = (
         "test vignette differs from a training vignette in one piece of evidence",
         Severity.WARNING,
         TEST_VIGNETTES,
-        'Test figures may be too good: put variants of a vignette into one split (the key "split").',
+        'Test figures may be too good: put variants of a vignette into the same split (key "split").',
     )
     ONLY_IN_TEST = (
         "evidence in test, never in training",
         Severity.WARNING,
         "codes",
-        "An agent cannot learn what it means: add training vignettes with it.",
+        "An agent cannot learn its meaning: add training vignettes with it.",
     )
     NO_TEST = (
         "no test vignettes",
         Severity.WARNING,
         "splits",
-        "Nothing to evaluate on: raise --test-fraction.",
+        "There is nothing to evaluate on: raise --test-fraction.",
     )
     CLASS_DRIFT = (
         "decisions differ between the splits",
         Severity.WARNING,
         "colours",
-        "Test figures are of other patients than the training's: draw the split by triage prepare, it is stratified.",
+        "The test split has other patients than the training split: let triage prepare draw a stratified split.",
     )
     ONE_CLINICIAN = (
         "decisions of one clinician only",
         Severity.NOTE,
         VIGNETTES,
-        "They say nothing about disagreement: ask further clinicians if these are many.",
+        "They say nothing about disagreement: if there are many, ask more clinicians.",
     )
     UNUSED_EVIDENCE = (
         "evidence never used",
         Severity.NOTE,
         "codes",
-        "An agent may ask for it but cannot learn from it: it may be left out.",
+        "An agent cannot learn from it: consider removing it from the vocabulary.",
     )
 
     def __init__(self, title: str, severity: Severity, unit: str, advice: str):
@@ -181,7 +181,7 @@ class Kind(enum.Enum):
 
 
 class Place(NamedTuple):
-    """Where a vignette stands."""
+    """The place of a vignette or a fault."""
 
     file: str
     record: int | None = None  # from 1 on
@@ -196,12 +196,12 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Anomaly:
-    """One kind of anomaly of a data directory, or one for each `subject` (a feature, a split)."""
+    """One kind of anomaly in a data directory, or one for each `subject` (a feature, a split)."""
 
     kind: Kind
     subject: str
     count: int
-    share: float | None  # of all vignettes, or of all test vignettes; None where other things are counted
+    share: float | None  # of all vignettes or of all test vignettes; None for other units
     examples: tuple[tuple[Place, str], ...]  # places and details
 
     def to_dict(self) -> dict[str, Any]:
@@ -233,26 +233,26 @@ class _Tally:
 
 
 class Findings:
-    """Collects anomalies: all counts, a few examples."""
+    """Collects anomalies: all of the counts, and a few examples."""
 
     def __init__(self) -> None:
         self._tallies: dict[tuple[Kind, str], _Tally] = {}
 
     def add(self, kind: Kind, place: Place, detail: str = "", subject: str = "", count: int = 1) -> None:
-        """Takes one anomaly, or `count` of which only one has a place; the first `EXAMPLES` keep theirs."""
+        """Adds an anomaly, or `count` of them with one place; keeps the first `EXAMPLES` as examples."""
         tally = self._tallies.setdefault((kind, subject), _Tally())
         tally.count += count
         if len(tally.examples) < EXAMPLES:
             tally.examples.append((place, detail))
 
     def anomalies(self, totals: Mapping[str, int]) -> list[Anomaly]:
-        """Returns what was found, errors first.
+        """Returns the anomalies, errors first.
 
         Args:
-            totals: how many there are of a unit, for the shares.
+            totals: the number of each unit, for the shares.
         """
         order = {kind: (kind.severity, position) for position, kind in enumerate(Kind)}
-        found = sorted(self._tallies.items(), key=lambda item: (order[item[0][0]], item[0][1]))
+        tallies = sorted(self._tallies.items(), key=lambda item: (order[item[0][0]], item[0][1]))
         return [
             Anomaly(
                 kind,
@@ -261,5 +261,5 @@ class Findings:
                 tally.count / totals[kind.unit] if totals.get(kind.unit) else None,
                 tuple(tally.examples),
             )
-            for (kind, subject), tally in found
+            for (kind, subject), tally in tallies
         ]

@@ -20,7 +20,7 @@ _KINDS = {
 
 
 class _Rule:
-    """What the schema says of one feature."""
+    """What the schema requires of a feature."""
 
     def __init__(self, feature: schema_pb2.Feature, domains: dict[str, Sequence[str]]):
         self.kind = _KINDS.get(feature.type)  # None: any
@@ -37,7 +37,7 @@ class _Rule:
         self.domain = None if values is None else frozenset(value.encode() for value in values)
 
     def faults(self, feature: tf.train.Feature) -> Iterator[tuple[Kind, str]]:
-        """Yields what is wrong with the values of a feature that has some kind of list."""
+        """Yields the faults of a feature's values; the feature has some kind of list."""
         kind = feature.WhichOneof("kind")
         if self.kind not in (None, kind):
             yield Kind.WRONG_TYPE, f"{kind}, expected {self.kind}"
@@ -53,13 +53,13 @@ class _Rule:
 
 
 class SchemaCheck:
-    """Takes the tf.Examples of a data directory one by one.
+    """Checks the tf.Examples of a data directory one by one.
 
-    Checked are type, presence, number of values (`shape`, `value_count`) and the string domain of each feature.
+    Checks type, presence, number of values (`shape`, `value_count`) and string domain of each feature.
 
     Args:
-        schema: where each feature stands; others are anomalies.
-        findings: takes what is wrong.
+        schema: the known features; others are anomalies.
+        findings: collects the faults.
     """
 
     def __init__(self, schema: schema_pb2.Schema, findings: Findings):
@@ -82,14 +82,14 @@ class SchemaCheck:
                 for kind, detail in rule.faults(features[name]):
                     self._findings.add(kind, place, detail, subject=name)
         for name in self._rules:
-            # Reading a key that is not there would add it. A feature without a list has no values at all.
+            # Reading a missing key would add it. A feature without a list has no values.
             if name not in features or features[name].WhichOneof("kind") is None:
                 self._lacking[name] += 1
                 if len(self._places[name]) < EXAMPLES:
                     self._places[name].append(place)
 
     def finish(self) -> None:
-        """Judges how many of the records had each feature."""
+        """Checks how many of the records had each feature."""
         for name, rule in self._rules.items():
             lacking = self._lacking[name]
             having = self._examples - lacking
@@ -104,7 +104,7 @@ def load_schema(path: pathlib.Path) -> schema_pb2.Schema:
     """Reads a schema.pbtxt.
 
     Raises:
-        InputError: it cannot be read, or is no such schema, or names a domain that it does not have.
+        InputError: the file cannot be read, is not a schema, or names an unknown domain.
     """
     try:
         schema = text_format.Parse(path.read_text(encoding="utf-8"), schema_pb2.Schema())

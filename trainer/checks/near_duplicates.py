@@ -1,12 +1,12 @@
-"""Finds vignettes of one split that are in the other split too, or nearly.
+"""Finds vignettes of one split that are also, or almost, in the other.
 
-Two vignettes are *the same* where their state vectors (trainer.state) are equal, and *one apart* where the vectors
-differ in exactly one cell (one has a piece of evidence that the other lacks, or it is present in one and absent in the
-other) and both have at least `MINIMUM_PIECES` pieces of evidence; of shorter vignettes that says little.
+Two vignettes are *the same* if their state vectors (trainer.state) are equal, and *one apart* if the vectors differ in
+exactly one cell (one has a piece of evidence that the other lacks, or it is present in one and absent in the other) and
+both have at least `MINIMUM_PIECES` pieces of evidence; for shorter vignettes, that would mean little.
 
 Each state has a signature, the sum of random 64-bit keys of its signed codes, so that the signatures of all states one
 apart from it follow by a subtraction or two. Signatures of the indexed states, and of those with one piece taken out,
-are sorted once. What agrees in its signature is compared cell by cell, so that the answer is exact. Time and memory
+are sorted once. States with equal signatures are compared cell by cell, so that the answer is exact. Time and memory
 grow with the pieces of evidence, not with the number of pairs of vignettes.
 """
 
@@ -22,7 +22,7 @@ State = tuple[int, ...]
 
 
 class Matches(NamedTuple):
-    """For each indexed state the position of the first matching state, -1 where there is none; int `[T]` each."""
+    """For each indexed state, the position of the first matching state, -1 if there is none; int `[T]` each."""
 
     same: np.ndarray
     one_apart: np.ndarray
@@ -65,12 +65,12 @@ class _Table:
 
 
 class NearDuplicates:
-    """Holds states, and finds them in others.
+    """Holds states, and finds equal and similar ones among others.
 
     Args:
         states: T of them.
         evidence_count: E, the number of state cells.
-        seed: of the keys; it has no influence on the answer.
+        seed: of the keys; it does not affect the result.
     """
 
     def __init__(self, states: Sequence[State], evidence_count: int, seed: int = 0):
@@ -84,7 +84,7 @@ class NearDuplicates:
         self._reduced = _Table(*self._with_one_less(self._rows))
 
     def find(self, states: Sequence[State]) -> Matches:
-        """Returns where among `states` the indexed ones stand."""
+        """Returns the positions in `states` that match the indexed states."""
         unique: dict[State, int] = {}
         for position, state in enumerate(states):
             unique.setdefault(state, position)
@@ -131,9 +131,9 @@ class NearDuplicates:
             pieces = np.minimum(self._rows.sizes[pairs.indexed], rows.sizes[pairs.asked])
             right &= pieces >= MINIMUM_PIECES
         none = np.iinfo(np.int64).max
-        found: np.ndarray = np.full(len(self._rows.signatures), none)
-        np.minimum.at(found, pairs.indexed[right], positions[pairs.asked[right]])
-        return np.where(found == none, -1, found)[self._row_of]
+        first: np.ndarray = np.full(len(self._rows.signatures), none)
+        np.minimum.at(first, pairs.indexed[right], positions[pairs.asked[right]])
+        return np.where(first == none, -1, first)[self._row_of]
 
     def _differing_cells(self, pairs: _Pairs, rows: _Rows) -> np.ndarray:
         """Returns in how many cells the states of each pair differ, int64 `[P]`."""
@@ -141,13 +141,13 @@ class NearDuplicates:
         both = [_pieces(self._rows, pairs.indexed), _pieces(rows, pairs.asked)]
         entries = np.concatenate([pair * width + code + self._evidence_count for pair, code in both])
         entries, times = np.unique(entries, return_counts=True)
-        pair, code = np.divmod(entries[times == 1], width)  # what one of the two has and the other has not
+        pair, code = np.divmod(entries[times == 1], width)  # codes that only one of the two has
         cells = np.unique(pair * width + np.abs(code - self._evidence_count))
         return np.bincount(cells // width, minlength=len(pairs.indexed))
 
 
 def _pieces(rows: _Rows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the codes of the chosen rows, behind the place among `chosen` that each is of."""
+    """Returns the codes of the chosen rows, and for each the position of its row in `chosen`."""
     sizes = rows.sizes[chosen]
     starts: np.ndarray = np.repeat(rows.offsets[chosen] - (np.cumsum(sizes) - sizes), sizes)
     return np.repeat(np.arange(len(chosen)), sizes), rows.codes[starts + np.arange(sizes.sum())]

@@ -1,4 +1,4 @@
-"""Checks the records of a data directory one by one: what is in a vignette, and whether training would refuse it."""
+"""Checks the records of a data directory one by one, as training would."""
 
 import pathlib
 from collections import Counter
@@ -23,7 +23,7 @@ from trainer.vignettes.vignette import MAX_SAME_DECISIONS, shown
 _COLUMNS = {label: column for column, label in enumerate(DECISION_LABELS)}
 
 Progress = Callable[[Iterable[bytes], str], Iterable[bytes]]
-"""Passes records on and shows how many; the text is the name of their shard."""
+"""Passes records on and shows their number; the text is the name of their shard."""
 
 
 class CheckedRecord(NamedTuple):
@@ -37,10 +37,10 @@ class RecordCheck:
     """Checks the records of a data directory one by one.
 
     Args:
-        vocabulary: the evidence that may stand in them.
+        vocabulary: the known evidence.
         schema: checks the form of the tf.Examples.
-        ids: where each vignette id stands.
-        findings: takes what is wrong.
+        ids: the places of the vignette ids.
+        findings: collects the faults.
     """
 
     def __init__(self, vocabulary: Vocabulary, schema: SchemaCheck, ids: IdRegistry, findings: Findings):
@@ -50,7 +50,7 @@ class RecordCheck:
         self._vocabulary = vocabulary
 
     def records(self, shards: Iterable[pathlib.Path], tally: SplitTally, progress: Progress) -> Iterator[CheckedRecord]:
-        """Checks the records of a split, and yields those with known evidence."""
+        """Checks the records of a split, yielding those with known evidence."""
         for shard in shards:
             compressed = shard.name.endswith(".gz")
             number = 0
@@ -66,7 +66,7 @@ class RecordCheck:
     def _record(self, serialized: bytes, place: Place, tally: SplitTally) -> CheckedRecord | None:
         try:
             example = tf.train.Example.FromString(serialized)
-        except Exception as error:  # the protobuf implementations raise classes of their own
+        except Exception as error:  # protobuf implementations raise different classes
             self._findings.add(Kind.NO_EXAMPLE, place, (str(error).splitlines() or [""])[0])
             tally.add((), (), place)
             return None
@@ -85,7 +85,7 @@ class RecordCheck:
         return CheckedRecord(place, self._state(present, absent, place))
 
     def _state(self, present: list[str], absent: list[str], place: Place) -> State:
-        """Returns the signed codes; as in trainer.state, unknown and contradictory codes have no part in it."""
+        """Returns the signed codes; as in trainer.state, unknown and contradictory codes are left out."""
         if not present and not absent:
             self._findings.add(Kind.NO_EVIDENCE, place)
         contradictory = set(present).intersection(absent)
@@ -102,7 +102,7 @@ class RecordCheck:
         return tuple(sorted(signed_codes(set(present) - left_out, set(absent) - left_out, self._vocabulary)))
 
     def _decisions(self, example: tf.train.Example, place: Place) -> list[int]:
-        """Returns the multiplicity of Red, Yellow, Green, Blue; other words are for the schema's domain to refuse."""
+        """Returns the counts of Red, Yellow, Green, Blue; other words are outside of the schema's domain."""
         counts = [0] * len(_COLUMNS)
         labels = _texts(example, features.DECISIONS)
         if labels is None:
@@ -121,9 +121,9 @@ class RecordCheck:
 
 
 def _texts(example: tf.train.Example, name: str) -> list[str] | None:
-    """Returns the values of a feature, none where it is not there; None where they are no byte strings."""
+    """Returns the values of a feature, [] if it is missing; None if they are not byte strings."""
     feature = example.features.feature
-    # Reading a key that is not there would add it.
+    # Reading a missing key would add it.
     if name not in feature:
         return []
     if feature[name].WhichOneof("kind") not in ("bytes_list", None):

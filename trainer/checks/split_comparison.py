@@ -12,13 +12,13 @@ from trainer.vignettes.split import majority
 
 DRIFT_P_VALUE = 0.01
 DRIFT_DIFFERENCE = 0.05
-"""Classes have drifted where both hold: the chi-squared test of the vignettes' majority decisions gives p below
-`DRIFT_P_VALUE` (a difference that chance explains is none), and a colour's share of all decisions differs by more than
-`DRIFT_DIFFERENCE` (in many vignettes the slightest difference is significant)."""
+"""Classes have drifted if the chi-squared test of the vignettes' majority decisions gives p below `DRIFT_P_VALUE`
+(chance does not explain the difference) and a colour's share of all decisions differs by more than `DRIFT_DIFFERENCE`
+(among many vignettes, even the slightest difference is significant)."""
 
 
 class SplitTally:
-    """Counts the decisions of a split, and remembers which evidence is in it."""
+    """Counts the decisions of a split and remembers its evidence."""
 
     def __init__(self) -> None:
         self.vignettes = 0
@@ -27,7 +27,7 @@ class SplitTally:
         self.first_places: dict[str, Place] = {}  # by evidence code
 
     def add(self, codes: Iterable[str], decision_counts: Sequence[int], place: Place) -> None:
-        """Takes a vignette: its evidence, present or absent, and the multiplicity of its decisions `[4]`."""
+        """Adds a vignette: its evidence, present or absent, and the counts of its decisions `[4]`."""
         self.vignettes += 1
         for code in codes:
             if code not in self.first_places:
@@ -38,7 +38,7 @@ class SplitTally:
 
 
 def compare(train: SplitTally, test: SplitTally, vocabulary: Vocabulary, findings: Findings) -> None:
-    """Reports evidence that is only in test or nowhere, and classes that drifted, to `findings`."""
+    """Adds evidence that is only in test or unused, and drifted classes, to `findings`."""
     for code, place in test.first_places.items():
         if train.vignettes and code not in train.first_places:
             findings.add(Kind.ONLY_IN_TEST, place, code)

@@ -1,4 +1,4 @@
-"""`triage stats`: the statistics of a data directory's vignettes, some of them as text, or a check for anomalies."""
+"""`triage stats`: statistics of a data directory, vignettes as text, or a check for anomalies."""
 
 import argparse
 import dataclasses
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.vignette import Vignette
 
 ANOMALOUS = 1
-"""Exit code of `--validate` where it found errors."""
+"""Exit code of `--validate` if there are errors."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,13 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DIR", type=locations.source, help="data directory, as triage prepare makes it")
     parser.add_argument("--split", choices=directories.SPLITS, help="vignettes to use (default: all)")
     instead = parser.add_mutually_exclusive_group()
-    instead.add_argument(
-        "--show", metavar="N", type=int, help="print N vignettes, drawn at random, instead of the table"
-    )
+    instead.add_argument("--show", metavar="N", type=int, help="print N random vignettes instead of the table")
     instead.add_argument(
         "--validate",
         action="store_true",
-        help="check the directory for anomalies instead; exit code 1 where there are errors",
+        help="check the directory for anomalies instead; exit code 1 if there are errors",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the draw of --show (default 0)")
     figures.add_argument(parser)
@@ -109,7 +107,7 @@ def _statistics(data: "DataDirectory", given: StatsOptions) -> None:
 
 
 def evidence_counts(arrays: "VignetteArrays", risk_factor: "np.ndarray") -> "np.ndarray":
-    """Returns how many symptoms are present and absent, and risk factors, in this order; int `[V, 4]`.
+    """Returns the numbers of symptoms present and absent, and of risk factors present and absent; int `[V, 4]`.
 
     Args:
         arrays: V vignettes.
@@ -157,10 +155,10 @@ def _vignette(arrays: "VignetteArrays", row: int, vocabulary: "Vocabulary") -> "
 
 
 def _shards(data: "DataDirectory", splits: tuple[str, ...]) -> Iterator["VignetteArrays"]:
-    """Yields the vignettes of one shard at a time; a terminal sees the progress.
+    """Yields the vignettes of one shard at a time, with a progress bar on a terminal.
 
     Raises:
-        InputError: a shard is damaged, or a split has another number of vignettes than stats.json says.
+        InputError: a shard is damaged, or a split has another number of vignettes than in stats.json.
     """
     from trainer.progress import progress_bar
     from trainer.vignettes.arrays import ShardReader
@@ -177,8 +175,8 @@ def _shards(data: "DataDirectory", splits: tuple[str, ...]) -> Iterator["Vignett
                 yield arrays
             if found != stated:
                 raise InputError(
-                    f"{data.path}: the {split} split has {found} vignettes, {directories.STATS} says {stated}: triage "
-                    "stats --validate tells more"
+                    f"{data.path}: the {split} split has {found} vignettes, {directories.STATS} says {stated}: see "
+                    "triage stats --validate"
                 )
 
 

@@ -1,4 +1,4 @@
-"""The figures of vignettes beside those of the paper, in the rows of its table "Clinical vignettes statistics"."""
+"""Figures of vignettes beside the paper's, in the rows of its table "Clinical vignettes statistics"."""
 
 import math
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def statistics_table(moments: Mapping[str, Moments], decisions: tuple[int, int] 
 
     Args:
         moments: the figures, by the names of `PAPER`.
-        decisions: fewest and most decisions of a vignette; None where there is no vignette.
+        decisions: fewest and most decisions of a vignette; None if there are no vignettes.
     """
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("mean (SD) over vignettes", no_wrap=True)

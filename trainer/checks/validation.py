@@ -1,7 +1,7 @@
-"""Checks a data directory, whoever wrote it, and goes on where `triage train` would stop at the first fault.
+"""Checks a data directory from any source, continuing where `triage train` would stop at the first fault.
 
-Shards are read record by record. What stays in memory grows with the test split only; the ids stand in a database on
-disk while the check runs.
+Shards are read record by record. Memory use grows only with the test split; the ids are in a temporary database on
+disk.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _STATES_AT_ONCE = 20_000
 
 
 class Report(NamedTuple):
-    """What a check of a data directory found."""
+    """The result of checking a data directory."""
 
     vignettes: dict[str, int]  # by split
     anomalies: list[Anomaly]
@@ -39,7 +39,7 @@ def validate(path: pathlib.Path, progress: Progress = lambda records, shard: rec
     """Checks a data directory.
 
     Raises:
-        InputError: it is none, or its vocabulary or schema cannot be read.
+        InputError: it is not a data directory, or its vocabulary or schema cannot be read.
     """
     if not path.is_dir():
         raise InputError(f"{path}: no such data directory: run triage prepare to make one")
@@ -52,7 +52,7 @@ def validate(path: pathlib.Path, progress: Progress = lambda records, shard: rec
         contextlib.closing(IdRegistry(pathlib.Path(scratch) / "ids")) as ids,
     ):
         check = RecordCheck(vocabulary, schema_check, ids, findings)
-        # The smaller split is held, the larger passes by.
+        # The smaller split is held in memory, the larger one is streamed.
         test = list(check.records(_shards(path, "test"), tallies["test"], progress))
         train = check.records(_shards(path, "train"), tallies["train"], progress)
         _report_near_duplicates(test, train, len(vocabulary), findings)
@@ -65,9 +65,9 @@ def validate(path: pathlib.Path, progress: Progress = lambda records, shard: rec
 
 
 def _shards(path: pathlib.Path, split: str) -> list[pathlib.Path]:
-    """Returns what there is of a split; whether that is all of it, `_check_sizes` tells."""
-    found = [(entry, directories.shard_parts(entry.name)) for entry in sorted(path.iterdir())]
-    return [entry for entry, parts in found if parts and parts[0] == split]
+    """Returns the shards of a split; `_check_sizes` finds out whether they are complete."""
+    entries = [(entry, directories.shard_parts(entry.name)) for entry in sorted(path.iterdir())]
+    return [entry for entry, parts in entries if parts and parts[0] == split]
 
 
 def _check_sizes(path: pathlib.Path, vignettes: dict[str, int], findings: Findings) -> None:
@@ -89,15 +89,15 @@ def _check_sizes(path: pathlib.Path, vignettes: dict[str, int], findings: Findin
 def _report_near_duplicates(
     test: list[CheckedRecord], train: Iterable[CheckedRecord], evidence_count: int, findings: Findings
 ) -> None:
-    """Consumes `train`, a part in memory at a time."""
+    """Consumes `train` with a part of it in memory."""
     index = NearDuplicates([checked.state for checked in test], evidence_count)
     same: dict[int, Place] = {}
     apart: dict[int, Place] = {}
     for part in _parts(train):
         matches = index.find([checked.state for checked in part])
-        for found, positions in ((same, matches.same), (apart, matches.one_apart)):
+        for places, positions in ((same, matches.same), (apart, matches.one_apart)):
             for row in (positions >= 0).nonzero()[0]:
-                found.setdefault(int(row), part[positions[row]].place)
+                places.setdefault(int(row), part[positions[row]].place)
     for row, checked in enumerate(test):
         if row in same:
             findings.add(Kind.SAME_EVIDENCE, checked.place, f"like {same[row]}")

@@ -1,4 +1,4 @@
-"""The figures of the paper's table "Clinical vignettes statistics", and the same figures of any vignettes."""
+"""The paper's table "Clinical vignettes statistics", and the same figures for any vignettes."""
 
 import math
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from schemas.triage import DECISION_LABELS, Action
 from trainer.evaluation.metrics import constant_metrics, human_metrics
 
 MINIMUM_DECISIONS = 3
-"""Clinicians that a vignette needs to count among the inter-expert figures."""
+"""Decisions that a vignette needs to count in the inter-expert figures, as in the paper's table."""
 
 _GREEN = Action.GREEN.label
 
 
 class Moments(NamedTuple):
-    """Mean and sample standard deviation over vignettes; NaN where there are too few."""
+    """Mean and sample standard deviation over vignettes; NaN if there are too few."""
 
     mean: float
     sd: float
@@ -47,7 +47,7 @@ PAPER_DECISIONS = (1, 11)
 
 
 def values(evidence_counts: np.ndarray, decision_counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Returns the values that each figure of `PAPER` is the mean of, float, one for each vignette that counts for it.
+    """Returns the values whose mean each figure of `PAPER` is: one float for each vignette that counts.
 
     Args:
         evidence_counts: int `[V, 4]`: symptoms present, symptoms absent, risk factors present, risk factors absent.
@@ -75,7 +75,7 @@ def values(evidence_counts: np.ndarray, decision_counts: np.ndarray) -> dict[str
 
 
 class Sums:
-    """Adds up values batch by batch, so that no vignette need be kept."""
+    """Adds up values batch by batch, without keeping the vignettes."""
 
     def __init__(self) -> None:
         self._sums: dict[str, np.ndarray] = {}
@@ -83,11 +83,11 @@ class Sums:
         self.most_decisions: int | None = None
 
     def add(self, evidence_counts: np.ndarray, decision_counts: np.ndarray) -> None:
-        """Takes a batch of vignettes, as `values` does."""
+        """Adds a batch of vignettes, see `values`."""
         if not len(decision_counts):
             return
         for name, batch in values(evidence_counts, decision_counts).items():
-            # The values are small numbers, so that the sum of their squares loses nothing.
+            # The values are small, so the sum of their squares is accurate.
             self._sums[name] = self._sums.get(name, 0.0) + np.array([len(batch), batch.sum(), (batch * batch).sum()])
         totals = decision_counts.sum(axis=1)
         fewest, most = int(totals.min()), int(totals.max())

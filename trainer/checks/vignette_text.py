@@ -1,4 +1,4 @@
-"""A vignette as a clinician would read it."""
+"""Vignettes as text for clinicians."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,9 @@ from trainer.vignettes.vignette import Vignette
 
 
 def vignette_text(vignette: Vignette, vocabulary: Vocabulary) -> str:
-    """Returns a few lines of plain text: the patient, what is present, what is absent, what the clinicians decided.
+    """Returns a few lines of plain text: the patient, present and absent evidence, and the clinicians' decisions.
 
-    Evidence has the names of the vocabulary and the order of the vignette; decisions come most urgent first.
+    Evidence has its names in the vocabulary and the order of the vignette; the most urgent decisions come first.
 
     Raises:
         InputError: a code is not in the vocabulary.
@@ -27,7 +27,7 @@ def vignette_text(vignette: Vignette, vocabulary: Vocabulary) -> str:
 
 
 def _sentences(vignette: Vignette, vocabulary: Vocabulary, kind: str) -> list[str]:
-    """Returns sentences of what is present, then of what is absent, among the evidence of a kind."""
+    """Returns sentences on the evidence of a kind, first what is present, then what is absent."""
     sentences = []
     for codes, negated in ((vignette.present, False), (vignette.absent, True)):
         entries = [vocabulary[vocabulary.index(code)] for code in codes]
@@ -41,13 +41,13 @@ def _sentences(vignette: Vignette, vocabulary: Vocabulary, kind: str) -> list[st
 
 
 def _is_question(entry: Evidence) -> bool:
-    """Returns whether the name only repeats the question, as those of DDXPlus do."""
+    """Returns whether the name only repeats the question, as in DDXPlus."""
     name, question = ("".join(filter(str.isalnum, text)) for text in (entry.name, entry.question))
     return name == question
 
 
 def _sentence(names: Sequence[str], negated: bool) -> str:
-    # A name that holds a comma would look like two.
+    # A name with a comma would look like two names.
     separator = "; " if any("," in name for name in names) else ", "
     if negated:
         return "No " + f"{separator}no ".join(map(_inside_sentence, names)) + "."
@@ -55,6 +55,6 @@ def _sentence(names: Sequence[str], negated: bool) -> str:
 
 
 def _inside_sentence(name: str) -> str:
-    """Returns the name with a small first letter, where its first word is no abbreviation such as HIV or X-ray."""
+    """Returns the name in lower case, unless its first word is an abbreviation such as HIV or X-ray."""
     word = name.split(maxsplit=1)[0].split("-")[0].rstrip(",;")
     return name[0].lower() + name[1:] if word.isalpha() and word[1:].islower() else name

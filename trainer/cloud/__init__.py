@@ -1,1 +1,1 @@
-"""What a job in a cloud needs: files in an object store, the environment of a service, and how to submit a job."""
+"""Jobs in a cloud: files in an object store, a service's environment, and submission."""

@@ -1,4 +1,4 @@
-"""What a training job leaves in `--model-dir`: the servable itself, where a model registry looks for saved_model.pb."""
+"""The servable that a training job leaves in `--model-dir`, where a model registry expects saved_model.pb."""
 
 import dataclasses
 import pathlib
@@ -23,14 +23,14 @@ def write_final_model(
     data: pathlib.Path | None,
     rules: RuleSet = NO_RULES,
 ) -> publish.Exported:
-    """Exports the newest checkpoint of `job_dir` to `model_dir`, over what is there; saved_model.pb comes last.
+    """Exports the newest checkpoint of `job_dir` to `model_dir`, overwriting files; saved_model.pb is written last.
 
     Args:
         job_dir: of a training run.
-        model_dir: gets the files that `<model base path>/<version>/` would have.
-        number: of the version, which its answers carry; from 1.
-        data: on whose test split the version is evaluated, for its model card; None means not.
-        rules: safety rules that it obeys.
+        model_dir: for the files of `<model base path>/<version>/`.
+        number: number of the version, which its answers carry; from 1.
+        data: data directory whose test split the version is evaluated on, for its model card; None for no evaluation.
+        rules: its safety rules.
 
     Raises:
         InputError: there is no trained agent, or it cannot be exported, evaluated or written.

@@ -1,4 +1,4 @@
-"""`triage kubeflow`: compiles the pipeline for Kubeflow Pipelines, or runs it on this machine."""
+"""`triage kubeflow`: compiles the pipeline for Kubeflow Pipelines or runs it on this machine."""
 
 import argparse
 import contextlib
@@ -52,13 +52,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f'PersistentVolumeClaim with the vignettes and the models; "" for none (default {CLAIM})',
     )
-    running = actions.add_parser("run-local", help="run the same pipeline here, each task in a process of its own")
+    running = actions.add_parser(
+        "run-local", help="run the same pipeline on this machine, each task in its own process"
+    )
     running.add_argument("--vignettes", type=pathlib.Path, required=True, metavar="FILE", help="vignettes, JSON Lines")
     running.add_argument("--vocabulary", type=pathlib.Path, required=True, metavar="FILE", help="their vocabulary")
     running.add_argument("--push-to", type=pathlib.Path, required=True, metavar="BASE", help="model base path")
     running.add_argument(
         "--root", type=pathlib.Path, default=pathlib.Path("pipeline"), metavar="DIR",
-        help="where the artifacts of each run go, in a folder of its own (default pipeline)",
+        help="folder for the artifacts; each run gets its own subfolder (default pipeline)",
     )  # fmt: skip
     running.add_argument(
         "--parameter", action="append", default=[], metavar="NAME=VALUE",
@@ -70,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Compiles, or runs; returns the exit code: 1 where a task of the pipeline failed.
 
     Raises:
-        InputError: kfp is not installed, a parameter is not one of the pipeline, or a file cannot be read or written.
+        InputError: kfp is not installed, a parameter is unknown, or a file cannot be read or written.
     """
     missing = [name for name in ("kfp", "kfp.kubernetes") if not _installed(name)]
     if missing:
@@ -109,12 +111,12 @@ def run_local(given: LocalRunOptions) -> int:
         **_parameters(given.parameter, pipeline),
     }
     local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(given.root.resolve()))
-    # The runner warns that the image may hold no Python; it takes no image.
+    # The runner warns that the image may lack Python; it uses no image.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
             _in_a_loop_of_one(pipeline, parameters)()
-        except RuntimeError:  # which names the loop, and not the task
+        except RuntimeError:  # which names the loop and not the task
             sys.stderr.write("triage kubeflow: error: a task failed; the lines above name it and say why\n")
             return FAILED
     return 0
@@ -123,7 +125,7 @@ def run_local(given: LocalRunOptions) -> int:
 def _in_a_loop_of_one(pipeline: Any, parameters: dict[str, Any]) -> Any:
     """Returns a pipeline whose one step is `pipeline`.
 
-    The local runner of kfp 2.16 looks for loops at the top level only, and leaves out those below where it finds none.
+    The local runner of kfp 2.16 only looks for loops at the top level, and otherwise skips nested ones.
     """
     from kfp import dsl
 

@@ -1,7 +1,7 @@
 """The Kubeflow pipeline: prepare -> split, train and evaluate each fold with each seed -> train -> gate -> push.
 
-Each component runs commands of this package, so that what a pipeline does can be done by hand. KFP takes the source of
-a component's function out of this file: it stands alone, and imports what it needs. Needs kfp (extra `kubeflow`); only
+Each component runs commands of this package, so that every step can be run by hand. KFP extracts the source of a
+component's function from this file, so each imports what it needs. Needs kfp (extra `kubeflow`); only
 `trainer.cloud.kubeflow` imports this module.
 """
 

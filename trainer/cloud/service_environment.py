@@ -1,4 +1,4 @@
-"""What a training service says in the environment, as defaults of flags: the names that Vertex AI gives them."""
+"""Environment variables of a training service as defaults of flags, by their names on Vertex AI."""
 
 import argparse
 import os
@@ -26,19 +26,19 @@ def add_argument(
     text: str,
     required: bool = False,
 ) -> None:
-    """Gives `parser` a flag whose default is an environment variable, where that is set and not empty.
+    """Gives `parser` a flag whose default is an environment variable, if that is set and not empty.
 
     Args:
-        parser: of the command.
+        parser: the command's parser.
         flag: such as `--data`.
         variable: the environment variable.
-        kind: the flag's `type`, which reads the variable too.
-        text: of the help, which goes on to name the variable and what it says now.
-        required: whether there must be one or the other.
+        kind: the flag's `type`, which also parses the variable.
+        text: the help, to which the variable and its current value are added.
+        required: whether flag or variable must be given.
     """
     value = os.environ.get(variable) or None
     now = "" if value is None else f", now {value}"
-    shown = f"{text} (default: what {variable} says in the environment{now})".replace("%", "%%")
+    shown = f"{text} (default: environment variable {variable}{now})".replace("%", "%%")
     metavar = flag.strip("-").replace("-", "_").upper()
     parser.add_argument(
         flag, type=kind, default=value, required=required and value is None, metavar=metavar, help=shown

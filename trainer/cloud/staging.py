@@ -1,9 +1,8 @@
-"""Commands on an object store (`gs://`): what they read is copied to this machine, what they wrote is copied back.
+"""Commands on an object store (`gs://`): their input is copied to this machine, their output is copied back.
 
-The one place that moves files between this machine and an object store, and only with `tf.io.gfile`. A store has
-objects and no folders, appends to nothing, renames nothing in one step and locks nothing; the files of a command
-need all of that, so that they live in a folder of this machine while it runs. Objects go up whole, and those
-that make a reader take a directory for a finished one go up last.
+The only module that moves files between this machine and an object store, with `tf.io.gfile`. A store has no folders,
+and cannot append, rename atomically or lock. Commands need all of that, so their files are in a local folder while they
+run. Objects are uploaded whole, and those that mark a directory as complete last.
 """
 
 import argparse
@@ -22,15 +21,15 @@ CHECKPOINT_LIST = "checkpoint"
 SUMMARIES = "logs"
 
 _LAST = (directories.SAVED_MODEL, directories.STATS, CHECKPOINT_LIST)
-_LOCAL = ("lock",)  # means nothing on another machine
+_LOCAL = ("lock",)  # meaningless on another machine
 
 
 @contextlib.contextmanager
 def staged(arguments: argparse.Namespace) -> Iterator[argparse.Namespace]:
     """Yields `arguments` with a path of this machine in place of every `Remote`.
 
-    What the command reads is fetched before, what it wrote is put in its place afterwards, also where it ends with an
-    InputError, and whenever the command calls `arguments.upload()`.
+    Input is fetched before the command; output is uploaded after it, even if it raises an InputError, and whenever the
+    command calls `arguments.upload()`.
 
     Raises:
         InputError: the object store cannot be read or written; or the command's own, with addresses for paths.
@@ -46,7 +45,7 @@ def staged(arguments: argparse.Namespace) -> Iterator[argparse.Namespace]:
                 try:
                     yield argparse.Namespace(**local, upload=stage.upload)
                 except InputError as error:
-                    with contextlib.suppress(InputError):  # the first error is the one to tell
+                    with contextlib.suppress(InputError):  # report the first error
                         stage.upload()
                     raise InputError(locations.shown(str(error))) from error
             stage.upload()
@@ -55,32 +54,32 @@ def staged(arguments: argparse.Namespace) -> Iterator[argparse.Namespace]:
 
 
 def upload(arguments: argparse.Namespace) -> Callable[[], None]:
-    """Returns what a long command calls whenever its files are worth keeping; nothing happens on local paths."""
+    """Returns a function that uploads the files of a running command; it does nothing for local paths."""
     return getattr(arguments, "upload", lambda: None)
 
 
 class Stage:
-    """Folders of this machine that stand for addresses."""
+    """Local folders that mirror addresses."""
 
     def __init__(self, scratch: pathlib.Path):
         self._scratch = scratch
         self._mirrors: list[Mirror] = []
-        self._refused = False  # by the store, which is not asked again
+        self._refused = False  # by the store; no further attempts are made
 
     @property
     def uris(self) -> Mapping[str, str]:
-        """From local folders to the addresses that they stand for."""
+        """From local folders to the addresses that they mirror."""
         return {str(mirror.local): mirror.uri for mirror in self._mirrors}
 
     def place(self, remote: Remote) -> pathlib.Path:
-        """Returns where `remote` lies on this machine, with what is needed of it fetched."""
+        """Returns the local path of `remote`, after fetching what is needed of it."""
         mirror = Mirror(self._scratch / str(len(self._mirrors)), remote.folder, remote.written)
         self._mirrors.append(mirror)
         mirror.fetch(remote.name, remote.fetched)
         return mirror.local / remote.name
 
     def upload(self) -> None:
-        """Puts what was written in its place, unless the store has refused that before.
+        """Uploads what was written, unless the store has refused before.
 
         Raises:
             InputError: the store refuses.
@@ -95,25 +94,25 @@ class Stage:
             raise
 
     def forget(self) -> None:
-        """Ends the stage; nothing is uploaded any more."""
+        """Ends the stage; nothing is uploaded after this."""
         self._mirrors = []
 
 
 class Mirror:
-    """A folder of this machine that stands for an address, of which it holds what one command needs.
+    """A local folder that mirrors the part of an address that a command needs.
 
-    The folder is that above what the command was given, so that what it writes beside that goes up as well.
+    It mirrors the parent of the command's path, so that files written beside that are uploaded as well.
     """
 
     def __init__(self, local: pathlib.Path, uri: str, written: bool):
         self.local = local
         self.uri = uri
         self._written = written
-        self._known: dict[str, tuple[int, int]] = {}  # time and size of what is the same there and here
+        self._known: dict[str, tuple[int, int]] = {}  # time and size of files that are the same in both places
         local.mkdir(parents=True)
 
     def fetch(self, name: str, fetched: Fetched) -> None:
-        """Copies what there is of `name`, a file or a directory, to this machine.
+        """Copies `name`, a file or a directory, to this machine as far as it exists.
 
         Raises:
             InputError: the object store cannot be read.
@@ -133,7 +132,7 @@ class Mirror:
                     (self.local / name / version).mkdir(parents=True, exist_ok=True)
 
     def push(self) -> None:
-        """Makes the address hold what the folder holds, but for what was never fetched.
+        """Updates the address to the content of the folder, except for what was never fetched.
 
         Raises:
             InputError: the object store cannot be written.
@@ -147,7 +146,7 @@ class Mirror:
         changed = [name for name, state in states.items() if self._known.get(name) != state]
         with _faults(f"{self.uri}: cannot write"):
             for name in changed:
-                # An old list of counts must not stand beside new vignettes, not even for a moment.
+                # Old counts must not be beside new vignettes even for a moment.
                 if name in self._known and name.endswith(directories.STATS):
                     tf.io.gfile.remove(f"{self.uri}/{name}")
             for name in sorted(changed, key=_goes_last):
@@ -166,7 +165,7 @@ def objects(uri: str) -> list[str]:
 
 
 def copy(source: str, target: str) -> None:
-    """Copies a file or an object, whole, over what is there."""
+    """Copies a file or an object, overwriting the target."""
     import tensorflow as tf
 
     tf.io.gfile.copy(source, target, overwrite=True)
@@ -208,7 +207,7 @@ def _mapped(value: Any, place: Callable[[Remote], pathlib.Path]) -> Any:
 
 @contextlib.contextmanager
 def _faults(text: str) -> Iterator[None]:
-    """Turns what TensorFlow raises into an InputError that begins with `text`."""
+    """Turns TensorFlow's errors into an InputError that begins with `text`."""
     import tensorflow as tf
 
     try:

@@ -1,4 +1,4 @@
-"""Tells a hyper-parameter tuning service how good a trial is, through `cloudml-hypertune`."""
+"""Reports the metrics of a trial to a hyper-parameter tuning service through `cloudml-hypertune`."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -13,12 +13,12 @@ Report = Callable[[int, Mapping[str, float]], None]
 
 
 def in_trial() -> bool:
-    """Whether a tuning service started this process, which it says in the environment."""
+    """Whether a tuning service started this process, according to the environment."""
     return bool(os.environ.get(TRIAL) or os.environ.get(METRIC_FILE))
 
 
 def tuning_report() -> Report:
-    """Returns what takes the step and the metrics of an evaluation, each of which the service knows by its own name.
+    """Returns a function that reports the step and the metrics of an evaluation by name.
 
     Raises:
         InputError: `cloudml-hypertune` is not installed.
@@ -27,10 +27,10 @@ def tuning_report() -> Report:
         import hypertune
     except ImportError as error:
         raise InputError(
-            f"{TRIAL} is set, and the package that reports to the tuning service is missing: "
+            f"{TRIAL} is set, but the package for reporting to the tuning service is missing: "
             "pip install 'dyqn-triage[hypertune]'"
         ) from error
-    # One for the whole process: a second one would begin the file anew.
+    # One for the whole process: a second one would overwrite the file.
     return _report_to(hypertune.HyperTune())
 
 

@@ -1,4 +1,4 @@
-"""`triage vertex submit`: sends a job or a model of a file as in deploy/vertex/ to Vertex AI, or prints the request."""
+"""`triage vertex submit`: sends a job or model, described as in deploy/vertex/, to Vertex AI, or prints the request."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="YAML: a CustomJobSpec, a HyperparameterTuningJob, or a model to upload, as in deploy/vertex/",
     )
-    submit.add_argument("--project", required=True, help="project of Google Cloud; ${PROJECT} in the file")
+    submit.add_argument("--project", required=True, help="Google Cloud project; ${PROJECT} in the file")
     submit.add_argument("--region", required=True, help="region such as europe-west4; ${REGION} in the file")
     submit.add_argument("--bucket", help="bucket, without gs://; ${BUCKET} in the file")
     submit.add_argument("--display-name", metavar="NAME", help="name of the job or model (default: the file's)")
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code.
 
     Raises:
-        InputError: the file is not as expected, the extra is missing, or the service refuses.
+        InputError: the file is invalid, the extra is missing, or the service refuses.
     """
     values = {"PROJECT": arguments.project, "REGION": arguments.region}
     if arguments.bucket is not None:

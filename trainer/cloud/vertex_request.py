@@ -1,4 +1,4 @@
-"""What a file of deploy/vertex/ asks of Vertex AI: a request of its API, checked against the API's own messages."""
+"""Turns a file as in deploy/vertex/ into a request of the Vertex AI API, checked against the API's messages."""
 
 import contextlib
 import pathlib
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 _KINDS = {
-    # a key that only this kind of file has: (collection and method of the API, what is made)
+    # a key that only this kind of file has: (collection and method of the API, name of the message)
     "workerPoolSpecs": ("customJobs", "CustomJob"),
     "studySpec": ("hyperparameterTuningJobs", "HyperparameterTuningJob"),
     "model": ("models:upload", "Model"),
@@ -22,7 +22,7 @@ _KINDS = {
 
 
 class Place(NamedTuple):
-    """Where a request goes."""
+    """The destination of a request."""
 
     project: str
     region: str
@@ -42,12 +42,12 @@ class Request(NamedTuple):
     """One call of the API."""
 
     place: Place
-    method: str  # the end of its address
+    method: str  # the end of its URL
     kind: str  # name of the message
     message: Any  # of google.cloud.aiplatform_v1.types
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the call as its REST form has it: `method`, `url` and `body`."""
+        """Returns the call in REST form: `method`, `url` and `body`."""
         body = type(self.message).to_dict(
             self.message, use_integers_for_enums=False, including_default_value_fields=False,
             preserving_proto_field_name=False,
@@ -57,17 +57,17 @@ class Request(NamedTuple):
 
 
 def read_request(path: pathlib.Path, place: Place, display_name: str | None, values: Mapping[str, str]) -> Request:
-    """Returns the request that a file asks for.
+    """Returns the request of a file.
 
     Args:
         path: YAML, a CustomJobSpec, a HyperparameterTuningJob or the body of models.upload.
-        place: where it goes.
-        display_name: of the job or model; by default the file's own, or its name without its ending.
-        values: what stands for `${NAME}` in the file.
+        place: its destination.
+        display_name: name of the job or model; by default that in the file, or the file's name without its ending.
+        values: values of `${NAME}` in the file.
 
     Raises:
-        InputError: the extra is not installed, the file cannot be read, is none of the three, has a field or a value
-            that the API does not know, or a `${NAME}` without a value.
+        InputError: the extra is not installed; the file cannot be read, is not one of the three, has a field or value
+            unknown to the API, or a `${NAME}` without a value.
     """
     with _the_extra():
         import yaml
@@ -79,11 +79,11 @@ def read_request(path: pathlib.Path, place: Place, display_name: str | None, val
         raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
-    found = [key for key in _KINDS if isinstance(content, dict) and key in content]
-    if len(found) != 1:
+    keys = [key for key in _KINDS if isinstance(content, dict) and key in content]
+    if len(keys) != 1:
         raise InputError(f"{path}: expected one of the keys {', '.join(_KINDS)} at the top: see deploy/vertex/")
-    method, kind = _KINDS[found[0]]
-    body = {"workerPoolSpecs": {"jobSpec": content}, "model": content.get("model")}.get(found[0], content)
+    method, kind = _KINDS[keys[0]]
+    body = {"workerPoolSpecs": {"jobSpec": content}, "model": content.get("model")}.get(keys[0], content)
     message = getattr(types, kind)()
     try:
         json_format.ParseDict(body, type(message).pb(message))
@@ -94,7 +94,7 @@ def read_request(path: pathlib.Path, place: Place, display_name: str | None, val
 
 
 def send(request: Request, channel: "grpc.Channel | None" = None) -> str:
-    """Sends `request` and returns the name of what was made.
+    """Sends `request` and returns the name of the created resource.
 
     Args:
         request: of `read_request`.
@@ -131,13 +131,13 @@ def _filled(path: pathlib.Path, text: str, values: Mapping[str, str]) -> str:
     for name in _PLACEHOLDER.findall(text):
         if name not in values:
             known = ", ".join(f"--{each.lower()}" for each in values)
-            raise InputError(f"{path}: ${{{name}}} has no value: give --{name.lower()}; given are {known}")
+            raise InputError(f"{path}: ${{{name}}} has no value: give --{name.lower()} (given: {known})")
     return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
 
 
 @contextlib.contextmanager
 def _the_extra() -> Iterator[None]:
-    """Imports the packages of the extra: quietly, as they warn of versions of grpcio that are still to come."""
+    """Imports the packages of the extra without their warnings about future versions of grpcio."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         try:

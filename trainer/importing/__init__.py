@@ -1,1 +1,1 @@
-"""`triage prepare`: from the formats that teams have to a data directory."""
+"""`triage prepare`: from a team's own format to a data directory."""

@@ -1,4 +1,4 @@
-"""How the cells of a CSV file spell presence, lists and what may be left out; docs/data.md states it for users."""
+"""The spelling of presence, lists and optional fields in the cells of a CSV file (docs/data.md)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,20 +7,20 @@ from trainer.importing.csv_table import Row
 from trainer.vignettes.vignette import VignetteError, shown
 
 LIST_SEPARATOR = ";"
-"""Between the items of a cell that holds several."""
+"""Separates the items of a cell."""
 OPTIONAL_COLUMNS = ("split", "tags")
 PRESENCE = {
     **dict.fromkeys(("present", "yes", "true", "1", "1.0", "+"), True),
     **dict.fromkeys(("absent", "no", "false", "0", "0.0", "-"), False),
 }
-"""Spellings of presence, in lower case; 1.0 is what becomes of 1 where a data frame has numbers and gaps."""
+"""Spellings of presence, in lower case; data frames with gaps turn 1 into 1.0."""
 
 
 def parse_presence(cell: str) -> bool:
-    """Returns whether a cell says present, or absent.
+    """Returns whether a cell says present rather than absent.
 
     Raises:
-        VignetteError: it says something else.
+        VignetteError: it says neither.
     """
     presence = PRESENCE.get(cell.lower())
     if presence is None:
@@ -29,12 +29,12 @@ def parse_presence(cell: str) -> bool:
 
 
 def parse_list(cell: str) -> list[str]:
-    """Returns the items of a cell, none where it is empty."""
+    """Returns the items of a cell."""
     return [item.strip() for item in cell.split(LIST_SEPARATOR)] if cell else []
 
 
 def optional_fields(cells: Mapping[str, str]) -> dict[str, Any]:
-    """Returns `split` and `tags` as a vignette file has them; an empty cell states nothing."""
+    """Returns `split` and `tags` as in a vignette file; empty cells are left out."""
     fields: dict[str, Any] = {}
     if cells.get("split"):
         fields["split"] = cells["split"]
@@ -44,5 +44,5 @@ def optional_fields(cells: Mapping[str, str]) -> dict[str, Any]:
 
 
 def stated_id(row: Row, place: int) -> str | None:
-    """Returns the vignette id in the cell at `place`, None where the row has no readable one."""
+    """Returns the vignette id in the cell at `place`, None if the row has no readable one."""
     return row.cells[place] or None if place < len(row.cells) else None

@@ -1,4 +1,4 @@
-"""Long CSV files of vignettes: a row a piece of evidence in one file, a row a clinician's decision in another."""
+"""Long CSV files of vignettes: a row per piece of evidence in one file, a row per decision in another."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,19 +16,19 @@ from trainer.vignettes.vignette import VignetteError, from_fields, name_fault, s
 EVIDENCE_COLUMNS = ("vignette_id", "evidence", "presence")
 DECISION_COLUMNS = ("vignette_id", "decision")
 
-_EVIDENCE, _DECISIONS = 0, 1  # which of the two files a row is from
-_LISTED = 5  # further bad rows whose place a reason gives
+_EVIDENCE, _DECISIONS = 0, 1  # the file that a row is from
+_LISTED = 5  # further bad rows that a reason lists
 
 
 class LongTables:
-    """Both files, whose headers have been read. The rows of a vignette stand anywhere in them.
+    """Both files, after their headers have been read. The rows of a vignette may be anywhere in them.
 
     Args:
         evidence: the file with the columns `EVIDENCE_COLUMNS`.
         decisions: the file with the columns `DECISION_COLUMNS`, and optional ones.
 
     Raises:
-        InputError: a file cannot be read, or has another header.
+        InputError: a file cannot be read or has another header.
     """
 
     def __init__(self, evidence: LineReader, decisions: LineReader):
@@ -38,10 +38,10 @@ class LongTables:
         )
         self.blank_lines = 0
         self.collected = CodeCollector()
-        """Codes in the evidence file, once they have been asked for and it has been loaded."""
+        """The codes in the evidence file, after `load` with `collect`."""
 
     def load(self, groups: RowGroups, collect: bool) -> Iterator[None]:
-        """Puts all rows into `groups`, and yields after each; collects the codes where `collect` says so."""
+        """Puts all rows into `groups`, yielding after each; collects the codes if `collect` is true."""
         for source, table in enumerate(self.tables):
             id_place = table.columns.index("vignette_id")
             code_place = table.columns.index("evidence") if collect and source == _EVIDENCE else None
@@ -57,37 +57,37 @@ class LongTables:
     def read(
         self, groups: Iterable[Iterable[GroupedLine]], vocabulary: Vocabulary, explain: Callable[[str], str]
     ) -> Iterator[Outcome]:
-        """Yields what the rows of each vignette are.
+        """Yields the outcome of the rows of each vignette.
 
         Args:
             groups: the rows, after `load`.
-            vocabulary: the evidence that may stand in them.
-            explain: says what to do about a code that is not in the vocabulary.
+            vocabulary: the known evidence.
+            explain: returns the message about a code that is not in the vocabulary.
         """
         for _ in range(self.blank_lines):
             yield None
         for lines in groups:
-            gathered: _Gathered | None = None
+            vignette_rows: _VignetteRows | None = None
             for source, line in lines:
                 row = self.tables[source].row(line)
                 if row is None:  # blank, and not in `groups`
                     continue
-                if gathered is None:
+                if vignette_rows is None:
                     vignette_id = stated_id(row, self.tables[source].columns.index("vignette_id"))
-                    gathered = _Gathered(self.tables, vignette_id, line)
-                gathered.add(source, row, vocabulary, explain)
-            if gathered is not None:
-                yield gathered.outcome(vocabulary)
+                    vignette_rows = _VignetteRows(self.tables, vignette_id, line)
+                vignette_rows.add(source, row, vocabulary, explain)
+            if vignette_rows is not None:
+                yield vignette_rows.outcome(vocabulary)
 
 
 def _group_name(row: Row, id_place: int) -> str | None:
-    """Returns the id by which a row is grouped: None for one that no vignette can have."""
+    """Returns the id by which a row is grouped, None if it is not a valid id."""
     vignette_id = stated_id(row, id_place)
     return None if name_fault(vignette_id) else vignette_id
 
 
-class _Gathered:
-    """What the rows of one vignette say, and which of them are wrong."""
+class _VignetteRows:
+    """The rows of one vignette, and their faults."""
 
     def __init__(self, tables: Sequence[CsvTable], vignette_id: str | None, first: Line):
         self._tables = tables
@@ -101,7 +101,7 @@ class _Gathered:
         self._more_places: list[str] = []
 
     def add(self, source: int, row: Row, vocabulary: Vocabulary, explain: Callable[[str], str]) -> None:
-        """Adds a row, or notes why it cannot be added."""
+        """Adds a row, or records why it cannot be added."""
         try:
             if row.fault:
                 raise VignetteError(row.fault)
@@ -122,12 +122,12 @@ class _Gathered:
         try:
             present = parse_presence(presence)
         except VignetteError as error:
-            raise VignetteError(f"presence: {error}; delete the row where it is not known") from None
+            raise VignetteError(f"presence: {error}; delete the row if it is not known") from None
         if code in self._evidence:
             before, line = self._evidence[code]
             words = {True: "present", False: "absent"}
             if before is present:
-                raise VignetteError(f"evidence: {shown(code)} stands on line {line} already: delete one of the rows")
+                raise VignetteError(f"evidence: {shown(code)} is on line {line} already: delete one of the rows")
             raise VignetteError(
                 f"evidence: {shown(code)} is {words[present]} here and {words[before]} on line {line}: delete one row"
             )
@@ -143,7 +143,7 @@ class _Gathered:
             for column in OPTIONAL_COLUMNS:
                 if stated.get(column) != optional.get(column):
                     raise VignetteError(
-                        f"{column}: not what line {line} says: expected the same on each row of a vignette"
+                        f"{column}: differs from line {line}: expected the same on each row of a vignette"
                     )
         self._decisions.append(decision.label)
 
@@ -156,11 +156,11 @@ class _Gathered:
             self._more_places.append(f"{line.file}:{line.number}")
 
     def outcome(self, vocabulary: Vocabulary) -> Accepted | Rejected:
-        """Returns what all of the rows are together."""
+        """Returns the outcome of all rows together."""
         line, reason = self._fault or (self._first, self._missing())
         if self._more_faults:
             places = ", ".join(self._more_places + ["..."] * (self._more_faults > _LISTED))
-            reason = f"{reason}; {self._more_faults:,} more of its rows are wrong: {places}"
+            reason = f"{reason}; {self._more_faults:,} more of its rows are faulty: {places}"
         if reason:
             return Rejected(line, self._vignette_id, reason)
         fields = {

@@ -1,7 +1,7 @@
 """CSV files with a header line, as spreadsheets write them: comma, semicolon or tab, with or without quotes.
 
-A row is a line: no column that we read can hold a line break, and so a stray quote costs one line, not the rest of the
-file.
+A row is a line: none of our columns can contain a line break, so that a stray quote spoils one line and not the rest of
+the file.
 """
 
 import csv
@@ -15,20 +15,20 @@ from trainer.vignettes.source import Line, LineReader
 from trainer.vignettes.vignette import VignetteError, shown
 
 DELIMITERS = (",", ";", "\t")
-"""What may stand between two cells; the header line tells which one it is."""
+"""Possible delimiters; the header line decides which one it is."""
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
 
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _ADVICE_UTF_8 = "save the file as CSV UTF-8"
-_NOT_ENDED = "unexpected end of data"  # what Python's reader says of a quote that is not closed
+_NOT_ENDED = "unexpected end of data"  # Python's message about a quote that is not closed
 
 
 class Row(NamedTuple):
     """A row below the header."""
 
     line: Line
-    cells: Sequence[str]  # without the white space around them; where there is a fault: those that can be told
-    fault: str | None  # why the row cannot be read as it stands
+    cells: Sequence[str]  # without surrounding white space; those that are legible if there is a fault
+    fault: str | None  # why the row cannot be read
 
 
 class CsvTable:
@@ -37,10 +37,10 @@ class CsvTable:
     Args:
         reader: the file.
         required: columns that it must have.
-        optional: columns that it may have; None: any.
+        optional: columns that it may have; None means any.
 
     Raises:
-        InputError: the file cannot be read, or has another header.
+        InputError: the file cannot be read or has another header.
     """
 
     def __init__(self, reader: LineReader, required: Sequence[str], optional: Sequence[str] | None):
@@ -48,7 +48,7 @@ class CsvTable:
         self._lines = iter(reader)
         if reader.path.suffix.lower() in WORKBOOKS:
             raise InputError(
-                f"{reader.path}: a workbook, no CSV file: export the sheet as CSV UTF-8, and give that file"
+                f"{reader.path}: a workbook, not a CSV file: export the sheet as CSV UTF-8, and give that file"
             )
         header = next(self._lines, None)
         where = f"{reader.path}: line 1"
@@ -65,11 +65,11 @@ class CsvTable:
         self.columns = tuple(columns)
 
     def place(self, column: str) -> int | None:
-        """Returns the position of a column among the cells of a row, None where the file has no such column."""
+        """Returns the position of a column in a row, None if the file has no such column."""
         return self.columns.index(column) if column in self.columns else None
 
     def row(self, line: Line) -> Row | None:
-        """Returns the row that stands on `line`, None where there is nothing in its cells."""
+        """Returns the row on `line`, None if all its cells are empty."""
         if line.blank:
             return None
         try:
@@ -88,7 +88,7 @@ class CsvTable:
 
 
 def _delimiter(header: Line, required: Iterable[str]) -> str:
-    """Returns the delimiter that separates the required columns, else the one that makes the most columns."""
+    """Returns the delimiter that separates the required columns, or else the one with the most columns."""
     scores: dict[str, tuple[int, int]] = {}
     faults = []
     for delimiter in DELIMITERS:
@@ -120,14 +120,14 @@ def _cells(line: Line, delimiter: str) -> list[str]:
     except csv.Error as error:
         if str(error) == _NOT_ENDED:
             raise VignetteError(
-                "a quoted cell does not end on its line: take out the line break inside the cell, or the stray quote"
+                "a quoted cell does not end on its line: remove the line break inside the cell, or the stray quote"
             ) from None
         raise VignetteError(f"not a row of a CSV file: {error}") from None
     return [cell.strip() for cell in cells]
 
 
 def _legible_cells(line: Line, delimiter: str) -> list[str]:
-    """Returns the cells before the last one of a line that cannot be read: the last one may be cut, or be several."""
+    """Returns the cells of a line that cannot be read, except for the last one, which may be incomplete."""
     text = line.text.replace("\x00", "\\x00").replace("\r", "\\r")
     try:
         cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True), [])
@@ -140,7 +140,7 @@ def _header_fault(columns: Sequence[str], required: Sequence[str], optional: Seq
     for place, column in enumerate(columns, start=1):
         first = columns.index(column) + 1
         if column and first < place:
-            return f"column {place}: {shown(column)} is the heading of column {first} already: name each column once"
+            return f"column {place}: {shown(column)} is already the heading of column {first}: name each column once"
     for column in required:
         if column not in columns:
             return (
@@ -150,7 +150,7 @@ def _header_fault(columns: Sequence[str], required: Sequence[str], optional: Seq
     for place, column in enumerate(columns, start=1):
         known = (*required, *(optional or ()))
         if not column:
-            return f"column {place} has no heading: give it one, or delete the column"
+            return f"column {place} has no heading: add one, or delete the column"
         if optional is not None and column not in known:
             near = difflib.get_close_matches(column.casefold()[:60], known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}: delete the column"

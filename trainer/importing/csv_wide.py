@@ -1,4 +1,4 @@
-"""Wide CSV files of vignettes: a row a vignette, a column a piece of evidence."""
+"""Wide CSV files of vignettes: a row per vignette, a column per piece of evidence."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -12,15 +12,15 @@ from trainer.vignettes.source import Accepted, LineReader, Outcome, Rejected
 from trainer.vignettes.vignette import VignetteError, from_fields, shown
 
 COLUMNS = ("vignette_id", "decisions")
-"""Columns that a file must have, beside those of evidence."""
-_LISTED = 5  # further headings that a message names
+"""Required columns beside those of evidence."""
+_LISTED = 5  # further headings that a message lists
 
 
 class WideTable:
-    """A wide file whose header has been read.
+    """A wide file, after its header has been read.
 
     Raises:
-        InputError: the file cannot be read, or has another header.
+        InputError: the file cannot be read or has another header.
     """
 
     def __init__(self, reader: LineReader):
@@ -34,7 +34,7 @@ class WideTable:
             raise InputError(f"{where}: expected a column for each piece of evidence, with its code as the heading")
         for n, column in self._evidence:
             if column.lower() in known:
-                raise InputError(f"{where}: column {n + 1}: {column!r} is no evidence: write {column.lower()!r}")
+                raise InputError(f"{where}: column {n + 1}: {column!r} is not evidence: write {column.lower()!r}")
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -42,17 +42,17 @@ class WideTable:
         return tuple(column for _, column in self._evidence)
 
     def check_codes(self, fault_of: Callable[[str], str | None]) -> None:
-        """Raises an InputError where headings are no evidence codes, for the reasons that `fault_of` gives."""
+        """Raises an InputError if `fault_of` returns a fault for the heading of an evidence column."""
         faults = [(n + 1, column, fault) for n, column in self._evidence if (fault := fault_of(column))]
         if faults:
             place, _, fault = faults[0]
             others = [f"column {n} {shown(column)}" for n, column, _ in faults[1:]]
             more = ", ".join(others[:_LISTED] + ["..."] * (len(others) > _LISTED))
-            also = f"; so with {len(others):,} more: {more}" if others else ""
+            also = f"; the same applies to {len(others):,} more: {more}" if others else ""
             raise InputError(f"{self.reader.path}: line 1: column {place}: {fault}{also}")
 
     def read(self, vocabulary: Vocabulary) -> Iterator[Outcome]:
-        """Yields what each row is, once; all headings stand in the vocabulary."""
+        """Yields the outcome of each row, once; all headings must be in the vocabulary."""
         for row in self._table:
             yield None if row is None else self._outcome(row, vocabulary)
 
@@ -72,7 +72,7 @@ class WideTable:
                 try:
                     evidence[parse_presence(cells[place])].append(code)
                 except VignetteError as error:
-                    raise VignetteError(f"{code}: {error}; leave the cell empty where it is not known") from None
+                    raise VignetteError(f"{code}: {error}; leave the cell empty if it is not known") from None
         return {
             "vignette_id": known["vignette_id"],
             "present": evidence[True],
@@ -83,13 +83,13 @@ class WideTable:
 
 
 def wide_vocabulary(tables: Sequence[WideTable], given: Vocabulary | None, risk_factors: Sequence[str]) -> Vocabulary:
-    """Returns the vocabulary of wide files: the one that is given, else the one of their headings.
+    """Returns the vocabulary of wide files: the given one, or else the one derived from their headings.
 
     Raises:
-        InputError: a heading is no evidence code, or `risk_factors` has one that is no heading.
+        InputError: a heading is not an evidence code, or `risk_factors` has a code that is not a heading.
     """
     if given is not None:
-        vocabulary = given  # a name that is never None, for the function below
+        vocabulary = given  # not None in the function below
         for table in tables:
             table.check_codes(lambda code: None if code in vocabulary else vocabulary.unknown_message(code))
         return vocabulary

@@ -1,7 +1,7 @@
 """The DDXPlus release: its conditions and evidences files, as a vocabulary and a severity proxy.
 
-DDXPlus (Fansi Tchango et al., NeurIPS 2022) is a set of synthetic patients with differential diagnoses. It says nothing
-about triage: `SEVERITY_URGENCY` stands in for clinicians, and is no clinical truth. docs/data.md describes the mapping.
+DDXPlus (Fansi Tchango et al., NeurIPS 2022) is a set of synthetic patients with differential diagnoses. It does not
+include triage: `SEVERITY_URGENCY` is a substitute for clinicians' decisions, without clinical validity (docs/data.md).
 """
 
 import bisect
@@ -19,10 +19,10 @@ from schemas.triage import Action
 
 LANGUAGES = ("en", "fr")
 VALUE_MARK = "_@_"
-"""Stands between a categorical evidence and its value, in the patients file as in our codes."""
+"""Separates categorical evidence from its value, in the patients file and in our codes."""
 
-# The release grades severity from 1, the most severe, to 5. The two most severe levels are one colour: conditions such
-# as pulmonary embolism cannot wait for hours, and a proxy had better err towards urgency.
+# The release grades severity from 1, the most severe, to 5. The two most severe levels are both Red:
+# conditions such as pulmonary embolism cannot wait for hours, and a substitute should err towards urgency.
 SEVERITY_URGENCY = {1: Action.RED, 2: Action.RED, 3: Action.YELLOW, 4: Action.GREEN, 5: Action.BLUE}
 
 AGE_BAND_STARTS = (0, 1, 5, 15, 30, 45, 60, 75)
@@ -38,10 +38,10 @@ _CONDITION_NAMES = ("condition_name", "cond-name-fr", "cond-name-eng")
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """A condition of the release, as far as triage goes."""
+    """The parts of a condition that matter for triage."""
 
     urgency: Action
-    findings: tuple[str, ...]  # codes of the yes-or-no evidence that goes with it
+    findings: tuple[str, ...]  # codes of its yes-or-no evidence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Release:
     """A release's conditions and evidence."""
 
     vocabulary: Vocabulary
-    conditions: Mapping[str, Condition]  # by each of their names
-    codes: Mapping[str, str | None]  # from evidence as a patient's row states it; None: states nothing
+    conditions: Mapping[str, Condition]  # by any of their names
+    codes: Mapping[str, str | None]  # by evidence as written in a patient's row; None if it means nothing
 
 
 def read_release(conditions: pathlib.Path, evidences: pathlib.Path, language: str) -> Release:
@@ -62,7 +62,7 @@ def read_release(conditions: pathlib.Path, evidences: pathlib.Path, language: st
         language: "en" or "fr", of the names and questions in the vocabulary.
 
     Raises:
-        InputError: a file is not of that format; the message names the file and the key.
+        InputError: a file has another format; the message names the file and the key.
     """
     entries: list[Evidence] = []
     codes: dict[str, str | None] = {}
@@ -72,8 +72,8 @@ def read_release(conditions: pathlib.Path, evidences: pathlib.Path, language: st
         kind = _field(evidence, "data_type", str, where)
         if kind not in ("B", "C", "M"):
             raise InputError(f"{where}: data_type: expected B, C or M, found {kind!r}")
-        found = _binary(key, evidence, language, where) if kind == "B" else _valued(key, evidence, language, where)
-        for token, entry in found:
+        pieces = _binary(key, evidence, language, where) if kind == "B" else _valued(key, evidence, language, where)
+        for token, entry in pieces:
             codes[normalised(token)] = entry.code if entry else None
             entries.extend([entry] if entry else [])
         if kind == "B":
@@ -84,7 +84,7 @@ def read_release(conditions: pathlib.Path, evidences: pathlib.Path, language: st
 
 
 def normalised(text: str) -> str:
-    """Returns `text` in Unicode normal form C, for names are typed with and without combining accents."""
+    """Returns `text` in Unicode normal form C, as names are written with and without combining accents."""
     return unicodedata.normalize("NFC", text)
 
 
@@ -94,7 +94,7 @@ def age_code(age: int) -> str:
 
 
 def demographics(language: str) -> Iterator[Evidence]:
-    """Yields age bands and sexes as evidence: risk factors, of each sort exactly one is present in a patient."""
+    """Yields age bands and sexes as risk factors; a patient has exactly one of each."""
     for band, start in enumerate(AGE_BAND_STARTS):
         last = None if band + 1 == len(AGE_BAND_STARTS) else AGE_BAND_STARTS[band + 1] - 1
         if language == "fr":
@@ -122,7 +122,7 @@ def _binary(key: str, evidence: Mapping[str, Any], language: str, where: str) ->
 
 
 def _valued(key: str, evidence: Mapping[str, Any], language: str, where: str) -> Iterator[tuple[str, Evidence | None]]:
-    """Yields each value as evidence of its own; the default value says that there is nothing, and is none."""
+    """Yields each value as a piece of evidence, except for the default value, which means that there is nothing."""
     question = _question(evidence, language, where)
     meanings = _field(evidence, "value_meaning", dict, where)
     if "default_value" not in evidence:
@@ -160,7 +160,7 @@ def _conditions(
         names = {key, *(_field(fields, name, str, where) for name in _CONDITION_NAMES if name in fields)}
         for name in map(normalised, names):
             if name in by_name:
-                raise InputError(f"{where}: the name {name!r} is another condition's as well")
+                raise InputError(f"{where}: the name {name!r} belongs to another condition as well")
             by_name[name] = condition
     return by_name
 

@@ -1,4 +1,4 @@
-"""The patients of a DDXPlus release as vignettes, a row at a time."""
+"""Reads the patients of a DDXPlus release as vignettes, row by row."""
 
 import ast
 import csv
@@ -19,11 +19,11 @@ from trainer.vignettes.split import apportion
 from trainer.vignettes.vignette import Vignette, VignetteError, name_fault
 
 COLUMNS = ("AGE", "DIFFERENTIAL_DIAGNOSIS", "SEX", "PATHOLOGY", "EVIDENCES")
-"""Columns that are read; a file may have more."""
+"""The columns that are read; a file may have more."""
 MAX_AGE = 120
 MAX_LITERAL_LENGTH = 100_000
 
-# What Python's own parser raises on text that is no literal, or one nested too deeply.
+# What Python's parser raises for text that is not a literal, or is nested too deeply.
 _NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
 
 
@@ -32,17 +32,17 @@ class PatientOptions:
     """How a patient becomes a vignette."""
 
     seed: int = 0
-    absent_evidence: int = 3  # absent codes in a vignette, where there are as many to draw from
+    absent_evidence: int = 3  # absent codes in a vignette, if there are enough to draw from
     decisions: int = 5  # in a vignette
 
 
 def read_patients(
     reader: LineReader, release: Release, options: PatientOptions, split: str | None = None
 ) -> Iterator[Outcome]:
-    """Yields what each line of a patients file is; all vignettes get `split`.
+    """Yields the outcome of each line of a patients file; all vignettes get `split`.
 
     Raises:
-        InputError: the file cannot be read, or is no patients file.
+        InputError: the file cannot be read or is not a patients file.
     """
     stem = reader.path.stem
     fault = name_fault(f"{stem}-{'9' * 12}")
@@ -77,7 +77,7 @@ def _columns(header: Line | None, reader: LineReader) -> list[str]:
 
 
 def _cells(line: Line) -> list[str]:
-    """Returns the cells of a line. The release has no line breaks inside cells: a stray quote costs one line."""
+    """Returns the cells of a line. The release has no line breaks inside cells, so a stray quote spoils one line."""
     try:
         return next(csv.reader([line.content.decode("utf-8")], strict=True), [])
     except UnicodeDecodeError as error:
@@ -121,7 +121,7 @@ def _evidence(cell: str, release: Release) -> list[str]:
         codes.append(release.codes[normalised(token)])
     for token, count in Counter(tokens).items():
         if count > 1:
-            raise VignetteError(f"EVIDENCES: {token!r} stands {count} times")
+            raise VignetteError(f"EVIDENCES: {token!r} is listed {count} times")
     return [code for code in codes if code is not None]
 
 
@@ -135,7 +135,7 @@ def _unknown_evidence(token: str, release: Release) -> str:
 
 
 def _differential(fields: Mapping[str, str], release: Release) -> list[tuple[Condition, float]]:
-    """Returns conditions and their probabilities; where the row has none, its pathology is certain."""
+    """Returns conditions and their probabilities; without a differential, the pathology is certain."""
     pathology = _condition(fields["PATHOLOGY"], "PATHOLOGY", release)
     cell = fields["DIFFERENTIAL_DIAGNOSIS"]
     pairs = _literal_list(cell, "DIFFERENTIAL_DIAGNOSIS") if cell.strip() else []
@@ -178,7 +178,7 @@ def _literal_list(cell: str, column: str) -> list[Any]:
         raise VignetteError(f"{column}: longer than {MAX_LITERAL_LENGTH:,} characters")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes such as "\\d": the text is data
+            warnings.simplefilter("ignore")  # about escapes such as "\\d", as the text is data
             value = ast.literal_eval(cell.strip())
     except _NO_LITERAL:
         raise VignetteError(f"{column}: not a Python list literal: {cell[:60]!r}") from None
@@ -190,14 +190,14 @@ def _literal_list(cell: str, column: str) -> list[Any]:
 def _shown(value: Any) -> str:
     try:
         return repr(value)[:60]
-    except ValueError:  # a hexadecimal integer of any length is a literal, but cannot be written in decimal
+    except ValueError:  # an integer literal in hexadecimal may be too long to be written in decimal
         return f"a value of type {type(value).__name__}"
 
 
 def _sample(candidates: list[str], count: int, seed: str) -> tuple[str, ...]:
-    """Returns `count` of the candidates, or all where there are fewer, drawn by the first steps of a shuffle."""
+    """Returns `count` of the candidates, or all if there are fewer, drawn by the first steps of a shuffle."""
     pool = list(candidates)
-    # Of Python's generators and NumPy's, the one method that promises the same numbers in every version.
+    # The only method among Python's and NumPy's generators that guarantees the same numbers in every version.
     draw = random.Random(seed).random  # noqa: S311
     for i in range(min(count, len(pool))):
         j = i + int(draw() * (len(pool) - i))

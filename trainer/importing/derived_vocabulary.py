@@ -1,6 +1,6 @@
-"""A vocabulary from the codes that stand in the data, where nobody has written one yet.
+"""Derives a vocabulary from the codes in the data, for teams that have none yet.
 
-Names and questions are a start for whoever reviews them, and so are kinds: a table says no more than codes.
+Kinds, names and questions are a first draft for a reviewer, as a table contains nothing but codes.
 """
 
 import re
@@ -12,7 +12,7 @@ from schemas.errors import InputError
 from schemas.evidence import COLUMNS, MAX_CODE_LENGTH, Evidence, Vocabulary, code_fault
 
 MAX_DERIVED_CODES = 10_000
-"""A column with more values than that holds something else than evidence."""
+"""A column with more values than this does not hold evidence."""
 
 _NOT_IN_CODE = re.compile(r"[^\w.@:/+()\-']+")
 _BEFORE_FIRST = re.compile(r"^[\W_]+")
@@ -20,17 +20,17 @@ _QUESTIONS = {"symptom": "{}: is it present?", "risk_factor": "{}: does it apply
 
 
 class CodeCollector:
-    """Collects the well-formed codes of a column, in the order in which they first come."""
+    """Collects the well-formed codes of a column in the order of their first use."""
 
     def __init__(self) -> None:
         self._codes: dict[str, None] = {}
         self._malformed: str | None = None
 
     def add(self, code: str, place: str) -> None:
-        """Adds a code that stands at `place`; one that is malformed is passed over.
+        """Adds the code at `place`; a malformed code is skipped.
 
         Raises:
-            InputError: there are more different codes than a vocabulary is derived from.
+            InputError: there are more than `MAX_DERIVED_CODES` different codes.
         """
         if code in self._codes:
             return
@@ -46,7 +46,7 @@ class CodeCollector:
         self._codes[code] = None
 
     def vocabulary(self, risk_factors: Sequence[str], source: str) -> Vocabulary:
-        """Returns the vocabulary of the codes that were added; `source` is the name that errors give them.
+        """Returns the vocabulary of the collected codes; `source` is their file's name in errors.
 
         Raises:
             InputError: there is no well-formed code, or `risk_factors` has other codes.
@@ -58,7 +58,7 @@ class CodeCollector:
 
 
 def derive(codes: Iterable[str], risk_factors: Sequence[str]) -> Vocabulary:
-    """Returns the vocabulary of `codes`, in their order: symptoms, but for those in `risk_factors`.
+    """Returns the vocabulary of `codes`, in their order: symptoms, except for those in `risk_factors`.
 
     Raises:
         InputError: a code of `risk_factors` is not among `codes`.
@@ -71,9 +71,9 @@ def derive(codes: Iterable[str], risk_factors: Sequence[str]) -> Vocabulary:
 
 
 def malformed_code(code: str) -> str | None:
-    """Returns why `code` is no evidence code, and which one to write; None where it is one."""
+    """Returns why `code` is not an evidence code, and a suggestion; None if it is one."""
     fault = code_fault(code)
-    if fault is None and code == COLUMNS[0]:  # as the header of a vocabulary file, where it would be no entry
+    if fault is None and code == COLUMNS[0]:  # the header of a vocabulary file
         return f"evidence code {code!r} is reserved for the header of a vocabulary: choose another"
     if fault is None:
         return None
@@ -82,14 +82,14 @@ def malformed_code(code: str) -> str | None:
 
 
 def suggested_code(text: str) -> str | None:
-    """Returns a code for what is none, such as `chest_pain` for "Chest pain"; None where nothing is left of it."""
+    """Returns a similar code, such as `chest_pain` for "Chest pain"; None if there is none."""
     plain = _NOT_IN_CODE.sub("_", unicodedata.normalize("NFC", text).lower())
     code = unicodedata.normalize("NFC", _BEFORE_FIRST.sub("", plain).rstrip("_")[:MAX_CODE_LENGTH])
     return code if code_fault(code) is None and code != COLUMNS[0] else None
 
 
 def kinds_of(vocabulary: Vocabulary) -> str:
-    """Returns how many pieces of evidence of each kind there are, for a message."""
+    """Returns the number of pieces of evidence of each kind, for a message."""
     counts = Counter(entry.kind for entry in vocabulary)
     return f"symptoms: {counts['symptom']:,}, risk factors: {counts['risk_factor']:,}"
 

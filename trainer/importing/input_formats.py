@@ -1,4 +1,4 @@
-"""The input formats of `triage prepare`: their options, and how each becomes vignettes."""
+"""The input formats of `triage prepare`: their options, and how each is read."""
 
 import argparse
 import contextlib
@@ -23,23 +23,23 @@ from trainer.vignettes.source import LineReader, Outcome, read_vignettes
 from trainer.vignettes.vignette import MAX_SAME_DECISIONS
 
 Tracked = Callable[[Iterator[None], str], Iterable[None]]
-"""Passes items on and counts them before the user's eyes as what the text says, such as "rows"."""
+"""Passes items on and shows their number; the text is their unit, such as "rows"."""
 
 
 class Content(NamedTuple):
-    """What is in the files."""
+    """The content of the files."""
 
     vocabulary: Vocabulary
     outcomes: Iterable[Outcome]
 
 
 class Source(NamedTuple):
-    """What to prepare."""
+    """The input of `triage prepare`."""
 
     readers: Sequence[LineReader]
-    read: Callable[[pathlib.Path, Tracked], Content]  # from an empty directory for files on the way
-    described: Sequence[pathlib.Path] = ()  # files read whole, beside those of the readers
-    options: dict[str, Any] = {}  # noqa: RUF012  # of the format, for stats.json; nobody writes into it
+    read: Callable[[pathlib.Path, Tracked], Content]  # from an empty directory for temporary files
+    described: Sequence[pathlib.Path] = ()  # files that are read whole, beside those of the readers
+    options: dict[str, Any] = {}  # noqa: RUF012  # of the format, for stats.json; never modified
     derived: bool = False  # whether the vocabulary is derived from the data
     unit: str = "lines"  # what is accepted or rejected
 
@@ -48,15 +48,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of all formats."""
     files: dict[str, Any] = {"type": locations.source, "nargs": "+", "metavar": "FILE"}
     file: dict[str, Any] = {"type": locations.source, "metavar": "FILE"}
-    parser.add_argument("--format", choices=tuple(FORMATS), default="jsonl", help="of the input (default jsonl)")
+    parser.add_argument("--format", choices=tuple(FORMATS), default="jsonl", help="format of the input (default jsonl)")
     vignettes = parser.add_argument_group("formats jsonl, csv-wide and csv-long")
-    vignettes.add_argument("--vignettes", **files, help="jsonl: one JSON object a line; csv-wide: one row a vignette")
+    vignettes.add_argument(
+        "--vignettes", **files, help="jsonl: one JSON object per line; csv-wide: one row per vignette"
+    )
     vignettes.add_argument("--evidence-table", **file, help="csv-long: columns vignette_id, evidence, presence")
     vignettes.add_argument("--decisions", **file, help="csv-long: columns vignette_id, decision")
-    vignettes.add_argument("--vocabulary", **file, help="columns code, kind, name, question; CSV formats derive one")
     vignettes.add_argument(
-        "--risk-factors", nargs="+", metavar="CODE", help="codes of that kind in a derived vocabulary"
+        "--vocabulary", **file, help="CSV with columns code, kind, name, question; derived from CSV input by default"
     )
+    vignettes.add_argument("--risk-factors", nargs="+", metavar="CODE", help="risk factors in a derived vocabulary")
     _add_ddxplus_arguments(parser.add_argument_group("format ddxplus"), files, file)
 
 
@@ -65,13 +67,16 @@ def _add_ddxplus_arguments(group: argparse._ArgumentGroup, files: dict[str, Any]
     group.add_argument("--conditions", **file, help="release_conditions.json")
     group.add_argument("--evidences", **file, help="release_evidences.json")
     group.add_argument("--patients", **files, help="patients, CSV or a zip archive of one CSV")
-    group.add_argument("--test-patients", **files, help="patients of the test split; --patients is train then")
+    group.add_argument("--test-patients", **files, help="patients of the test split; --patients are for training then")
     group.add_argument("--language", choices=LANGUAGES, help="of names and questions (default en)")
     group.add_argument(
-        "--absent-evidence", type=int, metavar="N", help=f"absent codes a vignette (default {defaults.absent_evidence})"
+        "--absent-evidence",
+        type=int,
+        metavar="N",
+        help=f"absent codes per vignette (default {defaults.absent_evidence})",
     )
     group.add_argument(
-        "--decisions-per-vignette", type=int, metavar="N", help=f"decisions a vignette (default {defaults.decisions})"
+        "--decisions-per-vignette", type=int, metavar="N", help=f"decisions per vignette (default {defaults.decisions})"
     )
 
 
@@ -90,7 +95,7 @@ def chosen_format(arguments: argparse.Namespace) -> "Format":
     if faults:
         raise InputError(f"--format {arguments.format} {' and '.join(faults)}")
     if arguments.vocabulary is not None and arguments.risk_factors is not None:
-        raise InputError("--risk-factors: the file of --vocabulary says which codes are risk factors: give one of both")
+        raise InputError("--risk-factors: the file of --vocabulary names the risk factors: give only one of the two")
     return options.read(kind, arguments)
 
 
@@ -242,7 +247,7 @@ def _vocabulary_options(table: CsvWide | CsvLong) -> dict[str, Any]:
 
 
 def _readers(paths: Iterable[pathlib.Path]) -> list[LineReader]:
-    # Before the first line is read, for the last file may be hours away.
+    # Checked before the first line is read, as the last file may be reached hours later.
     for path in paths:
         if not path.exists() or path.is_dir() or not os.access(path, os.R_OK):
             raise InputError(f"{path}: cannot read: expected a file")

@@ -49,11 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
     input_formats.add_arguments(parser)
     parser.add_argument("--test-fraction", type=float, default=0.1, help="share of the test split (default 0.1)")
-    parser.add_argument("--seed", type=int, default=0, help="of the split and the absent evidence (default 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the split and of absent evidence (default 0)")
     parser.add_argument("--shard-size", type=int, default=50_000, help="vignettes in a shard (default 50000)")
     parser.add_argument("--gzip", action="store_true", help="compress the shards")
-    parser.add_argument("--allow-rejects", action="store_true", help="go on without the lines that are no vignettes")
-    parser.add_argument("--overwrite", action="store_true", help="replace the data directory that stands at --out")
+    parser.add_argument("--allow-rejects", action="store_true", help="leave out lines that are not vignettes")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)
 
 
@@ -99,16 +99,16 @@ def _prepare(
     try:
         if log.count and not given.allow_rejects:
             total = f"{spool.count + log.count:,} {source.unit}"
-            raise InputError(f"{log.count:,} of {total} are rejected, nothing is prepared")
+            raise InputError(f"{log.count:,} of {total} were rejected, and nothing was prepared")
         if not spool.count:
-            raise InputError("there is no vignette in the input")
+            raise InputError("the input has no vignettes")
         fraction = Fraction(str(given.test_fraction))
         how = WriteOptions(fraction, given.seed, given.shard_size, given.gzip)
         written = second_pass(tracked(spool, bar, "write", spool.count), spool, how, output.staging)
     except InputError as error:
         if not log.count:
             raise
-        way_on = "" if given.allow_rejects else ", or give --allow-rejects to leave them out"
+        way_on = "" if given.allow_rejects else ", or leave them out with --allow-rejects"
         place = output.publish_rejects(rejects)
         raise InputError(f"{error}; {place} lists the rejected lines: correct them{way_on}") from None
     header = _header(source, content.vocabulary, given)
@@ -135,8 +135,8 @@ def _sources(source: Source) -> list[dict[str, str]]:
 
 def _review(vocabulary: Vocabulary, out: pathlib.Path) -> str:
     return (
-        f"the vocabulary is derived from the data ({kinds_of(vocabulary)}): review kinds, names and questions in "
-        f"{out / directories.VOCABULARY}, save it as a file of yours, and give that with --vocabulary from then on"
+        f"the vocabulary was derived from the data ({kinds_of(vocabulary)}): copy {out / directories.VOCABULARY}, "
+        "review its kinds, names and questions, and give the copy with --vocabulary from now on"
     )
 
 

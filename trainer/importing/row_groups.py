@@ -1,4 +1,4 @@
-"""Lines that belong together but stand anywhere in a file: grouped on disk, so that memory does not grow with them."""
+"""Groups the lines of a vignette, which may be anywhere in a file, on disk, so that memory use is constant."""
 
 import itertools
 import operator
@@ -13,19 +13,19 @@ _ROWS_AT_ONCE = 2_000
 
 
 class GroupedLine(NamedTuple):
-    """A line, and which of several files it is from."""
+    """A line, and the number of the file that it is from."""
 
     source: int
     line: Line
 
 
 class RowGroups:
-    """Takes lines one by one with the id they belong to, and gives them back group by group.
+    """Takes lines with the id they belong to, and returns them group by group.
 
-    Groups come in the order in which their ids first came, the lines of a group in the order in which they came.
+    Groups come in the order of their first lines, and the lines of a group in the order in which they were added.
 
     Args:
-        path: of its database, a new file.
+        path: a new file for the database.
         files: the name of each source.
     """
 
@@ -36,7 +36,7 @@ class RowGroups:
         self._last: tuple[str | None, int] = (None, -1)
         self._pending: list[tuple[int, int, int, int, int, int, bytes]] = []
         self._database = sqlite3.connect(path, isolation_level=None)
-        # The file is thrown away in any case: nothing needs to survive a crash, and there is one transaction.
+        # The file is temporary: nothing needs to survive a crash, and there is a single transaction.
         self._database.execute("PRAGMA journal_mode = OFF")
         self._database.execute("PRAGMA synchronous = OFF")
         self._database.execute("BEGIN")
@@ -47,7 +47,7 @@ class RowGroups:
         )
 
     def add(self, name: str | None, source: int, line: Line) -> None:
-        """Adds a line to the group of the id `name`; None: a group of its own."""
+        """Adds a line to the group with the id `name`; with None, to a new group."""
         if name is None or name != self._last[0]:
             self._last = name, self._new_group() if name is None else self._group(name)
         row = (self._last[1], self._sequence, source, line.number, line.offset, line.length, line.content)
@@ -74,9 +74,9 @@ class RowGroups:
         return self._groups - 1
 
     def _group(self, name: str) -> int:
-        found = self._database.execute("SELECT grouped FROM ids WHERE id = ?", (name,)).fetchone()
-        if found:
-            return found[0]
+        known = self._database.execute("SELECT grouped FROM ids WHERE id = ?", (name,)).fetchone()
+        if known:
+            return known[0]
         group = self._new_group()
         self._database.execute("INSERT INTO ids VALUES (?, ?)", (name, group))
         return group

@@ -1,1 +1,1 @@
-"""The report of a study: its figures, sentences and tables, as a page and as Markdown."""
+"""The report of a study, as a page and as Markdown: figures, sentences and tables."""

@@ -44,9 +44,9 @@ def agents_figure(results: Mapping[str, Any]) -> Drawing | None:
         return None
     return Drawing(
         "agents",
-        "How often each agent decides appropriately and safely. Dot: mean; line: 95% interval; diamond: the figure "
-        "that the paper gives for its own data. Further right is better. Two agents whose lines overlap widely can "
-        "hardly be told apart.",
+        "How often each agent decides appropriately and safely. Dot: mean; line: 95% interval; diamond: the paper's "
+        "figure for its own data. Further right is better. If the lines of two agents overlap widely, the study does "
+        "not show a difference between them.",
         "; ".join(_message(agent) for agent in agents) + ".",
         tuple(panels),
         (Key("this study", "blue", "-", "o"), Key("the paper", "orange", marker="D")),
@@ -67,11 +67,11 @@ def slices_figure(results: Mapping[str, Any]) -> Drawing | None:
     alt = f"Intervals on {len(slices)} slices."
     if safety:
         (lowest, worst), (highest, best) = min(safety), max(safety)
-        alt = f"Safety runs from {shown(SAFETY, lowest)} ({worst}) to {shown(SAFETY, highest)} ({best})."
+        alt = f"Safety ranges from {shown(SAFETY, lowest)} ({worst}) to {shown(SAFETY, highest)} ({best})."
     return Drawing(
         "slices",
-        "The agent on kinds of vignettes; in brackets, how many. Look for slices whose whole line lies left of the "
-        "others: there the agent is weaker. Slices of few vignettes have long lines, which say little.",
+        "The agent on slices of the vignettes, with their numbers in brackets. The agent is weaker on slices whose "
+        "whole line is left of the others. Slices of few vignettes have long lines, which say little.",
         alt,
         tuple(panels),
         numbers=_slices_table(slices),

@@ -64,9 +64,9 @@ def learning_figure(results: Mapping[str, Any]) -> Drawing | None:
     seeds = max(len(runs) for runs in curves.values())
     return Drawing(
         "learning_curves",
-        f"Learning, on vignettes that the agents train on and on new ones. Light: one of up to {several(seeds, 'seed')}"
-        "; dark: their mean. Look for curves that rise and then stay: an agent that still climbs at the right edge has "
-        "not finished learning. A gap between training and test vignettes is what does not carry over to new cases.",
+        f"Learning on training vignettes and on new ones. Light: one of up to {several(seeds, 'seed')}"
+        "; dark: their mean. An agent whose curve still rises at the right edge has not finished learning. A gap "
+        "between training and test vignettes shows what does not generalise to new cases.",
         "; ".join(_last(results, name, runs) for name, runs in curves.items()) + ".",
         panels,
         tuple(Key(_label(results, name), *_look(curves, name)) for name in curves),
@@ -89,8 +89,8 @@ def questions_figure(results: Mapping[str, Any]) -> Drawing | None:
     )
     return Drawing(
         "questions",
-        "Questions asked before deciding, on vignettes seen in training (hollow) and on new ones (filled). An agent "
-        "that adapts to the novelty of a case has its filled dot to the right of its hollow one.",
+        "Questions asked before deciding on training vignettes (hollow) and on new ones (filled). For an agent that "
+        "adapts to new cases, the filled dot is to the right of the hollow one.",
         "; ".join(f"{label}: {shown(QUESTIONS, a)} in training, {shown(QUESTIONS, b)} in test" for label, a, b in rows)
         + ".",
         (Panel("Questions asked (mean)", _dumbbells(rows), row_panel_height(len(rows))),),
@@ -118,9 +118,9 @@ def k_fold_figure(results: Mapping[str, Any]) -> Drawing | None:
     columns = ("Metric", "Lowest fold", "Mean of folds", "Highest fold", "Single split", "Paper, mean of folds")
     return Drawing(
         "k_fold",
-        f"DyQN, OR query, in cross-validation ({several(len(runs), 'fold')} in all). Each dot is one fold, each row "
-        "one run. The distance between dots is what the choice of test vignettes, and chance in training, change. A "
-        "single split (dashed) far from the folds' mean (solid) was a lucky or an unlucky one.",
+        f"DyQN, OR query, in cross-validation ({several(len(runs), 'fold')} in all). Each dot is a fold, each row "
+        "a run. The distance between dots is due to the choice of test vignettes and to chance in training. A single "
+        "split (dashed) far from the folds' mean (solid) was lucky or unlucky.",
         "; ".join(
             f"{name}: folds from {low} to {high}, mean {mean}, single split {one}"
             for name, low, mean, high, one, _ in rows

@@ -1,4 +1,4 @@
-"""Figures of the decisions' quality: by evidence, by the agent's own confidence, and by urgency."""
+"""Figures of the quality of decisions: by evidence, by the agent's confidence, and by urgency."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -90,9 +90,9 @@ def reliability_figure(results: Mapping[str, Any]) -> Drawing | None:
     middles = [((each["low"] + each["high"]) / 2, each["count"]) for each in bins]
     return Drawing(
         "reliability",
-        "Can the agent's confidence be taken at its word? First panel: the share of decisions that were appropriate, "
-        "by the Q-value of the decision. On the dashed diagonal a confidence of 80% means 80% appropriate; below it "
-        "the agent is too sure of itself. Second panel: on how many decisions each dot rests.",
+        "Is the agent's confidence justified? First panel: the share of appropriate decisions by the Q-value of the "
+        "decision. On the dashed diagonal, a confidence of 80% means that 80% are appropriate; below it, the agent is "
+        "overconfident. Second panel: the number of decisions behind each dot.",
         f"Farthest from the diagonal: Q-value {shown(share, farthest[0])}, appropriate {shown(share, farthest[1])}. "
         f"Expected calibration error {'not measured' if error is None else f'{error:.3f}'}.",
         (
@@ -121,8 +121,8 @@ def confusion_figure(results: Mapping[str, Any]) -> Drawing | None:
     less = f" Less urgent than the clinician in {shown(APPROPRIATENESS, below / total)} of all pairs." if total else ""
     return Drawing(
         "confusion",
-        "What the agent decides (columns) where a clinician decided so (rows); each row adds up to 100%. On the "
-        "diagonal they agree. Right of it the agent is less urgent than the clinician, which is the dangerous side.",
+        "The agent's decision (columns) for each decision of a clinician (rows); each row adds up to 100%. On the "
+        "diagonal they agree. To its right the agent is less urgent than the clinician, which is the dangerous side.",
         f"The agent agrees with the clinician in: {', '.join(diagonal)}.{less}",
         (Panel("Clinician (rows) and agent (columns)", _cells(labels, shares), height=4.2),),
         numbers=Table("Confusion matrix", ("Decision", *(f"The agent: {label}" for label in labels)), rows),

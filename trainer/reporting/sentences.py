@@ -1,4 +1,4 @@
-"""What a study found, in plain sentences made from its numbers, favourable or not."""
+"""The findings of a study in plain sentences made from its numbers, whether favourable or not."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -40,14 +40,14 @@ def verdict(results: Mapping[str, Any]) -> str:
 
 
 def answer(results: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Returns the answer, as headings with a few sentences each: how good the agent is, beside what, when it stops."""
+    """Returns the answer as headings with sentences: how good the agent is, compared with what, when it stops."""
     if number_at(results, *_AGENT, "appropriateness", "mean") is None:
         return [("No answer yet", "The agent (DyQN, OR query) was not measured.")]
     found = (
         ("How good is it?", _quality(results)),
-        ("Beside the clinicians", _beside_clinicians(results)),
+        ("Compared with clinicians", _compared_with_clinicians(results)),
         ("Dangerous errors", _dangerous(results)),
-        ("Beside a constant answer", _beside_constant(results)),
+        ("Compared with a constant answer", _compared_with_constant(results)),
         ("When does it stop?", _stopping(results)),
         ("On new cases", _adapting(results)),
     )
@@ -59,7 +59,7 @@ def simulated(results: Mapping[str, Any]) -> str:
     known = value_at(results, "data", "simulated")
     if known:
         return (
-            "The vignettes and the clinicians' decisions on them are simulated by a program. The figures say how well "
+            "The vignettes and the clinicians' decisions on them are simulated by a program. The figures show how well "
             "the method learns from such data; they say nothing about patients."
         )
     if known is None:
@@ -68,42 +68,41 @@ def simulated(results: Mapping[str, Any]) -> str:
 
 
 def limits(results: Mapping[str, Any]) -> list[str]:
-    """Returns what the figures cannot tell, those limits first that this study's own settings bring."""
+    """Returns the limits of the figures, first those due to the study's settings."""
     found = []
     if value_at(results, "settings", "mode") == "quick":
         found.append(
-            "This is the quick mode: shorter training, fewer runs, and parts of the study left out. Take its figures "
-            "as a check that everything works, not as the result of the study."
+            "This is the quick mode: shorter training, fewer runs, and parts of the study left out. Its figures "
+            "show that everything works; they are not the results of the study."
         )
     if value_at(results, "data", "simulated") is not False:
         found.append(
-            "Simulated clinicians err only as the simulator makes them err; simulated cases are tidier than real ones."
+            "Simulated clinicians make only the errors of the simulator, and simulated cases are tidier than real ones."
             if value_at(results, "data", "simulated")
             else simulated(results)
         )
     seeds = len(value_at(results, *_AGENT, "appropriateness", "per_seed") or [])
     if seeds == 1:
-        found.append("One seed only: how much the figures change by chance in training was not measured.")
+        found.append("Only one seed was trained: the variation between training runs was not measured.")
     test = number_at(results, "data", "vignettes", "test")
     if test and test < _FEW_VIGNETTES:
         found.append(
-            f"The test split has {test:,.0f} vignettes: each moves a share by {100 / test:.1f} percentage points."
+            f"The test split has {test:,.0f} vignettes: each changes a share by {100 / test:.1f} percentage points."
         )
     return [
         *found,
-        "The paper's figures are for its own vignettes, which are not public. They stand beside ours for orientation; "
-        "a difference can come from the data as well as from the method.",
-        "The decisions of a few clinicians are the yardstick. A decision that they all share can still be wrong, and a "
-        "decision outside of theirs can be right.",
-        "A clinician is judged by the other clinicians, the agent by all of them. That gives the agent a wider range "
-        "to hit: equal figures do not mean equal skill.",
+        "The paper's figures are for its own vignettes, which are not public. They are shown for orientation; "
+        "differences can come from the data as well as from the method.",
+        "The reference is the decisions of a few clinicians. A decision that they all share can be wrong, and one that "
+        "none of them made can be right.",
+        "A clinician is judged by the other clinicians, the agent by all of them. The agent's range of acceptable "
+        "decisions is therefore wider, and equal figures do not mean equal skill.",
         "The agent decides when to stop asking, not what to ask: evidence comes in random order, and answers are "
-        "always true.",
-        "Intervals are 95% bootstrap intervals over the test vignettes, of the mean beside them. They leave out the "
-        "choice of the test split and chance in training, which cross-validation and the standard deviation over "
-        "seeds show.",
-        "No figure here comes from use with patients. Use in care needs clinical validation, before deployment and "
-        "after it.",
+        "always correct.",
+        "Intervals are 95% bootstrap intervals of the mean over the test vignettes. They do not cover the choice of "
+        "the test split and chance in training, for which see cross-validation and the standard deviation over seeds.",
+        "No figure here comes from use with patients. Clinical use requires clinical validation before and "
+        "after deployment.",
     ]
 
 
@@ -113,37 +112,37 @@ def _mean(results: Mapping[str, Any], place: tuple[str, ...], measure: Measure) 
 
 def _quality(results: Mapping[str, Any]) -> str:
     parts = []
-    for measure, what in ((APPROPRIATENESS, "an appropriate decision"), (SAFETY, "a safe one")):
+    for measure, what in ((APPROPRIATENESS, "appropriately"), (SAFETY, "safely")):
         estimate = value_at(results, *_AGENT, measure.key)
         ends = interval(measure, estimate, " to ")
         uncertain = f" (95% interval {ends})" if ends else ""
         parts.append(f"{what} in {shown(measure, number_at(estimate, 'mean'))} of cases{uncertain}")
     test = value_at(results, "data", "vignettes", "test")
     where = f"On {count(test)} vignettes it had not seen before" if test else "On vignettes it had not seen before"
-    return f"{where}, the agent (DyQN, OR query) gave {parts[0]}, and {parts[1]}."
+    return f"{where}, the agent (DyQN, OR query) triaged {parts[0]} and {parts[1]}."
 
 
-def _beside_clinicians(results: Mapping[str, Any]) -> str:
+def _compared_with_clinicians(results: Mapping[str, Any]) -> str:
     human = {measure: _mean(results, _HUMAN, measure) for measure in (APPROPRIATENESS, SAFETY)}
     reached = [f"{measure.label.lower()} {shown(measure, mean)}" for measure, mean in human.items() if mean is not None]
     if not reached:
-        return "How the clinicians agree with one another was not measured."
+        return "The clinicians' agreement with one another was not measured."
     sentences = [f"The clinicians, each judged by the others, reach {listed(reached)}."]
     for measure, mean in human.items():
         agent = _mean(results, _AGENT, measure)
         if agent is not None and mean is not None:
             gap = f"{100 * abs(agent - mean):.1f} percentage points {'above' if agent >= mean else 'below'} them"
-            sentences.append(f"In {measure.label.lower()} the agent is {gap}{_told_apart(results, measure, mean)}.")
+            sentences.append(f"In {measure.label.lower()} the agent is {gap}{_certainty(results, measure, mean)}.")
     return " ".join(sentences)
 
 
-def _told_apart(results: Mapping[str, Any], measure: Measure, human: float) -> str:
+def _certainty(results: Mapping[str, Any], measure: Measure, human: float) -> str:
     low, high = (number_at(results, *_AGENT, measure.key, end) for end in ("low", "high"))
     if low is None or high is None:
-        return "; how certain that is was not measured"
+        return "; the uncertainty was not measured"
     if low <= human <= high:
-        return ", which is within its interval: this study cannot tell them apart"
-    return ", which is outside its interval: the choice of test vignettes alone does not explain it"
+        return ", which is within its interval: the study shows no difference between them"
+    return ", which is outside its interval: the choice of test vignettes alone does not explain the difference"
 
 
 def _dangerous(results: Mapping[str, Any]) -> str:
@@ -151,45 +150,45 @@ def _dangerous(results: Mapping[str, Any]) -> str:
     if under is None:
         return ""
     sentence = (
-        f"In {shown(SAFETY, under)} of cases it judged the case less urgent than every clinician did, which is the "
-        "dangerous error"
+        f"In {shown(SAFETY, under)} of cases, the agent's decision was less urgent than every clinician's, which is "
+        "the dangerous error"
     )
-    sentence += f"; in {shown(SAFETY, over)} more urgent than every clinician." if over is not None else "."
+    sentence += f"; in {shown(SAFETY, over)}, it was more urgent than every clinician's." if over is not None else "."
     red = value_at(results, "agreement", "red_sensitivity")
     found, cases = number_at(red, "mean"), value_at(red, "vignettes")
     if found is None or not cases:
         return sentence
     return (
-        f"{sentence} Of the {several(cases, 'case')} that most clinicians call Red it calls {shown(SAFETY, found)} Red."
+        f"{sentence} It found {shown(SAFETY, found)} of the {several(cases, 'case')} that most clinicians called Red."
     )
 
 
-def _beside_constant(results: Mapping[str, Any]) -> str:
+def _compared_with_constant(results: Mapping[str, Any]) -> str:
     agent = _mean(results, _AGENT, APPROPRIATENESS)
     constant = number_at(results, "agents", "always_green", "metrics", "appropriateness", "mean")
     if agent is None or constant is None:
         return ""
-    told = f"Always answering Green, without looking at the case, is appropriate in {shown(APPROPRIATENESS, constant)}"
+    constant_answer = f"Answering Green to every case is appropriate in {shown(APPROPRIATENESS, constant)} of cases"
     if agent <= constant:
-        return f"{told}: the agent is no better than that, so it has learned nothing of use."
-    return f"{told}: the agent is {100 * (agent - constant):.1f} percentage points above that."
+        return f"{constant_answer}: the agent is no better, so it has learned nothing useful."
+    return f"{constant_answer}: the agent is {100 * (agent - constant):.1f} percentage points better."
 
 
 def _stopping(results: Mapping[str, Any]) -> str:
     asked, seen = (_mean(results, _AGENT, measure) for measure in (QUESTIONS, EVIDENCE_SEEN))
     if asked is None:
-        return "When it stops asking was not measured."
+        return "The number of questions was not measured."
     whole = number_at(results, "data", "mean_evidence")
-    told = f"It asked {asked:.1f} questions on average before it decided"
+    asking = f"It asked {asked:.1f} questions on average before deciding"
     if seen is not None:
-        told += (
-            f", and knew {seen:.1f}" + (f" of a vignette's {whole:.1f}" if whole else "") + " pieces of evidence then"
+        asking += (
+            f", when it knew {seen:.1f}" + (f" of a vignette's {whole:.1f}" if whole else "") + " pieces of evidence"
         )
     if asked >= MAX_QUESTIONS - 0.5:
-        return f"{told}: it practically never stopped by itself, so it has not learned when it knows enough."
+        return f"{asking}: it almost never stopped before the limit, so it has not learned when it knows enough."
     if asked < 1:
-        return f"{told}: it mostly decided at once, on the first piece of evidence."
-    return f"{told}; the limit is {MAX_QUESTIONS}, so it stops by itself."
+        return f"{asking}: it mostly decided on the first piece of evidence."
+    return f"{asking}; the limit is {MAX_QUESTIONS}."
 
 
 def _adapting(results: Mapping[str, Any]) -> str:
@@ -199,8 +198,8 @@ def _adapting(results: Mapping[str, Any]) -> str:
         return ""
     numbers = f"({test:.1f} against {train:.1f} questions)"
     if test > train:
-        return f"On new vignettes it asked more than on those it was trained on {numbers}."
+        return f"It asked more questions on new vignettes than on those it was trained on {numbers}."
     return (
-        f"On new vignettes it did not ask more than on those it was trained on {numbers}: it does not show the "
-        "adaptation to new cases that the paper describes."
+        f"It did not ask more questions on new vignettes than on those it was trained on {numbers}: it does not show "
+        "the adaptation to new cases that the paper describes."
     )

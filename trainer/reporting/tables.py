@@ -26,7 +26,7 @@ from trainer.reporting.numbers import (
 )
 
 _WITH_ALL_EVIDENCE = ("human", "fully_observed")
-_ANSWERS = {"present": "yes", "absent": "no", None: "not known (asked in vain)"}
+_ANSWERS = {"present": "yes", "absent": "no", None: "not known (no evidence left)"}
 _HOLDS = {True: "yes", False: "no", None: "not measured"}
 
 
@@ -49,7 +49,7 @@ class ResultsRow(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One moment of an episode: what was asked, what came of it, and what the agent made of it."""
+    """One step of an episode: the question, its answer, and the agent's Q-values."""
 
     evidence: str
     answer: str
@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 
 class Card(NamedTuple):
-    """One vignette that the agent judged wrongly."""
+    """One vignette that the agent triaged wrongly."""
 
     vignette_id: str
     text: str
@@ -68,7 +68,7 @@ class Card(NamedTuple):
 
     @property
     def levels_too_low(self) -> int:
-        """By how many levels the agent is less urgent than the least urgent clinician; 0 where it is not."""
+        """Number of levels by which the agent is less urgent than the least urgent clinician; 0 if it is not."""
         places = [DECISION_LABELS.index(label) for label in self.decisions if label in DECISION_LABELS]
         if not places or self.decision not in DECISION_LABELS:
             return 0
@@ -117,7 +117,7 @@ def claims_table(results: Mapping[str, Any]) -> Table | None:
 
 
 def ablations_table(results: Mapping[str, Any]) -> Table | None:
-    """Returns what changes where one setting is another; None without ablations."""
+    """Returns the effect of changing one setting; None without ablations."""
     measures = (APPROPRIATENESS, SAFETY, QUESTIONS, EVIDENCE_SEEN)
     rows = tuple(
         (
@@ -136,7 +136,7 @@ def _with_spread(measure: Measure, estimate: Any) -> str:
 
 
 def unseen_table(results: Mapping[str, Any]) -> Table | None:
-    """Returns the agent on conditions that were, and were not, in its training vignettes; None where not measured."""
+    """Returns the agent's figures on conditions seen and not seen in training; None if not measured."""
     unseen = results.get("unseen")
     if not unseen:
         return None
@@ -155,20 +155,22 @@ def unseen_table(results: Mapping[str, Any]) -> Table | None:
 
 
 def agreement_sentences(results: Mapping[str, Any]) -> list[str]:
-    """Returns how well Red cases are found, and the agreement with the clinicians."""
+    """Returns sentences on Red cases and on the agreement with the clinicians."""
     red, kappa = (value_at(results, "agreement", name) for name in ("red_sensitivity", "kappa"))
     found = []
     if number_at(red, "mean") is not None:
         on = f", on {count(value_at(red, 'vignettes'))} vignettes" if number_at(red, "vignettes") is not None else ""
-        found.append(f"Of the Red cases the agent finds {with_interval(SAFETY, red)}{on}.")
+        found.append(f"The agent finds {with_interval(SAFETY, red)} of the Red cases{on}.")
     if number_at(kappa, "mean") is not None:
         measured = with_interval(QUESTIONS, kappa)
-        found.append(f"Agreement with the clinicians, quadratic weighted kappa: {measured}; 1 is full, 0 is chance.")
+        found.append(
+            f"Agreement with the clinicians, quadratic weighted kappa: {measured}; 1 is full agreement, 0 is chance."
+        )
     return found
 
 
 def cards(results: Mapping[str, Any]) -> list[Card]:
-    """Returns the vignettes that the agent judged wrongly, in the order given: worst first."""
+    """Returns the vignettes that the agent triaged wrongly, the worst first."""
     return [
         Card(
             str(value_at(error, "vignette_id")),
@@ -193,7 +195,7 @@ def _step(step: Any) -> Step:
 
 
 def flat(tree: Any, prefix: str = "") -> Sequence[tuple[str, str]]:
-    """Returns nested settings as lines of a dotted name and a value."""
+    """Returns nested settings as pairs of a dotted name and a value."""
     if isinstance(tree, Mapping):
         return [line for key, value in tree.items() for line in flat(value, f"{prefix}.{key}" if prefix else str(key))]
     if isinstance(tree, list | tuple):

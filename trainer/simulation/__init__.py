@@ -1,1 +1,1 @@
-"""The simulator: patients from a knowledge base, and the panel of clinicians who triage them."""
+"""The simulator: patients drawn from a knowledge base, and a panel of clinicians who triage them."""

@@ -1,4 +1,4 @@
-"""The card: what a doctor writes of a patient, the salient positives and the relevant negatives."""
+"""The card that a doctor writes about a patient: salient positives and relevant negatives."""
 
 from typing import NamedTuple
 
@@ -6,29 +6,29 @@ import numpy as np
 import scipy.sparse
 import scipy.stats
 
+from trainer.simulation.config import CardConfig
 from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.patients import Patients
-from trainer.simulation.simulation_config import CardConfig
 
 MAX_PIECES = 24
-"""Of one sort on a card; the paper's mean is below 4."""
+"""Maximum of one kind of evidence on a card; the paper's mean is below 4."""
 NOTHING = -1
 _NEVER = -1e9
 _RARE = 1e-4  # keeps the logarithm of an irrelevant negative finite
 
 
 class Cards(NamedTuple):
-    """B cards: cells of the state in the order in which they were written, padded with `NOTHING`."""
+    """B cards: cells of the state in the order of writing, padded with `NOTHING`."""
 
     present: np.ndarray  # int [B, P]
     absent: np.ndarray  # int [B, N]
 
 
 class Evidence(NamedTuple):
-    """What a clinician makes of B cards."""
+    """What B cards tell a clinician."""
 
-    log_likelihood: np.ndarray  # float [B, C]: log P(card | condition) - log P(card in anybody), of each condition
+    log_likelihood: np.ndarray  # float [B, C]: log P(card | condition) - log P(card in any patient)
     red_flags: np.ndarray  # float [B, C]: red flags of the condition on the card
     urgent_with: np.ndarray  # float [B, C]: risk factors on the card that make the condition more urgent
 
@@ -40,24 +40,24 @@ def write_cards(
 
     Args:
         tables: the knowledge base.
-        config: what a doctor writes.
+        config: constants of the card.
         patients: B of them.
         sizes: int `[B, 4]`, from `card_sizes`.
-        draws: the doctor's whims.
+        draws: random numbers of the doctor's choices.
     """
-    found = _pick(_salience(tables, config, patients), tables.symptoms, patients.present, sizes[:, 0], draws)
+    symptoms = _pick(_salience(tables, config, patients), tables.symptoms, patients.present, sizes[:, 0], draws)
     risks = _pick(_risk_salience(tables, config, patients), tables.risk_factors, patients.present, sizes[:, 2], draws)
-    present = np.concatenate([found, risks], axis=1)
+    present = np.concatenate([symptoms, risks], axis=1)
     positives = Cards(present, np.full((len(present), 1), NOTHING))
     worries = _worries(tables, config, positives)
-    deniable = _deniable(tables, patients, found)
+    deniable = _deniable(tables, patients, symptoms)
     denied = _pick(worries, tables.symptoms, deniable, sizes[:, 1], draws)
     no_risks = _pick(worries, tables.risk_factors, deniable, sizes[:, 3], draws)
     return Cards(present, np.concatenate([denied, no_risks], axis=1))
 
 
 def card_sizes(config: CardConfig, uniform: np.ndarray) -> np.ndarray:
-    """Returns how many pieces of each sort the doctor means to write, int `[B, 4]`, at least one symptom.
+    """Returns how many pieces of each kind the doctor intends to write, int `[B, 4]`, at least one symptom.
 
     Args:
         config: mean and SD of each: symptoms present, symptoms absent, risk factors present, risk factors absent.
@@ -73,7 +73,7 @@ def _count(mean: float, sd: float, uniform: np.ndarray) -> np.ndarray:
     if sd * sd > mean:
         success = mean / (sd * sd)
         return scipy.stats.nbinom.ppf(uniform, mean * success / (1 - success), success).astype(np.int64)
-    if sd * sd < mean:  # a binomial is the narrower sister of the two
+    if sd * sd < mean:  # a binomial is the narrower distribution
         success = 1 - sd * sd / mean
         trials = max(1, round(mean / success))
         return scipy.stats.binom.ppf(uniform, trials, mean / trials).astype(np.int64)
@@ -81,7 +81,7 @@ def _count(mean: float, sd: float, uniform: np.ndarray) -> np.ndarray:
 
 
 def read_cards(tables: KnowledgeTables, cards: Cards) -> Evidence:
-    """Returns what the cards tell, and nothing that is not on them."""
+    """Returns the information on the cards, and only that."""
     present = _indicators(cards.present, cards.present, len(tables.codes))
     return Evidence(_log_likelihood(tables, cards), present @ tables.red_flags, present @ tables.urgent_with)
 
@@ -93,15 +93,15 @@ def _log_likelihood(tables: KnowledgeTables, cards: Cards) -> np.ndarray:
     np.put_along_axis(on_card, cards.present, True, axis=1)
     cells = np.concatenate([cards.present, cards.absent], axis=1)
     parent = tables.parents[cells]
-    told = (parent >= 0) & np.take_along_axis(on_card, parent, axis=1)
-    table = 2 * (np.arange(cells.shape[1]) >= cards.present.shape[1]) + told  # which of the four stacked ones
+    implied = (parent >= 0) & np.take_along_axis(on_card, parent, axis=1)
+    table = 2 * (np.arange(cells.shape[1]) >= cards.present.shape[1]) + implied  # which of the four stacked ones
     return _indicators(cells, cells + count * table, 4 * count) @ tables.log_likelihoods
 
 
 def _indicators(cells: np.ndarray, columns: np.ndarray, width: int) -> scipy.sparse.csr_matrix:
-    """Returns `[B, width]` with a 1 at each of `columns` `[B, K]` whose cell is no padding.
+    """Returns `[B, width]` with a 1 at each of `columns` `[B, K]` whose cell is not padding.
 
-    A product with it adds rows up one by one, in the order in which the card has them.
+    A product with it adds rows one by one, in the order of the card.
     """
     held = cells != NOTHING
     offsets = np.concatenate([[0], np.cumsum(held.sum(axis=1))])
@@ -109,7 +109,7 @@ def _indicators(cells: np.ndarray, columns: np.ndarray, width: int) -> scipy.spa
 
 
 def _salience(tables: KnowledgeTables, config: CardConfig, patients: Patients) -> np.ndarray:
-    """Returns how much the doctor wants to write each finding, `[B, E]`."""
+    """Returns the logarithm of each finding's weight in the doctor's choice, `[B, E]`."""
     telling = tables.log_present.T[patients.conditions]
     return config.salience * telling + config.red_flag_salience * tables.red_flags.T[patients.conditions]
 
@@ -127,10 +127,10 @@ def _worries(tables: KnowledgeTables, config: CardConfig, positives: Cards) -> n
     return config.relevance * np.log(expected + _RARE)
 
 
-def _deniable(tables: KnowledgeTables, patients: Patients, found: np.ndarray) -> np.ndarray:
-    """Returns what can be written as absent, `[B, E]`: possible, not implied by another absence, no age and no sex."""
-    on_card: np.ndarray = np.zeros((len(found), len(tables.codes) + 1), bool)
-    np.put_along_axis(on_card, found, True, axis=1)
+def _deniable(tables: KnowledgeTables, patients: Patients, symptoms: np.ndarray) -> np.ndarray:
+    """Returns what can be written as absent, `[B, E]`: possible, not implied by another absence, not age or sex."""
+    on_card: np.ndarray = np.zeros((len(symptoms), len(tables.codes) + 1), bool)
+    np.put_along_axis(on_card, symptoms, True, axis=1)
     has_parent = tables.parents >= 0
     fits = ~has_parent[None, :] | on_card[:, tables.parents]
     return ~patients.present & patients.possible & fits & ~tables.in_group
@@ -139,7 +139,7 @@ def _deniable(tables: KnowledgeTables, patients: Patients, found: np.ndarray) ->
 def _pick(
     log_weight: np.ndarray, cells: np.ndarray, allowed: np.ndarray, sizes: np.ndarray, draws: Draws
 ) -> np.ndarray:
-    """Draws `sizes` of the allowed cells of each row without replacement, the first the most wanted; int `[B, K]`."""
+    """Draws `sizes` of the allowed cells of each row without replacement, by descending key; int `[B, K]`."""
     keys = log_weight[:, cells] + draws.gumbel(len(sizes), len(cells))
     keys[~allowed[:, cells]] = _NEVER
     most = max(1, int(sizes.max(initial=0)))
@@ -152,6 +152,6 @@ def _pick(
 
 
 def softmax(log_weights: np.ndarray) -> np.ndarray:
-    """Returns the weights of the last axis, divided by their sum."""
+    """Returns the weights along the last axis, normalized to a sum of 1."""
     weights = np.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)

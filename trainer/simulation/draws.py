@@ -1,7 +1,7 @@
-"""Random numbers that depend on the seed and on what they are for, not on how the work is divided.
+"""Random numbers that depend on the seed and their purpose, not on how the work is divided.
 
-NumPy promises the raw words of a bit generator for ever (not what its `Generator` makes of them), so that numbers are
-made from those here.
+NumPy guarantees the raw words of a bit generator in all versions, but not the output of its `Generator`, so numbers are
+made from the raw words here.
 """
 
 import numpy as np
@@ -43,15 +43,15 @@ class Draws:
 
 
 def evenly_spread(seed: int, first: int, count: int, column: int) -> np.ndarray:
-    """Returns float64 `[count]` in (0, 1): places `first` and following of a sequence that fills it evenly.
+    """Returns float64 `[count]` in (0, 1): the elements from `first` on of a sequence that fills the interval evenly.
 
-    Counts drawn by such numbers have almost exactly the intended distribution in every few hundred places, whatever
-    the seed.
+    Counts drawn with these numbers have almost exactly the intended distribution over any few hundred elements, for any
+    seed.
 
     Args:
         seed: shifts the sequence.
-        first: place of the first number.
-        count: how many.
+        first: index of the first number.
+        count: number of elements.
         column: which of the independent sequences, 0 to 4.
     """
     start = Draws(seed, 2**63 + column).uniform(1)[0]

@@ -1,4 +1,4 @@
-"""Draws evidence top down: a child only where its parent is present, of an exclusive group at most one member."""
+"""Draws evidence top down: a child only if its parent is present, and at most one member of an exclusive group."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ class EvidenceTree:
     """The relations among N pieces of evidence that are drawn together.
 
     Args:
-        entries: the pieces; parents stand above their children, and those that are not among them do not count.
+        entries: the pieces, parents before their children; parents that are not among them are ignored.
     """
 
     def __init__(self, entries: Sequence[CatalogueEntry]):
@@ -26,7 +26,7 @@ class EvidenceTree:
         self.groups = tuple(groups.values())
 
     def given_parent(self, marginal: np.ndarray) -> np.ndarray:
-        """Returns the probability of each piece where its parent is present, `[rows, N]`, at most 1.
+        """Returns the probability of each piece given that its parent is present, `[rows, N]`, at most 1.
 
         Args:
             marginal: probability of each piece, `[rows, N]`, at most that of its parent.
@@ -39,7 +39,7 @@ class EvidenceTree:
         return given
 
     def marginal(self, given_parent: np.ndarray) -> np.ndarray:
-        """Returns the probability of each piece, `[rows, N]`: the reverse of `given_parent`."""
+        """Returns the probability of each piece, `[rows, N]`: the inverse of `given_parent`."""
         marginal = given_parent.copy()
         for child, parent in enumerate(self.parents):
             if parent != NO_PARENT:
@@ -52,8 +52,8 @@ class EvidenceSampler:
 
     Args:
         tree: the relations.
-        given_parent: float `[rows, N]`, probability of each piece where its parent is present. Where a group's sum to
-            more than 1, they are divided by their sum.
+        given_parent: float `[rows, N]`, probability of each piece given that its parent is present. A group whose sum
+            is above 1 is divided by its sum.
     """
 
     def __init__(self, tree: EvidenceTree, given_parent: np.ndarray):
@@ -62,7 +62,7 @@ class EvidenceSampler:
         self._upper = given_parent.copy()
         self._uniform = np.arange(given_parent.shape[1])
         for members in tree.groups:
-            # The intervals of a group lie one upon the other, and one number decides among them.
+            # The intervals of a group are stacked, so that one number decides between its members.
             shares = given_parent[:, members]
             tops = np.cumsum(shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0), axis=1)
             self._lower[:, members] = np.concatenate([np.zeros((len(tops), 1)), tops[:, :-1]], axis=1)
@@ -70,12 +70,12 @@ class EvidenceSampler:
             self._uniform[members] = members[0]
 
     def draw(self, rows: np.ndarray, uniform: np.ndarray, possible: np.ndarray | None = None) -> np.ndarray:
-        """Returns what is present, bool `[B, N]`.
+        """Returns which pieces are present, bool `[B, N]`.
 
         Args:
             rows: int `[B]`.
             uniform: float `[B, N]` in (0, 1).
-            possible: bool `[B, N]`, False where a piece cannot be present; None where all can.
+            possible: bool `[B, N]`, False if a piece cannot be present; None if all can.
         """
         value = uniform[:, self._uniform]
         drawn = (value >= self._lower[rows]) & (value < self._upper[rows])

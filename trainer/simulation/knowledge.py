@@ -1,4 +1,4 @@
-"""`triage knowledge`: checks a clinical knowledge base, and prints it for a clinician to argue with."""
+"""`triage knowledge`: checks a clinical knowledge base and prints it for review by clinicians."""
 
 import argparse
 import collections
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="list all conditions")
-    what.add_argument("--condition", metavar="CODE", help="print all that is known of a condition")
+    what.add_argument("--condition", metavar="CODE", help="print everything about a condition")
     figures.add_argument(parser)
 
 
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def condition_text(condition: Condition, knowledge: KnowledgeBase) -> str:
-    """Returns what the knowledge base says of a condition, as text of several lines."""
+    """Returns what the knowledge base says about a condition, as several lines of text."""
 
     def name(code: str) -> str:
         return knowledge.catalogue[code].evidence.name
@@ -50,11 +50,11 @@ def condition_text(condition: Condition, knowledge: KnowledgeBase) -> str:
     urgency = zip(DECISION_LABELS, condition.urgency, strict=True)
     lines = [
         f"{condition.name} ({condition.icd10}), {condition.system}",
-        f"  {condition.prevalence:g} in 1,000 people who come",
-        "  should be seen as " + ", ".join(f"{label} {share:.0%}" for label, share in urgency if share),
+        f"  {condition.prevalence:g} in 1,000 patients",
+        "  urgency: " + ", ".join(f"{label} {share:.0%}" for label, share in urgency if share),
     ]
     for key, title in (
-        ("requires", "only with"), ("red_flags", "more urgent with the red flags"), ("urgent_with", "more urgent with"),
+        ("requires", "only with"), ("red_flags", "more urgent with red flags"), ("urgent_with", "more urgent with"),
     ):  # fmt: skip
         codes = getattr(condition, key)
         lines += [f"  {title}: {', '.join(map(name, codes))}"] if codes else []
@@ -88,7 +88,7 @@ def _figures(knowledge: KnowledgeBase) -> dict[str, Any]:
 
 
 def _list(knowledge: KnowledgeBase) -> str:
-    """Returns one line a condition: code, ICD-10, cases in 1,000, the shares of the colours, name."""
+    """Returns a line per condition: code, ICD-10, cases in 1,000, the shares of the colours, name."""
     longest = max(len(condition.code) for condition in knowledge.conditions)
     lines = [f"{'code':{longest}}  ICD-10  in 1,000  {'  '.join(f'{label:>6}' for label in DECISION_LABELS)}  name"]
     for condition in knowledge.conditions:

@@ -7,25 +7,25 @@ import numpy as np
 from schemas.catalogue import Catalogue, CatalogueEntry
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import NUM_DECISIONS
+from trainer.simulation.config import SimulationConfig
 from trainer.simulation.evidence_tree import EvidenceSampler, EvidenceTree
 from trainer.simulation.risk_tables import RiskTables
-from trainer.simulation.simulation_config import SimulationConfig
 
 IMPOSSIBLE = 1e-6
-"""Probability that stands for never, so that logarithms stay finite."""
-# How much a doctor worries about a condition that should be seen as Red, Yellow, Green or Blue.
+"""Probability in place of 0, so that logarithms are finite."""
+# How much a doctor worries about a condition that is Red, Yellow, Green or Blue.
 _WORRY = np.array([1.0, 0.8, 0.1, 0.03])
 
 
 class KnowledgeTables:
-    """What patients, cards and panels need of the knowledge base.
+    """What patients, cards and panels need from the knowledge base.
 
     Args:
         knowledge: the knowledge base.
         config: the constants of the simulation.
 
     Raises:
-        InputError: nobody can have one of the conditions.
+        InputError: no patient can have one of the conditions.
     """
 
     def __init__(self, knowledge: KnowledgeBase, config: SimulationConfig):
@@ -48,7 +48,7 @@ class KnowledgeTables:
         self.strata = np.array([(self.index(a.code), self.index(s.code)) for a, s in self.risks.strata])  # [G, 2]
         self.findings_given_condition = self._findings(config.leak)
         tree = EvidenceTree(catalogue.of_kind("symptom"))
-        # A patient's draw knows who can have the finding; whoever reads a card weighs how many with the condition can.
+        # A patient's draw knows which findings are possible; a reader of a card weighs how many patients can have them.
         self.findings = EvidenceSampler(tree, tree.given_parent(self.findings_given_condition[:, self.symptoms]))
         risks = self._risks_given_condition()
         self.probabilities = self.findings_given_condition * self._possible_given_condition() + risks  # [C, E]
@@ -63,13 +63,13 @@ class KnowledgeTables:
         return np.array([entry.background for entry in self.knowledge.catalogue])
 
     def _risks_given_condition(self) -> np.ndarray:
-        """Returns P(risk factor | condition), age and sex among them, `[C, E]`, 0 for symptoms."""
+        """Returns P(risk factor | condition), including age and sex, `[C, E]`, 0 for symptoms."""
         return np.einsum("cg,cge->ce", self.risks.strata_given_condition, self._risks_given_stratum())
 
     def _possible_given_condition(self) -> np.ndarray:
-        """Returns P(somebody can have the evidence, and what it is part of | condition), `[C, E]`.
+        """Returns P(a patient can have the evidence and its parents | condition), `[C, E]`.
 
-        Terms about age and sex are certain within a stratum; other risk factors count as independent of each other.
+        Terms about age and sex are certain within a stratum; other risk factors are taken as independent.
         """
         terms: dict[int, list[list[tuple[int, bool]]]] = dict(self.only_if)
         given_stratum = self._risks_given_stratum()  # [C, G, E]
@@ -89,7 +89,7 @@ class KnowledgeTables:
         return table
 
     def _risks_given_stratum(self) -> np.ndarray:
-        """Returns P(risk factor | condition, stratum), age and sex among them, `[C, G, E]`, 0 for symptoms."""
+        """Returns P(risk factor | condition, stratum), including age and sex, `[C, G, E]`, 0 for symptoms."""
         table = np.zeros((len(self.log_prior), len(self.strata), len(self.codes)))
         table[:, :, self.drawn_risks] = self.risks.given_stratum()
         for stratum, bands in enumerate(self.strata):
@@ -111,16 +111,16 @@ class KnowledgeTables:
         return table
 
     def _tabulate_likelihoods(self, shares: np.ndarray, given_parent: np.ndarray) -> None:
-        """Makes `[E, C]` logarithms of P(seen | condition) / P(seen in anybody).
+        """Computes `[E, C]` logarithms of P(seen | condition) / P(seen in any patient).
 
         Args:
-            shares: `[C]`, of all people who come.
-            given_parent: `[C, E]`, P(piece | condition, its parent present). Where the parent is on the card, too, its
-                child tells only what the parent did not.
+            shares: `[C]`, of all patients.
+            given_parent: `[C, E]`, P(piece | condition, its parent present). If the parent is on the card
+                too, its child only adds what the parent does not imply.
         """
 
-        def log_ratio(given: np.ndarray, anybody: np.ndarray) -> np.ndarray:
-            return np.log(np.clip(given, IMPOSSIBLE, 1.0) / np.clip(anybody, IMPOSSIBLE, 1.0)).T
+        def log_ratio(given: np.ndarray, anyone: np.ndarray) -> np.ndarray:
+            return np.log(np.clip(given, IMPOSSIBLE, 1.0) / np.clip(anyone, IMPOSSIBLE, 1.0)).T
 
         alone = shares @ self.probabilities
         alone[self.risk_factors] = self._background()[self.risk_factors]
@@ -129,7 +129,7 @@ class KnowledgeTables:
         below = shares @ given_parent
         self.log_present_given_parent = log_ratio(given_parent, below)
         self.log_absent_given_parent = log_ratio(1.0 - given_parent, 1.0 - below)
-        # The four of them one below the other, [4E, C], for those who add up many of their rows.
+        # All four stacked, [4E, C], to add up rows of them in one product.
         self.log_likelihoods = np.concatenate(
             [self.log_present, self.log_present_given_parent, self.log_absent, self.log_absent_given_parent]
         )
@@ -138,7 +138,7 @@ class KnowledgeTables:
         conditions = self.knowledge.conditions
         self.urgency = np.array([condition.urgency for condition in conditions])  # [C, 4]
         self.worry = self.urgency @ _WORRY  # [C]
-        self.urgency_shifted = np.zeros_like(self.urgency)  # the same one colour up
+        self.urgency_shifted = np.zeros_like(self.urgency)  # shifted one colour up
         self.urgency_shifted[:, : NUM_DECISIONS - 1] = self.urgency[:, 1:]
         self.urgency_shifted[:, 0] += self.urgency[:, 0]
         self.red_flags = np.zeros((len(self.codes), len(conditions)))  # [E, C], 0 or 1
@@ -148,7 +148,7 @@ class KnowledgeTables:
             self.urgent_with[[self.index(code) for code in condition.urgent_with], row] = 1.0
 
     def _terms(self, catalogue: Catalogue) -> list[tuple[int, list[list[tuple[int, bool]]]]]:
-        """Returns the cells that not everybody can have, and of each the terms: (risk factor, present or absent)."""
+        """Returns the cells that have conditions, each with its terms: (risk factor, present or absent)."""
         return [
             (
                 self.index(entry.code),

@@ -1,25 +1,25 @@
-"""The panel of simulated clinicians: each reads the card, weighs what it may be, and picks the colour of least loss."""
+"""A panel of simulated clinicians: each reads the card, weighs conditions and chooses the colour of least loss."""
 
 import numpy as np
 import scipy.special
 
 from schemas.triage import NUM_DECISIONS
 from trainer.simulation.card import Evidence, softmax
+from trainer.simulation.config import PanelConfig, SimulationConfig
 from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
-from trainer.simulation.simulation_config import PanelConfig, SimulationConfig
 
-_PANEL_STREAM = 2**63 + 100  # far from the blocks of vignettes, so that the panel is the same for all of them
+_PANEL_STREAM = 2**63 + 100  # apart from the streams of the blocks, so that all blocks have the same panel
 
 
 class Panel:
     """A fixed panel of clinicians.
 
-    A clinician's risk aversion is what one colour too late costs, where one colour too urgent costs the border's
-    over-triage loss. A loss over several colours is the sum over the borders crossed.
+    Triage one colour too low costs the clinician's risk aversion, one colour too high costs the over-triage loss of the
+    border between the two. The loss over several colours is the sum over the borders in between.
 
     Args:
-        tables: the knowledge base, which all of them know.
+        tables: the knowledge base.
         config: the constants of the simulation.
         seed: of the panel.
     """
@@ -30,7 +30,7 @@ class Panel:
         self._shifts = config.red_flag_shift, config.risk_shift
         draws = Draws(seed, _PANEL_STREAM)
         members = config.panel.clinicians
-        # Every panel spans the same range, so that no seed has a timid one and another a bold one.
+        # Every panel spans the same range, so that no seed makes a timid or a bold panel.
         rank = np.argsort(draws.uniform(members), kind="stable")
         self._risk_aversion = config.panel.risk_aversion_spread * scipy.special.ndtri(
             (rank + 0.5) / members
@@ -42,9 +42,9 @@ class Panel:
         """Returns how many clinicians chose each colour, int `[B, 4]`.
 
         Args:
-            evidence: what the cards tell.
-            sizes: int `[B]`, clinicians who judge each card, at most as many as there are.
-            draws: who judges what, and their mood.
+            evidence: the information on the cards.
+            sizes: int `[B]`, number of clinicians who judge each card, at most all of them.
+            draws: which clinicians judge a card, and their mood.
         """
         keys = draws.uniform(len(sizes), self._config.clinicians)
         mood = draws.normal(len(sizes), self._config.clinicians)
@@ -58,12 +58,12 @@ class Panel:
         )
 
     def urgency(self, evidence: Evidence, card: np.ndarray, posterior: np.ndarray) -> np.ndarray:
-        """Returns how probable it is that a case should be seen as each colour, float `[D, 4]`.
+        """Returns the probability of each colour for a case, float `[D, 4]`.
 
         Red flags, and risk factors that make a condition more urgent, move part of its urgency one colour up.
 
         Args:
-            evidence: what the cards tell.
+            evidence: the information on the cards.
             card: int `[D]`, the card of each decision.
             posterior: float `[D, C]`.
         """
@@ -76,12 +76,12 @@ class Panel:
         posterior = softmax(self._log_prior[member] + self._config.evidence_weight * evidence.log_likelihood[card])
         urgency = self.urgency(evidence, card, posterior)
         aversion = np.exp(self._risk_aversion[member] + self._config.risk_aversion_noise * mood)  # [D]
-        # Beyond each border: the probability that the case is more urgent than it, and that it is less so.
+        # At each border: the probability that the case is more urgent than it.
         above = np.cumsum(urgency, axis=1)[:, :-1]  # [D, 3]
         late = aversion[:, None] * above
         early = np.array(self._config.over_triage_losses) * (1.0 - above)
-        # A colour below a border pays for what is above it, and the other way round.
+        # A colour below a border pays for cases above it, and vice versa.
         nothing = np.zeros((len(card), 1))
         loss = np.concatenate([nothing, np.cumsum(late, axis=1)], axis=1)
         loss += np.concatenate([np.cumsum(early[:, ::-1], axis=1)[:, ::-1], nothing], axis=1)
-        return loss.argmin(axis=1)  # of equal losses, the more urgent
+        return loss.argmin(axis=1)  # ties: the more urgent

@@ -1,4 +1,4 @@
-"""Simulated patients: who they are, what they have, and everything that could be found in them."""
+"""Simulated patients: demographics, condition, and all of their evidence."""
 
 from typing import NamedTuple
 
@@ -12,12 +12,12 @@ class Patients(NamedTuple):
     """B patients."""
 
     conditions: np.ndarray  # int [B]
-    possible: np.ndarray  # bool [B, E]: evidence that someone of that age and sex can have
-    present: np.ndarray  # bool [B, E]: evidence that is present; all other is absent
+    possible: np.ndarray  # bool [B, E]: evidence that is possible at that age and sex
+    present: np.ndarray  # bool [B, E]: evidence that is present; all else is absent
 
 
 def draw_patients(tables: KnowledgeTables, draws: Draws, count: int) -> Patients:
-    """Draws what people suffer from, who they are given that, and what it shows (noisy-OR of condition and leak)."""
+    """Draws conditions, then demographics and risk factors, then findings (noisy-OR of condition and leak)."""
     rows = np.arange(count)
     conditions = choose(tables.log_case_mix[None, :], draws.uniform(count))
     with np.errstate(divide="ignore"):
@@ -29,7 +29,7 @@ def draw_patients(tables: KnowledgeTables, draws: Draws, count: int) -> Patients
     possible = _possible(tables, present)
     uniform = draws.uniform(count, len(tables.symptoms))
     findings = tables.findings.draw(conditions, uniform, possible[:, tables.symptoms])
-    # Nobody comes with nothing to tell: who would have no finding has the most usual one of the condition.
+    # Every patient has a finding: one without any gets the most frequent one of the condition.
     silent = np.flatnonzero(~findings.any(axis=1))
     usual = tables.findings_given_condition[conditions[silent]] * possible[silent]
     findings[silent, usual[:, tables.symptoms].argmax(axis=1)] = True
@@ -38,7 +38,7 @@ def draw_patients(tables: KnowledgeTables, draws: Draws, count: int) -> Patients
 
 
 def choose(log_weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Draws a column of each row in proportion to its weight, int `[B]`.
+    """Draws a column for each row in proportion to its weight, int `[B]`.
 
     Args:
         log_weights: `[B, N]`, or `[1, N]` for the same weights in each row.

@@ -1,7 +1,7 @@
-"""Who has which condition: age, sex and risk factors given a condition, by Bayes' rule from what raises its risk.
+"""Age, sex and risk factors given a condition, by Bayes' rule from the multipliers of its risk.
 
-People are of G strata, an age band and a sex each. Within a stratum risk factors are independent of each other, but for
-parents and exclusive groups.
+There are G strata, one for each age band and sex. Within a stratum, risk factors are independent except for parents and
+exclusive groups.
 """
 
 import numpy as np
@@ -11,17 +11,17 @@ from schemas.errors import InputError
 from schemas.knowledge_base import KnowledgeBase
 from trainer.simulation.evidence_tree import NO_PARENT, EvidenceSampler, EvidenceTree
 
-_MOST = 0.95  # no risk factor is sure to be there, however its demographic multipliers multiply
+_MOST = 0.95  # upper bound on a risk factor's probability, however large its demographic multipliers
 
 
 class RiskTables:
-    """Tables over C conditions, G strata and the K risk factors that are no age band and no sex.
+    """Tables over C conditions, G strata and the K risk factors other than age bands and sexes.
 
     Args:
         knowledge: the knowledge base.
 
     Raises:
-        InputError: nobody can have one of the conditions.
+        InputError: no patient can have one of the conditions.
     """
 
     def __init__(self, knowledge: KnowledgeBase):
@@ -38,13 +38,13 @@ class RiskTables:
         for condition, total in zip(knowledge.conditions, weights.sum(axis=1), strict=True):
             if not total > 0:
                 raise InputError(
-                    f"condition {condition.code!r}: nobody can have it: its risk factors exclude each other"
+                    f"condition {condition.code!r}: no patient can have it: its risk factors exclude each other"
                 )
         self.strata_given_condition = weights / weights.sum(axis=1, keepdims=True)  # [C, G]
         self._sampler = EvidenceSampler(self._tree, self._given_parent.reshape(-1, len(self.entries)))
 
     def draw(self, conditions: np.ndarray, strata: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-        """Returns the risk factors of people with a condition, bool `[B, K]`; `uniform` is `[B, K]` in (0, 1)."""
+        """Returns the risk factors of patients with a condition, bool `[B, K]`; `uniform` is `[B, K]` in (0, 1)."""
         return self._sampler.draw(conditions * len(self.strata) + strata, uniform)
 
     def given_stratum(self) -> np.ndarray:
@@ -60,7 +60,7 @@ class RiskTables:
             relative = np.array([bands.get(age.code, 1.0) * bands.get(sex.code, 1.0) for age, sex in self.strata])
             parent = self._tree.parents[number]
             most = np.full(len(self.strata), _MOST)
-            if parent != NO_PARENT:  # whoever has the parent more often has the child more often
+            if parent != NO_PARENT:  # the child follows the parent's frequency
                 most = table[:, parent]
                 relative = relative * most
             mean = max(float(self.stratum_shares @ relative), np.finfo(np.float64).tiny)
@@ -78,7 +78,7 @@ class RiskTables:
         )  # fmt: skip
 
     def _condition_tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns each risk factor's multiplier `[C, K]`, and whether the condition needs it `[C, K]`."""
+        """Returns each risk factor's multiplier `[C, K]`, and whether the condition requires it `[C, K]`."""
         shape = (len(self._knowledge.conditions), len(self.entries))
         multipliers: np.ndarray = np.ones(shape)
         required: np.ndarray = np.zeros(shape, bool)
@@ -88,7 +88,7 @@ class RiskTables:
                     multipliers[row, self._place[code]] = value
             for code in condition.requires:
                 number = self._place.get(code, NO_PARENT)
-                while number != NO_PARENT:  # what needs a child needs its parent
+                while number != NO_PARENT:  # requiring a child means requiring its parent
                     required[row, number] = True
                     number = self._tree.parents[number]
         return multipliers, required
@@ -99,15 +99,15 @@ class RiskTables:
         """Applies Bayes' rule bottom up.
 
         Returns:
-            P(risk factor | its parent present, stratum, condition), `[C, G, K]`, and how many times as likely as a
-            person without any risk factor the condition is in the average person of each stratum, `[C, G]`.
+            P(risk factor | its parent present, stratum, condition), `[C, G, K]`, and how many times
+            more likely the condition is in the average patient of each stratum than without risk factors, `[C, G]`.
         """
         conditions, pieces = multipliers.shape
         tilted = np.zeros((conditions, len(self.strata), pieces))
-        gains = np.ones((conditions, len(self.strata), pieces + 1))  # the last one is of those without a parent
+        gains = np.ones((conditions, len(self.strata), pieces + 1))  # the last column is for pieces without a parent
         groups = {members[0]: members for members in self._tree.groups}
         grouped = {number for members in self._tree.groups for number in members}
-        for number in reversed(range(pieces)):  # children stand below their parents, groups end at their first member
+        for number in reversed(range(pieces)):  # children before parents; groups at their first member
             members = groups.get(number, [number])
             if number in grouped and number not in groups:
                 continue
@@ -115,9 +115,9 @@ class RiskTables:
             none = np.maximum(1.0 - share.sum(axis=1), 0.0)  # [G]
             needed = required[:, members]  # [C, M]
             free = ~needed.any(axis=1, keepdims=True)  # [C, 1]
-            possible = free | needed  # one that is needed excludes the others
+            possible = free | needed  # a required member excludes the others
             weight = share * (multipliers[:, members] * possible)[:, None, :] * gains[:, :, members]  # [C, G, M]
             total = weight.sum(axis=2) + none * free  # [C, G]
             tilted[:, :, members] = weight / np.maximum(total, np.finfo(np.float64).tiny)[..., None]
-            gains[:, :, self._tree.parents[number]] *= total  # NO_PARENT is the last place
+            gains[:, :, self._tree.parents[number]] *= total  # NO_PARENT is the last column
         return tilted, gains[:, :, NO_PARENT]

@@ -20,14 +20,14 @@ from schemas.knowledge_base import KnowledgeBase
 from trainer import options
 from trainer.progress import progress_bar, say, tracked
 from trainer.runs.output import OutputDirectory, describe
-from trainer.simulation.simulation_config import SimulationConfig
+from trainer.simulation.config import SimulationConfig
 from trainer.simulation.simulator import BLOCK, Simulator
 from trainer.vignettes.vignette import Vignette
 
 PAPER_VIGNETTES, PAPER_TEST = 1374, 126
 _FORMAT = "simulate"
 _BLOCKS_WORTH_A_PROCESS = 8
-_BLOCKS_AHEAD = 4  # of each process; bounds what is in memory
+_BLOCKS_AHEAD = 4  # per process; bounds the memory
 _WORKER: list[Simulator] = []
 
 
@@ -60,23 +60,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage simulate`."""
     parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
     parser.add_argument(
-        "--vignettes", type=int, default=PAPER_VIGNETTES, metavar="N", help=f"how many (default {PAPER_VIGNETTES})"
+        "--vignettes",
+        type=int,
+        default=PAPER_VIGNETTES,
+        metavar="N",
+        help=f"number of vignettes (default {PAPER_VIGNETTES})",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of every random draw (default 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of every random draw (default 0)")
     parser.add_argument(
         "--test-fraction", type=_fraction, default=Fraction(PAPER_TEST, PAPER_VIGNETTES), metavar="F",
         help=f"share of the test split, such as 0.1 or 1/10 (default {PAPER_TEST}/{PAPER_VIGNETTES})",
     )  # fmt: skip
     parser.add_argument(
-        "--unseen-conditions", nargs="+", default=[], metavar="CODE", help="conditions that only the test split has"
+        "--unseen-conditions",
+        nargs="+",
+        default=[],
+        metavar="CODE",
+        help="conditions to hold out of the training split",
     )
     parser.add_argument("--knowledge", type=locations.source, metavar="DIR", help="another knowledge base")
     parser.add_argument(
-        "--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="that work at once (default: all cores)"
+        "--processes",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="number of processes (default: one per core)",
     )
     parser.add_argument("--shard-size", type=int, default=50_000, help="vignettes in a shard (default 50000)")
     parser.add_argument("--gzip", action="store_true", help="compress the shards")
-    parser.add_argument("--overwrite", action="store_true", help="replace the data directory that stands at --out")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)
 
 

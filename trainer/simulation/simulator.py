@@ -1,4 +1,4 @@
-"""Simulates vignettes block by block: the same block of the same seed is the same on any core."""
+"""Simulates vignettes block by block; a block depends only on the seed and its number."""
 
 from collections.abc import Iterable
 
@@ -8,18 +8,18 @@ import threadpoolctl
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import TRIAGE_DECISIONS, Action
 from trainer.simulation.card import NOTHING, Cards, card_sizes, read_cards, write_cards
+from trainer.simulation.config import SimulationConfig
 from trainer.simulation.draws import Draws, evenly_spread
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
 from trainer.simulation.patients import draw_patients
-from trainer.simulation.simulation_config import SimulationConfig
 from trainer.vignettes.vignette import Vignette
 
 BLOCK = 500
-"""Vignettes that are simulated together. Another number would make other vignettes of the same seed."""
+"""Number of vignettes simulated together. Changing it changes the vignettes of a seed."""
 
 UNSEEN = "unseen"
-"""Tag of a vignette whose condition is held out of the training split."""
+"""Tag of vignettes whose condition is held out of the training split."""
 _DECISIONS_COLUMN = 4
 
 
@@ -30,7 +30,7 @@ class Simulator:
         knowledge: the knowledge base.
         config: the constants.
         seed: 0 or more, below 2^64.
-        unseen: codes of the conditions that stay out of the training split.
+        unseen: codes of the conditions held out of the training split.
 
     Raises:
         InputError: there is no such condition.
@@ -44,9 +44,9 @@ class Simulator:
         self._panel = Panel(self._tables, config, seed)
         self._decisions = np.cumsum(config.decisions_per_vignette) / sum(config.decisions_per_vignette)
 
-    @threadpoolctl.threadpool_limits.wrap(limits=1)  # the matrices are small, and there is a process for each core
+    @threadpoolctl.threadpool_limits.wrap(limits=1)  # the matrices are small, and each core has a process
     def block(self, number: int) -> list[Vignette]:
-        """Returns vignettes `number * BLOCK` and following, `BLOCK` of them."""
+        """Returns the `BLOCK` vignettes from `number * BLOCK` on."""
         draws = Draws(self._seed, number)
         first = number * BLOCK
         spread = np.stack([evenly_spread(self._seed, first, BLOCK, column) for column in range(5)], axis=1)

@@ -1,1 +1,1 @@
-"""The paper's study as tasks: runs over folds and seeds, claims, results."""
+"""The paper's study: its tasks over folds and seeds, results, and claims."""

@@ -1,6 +1,6 @@
-"""What the paper claims, and whether a study's figures bear it out: pure functions of results.json.
+"""The paper's claims, and whether a study's figures support them: pure functions of results.json.
 
-A claim holds, does not hold, or is open (None) where the study did not measure it.
+A claim holds, does not hold, or is open (None) if the study did not measure it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 
 PAR = 0.03
-"""Largest difference in a share that counts as on a par; or else the agent's 95% interval holds the other's mean.
-Worse is below by more than this."""
+"""Agents are on a par if their shares differ by at most this, or if the 95% interval of one contains the mean of the
+other. An agent is worse if it is below by more than this."""
 MUCH_EARLIER = 0.5
-"""DyQN-AND asks at most this part of DyQN-OR's questions: the paper's 1.4 and 13.3 questions are a tenth."""
+"""DyQN-AND stops much earlier if it asks at most this share of DyQN-OR's questions (in the paper, a tenth: 1.4 and
+13.3)."""
 NEVER_STOPS = 22.5
-"""Mean questions from which an agent counts as one that never stops before the limit of 23."""
+"""Mean number of questions from which an agent counts as never stopping before the limit of 23."""
 NEAR = 3.0
-"""Questions around the paper's 10.35 that count as near."""
+"""Distance from the paper's 10.35 questions that counts as near."""
 LESS = 0.95
-"""Part of the vignettes' evidence up to which an agent needs less; any agent that ever stops early sees a bit less."""
+"""Share of the evidence up to which an agent needs less; any agent that ever stops early sees slightly less."""
 LESS_EVIDENCE = 0.8
-"""Part of the vignettes' evidence that the goal allows."""
+"""Share of the evidence that the goal allows."""
 SMALL = 3
-"""Pieces of evidence, at most, of a small evidence set."""
+"""Maximum number of pieces in a small evidence set."""
 WORSE = 0.1
-"""A difference up to this is a little."""
+"""A difference up to this is small."""
 
 Verdict = tuple[bool | None, str]
 _QUALITY = ("appropriateness", "safety")
@@ -38,7 +39,7 @@ def claims(results: Mapping[str, Any]) -> list[dict[str, Any]]:
         results: results.json with `agents`, `by_evidence` and `k_fold`.
     """
     agents = results["agents"]
-    found: dict[str, Verdict] = {
+    verdicts: dict[str, Verdict] = {
         "DyQN-OR is on a par with the clinicians": _on_a_par(agents, "human", "the clinicians"),
         "DyQN-OR is on a par with the fully-observed model": _on_a_par(
             agents, "fully_observed", "the fully-observed model"
@@ -54,7 +55,7 @@ def claims(results: Mapping[str, Any]) -> list[dict[str, Any]]:
             agents
         ),
     }
-    return [{"claim": claim, "holds": holds, "numbers": numbers} for claim, (holds, numbers) in found.items()]
+    return [{"claim": claim, "holds": holds, "numbers": numbers} for claim, (holds, numbers) in verdicts.items()]
 
 
 def _measured(agents: Mapping[str, Any], *needed: tuple[str, str]) -> bool:
@@ -75,7 +76,7 @@ def _on_a_par(agents: Mapping[str, Any], other: str, label: str) -> Verdict:
         close = abs(ours["mean"] - theirs) <= PAR
         covered = ours["low"] is not None and ours["low"] <= theirs <= ours["high"]
         verdicts.append(close or covered)
-        why = f"within {_share(PAR)}" if close else "within its interval" if covered else "neither near nor covered"
+        why = f"within {_share(PAR)}" if close else "within its interval" if covered else "outside of both"
         parts.append(f"{metric} {_with_interval(ours)} against {_share(theirs)} ({why})")
     return all(verdicts), f"DyQN-OR and {label}: {'; '.join(parts)}."
 
@@ -92,7 +93,7 @@ def _less_evidence(agents: Mapping[str, Any]) -> Verdict:
     asked = _mean(agents, "dyqn_or", "questions")
     return seen <= LESS * held, (
         f"It decides on {seen:.1f} of {held:.1f} pieces of evidence ({seen / held:.0%}), after {asked:.1f} questions, "
-        "those asked in vain included."
+        "including those asked after the evidence had run out."
     )
 
 

@@ -1,4 +1,4 @@
-"""A closer look at one trained agent: agreement, calibration, slices, unseen conditions, and its worst errors."""
+"""Detailed figures of one trained agent: agreement, calibration, slices, unseen conditions, and its worst errors."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.vignette import Vignette
 
 WORST = 8
-"""Errors that are told in full."""
+"""Number of errors that are reported in full."""
 _CONDITION = "condition="
 
 
@@ -27,19 +27,19 @@ class Walk(NamedTuple):
     codes: list[int]  # signed codes in the order in which they are revealed
     q_values: np.ndarray  # float [pieces, A]: after each piece of evidence
     decided_after: int  # pieces known at the decision
-    questions: int  # asked, those in vain included
+    questions: int  # including those asked after the evidence had run out
     decision: int
 
 
 def walk(codes: list[int], q_values: np.ndarray, max_questions: int) -> Walk:
     """Returns the episode of the greedy agent over one evidence order; the first piece is known at the start.
 
-    Asking when nothing is left reveals nothing: the agent sees the same state, and asks until it is forced.
+    Asking when no evidence is left reveals nothing: the agent sees the same state, and asks until it is forced.
 
     Args:
         codes: signed codes of the vignette in the order of their revelation.
         q_values: float `[len(codes), A]`, of the states after 1, 2, ... pieces.
-        max_questions: after which it must triage.
+        max_questions: the question limit.
     """
     known = min(len(codes), max_questions + 1)
     stops = np.flatnonzero(q_values[:known].argmax(axis=1) != Action.ASK)  # ties: the triage decision comes first
@@ -58,15 +58,15 @@ def detail_figures(outcomes: Outcomes, vignettes: VignetteArrays, seed: int) -> 
         seed: of the bootstrap.
     """
     counts = vignettes.decision_counts
-    found = agreement.agent_agreement(outcomes.decisions, counts, seed)
+    agreed = agreement.agent_agreement(outcomes.decisions, counts, seed)
     groups = slices.groups(vignettes.tags, counts, np.diff(vignettes.offsets))
     values = metrics.agent_metrics(outcomes, counts)
     return {
         "agreement": {
             "labels": list(DECISION_LABELS),
             "confusion": agreement.confusion_shares(outcomes.decisions, counts).mean(axis=0).tolist(),
-            "red_sensitivity": _plain(found["red_sensitivity"]),
-            "kappa": _plain(found["weighted_kappa"]),
+            "red_sensitivity": _plain(agreed["red_sensitivity"]),
+            "kappa": _plain(agreed["weighted_kappa"]),
         },
         "reliability": _reliability(outcomes, counts, seed),
         "slices": [_slice(each) for each in slices.slice_figures(values, groups, seed)],
@@ -93,8 +93,8 @@ def evidence_curve(
 def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:
     """Returns the places of the vignettes with the worst under-triage, the worst first, at most `WORST`.
 
-    The measure is the mean over the evidence orders of the urgency steps by which the decision fell short of the least
-    urgent one that a clinician gave; of equals, the one that comes first.
+    The measure is the mean over the evidence orders of the number of levels by which the decision was less urgent than
+    the least urgent clinician's; ties keep the order of the vignettes.
     """
     _, least = metrics.urgency_range(decision_counts)
     short = np.maximum(outcomes.decisions - least, 0).mean(axis=0)  # [V]
@@ -102,31 +102,31 @@ def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:
     return [int(row) for row in order if short[row] > 0]
 
 
-def told(row: int, walked: Walk, vignettes: VignetteArrays, vocabulary: Vocabulary) -> dict[str, Any]:
-    """Returns an error as results.json holds it: the vignette's card and the episode."""
-    codes, counts = walked.codes, vignettes.decision_counts[row]
+def error_report(row: int, episode: Walk, vignettes: VignetteArrays, vocabulary: Vocabulary) -> dict[str, Any]:
+    """Returns an error for results.json: the vignette as text and the episode."""
+    codes, counts = episode.codes, vignettes.decision_counts[row]
     decisions = [decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision])]
     vignette = Vignette(str(vignettes.vignette_ids[row]), *evidence_codes(codes, vocabulary), tuple(decisions))
     return {
         "vignette_id": vignette.vignette_id,
         "text": vignette_text(vignette, vocabulary),
         "decisions": [decision.label for decision in decisions],
-        "decision": DECISION_LABELS[walked.decision],
-        "steps": [_step(asked, walked, vocabulary) for asked in range(walked.questions + 1)],
+        "decision": DECISION_LABELS[episode.decision],
+        "steps": [_step(asked, episode, vocabulary) for asked in range(episode.questions + 1)],
     }
 
 
-def _step(asked: int, walked: Walk, vocabulary: Vocabulary) -> dict[str, Any]:
+def _step(asked: int, episode: Walk, vocabulary: Vocabulary) -> dict[str, Any]:
     """Returns what the agent sees and does after `asked` questions."""
-    in_vain = asked >= len(walked.codes)
-    place = min(asked, len(walked.codes) - 1)
-    code = walked.codes[place]
-    values = (round(float(value), 6) for value in walked.q_values[place])
+    in_vain = asked >= len(episode.codes)
+    place = min(asked, len(episode.codes) - 1)
+    code = episode.codes[place]
+    values = (round(float(value), 6) for value in episode.q_values[place])
     return {
         "evidence": "nothing new" if in_vain else vocabulary[abs(code) - 1].name,
         "presence": None if in_vain else "present" if code > 0 else "absent",
         "q_values": dict(zip(ACTION_LABELS, values, strict=True)),
-        "action": DECISION_LABELS[walked.decision] if asked == walked.questions else Action.ASK.label,
+        "action": DECISION_LABELS[episode.decision] if asked == episode.questions else Action.ASK.label,
     }
 
 

@@ -1,10 +1,10 @@
-"""The directory of a study: what `triage reproduce` leaves, and what the same command goes on from.
+"""The directory of a study, which `triage reproduce` writes and from which it resumes.
 
-study.json     fingerprint of the data that the study is about
+study.json     fingerprint of the study's data
 tasks/         one JSON file for each finished task, and the models that other tasks need
 results.json   all figures
 report.html    the report, with the images in figures/
-lock           held by the command that works in it
+lock           held while a command works in the directory
 """
 
 import contextlib
@@ -31,12 +31,13 @@ class StudyDirectory:
 
     @contextlib.contextmanager
     def claimed(self, data_fingerprint: str) -> Iterator[None]:
-        """Makes the directory where there is none, and keeps every other study out of it.
+        """Makes the directory if needed, and locks it against other studies.
 
-        The lock goes with the process that holds it, however that ends.
+        The lock ends with the process that holds it, however that ends.
 
         Raises:
-            InputError: it holds something else or a study of other data; a study runs in it; it cannot be written.
+            InputError: it holds something else or a study of other data, a study is running in it, or it cannot be
+            written.
         """
         try:
             self._require_ours(data_fingerprint)
@@ -46,7 +47,8 @@ class StudyDirectory:
             raise self._unwritable(error) from error
         with file:
             lock(
-                file, f"--out {self.path}: another study runs in it: wait for its end, stop it, or choose another --out"
+                file,
+                f"--out {self.path}: another study is running in it: wait for it, stop it, or choose another --out",
             )
             try:
                 write_json(self.path / STUDY, {"data_fingerprint": data_fingerprint})
@@ -56,7 +58,7 @@ class StudyDirectory:
             yield
 
     def outcome_path(self, task: Task) -> pathlib.Path:
-        """Returns the file that a finished task has."""
+        """Returns the file with the outcome of a task."""
         return self.model_path(task, "json")
 
     def model_path(self, task: Task, ending: str) -> pathlib.Path:
@@ -64,9 +66,9 @@ class StudyDirectory:
         return self.path / TASKS / f"{task.name}.{task.fingerprint[:_NAME_DIGITS]}.{ending}"
 
     def outcome(self, task: Task) -> dict[str, Any] | None:
-        """Returns what a finished task found (`seconds`, `result`); None where it is not finished.
+        """Returns the outcome of a task (`seconds`, `result`), None if it is not finished.
 
-        A file that is damaged, or that is of a task with other inputs, counts as none: the task runs again.
+        A damaged file, or that of a task with other inputs, is ignored: the task runs again.
         """
         try:
             outcome = json.loads(self.outcome_path(task).read_text(encoding="utf-8"))
@@ -75,7 +77,7 @@ class StudyDirectory:
         return outcome if isinstance(outcome, dict) and outcome.get("fingerprint") == task.fingerprint else None
 
     def record(self, task: Task, seconds: float, result: Mapping[str, Any]) -> None:
-        """Keeps what a task found; a kill leaves the whole file or none."""
+        """Saves the outcome of a task, whole or not at all."""
         outcome = {
             "task": task.name,
             "kind": task.kind,
@@ -92,22 +94,24 @@ class StudyDirectory:
         if not (self.path / STUDY).is_file():
             foreign = sorted(set(os.listdir(self.path)) - {LOCK, TASKS})
             if foreign:
-                raise InputError(f"--out {self.path}: holds {foreign[0]!r}, and no study: choose another directory")
+                raise InputError(
+                    f"--out {self.path}: contains {foreign[0]!r} and is not a study: choose another directory"
+                )
             return
         try:
             there = json.loads((self.path / STUDY).read_text(encoding="utf-8"))["data_fingerprint"]
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(
-                f"{self.path / STUDY}: not what triage reproduce writes: choose another directory for --out"
+                f"{self.path / STUDY}: not a file of triage reproduce: choose another directory for --out"
             ) from error
         if there != data_fingerprint:
             raise InputError(
                 f"--out {self.path}: holds a study of other data ({_short(there)}, not {_short(data_fingerprint)}): "
-                "choose another directory, or give --data that study's data"
+                "choose another directory, or give that study's data with --data"
             )
 
     def _clear(self) -> None:
-        """Deletes what tasks were writing when they were killed."""
+        """Deletes files that were unfinished when their task was killed."""
         for path in (self.path / TASKS).iterdir():
             if path.name.startswith(whole_file.UNFINISHED):
                 path.unlink()

@@ -1,4 +1,4 @@
-"""The agents of the study that learn nothing: random, always Green, and the clinicians (paper, section "Baselines")."""
+"""The agents of the study without training: random, always Green, and the clinicians (paper, section "Baselines")."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from trainer.vignettes.arrays import VignetteArrays
 
 
 class RandomPlay(NamedTuple):
-    """How the random agent is played."""
+    """How the random agent is evaluated."""
 
     orders: list[int]  # seeds of the evidence orders
     max_questions: int
@@ -23,7 +23,7 @@ def fixed_figures(
 ) -> dict[str, Any]:
     """Returns `random`, `always_green` and `human`: `metrics` on the test split, and their means on the training split.
 
-    Clinicians are None where no vignette has enough decisions.
+    Clinicians are None if no vignette has enough decisions.
 
     Args:
         train: one or more vignettes.
@@ -33,20 +33,20 @@ def fixed_figures(
         seed: of its actions, and of the bootstrap.
     """
 
-    def randomly(vignettes: VignetteArrays) -> dict[str, np.ndarray]:
+    def random(vignettes: VignetteArrays) -> dict[str, np.ndarray]:
         return random_metrics(vignettes, evidence_count, play.orders, seed, play.max_questions)
 
     agents = {
-        "random": randomly,
+        "random": random,
         "always_green": lambda vignettes: always_metrics(Action.GREEN, vignettes),
         "human": _clinicians,
     }
-    found = {}
+    figures = {}
     for name, measure in agents.items():
         on_train, on_test = measure(train), measure(test)
         enough = len(on_train["appropriateness"]) and len(on_test["appropriateness"])
-        found[name] = plain_figures(on_train, on_test, seed) if enough else None
-    return found
+        figures[name] = plain_figures(on_train, on_test, seed) if enough else None
+    return figures
 
 
 def plain_figures(train: dict[str, np.ndarray], test: dict[str, np.ndarray], seed: int) -> dict[str, Any]:

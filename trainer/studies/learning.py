@@ -12,7 +12,7 @@ from trainer.dyqn.rollout import Outcomes, Rollout
 from trainer.evaluation import metrics
 from trainer.evaluation.evaluate import order_seeds
 from trainer.session import EVALUATION_SEED
-from trainer.supervised.folds import chosen, fold_rows, joined, sample_rows
+from trainer.supervised.folds import concatenate, fold_rows, sample_rows, select
 from trainer.supervised.state_values import StateValues
 from trainer.supervised.stopping import AskValues, EvaluationOrders
 from trainer.vignettes.arrays import VignetteArrays
@@ -20,7 +20,7 @@ from trainer.vignettes.tfrecord import DataDirectory
 
 
 class Learner(Protocol):
-    """What takes steps, such as `trainer.dyqn.loop.TrainingLoop`."""
+    """Anything that takes training steps, such as `trainer.dyqn.loop.TrainingLoop`."""
 
     def run(self, until_step: int) -> Any:
         """Takes steps until `until_step` have been taken."""
@@ -36,7 +36,7 @@ class Splits:
 
 
 class Played(NamedTuple):
-    """Vignettes, and how the agent does on them as it is at the moment."""
+    """Vignettes, and the current agent's outcomes on them."""
 
     decision_counts: np.ndarray  # uint8 [V, 4]
     outcomes: Callable[[], Outcomes]
@@ -46,10 +46,10 @@ def splits_of(data: DataDirectory, settings: Mapping[str, Any]) -> Splits:
     """Returns the common split of the data directory, or the fold that the settings of a training name."""
     train, test = data.read("train"), data.read("test")
     if "folds" in settings:
-        both = joined(train, test)
+        both = concatenate(train, test)
         seed = settings["config"]["loop"]["seed"]
         rows = fold_rows(len(both.decision_counts), settings["folds"], settings["fold"], seed)
-        train, test = (chosen(both, part) for part in rows)
+        train, test = (select(both, part) for part in rows)
     return Splits(train, test, len(data.vocabulary))
 
 
@@ -57,17 +57,17 @@ class Evaluations:
     """Evaluations of the greedy agent during training, in the same evidence orders each time."""
 
     def __init__(self, played: Mapping[str, Played]):
-        """Makes an empty list of evaluations.
+        """Starts without evaluations.
 
         Args:
-            played: what to play by split; one of them is `test`.
+            played: vignettes by split, including `test`.
         """
         self._played = dict(played)
         self._steps: list[int] = []
         self._values: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in self._played}
 
     def add(self, step: int) -> None:
-        """Evaluates the agent as it is now."""
+        """Evaluates the current agent."""
         self._steps.append(step)
         for name, played in self._played.items():
             self._values[name].append(metrics.agent_metrics(played.outcomes(), played.decision_counts))
@@ -76,7 +76,7 @@ class Evaluations:
         """Returns all evaluations.
 
         Args:
-            converged: how many at the end count as those of the trained agent.
+            converged: number of evaluations at the end that count as those of the trained agent.
 
         Returns:
             `curve` (`steps`, and by split the means of each metric at each step), `converged` (by split the means over
@@ -100,7 +100,7 @@ class Evaluations:
 def evaluated_splits(splits: Splits, train_sample: int) -> dict[str, VignetteArrays]:
     """Returns the vignettes that evaluations play: all of `test`, and a fixed sample of `train`."""
     rows = sample_rows(len(splits.train.decision_counts), train_sample, EVALUATION_SEED)
-    return {"test": splits.test, "train": chosen(splits.train, rows)}
+    return {"test": splits.test, "train": select(splits.train, rows)}
 
 
 def rollout_evaluations(
@@ -119,12 +119,12 @@ def rollout_evaluations(
 def table_evaluations(
     splits: Mapping[str, VignetteArrays], values: StateValues, ask_values: AskValues, config: TrainConfig
 ) -> Evaluations:
-    """Returns the evaluations of an agent whose triage values never change, in the orders of `rollout_evaluations`.
+    """Returns the evaluations of an agent with fixed triage values, in the orders of `rollout_evaluations`.
 
     Args:
         splits: what to play.
         values: its triage values.
-        ask_values: its Q(s, ask), which changes.
+        ask_values: its Q(s, ask), which changes during training.
         config: question limit and number of orders.
     """
     orders = order_seeds(EVALUATION_SEED, config.loop.evaluation_orders)

@@ -1,4 +1,4 @@
-"""`triage reproduce`: the paper's whole study on a data directory, and a report of it."""
+"""`triage reproduce`: runs the paper's study on a data directory and writes a report."""
 
 import argparse
 import dataclasses
@@ -25,16 +25,16 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
 FAILED = 1
 _DISTRIBUTIONS = {"dyqn_triage": "dyqn-triage", "tensorflow": "tensorflow", "scikit_learn": "scikit-learn"}
 _FULL = {"loop": {"evaluation_interval": 150}}
-"""What the study has instead of the defaults of `trainer.config`: enough evaluations to average the last ten."""
+"""Settings of the study that differ from `trainer.config`: enough evaluations to average the last ten."""
 _QUICK = {"loop": {"steps": 3000, "evaluation_interval": 250}}
-"""What --quick has instead."""
+"""The same for --quick."""
 _SIZES = {
     # name: (full, quick, help)
-    "seeds": (3, 2, "seeds of each DyQN agent and of each ablation"),
-    "partially_observed_seeds": (3, 1, "seeds of each partially-observed agent; 0 leaves them out"),
-    "folds": (10, 0, "folds of the cross-validation; 0 leaves it out"),
-    "fold_seeds": (3, 1, "times that the cross-validation is done"),
-    "powerset_rows": (10_000, 2000, "rows of the expanded data set that an ensemble is trained on, at most"),
+    "seeds": (3, 2, "number of seeds of each DyQN agent and ablation"),
+    "partially_observed_seeds": (3, 1, "number of seeds of each partially-observed agent; 0 for none"),
+    "folds": (10, 0, "folds of the cross-validation; 0 for none"),
+    "fold_seeds": (3, 1, "repetitions of the cross-validation"),
+    "powerset_rows": (10_000, 2000, "maximum rows of the expanded data set to train an ensemble on"),
 }
 
 
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=locations.source, required=True, metavar="DIR", help="data directory")
     parser.add_argument(
         "--out", type=locations.result, required=True, metavar="DIR",
-        help="where results and report go; a study that was interrupted there is continued",
+        help="directory for results and report; an interrupted study in it is resumed",
     )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="a small study of a few minutes on two cores")
     for name, (full, quick, text) in _SIZES.items():
@@ -64,22 +64,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(flag, type=int, metavar="N", help=f"{text} (default {full}, quick {quick})")
     parser.add_argument(
         "--ablations", action=argparse.BooleanOptionalAction,
-        help="also train variants of DyQN-OR, one choice changed at a time (default: yes, quick no)",
+        help="also train variants of DyQN-OR that each change one choice (default: yes, with --quick: no)",
     )  # fmt: skip
-    parser.add_argument("--processes", type=int, metavar="P", help="tasks at a time (default: one a core)")
+    parser.add_argument("--processes", type=int, metavar="P", help="number of tasks at a time (default: one per core)")
     figures.add_argument(parser)
     config.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the study, or goes on with it.
+    """Runs or resumes the study.
 
     Returns:
-        0 when all tasks are done, 1 when some failed (the others are in the results), 128 + the signal's number after
-        Ctrl-C (130) or SIGTERM (143).
+        0 if all tasks are done, 1 if some failed (the others are in the results), 130 after Ctrl-C, 143 after SIGTERM.
 
     Raises:
-        InputError: settings, data or the output directory are not as expected.
+        InputError: settings, data or the output directory are invalid.
     """
     began = time.monotonic()
     settings, given = settings_of(arguments), options.read(ReproduceOptions, arguments)
@@ -97,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     with StudyDirectory(given.out).claimed(facts.data_fingerprint), StopRequest() as stop:
         study = StudyRun(tasks, machine, lambda: stop.signal is not None)
         if study.reused:
-            sys.stderr.write(f"{study.reused} of {len(tasks)} tasks are finished already\n")
+            sys.stderr.write(f"{study.reused} of {len(tasks)} tasks were already finished\n")
         study.run()
         if stop.signal is not None:
             return _interrupted(study, len(tasks), stop.signal)
@@ -105,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         outcomes = {task.name: outcome for task in tasks if (outcome := store.outcome(task)) is not None}
         results = _results(settings, data, outcomes, study.failures)
         results["provenance"] |= {"cores": cores, "command": _command(), "seconds": time.monotonic() - began}
-        # Of all sessions together, where the study was interrupted.
+        # Over all sessions, if the study was interrupted.
         results["provenance"]["task_seconds"] = sum(outcome["seconds"] for outcome in outcomes.values())
         write_json(given.out / RESULTS, results)
         _report(results, given)
@@ -113,10 +112,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def settings_of(arguments: argparse.Namespace) -> "StudySettings":
-    """Returns the size of the study: what the flags say, then the configuration file, then --quick or the defaults.
+    """Returns the size of the study from flags, then the configuration file, then --quick or the defaults.
 
     Raises:
-        InputError: the file cannot be read, or a value is not as expected.
+        InputError: the file cannot be read, or a value is invalid.
     """
     from trainer.studies.study import StudySettings
 
@@ -135,7 +134,7 @@ def settings_of(arguments: argparse.Namespace) -> "StudySettings":
 
 
 def _train_config(arguments: argparse.Namespace) -> config.TrainConfig:
-    """Returns the configuration of file and flags, over what the study has instead of the defaults."""
+    """Returns the configuration of file and flags on top of the study's own defaults."""
     given = argparse.Namespace(**vars(arguments))
     from_file = {} if arguments.config is None else config.read_json(arguments.config)
     for section, values in (_QUICK if arguments.quick else _FULL).items():
@@ -152,7 +151,7 @@ def _data(path: pathlib.Path) -> tuple["DataDirectory", "DataFacts"]:
 
     data = DataDirectory.open(path)
     if data.partial:
-        raise InputError(f"--data {path}: made by triage powerset: give the data it was made from")
+        raise InputError(f"--data {path}: made by triage powerset: give the data directory that it was made from")
     counts = [data.stats["splits"][split]["vignettes"] for split in ("train", "test")]
     for split, count in zip(("train", "test"), counts, strict=True):
         if count < 2:
@@ -208,7 +207,7 @@ def _data_figures(data: "DataDirectory") -> dict[str, Any]:
         "path": str(data.path),
         "data_fingerprint": data.data_fingerprint,
         "vocabulary_fingerprint": data.vocabulary.fingerprint,
-        # Prepared vignettes may be anything; only what triage simulate wrote itself is known.
+        # Only vignettes from triage simulate are known to be simulated; prepared ones may be either.
         "simulated": True if data.stats.get("format") == "simulate" else None,
         "vignettes": {"train": len(pieces[0]), "test": len(pieces[1])},
         "evidence_codes": len(data.vocabulary),
@@ -228,8 +227,8 @@ def _report(results: dict[str, Any], given: ReproduceOptions) -> None:
 
 def _interrupted(study: "StudyRun", tasks: int, signal_number: int) -> int:
     sys.stderr.write(
-        f"triage reproduce: interrupted with {tasks - study.unfinished} of {tasks} tasks done; the same command goes "
-        "on from there\n"
+        f"triage reproduce: interrupted with {tasks - study.unfinished} of {tasks} tasks done; repeat the command "
+        "to resume\n"
     )
     return 128 + signal_number
 

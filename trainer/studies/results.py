@@ -1,4 +1,4 @@
-"""Collects what the tasks of a study found into the figures of results.json. Pure: no file, no TensorFlow."""
+"""Collects the outcomes of a study's tasks into the figures of results.json: pure functions, without TensorFlow."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from trainer.evaluation.metrics import estimate
 from trainer.studies.study import ABLATIONS, StudySettings, ablation_task, agent_task, fold_task, seeds_of
 
 Outcomes = Mapping[str, Mapping[str, Any]]
-"""The result of each finished task by its name; tasks that were not planned, or failed, are not in it."""
+"""The result of each finished task by name; without tasks that failed or were not planned."""
 
 METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions", "evidence_seen")
 K_FOLD_PAPER = {"appropriateness": 0.81, "safety": 0.90, "questions": 13.14}
@@ -18,7 +18,7 @@ K_FOLD_PAPER = {"appropriateness": 0.81, "safety": 0.90, "questions": 13.14}
 
 @dataclasses.dataclass(frozen=True)
 class AgentRow:
-    """A row of the paper's table (tab:performance_test); None where the table says nothing, or "full"."""
+    """A row of the paper's table (tab:performance_test); None where the table has no number."""
 
     label: str
     learns: bool
@@ -45,7 +45,7 @@ AGENTS = {
 
 
 def collect(settings: StudySettings, outcomes: Outcomes) -> dict[str, Any]:
-    """Returns the sections of results.json that rest on tasks; what was not measured is None or empty."""
+    """Returns the sections of results.json that come from tasks; those not measured are None or empty."""
     detail = outcomes.get("detail", {})
     by_evidence = {
         "calibrated": outcomes.get("ensemble_calibrated", {}).get("by_evidence"),
@@ -82,7 +82,7 @@ def _agents(settings: StudySettings, outcomes: Outcomes) -> dict[str, Any]:
 def _learned(settings: StudySettings, name: str, outcomes: Outcomes) -> dict[str, Any] | None:
     """Returns the figures of a learning agent over its seeds.
 
-    The mean is over seeds and last evaluations, and the interval resamples vignettes of just that mean.
+    The mean is over seeds and last evaluations; the interval resamples the vignettes of that mean.
     """
     trained = [outcome for _, outcome in _trained(settings, name, outcomes)]
     if not trained:
@@ -102,7 +102,7 @@ def _learned(settings: StudySettings, name: str, outcomes: Outcomes) -> dict[str
 
 
 def _fixed(name: str, outcomes: Outcomes) -> dict[str, Any] | None:
-    """Returns the figures of an agent that does not learn to stop, as its task has them."""
+    """Returns the figures of an agent that does not learn to stop, from its task."""
     found = outcomes.get("fully_observed") if name == "fully_observed" else outcomes.get("fixed", {}).get(name)
     if found is None:
         return None

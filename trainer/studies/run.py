@@ -1,4 +1,4 @@
-"""Runs the tasks of a study that are not finished yet, each in a process of its own, several at a time."""
+"""Runs the unfinished tasks of a study, each in its own process, several at a time."""
 
 import contextlib
 import dataclasses
@@ -41,7 +41,7 @@ class _Running:
 
 
 class StudyRun:
-    """Runs tasks until all are done, or `stopping` says so; what failed is in `failures` afterwards."""
+    """Runs tasks until all are done or `stopping` returns true; failed tasks are then in `failures`."""
 
     def __init__(self, tasks: Sequence[Task], machine: Machine, stopping: Callable[[], bool]):
         self.failures: dict[str, str] = {}
@@ -58,7 +58,7 @@ class StudyRun:
         self._console = Console(stderr=True)
 
     def run(self) -> None:
-        """Runs them; no process that it started outlives it."""
+        """Runs the tasks; leaves no process running."""
         bar = _progress_bar(self._console)
         counter = bar.add_task("study", total=len(self._tasks), completed=self.reused, left="", now="")
         try:
@@ -95,7 +95,7 @@ class StudyRun:
         context = multiprocessing.get_context("spawn")  # TensorFlow's threads do not survive a fork
         receiving, sending = context.Pipe(duplex=False)
         process = context.Process(target=work, args=(job, sending), name=task.name)
-        with _interrupts_ignored():  # which the child inherits: Ctrl-C reaches it too, and the parent ends it
+        with _interrupts_ignored():  # inherited by the child, which Ctrl-C reaches too: the parent ends it
             process.start()
         sending.close()
         return _Running(task, process, receiving)
@@ -117,7 +117,7 @@ class StudyRun:
                 done = f"{self._ended()} of {len(self._tasks)}  {running.task.name}: {outcome['seconds']:.0f} s"
                 say(self._console, "; ".join(filter(None, (done, self._time_left()))))
             return
-        reason = f"its process ended with exit code {running.process.exitcode}, out of memory perhaps"
+        reason = f"its process ended with exit code {running.process.exitcode}, possibly out of memory"
         with contextlib.suppress(EOFError):
             reason = str(running.failure.recv()) if running.failure.poll() else reason
         self._fail(running.task, reason)
@@ -149,16 +149,16 @@ class StudyRun:
 def seconds_left(
     done: Sequence[Task], seconds: Mapping[str, float], left: Sequence[Task], processes: int
 ) -> float | None:
-    """Returns how long the tasks left will take; None where no task has been measured.
+    """Estimates the time for the tasks left; None if no task has been measured.
 
-    A task's expected cost is corrected by what finished tasks of its kind took, or else all of them. Tasks that run
-    already count whole.
+    A task's expected cost is scaled by the time of finished tasks of its kind, or else of all tasks. Running tasks
+    count in full.
 
     Args:
         done: finished tasks.
-        seconds: what each of them took.
+        seconds: the duration of each of them.
         left: the others.
-        processes: how many run at a time.
+        processes: number of tasks that run at a time.
     """
     if not done:
         return None

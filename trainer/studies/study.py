@@ -1,4 +1,4 @@
-"""The plan of the paper's study: which tasks there are, what decides the result of each, which one needs which."""
+"""The plan of the paper's study: its tasks, the inputs of each, and their dependencies."""
 
 import dataclasses
 import hashlib
@@ -10,25 +10,25 @@ from schemas.errors import InputError
 from trainer.config import TrainConfig
 
 FORMAT = 1
-"""Grows when a task computes something else from the same settings, so that older outcomes are not taken for it."""
+"""Raised when tasks change what they compute from the same settings, so that earlier outcomes are not reused."""
 
 QUERIES = ("or", "and")
 DETAIL_ORDERS = 10
 """Random evidence orders of the evaluation in detail."""
 CONVERGED = 10
-"""Evaluations at the end of training that the paper's table averages (tab:performance_test), at most."""
+"""Maximum number of evaluations at the end of training to average, as in the paper's table (tab:performance_test)."""
 CONVERGED_PART = 4
-"""A training with few evaluations averages only the last of as many equal parts of them."""
+"""With few evaluations, only the last 1 / CONVERGED_PART of them are averaged."""
 TRAIN_SAMPLE = 150
-"""Training vignettes, at most, that each evaluation during training plays too."""
+"""Maximum number of training vignettes that evaluations during training include."""
 
 DYQN, DETAIL, ENSEMBLE, PARTIALLY_OBSERVED, FULLY_OBSERVED, FIXED = (
     "dyqn", "detail", "ensemble", "partially_observed", "fully_observed", "fixed",
 )  # fmt: skip
 """Kinds of tasks: `trainer.studies.tasks` says what each does."""
 
-_WATCHED_ONLY = ("steps_per_call", "checkpoint_interval", "checkpoints_kept", "window_episodes", "seed")
-# A priority is at most 1: all memories lie in the lower bucket, and a bucket that holds nothing is not sampled.
+_WITHOUT_EFFECT = ("steps_per_call", "checkpoint_interval", "checkpoints_kept", "window_episodes", "seed")
+# A priority is at most 1, so all transitions are in the lower bucket; an empty bucket is not sampled.
 _UNIFORM = {"memory": {"bucket_probabilities": [0.5, 0.5], "bucket_thresholds": [2.0], "priority_decay": 1.0}}
 ABLATIONS: dict[str, dict[str, dict[str, Any]]] = {
     "ask successor: taken only": {"target": {"ask_successor": "taken_only"}},
@@ -37,20 +37,20 @@ ABLATIONS: dict[str, dict[str, dict[str, Any]]] = {
     "uniform replay": _UNIFORM,
     "no exploration noise": {"exploration": {"ask_noise_initial": 0.0, "ask_noise_final": 0.0}},
 }
-"""What each variant changes in the configuration of DyQN-OR; one choice at a time."""
+"""The change of each variant to the configuration of DyQN-OR, one choice at a time."""
 
 
 @dataclasses.dataclass(frozen=True)
 class StudySettings:
-    """How large the study is."""
+    """The size of the study."""
 
-    mode: str  # "quick" or "full": only a name, the numbers below decide
+    mode: str  # "quick" or "full": only a label
     seeds: int
     partially_observed_seeds: int
     folds: int  # 0 means no cross-validation
     fold_seeds: int
-    powerset_rows: int  # rows of D_pow that an ensemble is trained on, at most
-    support_vectors: bool  # whether the ensembles hold the SVC, whose cost grows with the square of the rows
+    powerset_rows: int  # maximum rows of D_pow to train an ensemble on
+    support_vectors: bool  # whether ensembles include the SVC, whose cost is quadratic in the rows
     ablations: bool
     config: TrainConfig
 
@@ -62,7 +62,7 @@ class StudySettings:
         if self.folds == 1:
             raise InputError("--folds 1: expected 2 or more, or 0 for no cross-validation")
         if not self.config.loop.evaluation_interval:
-            raise InputError("--evaluation-interval 0: the study rests on evaluations: expected 1 or more")
+            raise InputError("--evaluation-interval 0: the study needs evaluations: expected 1 or more")
 
     @property
     def converged(self) -> int:
@@ -85,7 +85,7 @@ class StudySettings:
 
 @dataclasses.dataclass(frozen=True)
 class DataFacts:
-    """What the plan has to know about the data."""
+    """The facts about the data that the plan needs."""
 
     data_fingerprint: str
     vocabulary_fingerprint: str
@@ -99,9 +99,9 @@ class Task:
 
     name: str  # unique in the study, and part of a file name
     kind: str
-    settings: dict[str, Any]  # JSON; with the data all that decides the result
+    settings: dict[str, Any]  # JSON; together with the data, determines the result
     cost: float  # rough seconds on one slow core, for the order of the tasks and the time left
-    fingerprint: str  # 64 hexadecimal digits over everything that decides the result
+    fingerprint: str  # 64 hexadecimal digits over everything that determines the result
     needs: tuple[str, ...] = ()  # names of tasks whose files it reads
 
 
@@ -125,7 +125,7 @@ class _Planner:
 
 
 def plan(settings: StudySettings, facts: DataFacts) -> tuple[Task, ...]:
-    """Returns the tasks of a study, those first on which the most work hangs.
+    """Returns the tasks of a study, ordered by the work that depends on them.
 
     Raises:
         InputError: the data is too small for the folds.
@@ -173,9 +173,9 @@ def variant(config: TrainConfig, changes: Mapping[str, Mapping[str, Any]], sourc
 
 
 def _training(settings: StudySettings, config: TrainConfig, seed: int, **more: Any) -> dict[str, Any]:
-    """Returns the settings of a training task; what only decides how it is watched does not count."""
+    """Returns the settings of a training task, without those that do not affect its result."""
     values = config.to_dict()
-    values["loop"] = {name: value for name, value in values["loop"].items() if name not in _WATCHED_ONLY}
+    values["loop"] = {name: value for name, value in values["loop"].items() if name not in _WITHOUT_EFFECT}
     values["loop"]["seed"] = seed
     return {"config": values, "train_sample": TRAIN_SAMPLE, "converged": settings.converged, **more}
 
@@ -248,9 +248,9 @@ def _plan_ablations(planner: _Planner, settings: StudySettings) -> None:
 
 
 def _work_behind(tasks: Mapping[str, Task]) -> dict[str, float]:
-    """Returns, for each task, its cost and that of the costliest chain of tasks that wait for it."""
+    """Returns for each task its cost plus that of the costliest chain of tasks that depend on it."""
     behind = {name: task.cost for name, task in tasks.items()}
-    for task in reversed(list(tasks.values())):  # a task is planned after what it needs
+    for task in reversed(list(tasks.values())):  # tasks are planned after those they need
         for need in task.needs:
             behind[need] = max(behind[need], tasks[need].cost + behind[task.name])
     return behind

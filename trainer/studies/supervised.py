@@ -1,4 +1,4 @@
-"""The supervised models of the study: what they are trained on, and how the fully-observed one does."""
+"""The supervised models of the study: their training data, and the figures of the fully-observed model."""
 
 from typing import Any
 
@@ -17,17 +17,17 @@ SUPPORT_VECTORS = "svc"
 
 
 def ensemble_config(settings: dict[str, Any], jobs: int) -> EnsembleConfig:
-    """Returns how an ensemble is trained: with `support_vectors`, `calibrated` (default true) and `seed` of a task."""
+    """Returns the configuration for a task's `support_vectors`, `calibrated` (default true) and `seed`."""
     members = tuple(name for name in MEMBERS if settings["support_vectors"] or name != SUPPORT_VECTORS)
     return EnsembleConfig(members, settings.get("calibrated", True), seed=settings["seed"], jobs=jobs)
 
 
 def train_on_powerset(data: DataDirectory, rows: int, config: EnsembleConfig) -> tuple[TriageEnsemble, int]:
-    """Returns an ensemble of the expanded training split, and the number of rows that it saw.
+    """Returns an ensemble trained on the expanded training split, and its number of rows.
 
     Args:
         data: of the vignettes to expand, see `trainer.supervised.powerset`.
-        rows: how many of D_pow to draw, about; all where it has fewer.
+        rows: approximate number of rows to draw from D_pow, at most all.
         config: how to train; its seed is also that of the draw.
     """
     states, counts, groups = powerset_sample(data, rows, config.seed)

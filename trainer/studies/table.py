@@ -1,4 +1,4 @@
-"""The results of a study on the terminal, shortly: the paper's table and the claims."""
+"""A summary of a study's results on the terminal: the paper's table and the claims."""
 
 import pathlib
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _VERDICTS = {True: "yes", False: "no", None: "open"}
 
 
 def print_results(results: Mapping[str, Any], out: pathlib.Path) -> None:
-    """Prints the table of agents, the claims, and what failed."""
+    """Prints the table of agents, the claims, and the failures."""
     console = Console()
     table = Table(title="test split, this study (paper)", title_justify="left")
     table.add_column("agent")

@@ -1,4 +1,4 @@
-"""What each kind of task of the study does: from the files of its data and of what it needs to figures for JSON."""
+"""The kinds of tasks of the study; each computes figures for JSON from data and the files of other tasks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.network import build_network
 from trainer.evaluation.evaluate import order_seeds, play
 from trainer.evaluation.prefixes import network_triage
-from trainer.studies.detail import detail_figures, evidence_curve, told, walk, worst_errors
+from trainer.studies.detail import detail_figures, error_report, evidence_curve, walk, worst_errors
 from trainer.studies.directory import StudyDirectory
 from trainer.studies.fixed import RandomPlay, fixed_figures
 from trainer.studies.learning import evaluated_splits, learn, rollout_evaluations, splits_of, table_evaluations
@@ -29,7 +29,7 @@ WEIGHTS, CLASSIFIER = "weights.h5", "skops"
 
 
 def dyqn(job: Work) -> dict[str, Any]:
-    """Trains a DyQN agent; keeps its weights where the settings say so."""
+    """Trains a DyQN agent; saves its weights if the settings say so."""
     settings = job.task.settings
     config = TrainConfig.from_dict(settings["config"])
     splits = splits_of(DataDirectory.open(job.data), settings)
@@ -43,7 +43,7 @@ def dyqn(job: Work) -> dict[str, Any]:
 
 
 def partially_observed(job: Work) -> dict[str, Any]:
-    """Trains the asking of a partially-observed agent whose triage is the ensemble that this task needs."""
+    """Trains when to ask for a partially-observed agent, whose triage values are those of an ensemble."""
     settings, data = job.task.settings, DataDirectory.open(job.data)
     config = TrainConfig.from_dict(settings["config"])
     [trained] = job.needs.values()
@@ -59,7 +59,7 @@ def partially_observed(job: Work) -> dict[str, Any]:
 
 
 def detail(job: Work) -> dict[str, Any]:
-    """Looks closely at the DyQN agent whose task this one needs."""
+    """Computes detailed figures of a trained DyQN agent."""
     settings, data = job.task.settings, DataDirectory.open(job.data)
     [trained] = job.needs.values()
     network = _load(job, trained, len(data.vocabulary), tuple(settings["hidden_sizes"]))
@@ -70,8 +70,8 @@ def detail(job: Work) -> dict[str, Any]:
     for row in worst_errors(outcomes, vignettes.decision_counts):
         codes = vignettes.signed_codes[vignettes.offsets[row] : vignettes.offsets[row + 1]]
         walks = [walk(*_prefixes(network, codes, order), limit) for order in orders]
-        # The evidence orders are not those of the rollout: the one with the least urgent decision is told.
-        errors.append(told(row, max(walks, key=lambda walked: walked.decision), vignettes, data.vocabulary))
+        # The evidence orders differ from the rollout's: report the one with the least urgent decision.
+        errors.append(error_report(row, max(walks, key=lambda episode: episode.decision), vignettes, data.vocabulary))
     return {
         **detail_figures(outcomes, vignettes, seed),
         "by_evidence": evidence_curve(network_triage(network), vignettes, len(data.vocabulary), orders, seed),
@@ -80,7 +80,7 @@ def detail(job: Work) -> dict[str, Any]:
 
 
 def fixed(job: Work) -> dict[str, Any]:
-    """Measures the agents that learn nothing."""
+    """Evaluates the agents without training."""
     settings, data = job.task.settings, DataDirectory.open(job.data)
     orders = order_seeds(settings["seed"], settings["orders"])
     return fixed_figures(
@@ -90,13 +90,13 @@ def fixed(job: Work) -> dict[str, Any]:
 
 
 def fully_observed(job: Work) -> dict[str, Any]:
-    """Trains and measures the supervised model of whole vignettes."""
+    """Trains and evaluates the supervised model of whole vignettes."""
     config = ensemble_config(job.task.settings, job.threads)
     return fully_observed_figures(DataDirectory.open(job.data), config)
 
 
 def ensemble(job: Work) -> dict[str, Any]:
-    """Trains the supervised model of parts of vignettes, keeps it, and measures it as evidence grows."""
+    """Trains and saves the supervised model of parts of vignettes, and evaluates it by pieces of evidence."""
     settings, data = job.task.settings, DataDirectory.open(job.data)
     trained, rows = train_on_powerset(data, settings["rows"], ensemble_config(settings, job.threads))
     origin = Origin(data.vocabulary.fingerprint, data.data_fingerprint)
@@ -114,7 +114,7 @@ def _prefixes(network: keras.Model, codes: np.ndarray, order: int) -> tuple[list
 
 
 def _save(network: keras.Model, job: Work) -> None:
-    """Keeps the weights; a kill leaves the whole file or none."""
+    """Saves the weights, whole or not at all."""
     with whole_file.path_replacing(StudyDirectory(job.out).model_path(job.task, WEIGHTS)) as unfinished:
         network.save_weights(unfinished)
 

@@ -1,4 +1,4 @@
-"""One process that does one task of the study. Imports nothing heavy: threads are counted before NumPy loads."""
+"""A process that runs one task of the study. Imports nothing heavy, as thread counts must be set before NumPy loads."""
 
 import dataclasses
 import importlib
@@ -21,18 +21,18 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What a worker has to know."""
+    """The work of a process."""
 
     task: Task
     needs: Mapping[str, Task]
     data: pathlib.Path
     out: pathlib.Path
     threads: int
-    tasks_module: str = "trainer.studies.tasks"  # its KINDS maps a task's kind to the function that does it
+    tasks_module: str = "trainer.studies.tasks"  # its KINDS maps a task's kind to a function
 
 
 def work(job: Work, failure: multiprocessing.connection.Connection) -> None:
-    """Does a task and keeps what it found; where that fails, sends the reason instead."""
+    """Runs a task and saves its outcome; on failure, sends the reason instead."""
     _end_with_parent()
     for variable in _THREAD_VARIABLES:
         os.environ[variable] = str(job.threads)
@@ -44,13 +44,13 @@ def work(job: Work, failure: multiprocessing.connection.Connection) -> None:
         _quietly()
         result = importlib.import_module(job.tasks_module).KINDS[job.task.kind](job)
         StudyDirectory(job.out).record(job.task, time.monotonic() - began, result)
-    except Exception as error:  # whatever it is, the parent shows it with the task's name
+    except Exception as error:  # the parent shows any error with the task's name
         failure.send(_reason(error))
         raise SystemExit(1) from None
 
 
 def _reason(error: Exception) -> str:
-    """Returns one line; for what is no user's fault also the place in the code."""
+    """Returns one line, with the place in the code unless the input is at fault."""
     said = " ".join(str(error).split()) or repr(error)
     if isinstance(error, InputError):
         return said
@@ -59,14 +59,14 @@ def _reason(error: Exception) -> str:
 
 
 def _quietly() -> None:
-    """Drops what libraries write to standard error, which would tear the parent's progress bar apart."""
+    """Discards what libraries write to standard error, which would disturb the parent's progress bar."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
     os.close(null)
 
 
 def _end_with_parent() -> None:
-    """Ends this process when its parent has gone without saying so, such as by SIGKILL."""
+    """Ends this process if its parent is killed."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return

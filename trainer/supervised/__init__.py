@@ -1,1 +1,1 @@
-"""Peers that learn with supervision: the ensemble on whole and on partial evidence, and what stops asking for them."""
+"""Supervised baselines: ensembles on whole and on partial evidence, and agents that learn only when to stop."""

@@ -1,8 +1,7 @@
-"""The agents that learn nothing by reinforcement, measured as all others are (paper, section "Baselines").
+"""The agents without reinforcement learning, measured like all others (paper, section "Baselines").
 
-Each function returns figures of one agent on the same V vignettes, float `[V]` each, by name: those of
-`trainer.evaluation.metrics.agent_metrics`. An agent that knows everything and asks nothing has no `questions`, `forced`
-or `evidence_seen`.
+Each function returns the metrics of `trainer.evaluation.metrics.agent_metrics` on V vignettes, float `[V]` each. Agents
+that see all evidence have no `questions`, `forced` or `evidence_seen`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +23,7 @@ from trainer.vignettes.arrays import VignetteArrays
 
 
 class RandomPolicy(tf_policy.TFPolicy):
-    """Takes each of the five actions with the same probability; where a triage is forced, each of the four."""
+    """Takes each of the five actions with equal probability; each of the four triage decisions if triage is forced."""
 
     def __init__(self, evidence_count: int, generator: tf.random.Generator):
         """Makes the policy.
@@ -50,7 +49,7 @@ class RandomPolicy(tf_policy.TFPolicy):
 def random_outcomes(
     vignettes: Vignettes, evidence_count: int, orders: Iterable[int], seed: int, max_questions: int
 ) -> Outcomes:
-    """Returns how the random agent ends, `[K, V]`.
+    """Returns the outcomes of the random agent, `[K, V]`.
 
     Args:
         vignettes: V of them, each with evidence.
@@ -72,7 +71,7 @@ def random_metrics(
 
 
 def always_metrics(decision: Action, vignettes: Vignettes) -> dict[str, np.ndarray]:
-    """Returns the figures of the agent that gives one decision at once, such as the paper's "always green"."""
+    """Returns the figures of an agent that always gives the same decision, such as the paper's "always green"."""
     nothing: np.ndarray = np.zeros([1, len(vignettes.decision_counts)], np.int32)
     outcomes = Outcomes(nothing + int(decision), nothing, nothing + 1, nothing.astype(bool))
     return metrics.agent_metrics(outcomes, vignettes.decision_counts)
@@ -81,7 +80,7 @@ def always_metrics(decision: Action, vignettes: Vignettes) -> dict[str, np.ndarr
 def fully_observed_metrics(
     triage_values: TriageValues, vignettes: VignetteArrays, evidence_count: int
 ) -> dict[str, np.ndarray]:
-    """Returns the figures of a classifier that sees all evidence of each vignette; equal values: the more urgent wins.
+    """Returns the figures of a classifier that sees all evidence of each vignette; ties go to the more urgent decision.
 
     Args:
         triage_values: of an ensemble trained on whole vignettes, see `trainer.supervised.ensemble`.

@@ -1,7 +1,7 @@
-"""Keeps a trained ensemble in one file, and reads it back without running code that a file brings along.
+"""Saves a trained ensemble in one file, and loads it without running code from the file.
 
-The file is that of skops (a ZIP archive of a schema and arrays; no pickle), with one more member: `metadata.json` tells
-what the ensemble was trained on. It is read, and compared with what is expected, before anything is loaded.
+The file is that of skops (a ZIP archive of a schema and arrays; no pickle), with an additional member, `metadata.json`,
+on what the ensemble was trained on. It is read and checked before anything is loaded.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ TRUSTED_TYPES = (
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.tree._tree.Tree",
 )
-"""Types that an ensemble is made of beside those that skops trusts by itself (scikit-learn's estimators, NumPy)."""
+"""Types in an ensemble beside those that skops trusts by default (scikit-learn's estimators, NumPy)."""
 
 _TRAIN_AGAIN = "train the ensemble again"
 
@@ -41,15 +41,15 @@ class Origin(NamedTuple):
 
 
 class StoredEnsemble(NamedTuple):
-    """What a file holds."""
+    """The content of a file."""
 
     ensemble: TriageEnsemble
     origin: Origin
-    versions: dict[str, str]  # of the libraries that wrote it
+    versions: dict[str, str]  # of the libraries that wrote the file
 
 
 def save_ensemble(ensemble: TriageEnsemble, origin: Origin, path: pathlib.Path) -> None:
-    """Writes the file, whole or not at all; one that stands there is replaced.
+    """Writes the file, whole or not at all; an existing one is replaced.
 
     Raises:
         InputError: the file cannot be written.
@@ -72,46 +72,48 @@ def save_ensemble(ensemble: TriageEnsemble, origin: Origin, path: pathlib.Path) 
 
 
 def load_ensemble(path: pathlib.Path, vocabulary_fingerprint: str | None = None) -> StoredEnsemble:
-    """Reads what `save_ensemble` wrote; it gives the same values as the ensemble that was saved.
+    """Loads what `save_ensemble` wrote; the values are the same as those of the saved ensemble.
 
     Args:
         path: the file.
-        vocabulary_fingerprint: that of the data at hand; None leaves the comparison out.
+        vocabulary_fingerprint: fingerprint of the data's vocabulary; None skips the comparison.
 
     Raises:
-        InputError: the file is missing, damaged or none of these; it holds types that are not trusted; it is of another
-            vocabulary or of another minor version of scikit-learn, which may judge otherwise.
+        InputError: the file is missing, damaged or not an ensemble; it contains untrusted types; it belongs to another
+            vocabulary, or to another minor version of scikit-learn, whose results may differ.
     """
     metadata = read_metadata(path)
     if vocabulary_fingerprint not in (None, metadata["vocabulary_fingerprint"]):
-        raise InputError(f"{path}: trained with another vocabulary than that of the data: {_TRAIN_AGAIN}")
+        raise InputError(f"{path}: trained with another vocabulary than the data's: {_TRAIN_AGAIN}")
     written_by = metadata["versions"]["scikit-learn"]
     if written_by.split(".")[:2] != sklearn.__version__.split(".")[:2]:
         raise InputError(
-            f"{path}: written by scikit-learn {written_by}, here is {sklearn.__version__}: install that version, or "
+            f"{path}: written by scikit-learn {written_by}, not {sklearn.__version__}: install that version, or "
             f"{_TRAIN_AGAIN}"
         )
     try:
         foreign = sorted(set(skops.io.get_untrusted_types(file=path)) - set(TRUSTED_TYPES))
         if foreign:
-            raise InputError(f"{path}: holds {foreign[0]}, which no ensemble does: do not use the file; {_TRAIN_AGAIN}")
+            raise InputError(
+                f"{path}: contains {foreign[0]}, which is not part of an ensemble: do not use the file; {_TRAIN_AGAIN}"
+            )
         voters = skops.io.load(path, trusted=list(TRUSTED_TYPES))
         config = EnsembleConfig(**{**metadata["config"], "members": tuple(metadata["config"]["members"])})
         ensemble = TriageEnsemble(voters, config, metadata["evidence_count"])
         _try_out(ensemble)
     except InputError:
         raise
-    except Exception as error:  # whatever a damaged part makes skops, NumPy or scikit-learn stumble over
+    except Exception as error:  # a damaged part may raise any error of skops, NumPy or scikit-learn
         raise _damaged(path, error) from error
     origin = Origin(metadata["vocabulary_fingerprint"], metadata["data_fingerprint"])
     return StoredEnsemble(ensemble, origin, metadata["versions"])
 
 
 def read_metadata(path: pathlib.Path) -> dict[str, Any]:
-    """Returns what the file says about itself: `format`, fields of `Origin`, `versions`, `config`, `evidence_count`.
+    """Returns the file's metadata: `format`, fields of `Origin`, `versions`, `config`, `evidence_count`.
 
     Raises:
-        InputError: the file is missing, damaged or none of an ensemble.
+        InputError: the file is missing, damaged or not an ensemble.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -125,21 +127,21 @@ def read_metadata(path: pathlib.Path) -> dict[str, Any]:
     expected = {"format": int, "vocabulary_fingerprint": str, "data_fingerprint": str, "versions": dict,
                 "config": dict, "evidence_count": int}  # fmt: skip
     if not isinstance(metadata, dict) or not all(isinstance(metadata.get(k), kind) for k, kind in expected.items()):
-        raise InputError(f"{path}: {METADATA} is not what an ensemble's says: {_TRAIN_AGAIN}")
+        raise InputError(f"{path}: {METADATA} is not that of an ensemble: {_TRAIN_AGAIN}")
     if metadata["format"] != FORMAT or not isinstance(metadata["versions"].get("scikit-learn"), str):
-        raise InputError(f"{path}: of format {metadata['format']}, here {FORMAT} is read: {_TRAIN_AGAIN}")
+        raise InputError(f"{path}: format {metadata['format']}, expected {FORMAT}: {_TRAIN_AGAIN}")
     return metadata
 
 
 def _try_out(ensemble: TriageEnsemble) -> None:
-    """Judges one state, so that what is wrong shows now."""
+    """Judges one state, so that faults show at once."""
     values = ensemble.triage_values(np.zeros([1, ensemble.evidence_count], np.float32))
     if set(ensemble.voters) != set(ensemble.config.members) or not np.isfinite(values).all():
-        raise ValueError("its members are not those of its configuration")
+        raise ValueError("its members differ from its configuration")
 
 
 def _damaged(path: pathlib.Path, error: Exception) -> InputError:
-    return InputError(f"{path}: not the file of an ensemble, or damaged ({first_line(error)}): {_TRAIN_AGAIN}")
+    return InputError(f"{path}: not an ensemble, or damaged ({first_line(error)}): {_TRAIN_AGAIN}")
 
 
 def _versions() -> Mapping[str, str]:

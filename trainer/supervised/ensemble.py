@@ -1,8 +1,8 @@
 """The supervised triage model of the baselines: classifiers that vote with their probabilities.
 
 Members and hyper-parameters are those of the paper's appendix "Baseline model for supervised triage". They are trained
-on a row a decision: a state that three clinicians judged is three rows. Where a row that counts three times is the same
-to a member, that is what it gets, since it is faster.
+on one row per decision: a state that three clinicians judged makes three rows. Members for which a single row of weight
+3 is equivalent get that, as it is faster.
 """
 
 import dataclasses
@@ -27,11 +27,11 @@ from schemas.triage import NUM_DECISIONS
 
 MEMBERS = ("sgd", "logistic", "mlp", "tree", "forest", "svc")
 STATES_AT_ONCE = 2_048
-"""States that a member judges in one go: the layers of the MLP are dense."""
+"""States that a member judges at a time: the layers of the MLP are dense."""
 
 _SLOWEST_FIRST = ("svc", "mlp")  # so that no core is left with them at the end
 _ROW_BY_ROW = ("sgd", "mlp", "forest")
-"""Members that take a step for each row, or draw rows: one row of weight 3 is not to them what three rows are."""
+"""Members that take a step for each row or draw rows: for them, a row of weight 3 is not equivalent to three rows."""
 
 States: TypeAlias = np.ndarray | scipy.sparse.csr_matrix
 """Float32 `[B, E]` in {-1, 0, 1}, dense or sparse, see `trainer.state`."""
@@ -41,34 +41,34 @@ States: TypeAlias = np.ndarray | scipy.sparse.csr_matrix
 class EnsembleConfig:
     """How an ensemble is trained.
 
-    The paper's hyper-parameters are not among these. The cost of the SVC grows with the square of its states, both to
-    train and, as most of them become support vectors, in proportion for each state judged; the MLP makes many passes.
+    The paper's hyper-parameters are fixed. The cost of the SVC grows with the square of its states, and,
+    as most of them become support vectors, linearly for each state judged; the MLP makes many passes.
     On D_pow, of about a million states, both see a sample.
     """
 
     members: tuple[str, ...] = MEMBERS
     calibrated: bool = True
     folds: int = 5
-    """Of the isotonic calibration: as many copies of each member vote, each calibrated on the fold that it did not see.
-    The vignettes of a group are in one fold."""
+    """Folds of the isotonic calibration: each member votes with as many copies, each calibrated on the fold it was not
+    trained on. A group is in a single fold."""
     max_states: int | None = None
-    """States that any member is trained on, at most; None means all."""
+    """Maximum number of states that a member is trained on; None means all."""
     mlp_states: int = 50_000
     svc_states: int = 10_000
     seed: int = 0
     jobs: int = -1
-    """Processes; -1 means one for each core. It does not change the result."""
+    """Processes; -1 means one per core. Does not affect the result."""
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.members) - set(MEMBERS))
         limits = (self.max_states, self.mlp_states, self.svc_states)
         rules = [
             (not unknown, f"no such member {unknown}: known are {', '.join(MEMBERS)}"),
-            (len(set(self.members)) == len(self.members) > 0, "members must be one or more, none twice"),
+            (len(set(self.members)) == len(self.members) > 0, "members must be one or more, without repetition"),
             (self.folds >= 2, "folds must be at least 2"),
             (all(limit is None or limit >= 1 for limit in limits), "limits of states must be at least 1"),
             (0 <= self.seed < 2**32, "seed must be 0 or more, and below 2^32"),
-            (self.jobs != 0, "jobs must be a number of processes, or -1 for one for each core"),
+            (self.jobs != 0, "jobs must be a number of processes, or -1 for one per core"),
         ]
         for holds, message in rules:
             if not holds:
@@ -79,7 +79,7 @@ class TriageEnsemble:
     """A trained ensemble. Made by `train_ensemble`, or loaded by `trainer.supervised.classifier_file`."""
 
     def __init__(self, voters: Mapping[str, Sequence[Any]], config: EnsembleConfig, evidence_count: int):
-        """Puts an ensemble together.
+        """Assembles an ensemble.
 
         Args:
             voters: by member, its fitted classifiers; their classes are columns of triage decisions.
@@ -93,12 +93,12 @@ class TriageEnsemble:
     def triage_values(self, states: States) -> np.ndarray:
         """Returns the probability of each triage decision, float64 `[B, 4]`, rows sum to 1.
 
-        The mean over the members. Columns are in urgency order, 0 throughout for a colour that the training data lack.
-        Without calibration a member that has no probabilities (SGD with its hinge loss, SVC) votes with the softmax of
-        its one-against-the-rest decision values: nothing makes these probabilities but their range and order.
+        The mean over the members. Columns are in urgency order, 0 for colours that are not in the training data.
+        Without calibration, a member without probabilities (SGD with its hinge loss, SVC) votes with the softmax of its
+        one-against-the-rest decision values, which are probabilities only in range and order.
 
         Args:
-            states: B of them, none is fine.
+            states: B of them, 0 or more.
 
         Raises:
             ValueError: states of another width.
@@ -109,7 +109,7 @@ class TriageEnsemble:
         if not parts:
             return np.zeros([0, NUM_DECISIONS])
         jobs = self.config.jobs if len(parts) > 1 else 1
-        # Threads: what takes long here runs outside of the interpreter's lock.
+        # Threads suffice, as the work releases the interpreter's lock.
         return np.concatenate(joblib.Parallel(jobs, prefer="threads")(joblib.delayed(self._vote)(p) for p in parts))
 
     def _vote(self, states: States) -> np.ndarray:
@@ -117,7 +117,7 @@ class TriageEnsemble:
         voters = [voter for each in self.voters.values() for voter in each]
         for voter in voters:
             total[:, voter.classes_] += _probabilities(voter, states)
-        return total / len(voters)  # each member has as many voters
+        return total / len(voters)  # each member has the same number of voters
 
 
 def train_ensemble(
@@ -132,7 +132,7 @@ def train_ensemble(
         config: how to train.
 
     Returns:
-        The same for the same arguments, on one machine.
+        The ensemble; the same for the same arguments on the same machine.
 
     Raises:
         InputError: too few vignettes, or too few that differ in their decisions.
@@ -160,7 +160,7 @@ def decision_rows(decision_counts: np.ndarray, repeated: bool) -> tuple[np.ndarr
 
     Args:
         decision_counts: of each state.
-        repeated: R is the number of decisions; otherwise a state's equal decisions are one row that counts more.
+        repeated: whether each decision is a row; otherwise, a state's equal decisions are one row with a weight.
 
     Returns:
         The state int `[R]`, the colour int `[R]`, the weight float64 `[R]`.
@@ -175,18 +175,20 @@ def decision_rows(decision_counts: np.ndarray, repeated: bool) -> tuple[np.ndarr
 def draw_states(groups: np.ndarray, limit: int, seed: int) -> np.ndarray:
     """Returns the places of `limit` of the states, int `[min(V, limit)]` ascending, drawn without replacement.
 
-    Every group keeps its share: of n of V states it has n * limit / V, rounded up or down.
+    Every group keeps its share: a group of n of the V states gets n * limit / V, rounded up or down.
 
     Args:
         groups: `[V]`.
-        limit: how many.
+        limit: number of states.
         seed: of the draw.
     """
     if limit >= len(groups):
         return np.arange(len(groups))
     generator = np.random.default_rng(seed)
     _, group_numbers = np.unique(groups, return_inverse=True)
-    group_order = generator.permutation(group_numbers.max() + 1)  # or a pattern of the groups could meet the stride
+    group_order = generator.permutation(
+        group_numbers.max() + 1
+    )  # otherwise a pattern in the groups could match the stride
     by_group = np.lexsort((generator.random(len(groups)), group_order[group_numbers]))
     places = (np.arange(limit) + generator.random()) * (len(groups) / limit)
     return np.sort(by_group[places.astype(np.int64)])
@@ -203,7 +205,7 @@ def powerset_groups(vignette_ids: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class _Training:
-    """What a member is fitted to, R rows."""
+    """The training data of a member, R rows."""
 
     member: Any
     states: scipy.sparse.csr_matrix
@@ -231,9 +233,11 @@ def _limit(name: str, config: EnsembleConfig) -> int:
     return min(limits.get(name, np.iinfo(np.int64).max), config.max_states or np.iinfo(np.int64).max)
 
 
-@threadpoolctl.threadpool_limits.wrap(limits=1)  # more threads make the MLP differ by machine, and seldom faster
+@threadpoolctl.threadpool_limits.wrap(
+    limits=1
+)  # with more threads the MLP depends on the machine, and is seldom faster
 def _fit(training: _Training, held_out: np.ndarray | None) -> Any:
-    """Returns a fitted classifier: calibrated on the rows `held_out` bool `[R]`, or not calibrated where None."""
+    """Returns a fitted classifier, calibrated on the rows `held_out` bool `[R]`; not calibrated if None."""
     if held_out is None:
         voter = training.member.fit(training.states, training.colours, sample_weight=training.weights)
         _forget_training(voter)
@@ -248,20 +252,18 @@ def _fit(training: _Training, held_out: np.ndarray | None) -> Any:
 
 
 def _forget_training(member: Any) -> None:
-    """Drops what an MLP keeps for going on with its training: twice the size of its weights."""
+    """Drops an MLP's state for further training, which is twice the size of its weights."""
     for name in ("_optimizer", "_random_state"):
         vars(member).pop(name, None)
 
 
 def _folds(decision_counts: np.ndarray, groups: np.ndarray, config: EnsembleConfig) -> np.ndarray:
-    """Returns the fold of each state, int `[V]`: a group's states are in one, colours are spread over all."""
+    """Returns the fold of each state, int `[V]`: groups are not divided, and colours are spread evenly."""
     folds: np.ndarray = np.zeros(len(groups), np.int64)
     if not config.calibrated:
         return folds
     if min(len(np.unique(groups)), decision_counts.sum(axis=0).max()) < config.folds:
-        raise InputError(
-            f"expected {config.folds} training vignettes or more, and as many equal decisions, for the calibration"
-        )
+        raise InputError(f"calibration needs at least {config.folds} training vignettes, and as many equal decisions")
     rows, colours, _ = decision_rows(decision_counts, repeated=True)
     splitter = StratifiedGroupKFold(config.folds, shuffle=True, random_state=config.seed)
     for fold, (_, held_out) in enumerate(splitter.split(rows, colours, groups[rows])):
@@ -270,17 +272,17 @@ def _folds(decision_counts: np.ndarray, groups: np.ndarray, config: EnsembleConf
 
 
 def _require_colours(decision_counts: np.ndarray, folds: np.ndarray, config: EnsembleConfig) -> None:
-    """Raises InputError where a classifier would have too little to tell apart."""
+    """Raises InputError if there are too few colours for a classifier."""
     colours = _colours(decision_counts)
     if colours < 2:
         raise InputError(
             f"all decisions of the {len(folds)} training states are the same: a classifier needs two colours or more"
         )
     for fold in range(config.folds if config.calibrated else 0):
-        # A member that knows two of several colours has one decision value, with which calibration goes wrong.
+        # A member that knows two of several colours has one decision value, which breaks calibration.
         if _colours(decision_counts[folds != fold]) < min(colours, 3) or not (folds == fold).any():
             raise InputError(
-                f"too few training vignettes that differ in their decisions for {config.folds} folds of calibration"
+                f"too few training vignettes with different decisions for {config.folds} folds of calibration"
             )
 
 

@@ -1,4 +1,4 @@
-"""`triage fold`: writes one fold of a cross-validation as a data directory, so that any job can train on it."""
+"""`triage fold`: writes one fold of a cross-validation as a data directory for any job."""
 
 import argparse
 import dataclasses
@@ -41,10 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data", type=locations.source, required=True, help="data directory, as triage prepare makes it"
     )
     parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
-    parser.add_argument("--folds", type=int, required=True, help="K: parts into which the training split is divided")
-    parser.add_argument("--fold", type=int, required=True, help="which part is the test split, from 0 to K - 1")
-    parser.add_argument("--seed", type=int, default=0, help="of the division, which all folds share (default 0)")
-    parser.add_argument("--overwrite", action="store_true", help="replace the data directory that stands at --out")
+    parser.add_argument("--folds", type=int, required=True, help="K: number of parts of the training split")
+    parser.add_argument("--fold", type=int, required=True, help="the part to test on, from 0 to K - 1")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the division, the same for all folds (default 0)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)
 
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Writes the fold; returns 0.
 
     Raises:
-        InputError: there is no such fold, the data directory is none or too small, or --out cannot be used.
+        InputError: there is no such fold, the data directory is invalid or too small, or --out cannot be used.
     """
     from trainer.vignettes.tfrecord import DataDirectory
 
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write(data: "DataDirectory", given: FoldOptions) -> dict[str, Any]:
-    """Writes the vignettes of the training split, divided anew; returns the statistics beside them."""
+    """Writes the vignettes of the training split with their new splits; returns stats.json."""
     from trainer.runs.output import OutputDirectory, describe
     from trainer.supervised.folds import fold_rows
     from trainer.vignettes.passes import WriteOptions, second_pass

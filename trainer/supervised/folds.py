@@ -1,11 +1,11 @@
-"""Choosing vignettes of a split held in memory: a sample of them, or the folds of a cross-validation."""
+"""Selects vignettes in memory: a sample, or the folds of a cross-validation."""
 
 import numpy as np
 
 from trainer.vignettes.arrays import VignetteArrays
 
 
-def joined(first: VignetteArrays, second: VignetteArrays) -> VignetteArrays:
+def concatenate(first: VignetteArrays, second: VignetteArrays) -> VignetteArrays:
     """Returns the vignettes of both, in order."""
     return VignetteArrays(
         vignette_ids=np.concatenate([first.vignette_ids, second.vignette_ids]),
@@ -16,7 +16,7 @@ def joined(first: VignetteArrays, second: VignetteArrays) -> VignetteArrays:
     )
 
 
-def chosen(vignettes: VignetteArrays, rows: np.ndarray) -> VignetteArrays:
+def select(vignettes: VignetteArrays, rows: np.ndarray) -> VignetteArrays:
     """Returns the vignettes at the places `rows`, int `[n]`, in that order."""
     lengths = np.diff(vignettes.offsets)[rows]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -31,7 +31,7 @@ def chosen(vignettes: VignetteArrays, rows: np.ndarray) -> VignetteArrays:
 
 
 def sample_rows(vignettes: int, size: int, seed: int) -> np.ndarray:
-    """Returns the places of `size` vignettes drawn without replacement, int `[size]` ascending; all where fewer."""
+    """Returns the places of `size` random vignettes (all if there are fewer), int `[size]` ascending."""
     if size >= vignettes:
         return np.arange(vignettes)
     return np.sort(np.random.default_rng(seed).choice(vignettes, size, replace=False))
@@ -41,10 +41,10 @@ def fold_rows(vignettes: int, folds: int, fold: int, seed: int) -> tuple[np.ndar
     """Returns the places of the vignettes to train on and of those to test on, both ascending.
 
     Args:
-        vignettes: how many there are, at least `folds`.
-        folds: K; the folds of a seed share no vignette and together hold all; their sizes differ by at most 1.
-        fold: which one to test on, 0 to K - 1.
-        seed: of the shuffle, which all folds of a cross-validation share.
+        vignettes: number of vignettes, at least `folds`.
+        folds: K; the folds of a seed are disjoint and together hold all vignettes; their sizes differ by at most 1.
+        fold: the fold to test on, 0 to K - 1.
+        seed: of the shuffle, the same for all folds of a cross-validation.
     """
     shuffled = np.random.default_rng(seed).permutation(vignettes)
     test = np.sort(np.array_split(shuffled, folds)[fold])

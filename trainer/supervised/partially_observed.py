@@ -1,15 +1,15 @@
-"""The partially-observed agents (paper, section "Baselines"): a fixed triage, and asking that is learned.
+"""The partially-observed agents (paper, section "Baselines"): fixed triage, learned asking.
 
-The Q-values of the triage decisions are the class probabilities of a classifier that was trained on D_pow, and stay.
-Q(s, ask) alone is learned, towards the OR or the AND query, in the training cycle of algo:dyqn: the same vignettes,
+The Q-values of the triage decisions are the class probabilities of a classifier trained on D_pow, which stays fixed.
+Only Q(s, ask) is learned, towards the OR or the AND query, in the training cycle of algo:dyqn: the same vignettes,
 evidence orders, question limit, noise, burn-in, and one optimisation a step.
 
 What differs from `trainer.dyqn.loop`:
-- The memory is sampled uniformly. The paper's priority is the mean TD error of the triage decisions. Here these do not
-  learn: their values sum to 1, so that the error is (sum of the rewards - 1) / 4, the same for all states of a
-  vignette, and 0 where the clinicians agree. It says nothing about asking, and would hide the clear vignettes.
-- The memory keeps Q_m(s) and Q_m(s') instead of the reward, for they never change.
-- Episodes are drawn some hundreds ahead, so that the classifier judges all their states in one call.
+- The memory is sampled uniformly. The paper's priority is the mean TD error of the triage decisions. Here these are
+  fixed and sum to 1, so that the error is (sum of the rewards - 1) / 4: the same for all states of a vignette, and 0 if
+  the clinicians agree. It says nothing about asking, and would hide the clear vignettes.
+- The memory holds Q_m(s) and Q_m(s') instead of the reward, as they never change.
+- Hundreds of episodes are drawn ahead, so that the classifier judges all their states in one call.
 """
 
 from typing import NamedTuple
@@ -30,7 +30,7 @@ from trainer.supervised.state_values import Prefixes, StateValues, TriageValues,
 
 EPISODES_AHEAD = 256
 STATES_AT_ONCE = 4_096
-"""States of which Q(s, ask) is computed in one go, so that their dense form stays small."""
+"""States whose Q(s, ask) is computed at a time, so that their dense form stays small."""
 
 
 class AskTransitions(NamedTuple):
@@ -44,7 +44,7 @@ class AskTransitions(NamedTuple):
 
 
 class UniformMemory:
-    """The last transitions, each as likely as any other to be sampled."""
+    """The latest transitions, sampled uniformly."""
 
     def __init__(self, capacity: int, width: int, seed: np.random.SeedSequence):
         """Makes an empty memory.
@@ -73,10 +73,10 @@ class UniformMemory:
 
 
 class PartiallyObservedLoop:
-    """An agent that learns when to ask, and the steps that it takes.
+    """Trains an agent that learns when to ask.
 
     Every random draw comes from `config.loop.seed`. The network is that of `trainer.dyqn.network`; only its
-    output for `ask` is used and trained. Of `config.memory` only the capacity and the batch size count.
+    output for `ask` is used and trained. Of `config.memory`, only capacity and batch size are used.
     """
 
     def __init__(self, vignettes: Vignettes, evidence_count: int, triage_values: TriageValues, config: TrainConfig):
@@ -144,7 +144,7 @@ class PartiallyObservedLoop:
                     exploration.ask_noise_episodes,
                 )
             )
-        episode, place = self._current, self._questions  # asking reveals a piece, for as long as there is one
+        episode, place = self._current, self._questions  # each question reveals a piece, as long as there is one
         forced = place + 1 >= episode.evidence or place >= self.config.environment.max_questions
         ask = self.ask_values(episode.codes[place : place + 1])[0] + self._noise.standard_normal() * self._noise_scale
         asks = bool(not forced and ask > episode.best[place])
@@ -195,7 +195,7 @@ class _Episode(NamedTuple):
     evidence: int  # pieces of evidence of the vignette
     codes: np.ndarray  # int32 [D, W]
     best: np.ndarray  # float32 [D], the highest triage value
-    q_m: np.ndarray  # float32 [D], the highest over the decisions that the target looks at
+    q_m: np.ndarray  # float32 [D], the highest among the decisions that the target considers
 
 
 class _Episodes:

@@ -1,13 +1,13 @@
-"""The expanded data set D_pow: vignettes with their evidence in part (paper, "The partially-observed model").
+"""The expanded data set D_pow: parts of the vignettes' evidence (paper, "The partially-observed model").
 
-A vignette V of at most ten pieces of evidence gives one row for each of its 2^|V| evidence sets, the empty and the full
-one among them. Of a longer vignette, k = |V| - 10 pieces v_1 .. v_k are drawn; the powerset is taken over the other
+A vignette V of at most ten pieces of evidence gives one row for each of its 2^|V| evidence sets, including the empty
+and the full one. Of a longer vignette, k = |V| - 10 pieces v_1 .. v_k are drawn; the powerset is taken over the other
 ten, and each of its sets is joined with each of k growths. All rows keep the decisions of the vignette.
 
-Which growths? The paper's rule ("k vignettes for each of the element of the powerset") and its formula,
-max(1, |V| - 10) * 2^min(|V|, 10), make k of them; its example, |V| = 12, lists k + 1: none, {v_1} and {v_1, v_2}. Here
-the formula holds, and the growths are {v_1}, {v_1, v_2}, .. {v_1 .. v_k}. So the example's "none" is left out, not its
-last: the full evidence is then a row of every vignette. The empty set is a row of those of at most ten pieces.
+The paper is ambiguous about the growths: its rule ("k vignettes for each of the element of the powerset") and formula,
+max(1, |V| - 10) * 2^min(|V|, 10), give k of them, its example, |V| = 12, lists k + 1: none, {v_1} and {v_1, v_2}. We
+follow the formula, with the growths {v_1}, {v_1, v_2}, .. {v_1 .. v_k}: leaving out "none" makes the full evidence a
+row of every vignette. The empty set is a row of vignettes of at most ten pieces.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from trainer.simulation.draws import Draws
 from trainer.vignettes.vignette import Vignette
 
 POWERSET_PIECES = 10
-"""Pieces of evidence that the powerset is taken over, at most."""
+"""Maximum number of pieces of evidence that the powerset is taken over."""
 
 _Pieces = tuple[tuple[str, ...], tuple[str, ...]]
 """Codes that are present, codes that are absent."""
@@ -32,13 +32,13 @@ def expand(vignette: Vignette, seed: int, sample: float = 1.0) -> Iterator[Vigne
     """Yields the rows of a vignette, no evidence set twice.
 
     Args:
-        vignette: its id has a say in the random draws, its place among others has none.
+        vignette: its id seeds the random draws, so that its place among others does not matter.
         seed: 0 or more, below 2^64; of the further pieces and of the sample.
-        sample: in (0, 1]: the probability of each row to be drawn. A drawn row is the same in every sample.
+        sample: in (0, 1]: the probability of drawing each row. A row is the same in every sample.
 
     Returns:
-        `row_count` rows where `sample` is 1. Row n of vignette "v17" has the id "v17/n": its lowest ten bits say which
-        of the powerset's pieces it holds, the others which growth. The last row is the full evidence.
+        `row_count` rows if `sample` is 1. Row n of vignette "v17" has the id "v17/n": its lowest ten bits are the
+        pieces of the powerset, the others the growth. The last row is the full evidence.
     """
     pieces = _pieces(vignette)
     draws = Draws(seed, id_number(vignette.vignette_id))
@@ -52,7 +52,7 @@ def expand(vignette: Vignette, seed: int, sample: float = 1.0) -> Iterator[Vigne
 
 
 def id_number(vignette_id: str) -> int:
-    """Returns a number in [0, 2^64) for an id, the same everywhere (Python's own `hash` differs by process)."""
+    """Returns a number in [0, 2^64) for an id, the same in every process (unlike Python's `hash`)."""
     return int.from_bytes(hashlib.sha256(vignette_id.encode()).digest()[:8], "big")
 
 

@@ -1,7 +1,8 @@
 """`triage powerset`: expands a data directory to D_pow (trainer.supervised.powerset) with Apache Beam.
 
-Only vignettes pass from one worker to another, grouped by the shard that their rows go to; the rows themselves go from
-`trainer.supervised.powerset_shards.write_shard` into the files, so that Beam's cost for each element does not count.
+Only vignettes pass between workers, grouped by the shard of their rows;
+`trainer.supervised.powerset_shards.write_shard` writes the rows directly to files, which avoids Beam's cost per
+element.
 """
 
 import argparse
@@ -34,7 +35,7 @@ if TYPE_CHECKING:  # TensorFlow and Beam load only when the command runs
     from trainer.supervised.powerset_shards import Plan
     from trainer.vignettes.tfrecord import DataDirectory
 
-# What Beam's own DirectRunner comes down to, after it has tried to download another program.
+# What Beam's DirectRunner falls back to after trying to download another program.
 _LOCAL, _IN_PROCESS = "DirectRunner", "FnApiRunner"
 _SHARD_ROWS = 50_000
 _MAX_SHARDS = 99_999
@@ -74,20 +75,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=locations.source, required=True, metavar="DIR", help="data directory to expand")
     parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
     parser.add_argument("--split", choices=directories.SPLITS, help="vignettes to expand (default: all)")
-    parser.add_argument("--seed", type=int, default=0, help="of every random draw (default 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of every random draw (default 0)")
     parser.add_argument(
-        "--sample", type=float, default=1.0, metavar="F", help="probability of each row to be drawn (default 1)"
+        "--sample", type=float, default=1.0, metavar="F", help="probability of drawing each row (default 1)"
     )
     parser.add_argument(
-        "--shards", type=int, metavar="N", help=f"files of a split (default: one for every {_SHARD_ROWS} rows)"
+        "--shards", type=int, metavar="N", help=f"files per split (default: one per {_SHARD_ROWS} rows)"
     )
     parser.add_argument("--gzip", action="store_true", help="compress the shards")
-    parser.add_argument("--overwrite", action="store_true", help="replace the data directory that stands at --out")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)
     parser.add_argument("--runner", default=_LOCAL, help=f"Apache Beam runner (default {_LOCAL}, in this process)")
     parser.add_argument(
         "--beam-options", nargs=argparse.REMAINDER, default=[], metavar="...",
-        help="everything that follows is for Apache Beam, such as --direct_running_mode=multi_processing",
+        help="options for Apache Beam, such as --direct_running_mode=multi_processing; must come last",
     )  # fmt: skip
 
 
@@ -106,9 +107,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with output, progress_bar(Console(stderr=True)) as bar:
             plan = _plan(output, expected, given)
-            with _watched(bar, plan, round(sum(expected.values()) * given.sample)):
+            with _progress(bar, plan, round(sum(expected.values()) * given.sample)):
                 _run_pipeline(data, plan, given)
-            stats = _header(data, given) | _gathered(data, plan, expected)
+            stats = _header(data, given) | _merge_figures(data, plan, expected)
             describe(output.staging, data.vocabulary, stats)
             output.publish()
     except (OSError, tf.errors.OpError) as error:
@@ -135,7 +136,7 @@ def build(pipeline: "beam.Pipeline", inputs: Iterable[str], plan: "Plan") -> Non
         | "spread" >> beam.Reshuffle()
         | "read vignettes" >> beam.FlatMap(keyed_vignettes, plan)
     )
-    # A shard that no vignette falls to is a file all the same.
+    # A shard without vignettes is written as well.
     names = [(name, b"") for split in plan.shards for name in plan.shard_names(split)]
     empty = pipeline | "output shards" >> beam.Create(names)
     grouped = (vignettes, empty) | beam.Flatten() | "by output shard" >> beam.GroupByKey()
@@ -143,7 +144,7 @@ def build(pipeline: "beam.Pipeline", inputs: Iterable[str], plan: "Plan") -> Non
 
 
 def _require_beam() -> None:
-    # It warns that Google's client libraries are missing, whether they are needed or not.
+    # It warns about missing Google client libraries, even if they are not needed.
     logging.disable(logging.WARNING)
     try:
         import apache_beam  # noqa: F401
@@ -156,13 +157,13 @@ def _require_beam() -> None:
 
 
 def _expected_rows(data: "DataDirectory", given: PowersetOptions) -> dict[str, int]:
-    """Returns how many rows there are to draw from, by split; reading the vignettes finds the faults early."""
+    """Returns the number of rows to draw from, by split; reading the vignettes finds faults early."""
     rows = {}
     for split in (given.split,) if given.split else directories.SPLITS:
         offsets = data.read(split).offsets
         rows[split] = sum(map(row_count, (offsets[1:] - offsets[:-1]).tolist()))
     if not sum(rows.values()):
-        raise InputError(f"--data {given.data}: there is no vignette in the {' and '.join(rows)} split")
+        raise InputError(f"--data {given.data}: there are no vignettes in the {' and '.join(rows)} split")
     return rows
 
 
@@ -188,7 +189,7 @@ def _pipeline(given: PowersetOptions) -> "beam.Pipeline":
     try:
         with contextlib.redirect_stderr(said):
             beam_options.get_all_options()
-    except SystemExit:  # after a list of all its options Beam says which one is at fault
+    except SystemExit:  # Beam names the faulty option after a list of all options
         raise InputError(f"--beam-options: {said.getvalue().strip().rpartition('error: ')[2]}") from None
     sys.stderr.write(said.getvalue())  # its warnings
     try:
@@ -204,7 +205,7 @@ def _run_pipeline(data: "DataDirectory", plan: "Plan", given: PowersetOptions) -
     build(pipeline, [str(path.resolve()) for split in plan.shards for path in data.shards(split)], plan)
     try:
         pipeline.run().wait_until_finish()
-    # What a worker raised comes as a RuntimeError; the others are of runners that cannot be reached.
+    # Workers' errors arrive as RuntimeError; the others come from runners that cannot be reached.
     except (RuntimeError, OSError, grpc.RpcError, grpc.FutureTimeoutError) as error:
         if isinstance(error.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from error
@@ -212,14 +213,14 @@ def _run_pipeline(data: "DataDirectory", plan: "Plan", given: PowersetOptions) -
 
 
 def _one_line(error: BaseException) -> str:
-    """Returns the message; of one with a traceback in it, which is of another process, the last line."""
+    """Returns the message, or only its last line if it contains the traceback of another process."""
     lines = [line.strip() for line in (str(error) or repr(error)).splitlines() if line.strip()]
     return lines[-1] if any(line.startswith("Traceback") for line in lines) else " ".join(lines)
 
 
 @contextlib.contextmanager
-def _watched(bar: bars.Progress, plan: "Plan", rows: int) -> Iterator[None]:
-    """Shows on `bar` how many rows stand in finished shards, whichever process writes them."""
+def _progress(bar: bars.Progress, plan: "Plan", rows: int) -> Iterator[None]:
+    """Shows on `bar` the number of rows in finished shards, from all processes."""
     from trainer.supervised.powerset_shards import finished_shards
 
     task = bar.add_task("expand", total=rows, rate="", unit="rows")
@@ -241,8 +242,8 @@ def _watched(bar: bars.Progress, plan: "Plan", rows: int) -> Iterator[None]:
             thread.join()
 
 
-def _gathered(data: "DataDirectory", plan: "Plan", expected: dict[str, int]) -> dict[str, Any]:
-    """Returns `data_fingerprint` and the figures of the `splits`; checks that nothing was lost on the way."""
+def _merge_figures(data: "DataDirectory", plan: "Plan", expected: dict[str, int]) -> dict[str, Any]:
+    """Returns `data_fingerprint` and the figures of the `splits`, after checking that no rows were lost."""
     from trainer.supervised.powerset_shards import finished_shards
 
     fingerprint = hashlib.sha256()
@@ -253,14 +254,14 @@ def _gathered(data: "DataDirectory", plan: "Plan", expected: dict[str, int]) -> 
         rows, vignettes = sum(shard.rows for shard in shards), sum(shard.vignettes for shard in shards)
         lost = len(shards) < plan.shards[split] or vignettes != data.stats["splits"][split]["vignettes"]
         if lost or (plan.sample == 1 and rows != expected[split]):
-            raise InputError(f"only {rows:,} {split} rows of {vignettes:,} vignettes came from the workers: run again")
+            raise InputError(f"the workers wrote only {rows:,} {split} rows of {vignettes:,} vignettes: run again")
         longest = max((len(shard.rows_by_evidence) for shard in shards), default=0)
         padded = [shard.rows_by_evidence + [0] * (longest - len(shard.rows_by_evidence)) for shard in shards]
         by_evidence = [sum(column) for column in zip(*padded, strict=True)]
         splits[split] = {"vignettes": rows, "generated_from": vignettes, "vignettes_by_evidence": by_evidence}
         fingerprint.update("".join(f"{split} {shard.sha256}\n" for shard in shards).encode())
     if not any(part["vignettes"] for part in splits.values()):
-        raise InputError(f"--sample {plan.sample:g}: no row was drawn: give a larger one")
+        raise InputError(f"--sample {plan.sample:g}: no rows were drawn: give a larger probability")
     return {"data_fingerprint": f"sha256:{fingerprint.hexdigest()}", "splits": splits}
 
 
@@ -290,7 +291,7 @@ def _report(stats: dict[str, Any], seconds: float, given: PowersetOptions) -> No
 
 
 def _peak_memory() -> dict[str, int]:
-    """Returns the largest resident size in bytes of this process, and of the largest one that it started and ended."""
+    """Returns the peak resident size in bytes of this process, and of its largest finished child."""
     unit = 1 if sys.platform == "darwin" else 1024
     kinds = {"peak_memory_bytes": resource.RUSAGE_SELF, "peak_memory_bytes_child": resource.RUSAGE_CHILDREN}
     return {name: resource.getrusage(who).ru_maxrss * unit for name, who in kinds.items()}

@@ -1,8 +1,8 @@
-"""How the workers of `triage powerset` divide and write the rows of D_pow, and what they tell about them.
+"""The work of `triage powerset`'s workers: dividing and writing the rows of D_pow, with figures about each shard.
 
-Each shard is expanded and written by one call, row by row: memory does not grow with the rows. A vignette's shard
-depends on its id, and the vignettes of a shard are written in the order of their ids, so that the files are the same
-bytes however many workers there are and whichever way the vignettes came.
+Each shard is expanded and written by one call, row by row, in constant memory. A vignette's shard depends on its id,
+and the vignettes of a shard are sorted by id, so that the files do not depend on the number of workers or the order of
+the vignettes.
 """
 
 import dataclasses
@@ -21,10 +21,10 @@ from trainer.vignettes.tfrecord import decode_example, encode_example, read_reco
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What every worker has to know; the directories are at the same path for all of them."""
+    """What every worker has to know; the directories have the same paths for all of them."""
 
     staging: str  # directory of the finished shards
-    scratch: str  # directory of unfinished shards, and of what is told about finished ones
+    scratch: str  # directory of unfinished shards, and of the figures of finished ones
     seed: int
     sample: float
     compressed: bool
@@ -37,10 +37,10 @@ class Plan:
 
 
 class ShardFigures(NamedTuple):
-    """What is told about a shard."""
+    """Figures about a shard."""
 
     vignettes: int  # that its rows were made from
-    rows_by_evidence: list[int]  # rows that hold no piece of evidence, one piece, two ..
+    rows_by_evidence: list[int]  # number of rows with 0, 1, 2, .. pieces of evidence
     sha256: str  # hexadecimal digest of its records
 
     @property
@@ -60,11 +60,11 @@ def keyed_vignettes(path: str, plan: Plan) -> Iterator[tuple[str, bytes]]:
 def write_shard(group: tuple[str, Iterable[bytes]], plan: Plan) -> None:
     """Writes the rows of a shard's vignettes, and its figures.
 
-    Two workers that were both given the shard do not disturb each other: they write the same, and a file appears in
-    its place when it is whole.
+    Two workers with the same shard do not disturb each other: they write the same bytes, and a file appears only when
+    it is complete.
 
     Args:
-        group: name of the shard, and its vignettes as serialized tf.Examples; b"" is none.
+        group: name of the shard, and its vignettes as serialized tf.Examples; b"" stands for none.
         plan: where it goes.
 
     Raises:
@@ -92,7 +92,7 @@ def write_shard(group: tuple[str, Iterable[bytes]], plan: Plan) -> None:
 
 
 def finished_shards(plan: Plan) -> dict[str, ShardFigures]:
-    """Returns the figures of the shards that are written, by name, in the order of splits and shards."""
+    """Returns the figures of the finished shards, by name, in the order of splits and shards."""
     names = [name for split in plan.shards for name in plan.shard_names(split)]
     paths = {name: _figures_path(plan, name) for name in names}
     return {

@@ -1,7 +1,7 @@
-"""Triage values of states that a classifier judges, as signed codes (`trainer.state`); each state is judged once.
+"""A classifier's triage values of states, given as signed codes (`trainer.state`); each state is judged once.
 
-A classifier that no training changes gives a state the same values for ever, and takes long for a single state and
-not much longer for a thousand. So the states that an evidence order passes through are judged together, ahead.
+A fixed classifier always gives a state the same values, and takes little longer for a thousand states than for one. So
+the states that an evidence order passes through are judged together, ahead of time.
 """
 
 from collections.abc import Callable
@@ -16,12 +16,11 @@ from trainer import state
 TriageValues = Callable[[scipy.sparse.csr_matrix], np.ndarray]
 """From states float32 `[B, E]` in {-1, 0, 1} to a value of each triage decision, float `[B, 4]` in [0, 1].
 
-The same state has the same values whenever it is asked for. One is `triage_values` of
-`trainer.supervised.ensemble.TriageEnsemble`."""
+A state always has the same values. An example is `triage_values` of `trainer.supervised.ensemble.TriageEnsemble`."""
 
 
 class Prefixes(NamedTuple):
-    """The states that R evidence orders pass through, P in all: those of one order after those of the one before."""
+    """The states that R evidence orders pass through, P in all, order by order."""
 
     codes: np.ndarray  # int32 [P, W], signed codes, padded with 0
     offsets: np.ndarray  # int64 [R + 1]: order r passes through codes[offsets[r]:offsets[r + 1]], one piece to depth
@@ -33,10 +32,10 @@ class _Rows(NamedTuple):
 
 
 class StateValues:
-    """The values of states, kept: under 300 bytes a state."""
+    """A cache of the values of states, less than 300 bytes per state."""
 
     def __init__(self, triage_values: TriageValues, evidence_count: int):
-        """Makes an empty store.
+        """Makes an empty cache.
 
         Args:
             triage_values: the classifier.

@@ -1,4 +1,4 @@
-"""Where an agent stops whose triage values never change: found in a table of them, without playing the episodes."""
+"""Finds where an agent with fixed triage values stops, from a table of them and without playing episodes."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -16,25 +16,25 @@ AskValues = Callable[[np.ndarray], np.ndarray]
 
 
 class Stops(NamedTuple):
-    """How R episodes ended."""
+    """The ends of R episodes."""
 
-    place: np.ndarray  # int [R], row of the table at which the decision fell
+    place: np.ndarray  # int [R], row of the table at the decision
     decisions: np.ndarray  # int32 [R], column of the triage decision
     questions: np.ndarray  # int32 [R]
     forced: np.ndarray  # bool [R]
 
 
 def first_stops(triage: np.ndarray, ask: np.ndarray, depths: np.ndarray, max_questions: int) -> Stops:
-    """Returns where a greedy agent triages: in the first state in which a triage value is at least that of asking.
+    """Returns where a greedy agent triages: in the first state with a triage value of at least that of asking.
 
-    As in `trainer.dyqn.decision` and `trainer.dyqn.rollout`, nothing forces a triage when the evidence ends, and
-    asking there reveals nothing, so that an agent that asks in the last state asks until the limit forces it.
+    As in `trainer.dyqn.decision` and `trainer.dyqn.rollout`, triage is not forced when the evidence ends, and asking
+    then reveals nothing. So an agent that asks in the last state keeps asking until the limit forces it.
 
     Args:
         triage: float `[R, D, 4]`, values after 1, 2, ... D pieces of evidence.
         ask: float `[R, D]`.
-        depths: int `[R]`, how many states of each row there are, 1 to D; what follows has no meaning. Of a vignette
-            with more pieces than that, the last state is the one that `max_questions` questions lead to.
+        depths: int `[R]`, number of states in each row, 1 to D; the values after them are ignored. For vignettes with
+            more pieces, the last state is the one after `max_questions` questions.
         max_questions: the question limit.
     """
     stops = triage.max(axis=2) >= ask
@@ -42,15 +42,15 @@ def first_stops(triage: np.ndarray, ask: np.ndarray, depths: np.ndarray, max_que
     stopped = stops.any(axis=1)
     place = np.where(stopped, stops.argmax(axis=1), depths - 1)
     questions = np.where(stopped, place, max_questions)
-    decisions = triage[np.arange(len(place)), place].argmax(axis=1)  # ties: the first, which is the more urgent one
+    decisions = triage[np.arange(len(place)), place].argmax(axis=1)  # ties: the first, more urgent one
     return Stops(place, decisions.astype(np.int32), questions.astype(np.int32), questions >= max_questions)
 
 
 class EvaluationOrders:
-    """Vignettes in random evidence orders, with the triage values of every state on the way.
+    """Vignettes in random evidence orders, with the triage values of every state that they pass through.
 
-    The orders are those in which `trainer.dyqn.rollout.Rollout` reveals the evidence of the same vignettes for the same
-    seeds (of up to `trainer.dyqn.rollout.ROWS_AT_ONCE` vignettes), so that agents can be compared pair by pair.
+    The orders are those of `trainer.dyqn.rollout.Rollout` for the same vignettes and seeds (up to
+    `trainer.dyqn.rollout.ROWS_AT_ONCE` vignettes), so that agents can be compared pairwise.
     """
 
     def __init__(self, vignettes: Vignettes, values: StateValues, max_questions: int, seeds: Iterable[int]):
@@ -58,8 +58,8 @@ class EvaluationOrders:
 
         Args:
             vignettes: V of them, each with evidence.
-            values: what judges the states.
-            max_questions: after which the agent must triage.
+            values: the values of states.
+            max_questions: the question limit.
             seeds: of K orders.
         """
         self._max_questions = max_questions
@@ -73,7 +73,7 @@ class EvaluationOrders:
             self._tables.append((states, values.of(states.codes)))
 
     def outcomes(self, ask_values: AskValues) -> Outcomes:
-        """Returns how the greedy agent ends, `[K, V]`, with its Q-values at the decision."""
+        """Returns the outcomes of the greedy agent, `[K, V]`, with its Q-values at the decision."""
         rows = []
         for (codes, offsets), triage in self._tables:
             depths = np.diff(offsets)

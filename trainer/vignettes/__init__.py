@@ -1,1 +1,1 @@
-"""Vignettes: their formats, how they are checked and split, and the data directory of TFRecords they become."""
+"""Vignettes: formats, checks, the split, and the data directory of TFRecords."""

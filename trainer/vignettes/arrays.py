@@ -1,4 +1,4 @@
-"""The vignettes of a split in memory: two or four bytes for each piece of evidence, read a shard at a time."""
+"""The vignettes of a split in memory, read shard by shard: two or four bytes per piece of evidence."""
 
 import contextlib
 import pathlib
@@ -30,7 +30,7 @@ class VignetteArrays(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """B parsed tf.Examples: as tensors where they are parsed, as NumPy arrays afterwards."""
+    """B parsed tf.Examples, as tensors while they are parsed, as NumPy arrays afterwards."""
 
     vignette_ids: tf.Tensor  # string [B]
     row_lengths: tf.Tensor  # int64 [B]
@@ -38,8 +38,8 @@ class _Batch(NamedTuple):
     decision_counts: tf.Tensor  # int32 [B, 4]
     tags: tf.Tensor  # string [sum of tag_lengths]
     tag_lengths: tf.Tensor  # int64 [B]
-    unknown: tf.Tensor  # string [U]: codes and decisions that nothing knows
-    unknown_rows: tf.Tensor  # int64 [U]: the example of each
+    unknown: tf.Tensor  # string [U]: unknown codes and decisions
+    unknown_rows: tf.Tensor  # int64 [U]: the example that each is in
 
 
 class _Part(NamedTuple):
@@ -56,9 +56,9 @@ class ShardReader:
     """Reads shards into arrays.
 
     Args:
-        vocabulary: of the data directory.
+        vocabulary: the vocabulary of the data directory.
         partial: whether a vignette may be without evidence, see `trainer.vignettes.tfrecord.DataDirectory.partial`.
-        names: whether ids and tags are wanted, which take more memory than all else; without, all are "" and ().
+        names: whether to read ids and tags, which take most of the memory; otherwise all are "" and ().
     """
 
     def __init__(self, vocabulary: Vocabulary, partial: bool = False, names: bool = True):
@@ -73,7 +73,7 @@ class ShardReader:
         """Returns the vignettes of `shards` in order.
 
         Raises:
-            InputError: a shard is damaged or holds something else than vignettes; the message names it.
+            InputError: a shard is damaged or holds anything but vignettes; the message names it.
         """
         parts = [
             _Part(
@@ -101,11 +101,11 @@ class ShardReader:
                 batch = _Batch(*(tensor.numpy() for tensor in self._parsed(next(batches))))
             except StopIteration:
                 return
-            # TensorFlow quotes the record in its message, which then may be no text.
+            # TensorFlow quotes the record in its message, which then may not be text.
             except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
                 number = self._first_faulty(records, read)
                 raise InputError(
-                    f"{shard}: record {number} is no vignette's tf.Example: prepare the data again"
+                    f"{shard}: record {number} is not the tf.Example of a vignette: prepare the data again"
                 ) from error
             except tf.errors.OpError as error:
                 detail = damage(shard, compressed, self._first_faulty(records, read), error)
@@ -146,8 +146,8 @@ class ShardReader:
 def _parse(serialized: tf.Tensor, code_table: tf.Tensor, decision_table: tf.Tensor) -> _Batch:
     """Parses tf.Examples.
 
-    It is no part of the pipeline, which takes a fifth of a second to make ready with it, again for every shard; and it
-    takes tables by their handles, so that it is traced once for all readers of a process.
+    Not part of the input pipeline, which would take a fifth of a second longer to build, for every shard. Takes tables
+    by their handles, so that it is traced once for all readers of a process.
     """
     texts = tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64)
     keys = (features.PRESENT, features.ABSENT, features.DECISIONS, features.TAGS)
@@ -179,15 +179,15 @@ def _parse(serialized: tf.Tensor, code_table: tf.Tensor, decision_table: tf.Tens
 
 
 def _find(table: tf.Tensor, texts: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """Returns what the table of that handle has for each of `texts`, `UNKNOWN` where it has nothing."""
-    found = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=texts, default_value=tf.constant(UNKNOWN, dtype))
-    return tf.ensure_shape(found, texts.shape)
+    """Returns the value of each of `texts` in the table with this handle, `UNKNOWN` for texts that are not in it."""
+    values = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=texts, default_value=tf.constant(UNKNOWN, dtype))
+    return tf.ensure_shape(values, texts.shape)
 
 
 def _check(shard: pathlib.Path, read: int, batch: _Batch, partial: bool) -> None:
-    """Refuses what `triage prepare` would have: another program may have written the shard.
+    """Refuses what `triage prepare` would have refused, as another program may have written the shard.
 
-    `read` records stand before the batch.
+    `read` records come before the batch.
     """
     if len(batch.unknown):
         first = batch.unknown_rows.argmin()
@@ -208,14 +208,14 @@ def _check(shard: pathlib.Path, read: int, batch: _Batch, partial: bool) -> None
         ),
         "a code twice": twice,
     }
-    for fault, found in faults.items():
-        if len(found):
-            vignette_id = batch.vignette_ids[found[0]].decode(errors="replace")
-            raise InputError(f"{shard}: record {read + found[0] + 1}: vignette {vignette_id!r} has {fault}")
+    for fault, examples in faults.items():
+        if len(examples):
+            vignette_id = batch.vignette_ids[examples[0]].decode(errors="replace")
+            raise InputError(f"{shard}: record {read + examples[0] + 1}: vignette {vignette_id!r} has {fault}")
 
 
 def _tuples(values: np.ndarray, lengths: np.ndarray) -> tuple[tuple[str, ...], ...]:
-    """Returns one tuple for each length; equal ones are one object, as most vignettes share few tags."""
+    """Returns one tuple for each length; equal tuples are one object, as many vignettes share the same tags."""
     known: dict[tuple[bytes, ...], tuple[str, ...]] = {}
     ends = np.cumsum(lengths)
     rows = (tuple(values[start:end]) for start, end in zip(ends - lengths, ends, strict=True))
@@ -223,14 +223,14 @@ def _tuples(values: np.ndarray, lengths: np.ndarray) -> tuple[tuple[str, ...], .
 
 
 def damage(shard: pathlib.Path, compressed: bool, record: int, error: tf.errors.OpError) -> str:
-    """Returns what is wrong with a shard of which TensorFlow could not read record `record` (from 1), in one line."""
+    """Describes in one line why TensorFlow could not read record `record` (from 1) of a shard."""
     try:
         with shard.open("rb") as file:
             looks_compressed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
     except OSError as fault:
         return f"cannot read: {fault.strerror or fault}"
     if looks_compressed and not compressed:
-        return "the content is gzip, the name says it is not: expected the ending .gz"
+        return "the content is gzip-compressed, but the name does not end in .gz: rename the file"
     if compressed and not looks_compressed:
-        return "the name says gzip, the content is not: expected no ending .gz"
-    return f"record {record} is damaged, or the file is cut there: prepare the data again ({first_line(error)})"
+        return "the name ends in .gz, but the content is not gzip-compressed: rename the file"
+    return f"record {record} is damaged, or the file ends within it: prepare the data again ({first_line(error)})"

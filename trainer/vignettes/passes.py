@@ -17,7 +17,7 @@ from trainer.vignettes.spool import IdRegistry, Spool, Summary
 from trainer.vignettes.tfrecord import ShardWriter
 
 MAX_SHARDS = 99_999
-"""What five digits in a shard's name can count."""
+"""The highest number of five digits, as in a shard's name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ class WriteOptions:
 
 
 def first_pass(outcomes: Iterable[Outcome], spool: Spool, ids: IdRegistry, log: RejectLog) -> int:
-    """Spools the vignettes whose id is new, logs the rest.
+    """Spools the vignettes with new ids, and logs the rest.
 
     Returns:
         The number of blank lines.
@@ -43,7 +43,7 @@ def first_pass(outcomes: Iterable[Outcome], spool: Spool, ids: IdRegistry, log: 
             if place is None:
                 spool.add(outcome.vignette)
                 continue
-            reason = f"duplicate vignette_id: it stands in {place} already"
+            reason = f"duplicate vignette_id: first used in {place}"
             outcome = Rejected(outcome.line, outcome.vignette.vignette_id, reason)
         if outcome is None:
             blank_lines += 1
@@ -58,8 +58,8 @@ def second_pass(
     """Draws the split and writes the shards.
 
     Args:
-        spooled: the content of `spool`.
-        spool: knows how many vignettes are in each stratum.
+        spooled: the items of `spool`, as a progress bar passes them on.
+        spool: for the number of vignettes in each stratum.
         options: how to divide them.
         directory: where the shards go.
 
@@ -94,8 +94,8 @@ def second_pass(
 def _check_sizes(sizes: dict[str, int], shard_size: int) -> None:
     if not sizes["train"]:
         raise InputError(
-            f"no vignette is left for training: {sizes['test']:,} in the test split; give more vignettes, or a smaller "
+            f"no vignette is left for training: {sizes['test']:,} in the test split: give more vignettes or a smaller "
             "--test-fraction"
         )
     if max(sizes.values()) > MAX_SHARDS * shard_size:
-        raise InputError(f"--shard-size {shard_size}: would make more than {MAX_SHARDS:,} shards: give a larger one")
+        raise InputError(f"--shard-size {shard_size}: would make more than {MAX_SHARDS:,} shards: give a larger size")

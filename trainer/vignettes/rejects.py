@@ -1,4 +1,4 @@
-"""The list of rejected lines: all of them in a file, the first ones on the screen."""
+"""Rejected lines: all of them in a file, the first few on the screen."""
 
 import json
 import pathlib
@@ -8,14 +8,14 @@ from types import TracebackType
 from trainer.vignettes.source import Rejected
 
 SHOWN = 20
-"""Rejects that are written out; the file has all."""
+"""Rejects that are shown; the file has all."""
 
 
 class RejectLog:
     """Writes each rejected line to a JSON Lines file, and the first `SHOWN` to `show`.
 
     Args:
-        path: the file; it goes away again where nothing was rejected.
+        path: the file; it is deleted if nothing was rejected.
         show: takes one line of text.
     """
 
@@ -23,7 +23,7 @@ class RejectLog:
         self.path = path
         self.count = 0
         self._show = show
-        # A surrogate that stands alone cannot be UTF-8; written with a backslash it is its own JSON escape.
+        # A lone surrogate cannot be encoded as UTF-8; with a backslash it is its own JSON escape.
         self._file = path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
 
     def __enter__(self) -> "RejectLog":

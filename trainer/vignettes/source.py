@@ -1,4 +1,4 @@
-"""Input files line by line in bounded memory, and what becomes of each line: a vignette, a reject or nothing."""
+"""Reads input files line by line in bounded memory; each line is a vignette, a reject or blank."""
 
 import hashlib
 import pathlib
@@ -13,7 +13,7 @@ from trainer.vignettes.vignette import Vignette, VignetteError, parse_line
 
 MAX_LINE_BYTES = 1 << 20
 PREFIX_BYTES = 1_000
-"""How much of a line that is too long goes into the list of rejects."""
+"""How much of an overlong line goes into the list of rejects."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ZIP_MAGIC = b"PK\x03\x04"
@@ -27,24 +27,24 @@ class Line(NamedTuple):
     number: int  # from 1
     offset: int  # bytes before it in the file
     length: int  # bytes
-    content: bytes  # all of it, or PREFIX_BYTES of a line that is longer than MAX_LINE_BYTES
+    content: bytes  # the whole line, or its first PREFIX_BYTES if it is longer than MAX_LINE_BYTES
 
     @property
     def blank(self) -> bool:
-        """Whether there is nothing but white space on it."""
+        """Whether the line is empty or white space."""
         return not self.content.strip() and self.length == len(self.content)
 
     @property
     def text(self) -> str:
-        """The content; bytes that are not UTF-8 are written as a backslash, x and two digits."""
+        """The content as text; bytes that are not UTF-8 become a backslash, x and two digits."""
         return self.content.decode("utf-8", errors="backslashreplace")
 
     def require_whole(self) -> None:
-        """Raises a VignetteError where the line is too long to be read."""
+        """Raises a VignetteError if the line is too long to be read."""
         if self.length > len(self.content):
             raise VignetteError(
-                f"the line is longer than {MAX_LINE_BYTES:,} bytes: it has {self.length:,} from byte {self.offset:,} "
-                f"of the file on, of which the list of rejects holds the first {PREFIX_BYTES:,}"
+                f"the line is longer than {MAX_LINE_BYTES:,} bytes: it has {self.length:,}, starting at byte "
+                f"{self.offset:,} of the file; the list of rejects holds the first {PREFIX_BYTES:,}"
             )
 
 
@@ -56,7 +56,7 @@ class Accepted(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A line that does not."""
+    """A line that does not hold a vignette."""
 
     line: Line
     vignette_id: str | None
@@ -69,8 +69,8 @@ Outcome = Accepted | Rejected | None  # None: a blank line
 class LineReader:
     """Reads the lines of a file, or of the one file inside a zip archive.
 
-    A byte order mark at the start is left out; lines end with LF or CR LF. However long a line is, no more than
-    `MAX_LINE_BYTES` of it are in memory.
+    A byte order mark at the start is skipped; lines end with LF or CR LF. At most `MAX_LINE_BYTES` of a line are in
+    memory.
     """
 
     def __init__(self, path: pathlib.Path):
@@ -79,14 +79,14 @@ class LineReader:
 
     @property
     def sha256(self) -> str:
-        """Hexadecimal digest of the file as it lies on the disk, once all lines are read."""
+        """Hexadecimal digest of the file on the disk, after all lines have been read."""
         return self._hash.hexdigest()
 
     def __iter__(self) -> Iterator[Line]:
         """Yields the lines.
 
         Raises:
-            InputError: the file cannot be read, or is an archive of none or several files.
+            InputError: the file cannot be read, or is an archive without exactly one file.
         """
         self._hash = hashlib.sha256()
         try:
@@ -99,7 +99,7 @@ class LineReader:
                     yield from self._lines(stream, hashed=True)
         except OSError as error:
             raise InputError(f"{self.path}: cannot read: {error.strerror or error}") from error
-        # Damaged; encrypted; an unknown compression.
+        # Damaged, encrypted, or of an unknown compression.
         except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
             raise InputError(f"{self.path}: cannot read the archive: {error}") from error
 
@@ -134,7 +134,7 @@ class LineReader:
 
 
 def read_vignettes(reader: LineReader, vocabulary: Vocabulary) -> Iterator[Outcome]:
-    """Yields what each line of a vignette file (JSON Lines) is.
+    """Yields the outcome of each line of a vignette file (JSON Lines).
 
     Raises:
         InputError: the file cannot be read.
@@ -151,7 +151,7 @@ def read_vignettes(reader: LineReader, vocabulary: Vocabulary) -> Iterator[Outco
 
 
 def _is_archive(path: pathlib.Path) -> bool:
-    if not path.is_file():  # a pipe can be read once only
+    if not path.is_file():  # a pipe can only be read once
         return False
     with path.open("rb") as stream:
         return stream.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC

@@ -1,7 +1,7 @@
-"""Draws the test split: stratified by majority decision, exact in its counts, in one pass over the vignettes.
+"""Draws the test split: stratified by majority decision, with exact counts, in one pass over the vignettes.
 
-The strata's sizes must be known before the draw, so that it is selection sampling (Knuth, The Art of Computer
-Programming, vol. 2, section 3.4.2, Algorithm S): no list of vignettes is ever held.
+Selection sampling (Knuth, The Art of Computer Programming, vol. 2, section 3.4.2, Algorithm S), which needs the sizes
+of the strata beforehand but never holds a list of vignettes.
 """
 
 import math
@@ -13,7 +13,7 @@ from schemas.triage import TRIAGE_DECISIONS, Action
 
 
 def majority(decision_counts: Sequence[int]) -> Action:
-    """Returns the most frequent of the triage decisions `[4]`; of equally frequent ones, the most urgent."""
+    """Returns the most frequent of the triage decisions `[4]`; among equals, the most urgent."""
     return TRIAGE_DECISIONS[decision_counts.index(max(decision_counts))]
 
 
@@ -25,8 +25,8 @@ def apportion(total: int, shares: Sequence[float]) -> list[int]:
         shares: finite, not negative, with a positive sum.
 
     Returns:
-        One number for each share. Of equal remainders (to nine digits, for shares are often rounded sums) the earlier
-        share goes first.
+        One number for each share. Equal remainders (to nine digits, as shares are often rounded sums) go to the earlier
+        share first.
     """
     whole = sum(shares)
     divided = [divmod(total * share, whole) for share in shares]
@@ -38,7 +38,7 @@ def apportion(total: int, shares: Sequence[float]) -> list[int]:
 
 
 def stratum_quotas(stratum_sizes: Sequence[int], test_fraction: Fraction) -> list[int]:
-    """Returns how many vignettes of each stratum go to the test split.
+    """Returns the number of vignettes of each stratum in the test split.
 
     Their sum is `test_fraction` of all vignettes, rounded half up.
     """
@@ -49,21 +49,21 @@ def stratum_quotas(stratum_sizes: Sequence[int], test_fraction: Fraction) -> lis
 
 
 class SelectionSampler:
-    """Says of each member of each stratum, as it comes by, whether it is drawn.
+    """Decides for each member of each stratum, one at a time, whether it is drawn.
 
-    Every subset of a stratum with the wanted size is equally likely; the draw depends on the seed and on the order of
-    the calls only.
+    Every subset of a stratum with the wanted size is equally likely; the draw depends only on the seed and the order
+    of the calls.
 
     Args:
-        sizes: members of each stratum; `draw` is called exactly that often.
-        quotas: how many of them to draw, at most the size.
+        sizes: number of members of each stratum, and so of calls of `draw`.
+        quotas: number of members to draw, at most the size.
         seed: 0 or more.
     """
 
     def __init__(self, sizes: Sequence[int], quotas: Sequence[int], seed: int):
         self._left = list(sizes)
         self._wanted = list(quotas)
-        # Of Python's generators and NumPy's, the one method that promises the same numbers in every version.
+        # The only method among Python's and NumPy's generators that guarantees the same numbers in every version.
         self._random = random.Random(seed).random  # noqa: S311
 
     def draw(self, stratum: int) -> bool:

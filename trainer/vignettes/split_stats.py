@@ -19,14 +19,14 @@ class Moments:
         self._squares = 0.0  # sum of squared deviations from the mean
 
     def add(self, value: float) -> None:
-        """Takes one more value."""
+        """Adds a value."""
         self._count += 1
         deviation = value - self._mean
         self._mean += deviation / self._count
         self._squares += deviation * (value - self._mean)
 
     def to_dict(self) -> dict[str, float | None]:
-        """Returns the mean, and the sample standard deviation `sd` (divisor n - 1); None where there is none."""
+        """Returns the mean, and the sample standard deviation `sd` (divisor n - 1); None if undefined."""
         return {
             "mean": self._mean if self._count else None,
             "sd": math.sqrt(self._squares / (self._count - 1)) if self._count > 1 else None,
@@ -44,7 +44,7 @@ class SplitStats:
         self._moments = {name: Moments() for name in ("evidence", *COUNTED, "decisions_per_vignette")}
 
     def add(self, summary: Summary) -> None:
-        """Takes one more vignette."""
+        """Adds a vignette."""
         self._vignettes += 1
         total = sum(summary.decision_counts)
         for decision, count in enumerate(summary.decision_counts):
@@ -58,8 +58,8 @@ class SplitStats:
     def to_dict(self) -> dict[str, Any]:
         """Returns the statistics.
 
-        `decisions` counts clinicians' decisions, `majority` counts vignettes, `decision_share` is the share that a
-        decision has among a vignette's decisions; all others are numbers per vignette.
+        `decisions` counts clinicians' decisions, `majority` counts vignettes, `decision_share` is the share of a
+        decision among those of a vignette; all others are numbers per vignette.
         """
         shares = [share.to_dict() for share in self._shares]
         return {

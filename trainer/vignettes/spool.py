@@ -1,4 +1,4 @@
-"""Accepted vignettes on disk between the two passes of `triage prepare`, so that memory does not grow with them.
+"""Keeps accepted vignettes on disk between the two passes of `triage prepare`, so that memory use is constant.
 
 The first pass must see all vignettes before the second can draw the test split.
 """
@@ -25,9 +25,9 @@ _SUMMARIES_AT_ONCE = 4_096
 
 
 class Summary(NamedTuple):
-    """What the split and the statistics need to know of a vignette."""
+    """What the split and the statistics need from a vignette."""
 
-    split: str | None  # None: to be drawn
+    split: str | None  # None: will be drawn
     symptoms_present: int
     symptoms_absent: int
     risk_factors_present: int
@@ -36,23 +36,23 @@ class Summary(NamedTuple):
 
 
 class IdRegistry:
-    """Remembers where each vignette id stands, in a database on disk.
+    """Remembers where each vignette id was first used, in a database on disk.
 
     Args:
-        path: of the database, a new file.
+        path: a new file for the database.
     """
 
     def __init__(self, path: pathlib.Path):
         self._database = sqlite3.connect(path, isolation_level=None)
-        # The file is thrown away in any case: nothing needs to survive a crash.
+        # The file is temporary: nothing needs to survive a crash.
         self._database.execute("PRAGMA journal_mode = OFF")
         self._database.execute("PRAGMA synchronous = OFF")
-        # One transaction from here to the end: of its own, each id would cost ten times as much.
+        # A single transaction: with one for each id, an id would cost ten times as much.
         self._database.execute("BEGIN")
         self._database.execute("CREATE TABLE places (id TEXT PRIMARY KEY, place TEXT) WITHOUT ROWID")
 
     def claim(self, vignette_id: str, place: str) -> str | None:
-        """Returns None where the id is new, else the place that has it already."""
+        """Returns None if the id is new, otherwise the place of its first use."""
         if self._database.execute("INSERT OR IGNORE INTO places VALUES (?, ?)", (vignette_id, place)).rowcount:
             return None
         return self._database.execute("SELECT place FROM places WHERE id = ?", (vignette_id,)).fetchone()[0]
@@ -63,11 +63,11 @@ class IdRegistry:
 
 
 class Spool:
-    """Takes vignettes in the first pass, and gives them back in the same order in the second.
+    """Takes vignettes in the first pass, and returns them in the same order in the second.
 
     Args:
         directory: an empty directory for its files.
-        vocabulary: tells symptoms from risk factors.
+        vocabulary: distinguishes symptoms from risk factors.
     """
 
     def __init__(self, directory: pathlib.Path, vocabulary: Vocabulary):
@@ -78,9 +78,9 @@ class Spool:
         self._summaries = self._summaries_path.open("wb")
         self.count = 0
         self.given = dict.fromkeys(SPLITS, 0)
-        """Vignettes that came with a split, by split."""
+        """Number of vignettes with a given split, by split."""
         self.strata = [0] * NUM_DECISIONS
-        """Vignettes whose split is to be drawn, by majority decision."""
+        """Number of vignettes whose split will be drawn, by majority decision."""
 
     def __enter__(self) -> "Spool":
         return self

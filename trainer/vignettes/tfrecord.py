@@ -23,7 +23,7 @@ _PREPARE = "run triage prepare to make one"
 
 
 def encode_example(vignette: Vignette) -> bytes:
-    """Returns the serialized tf.Example of a vignette, always the same bytes for the same vignette."""
+    """Returns the serialized tf.Example of a vignette; the same vignette always gives the same bytes."""
     values: dict[str, Sequence[str]] = {
         features.VIGNETTE_ID: (vignette.vignette_id,),
         features.PRESENT: vignette.present,
@@ -40,18 +40,18 @@ def encode_example(vignette: Vignette) -> bytes:
 
 
 def decode_example(serialized: bytes) -> Vignette:
-    """Returns the vignette of a serialized tf.Example; its split is None, for the shard's name tells it.
+    """Returns the vignette of a serialized tf.Example; its split is None, as it is in the shard's name.
 
     Raises:
         ValueError: the bytes are not the tf.Example of a vignette.
     """
     try:
         feature = tf.train.Example.FromString(serialized).features.feature
-    except Exception as error:  # the protobuf implementations raise classes of their own
+    except Exception as error:  # protobuf implementations raise different classes
         raise ValueError(f"not a tf.Example: {error}") from error
 
     def texts(name: str) -> tuple[str, ...]:
-        # Reading a key that is not there would add it.
+        # Reading a missing key would add it.
         return tuple(text.decode() for text in feature[name].bytes_list.value) if name in feature else ()
 
     if len(texts(features.VIGNETTE_ID)) != 1:
@@ -66,9 +66,9 @@ def decode_example(serialized: bytes) -> Vignette:
 
 
 def read_records(path: str | os.PathLike[str], compressed: bool = False) -> Iterator[bytes]:
-    """Yields the records of a TFRecord file, a batch in memory at a time; of a damaged one, all before the damage."""
+    """Yields the records of a TFRecord file, with a batch in memory; of a damaged file, those before the damage."""
     options = tf.data.Options()
-    # Nothing here to tune, and its thread holds up the end of each file for up to seconds.
+    # There is nothing to tune, and the tuning thread delays the end of each file by up to seconds.
     options.autotune.enabled = False
     records = tf.data.TFRecordDataset(os.fspath(path), _compression(compressed)).with_options(options)
     read = 0
@@ -76,7 +76,7 @@ def read_records(path: str | os.PathLike[str], compressed: bool = False) -> Iter
         for batch in records.batch(BATCH_SIZE).as_numpy_iterator():
             yield from batch
             read += len(batch)
-    except tf.errors.OpError:  # a record of the batch, of which none has come
+    except tf.errors.OpError:  # raised for the whole batch, of which no record has been yielded
         yield from records.skip(read).as_numpy_iterator()
 
 
@@ -86,8 +86,8 @@ class ShardWriter:
     Args:
         directory: where the shards go; it exists.
         split: "train" or "test".
-        records: how many records will come, so that the names can tell the number of shards; 0 makes no shard.
-        shard_size: records in a shard, the last one may have fewer.
+        records: number of records to be written, which the names of the shards depend on; 0 makes no shard.
+        shard_size: records in a shard; the last one may have fewer.
         compressed: gzip.
     """
 
@@ -131,7 +131,7 @@ class DataDirectory:
         """Opens a data directory.
 
         Raises:
-            InputError: it is none, a shard is missing, or its files do not belong together.
+            InputError: it is not a data directory, a shard is missing, or its files do not belong together.
         """
         path = pathlib.Path(path)
         if not path.is_dir():
@@ -143,8 +143,8 @@ class DataDirectory:
         data = cls(path, vocabulary, _load_stats(path / directories.STATS))
         if data.stats["vocabulary_fingerprint"] != vocabulary.fingerprint:
             raise InputError(
-                f"{path / directories.VOCABULARY}: not the vocabulary that {directories.STATS} was written with "
-                f"(its codes or their order changed): put the old file back, or prepare the data again"
+                f"{path / directories.VOCABULARY}: not the vocabulary of {directories.STATS} "
+                f"(its codes or their order changed): restore the old file, or prepare the data again"
             )
         for split in directories.SPLITS:
             data.shards(split)
@@ -157,36 +157,38 @@ class DataDirectory:
 
     @property
     def partial(self) -> bool:
-        """Whether its vignettes are parts of others (`triage powerset`), of which one may be without evidence."""
+        """Whether its vignettes are parts of others (`triage powerset`), which may have no evidence."""
         return self.stats.get("format") == POWERSET_FORMAT
 
     def whole(self) -> "DataDirectory":
-        """Returns this data directory, for uses that need whole vignettes.
+        """Returns this data directory if its vignettes are whole.
 
         Raises:
             InputError: its vignettes are parts of others.
         """
         if self.partial:
-            raise InputError(f"{self.path}: made by triage powerset, for classifiers: give the data it was made from")
+            raise InputError(
+                f"{self.path}: made by triage powerset, for classifiers: give the data directory that it was made from"
+            )
         return self
 
     def shards(self, split: str) -> list[pathlib.Path]:
         """Returns the shard files of a split in order.
 
         Raises:
-            InputError: one is missing, or the files are of different sets.
+            InputError: a shard is missing, or the files belong to different sets.
         """
-        found: dict[tuple[int, bool], list[int]] = {}
+        sets: dict[tuple[int, bool], list[int]] = {}
         for name in sorted(entry.name for entry in self.path.iterdir()):
             parts = directories.shard_parts(name)
             if parts and parts[0] == split:
-                found.setdefault((parts[2], parts[3]), []).append(parts[1])
-        if not found and not self._vignettes(split):
+                sets.setdefault((parts[2], parts[3]), []).append(parts[1])
+        if not sets and not self._vignettes(split):
             return []
-        if len(found) != 1:
-            problem = "shards of different sets" if found else "no shards"
-            raise InputError(f"{self.path}: {problem} of the {split} split: prepare the data again")
-        [((shards, compressed), present)] = found.items()
+        if len(sets) != 1:
+            problem = "shards of different sets" if sets else "no shards"
+            raise InputError(f"{self.path}: {problem} for the {split} split: prepare the data again")
+        [((shards, compressed), present)] = sets.items()
         names = [directories.shard_name(split, shard, shards, compressed) for shard in range(shards)]
         lost = [name for shard, name in enumerate(names) if shard not in present]
         if lost or len(present) != shards:
@@ -194,16 +196,16 @@ class DataDirectory:
         return [self.path / name for name in names]
 
     def read(self, split: str, names: bool = True) -> VignetteArrays:
-        """Reads a split into memory; without `names`, which take half of it, all ids are "" and there are no tags.
+        """Reads a split into memory; without `names`, ids and tags are left out, which take half of the memory.
 
         Raises:
-            InputError: a shard is damaged, holds something else than vignettes, or records are missing.
+            InputError: a shard is damaged or holds anything but vignettes, or records are missing.
         """
         arrays = ShardReader(self.vocabulary, self.partial, names).read(self.shards(split))
         if len(arrays.vignette_ids) != self._vignettes(split):
             raise InputError(
                 f"{self.path}: the {split} split has {len(arrays.vignette_ids)} vignettes, {directories.STATS} says "
-                f"{self._vignettes(split)}: a shard is not whole, prepare the data again"
+                f"{self._vignettes(split)}: a shard is incomplete: prepare the data again"
             )
         return arrays
 
@@ -223,7 +225,7 @@ def _load_stats(path: pathlib.Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path}: not what triage prepare writes: {error!r}") from error
+        raise InputError(f"{path}: not a file of triage prepare: {error!r}") from error
     if not all(type(count) is int for count in counts) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f"{path}: not what triage prepare writes: prepare the data again")
+        raise InputError(f"{path}: not a file of triage prepare: prepare the data again")
     return stats

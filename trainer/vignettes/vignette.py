@@ -1,7 +1,7 @@
-"""A vignette, and how a line of a vignette file becomes one or is rejected with a reason.
+"""A vignette, and the rules by which a line of a vignette file is one or is rejected with a reason.
 
-The rules are those of schemas/vignette.schema.json, and three that a JSON Schema cannot state: a code stands in the
-vocabulary, no code is both present and absent, no JSON key stands twice in a line.
+The rules are those of schemas/vignette.schema.json and three that a JSON Schema cannot express: codes are in the
+vocabulary, no code is both present and absent, and no JSON key is repeated in a line.
 """
 
 import dataclasses
@@ -22,15 +22,15 @@ KEYS = (*REQUIRED_KEYS, "split", "tags")
 MAX_NAME_LENGTH = 256
 """Characters of a vignette id or a tag."""
 MAX_SAME_DECISIONS = 255
-"""Multiplicity of one triage decision: the trainer holds it in a byte."""
+"""Highest count of one triage decision: the trainer keeps it in a byte."""
 
-# Control characters would break one-line messages; a surrogate that stands alone is no character, and not UTF-8.
+# Control characters would break one-line messages; a lone surrogate is not a character and has no UTF-8.
 _NO_TEXT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SHOWN_CHARACTERS = 60
 
 
 class VignetteError(InputError):
-    """Why a line is no vignette; `vignette_id` where the line has a readable one."""
+    """Why a line is not a vignette; `vignette_id` if the line has a readable one."""
 
     def __init__(self, reason: str, vignette_id: str | None = None):
         super().__init__(reason)
@@ -55,27 +55,27 @@ class Vignette:
 
 
 def parse_line(line: bytes, vocabulary: Vocabulary) -> Vignette:
-    """Returns the vignette that a line of a vignette file states.
+    """Returns the vignette on a line of a vignette file.
 
     Args:
         line: one JSON object in UTF-8, without a byte order mark.
-        vocabulary: the evidence that may stand in it.
+        vocabulary: the known evidence.
 
     Raises:
-        VignetteError: the line is not such a vignette; the message is the reason, without file and line.
+        VignetteError: the line is not a vignette; the message is the reason, without file and line.
     """
     return from_fields(parse_object(line), vocabulary)
 
 
 def from_fields(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
-    """Returns the vignette that `fields` state, whichever file format they come from.
+    """Returns the vignette with the given fields, from any file format.
 
     Args:
-        fields: the content of `KEYS`, as in a vignette file.
-        vocabulary: the evidence that may stand in it.
+        fields: the values of `KEYS`, as in a vignette file.
+        vocabulary: the known evidence.
 
     Raises:
-        VignetteError: they state none; the message is the reason, without file and line.
+        VignetteError: they are not a vignette; the message is the reason, without file and line.
     """
     vignette_id = fields.get("vignette_id")
     try:
@@ -117,7 +117,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise VignetteError(f"the key {shown(twice)} stands twice")
+        raise VignetteError(f"the key {shown(twice)} is repeated")
     return fields
 
 
@@ -146,8 +146,8 @@ def _checked(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
 
 
 def check_keys(fields: dict[str, Any], keys: Sequence[str], required: Sequence[str]) -> None:
-    """Raises InputError where `fields` has a key that is not among `keys`, or lacks one of `required`."""
-    # A misspelt "absent" must not pass as a vignette without absent evidence.
+    """Raises InputError if `fields` has a key that is not among `keys`, or lacks one of `required`."""
+    # Otherwise a misspelt "absent" would make a vignette without absent evidence.
     for key in fields:
         if key not in keys:
             near = difflib.get_close_matches(key[:_SHOWN_CHARACTERS], keys, n=1)
@@ -165,13 +165,13 @@ def _list(fields: dict[str, Any], key: str) -> list[Any]:
 
 
 def name_fault(value: Any) -> str | None:
-    """Returns why `value` can be no vignette id and no tag, or None where it can."""
+    """Returns why `value` cannot be a vignette id or a tag, or None if it can."""
     if not isinstance(value, str) or not value:
-        return f"expected a string that is not empty, found {shown(value)}"
+        return f"expected a non-empty string, found {shown(value)}"
     if len(value) > MAX_NAME_LENGTH:
         return f"{shown(value)} is longer than {MAX_NAME_LENGTH} characters"
     if _NO_TEXT.search(value):
-        return f"{shown(value)} holds a control character or half a surrogate pair"
+        return f"{shown(value)} contains a control character or half a surrogate pair"
     return None
 
 
@@ -193,11 +193,11 @@ def _codes(fields: dict[str, Any], key: str, vocabulary: Vocabulary) -> tuple[st
 
 
 def _unique(names: Iterable[str], key: str) -> tuple[str, ...]:
-    found = tuple(names)
-    if len(set(found)) < len(found):
-        name, count = next((name, count) for name, count in Counter(found).items() if count > 1)
-        raise InputError(f"{key}: {shown(name)} stands {count} times")
-    return found
+    listed = tuple(names)
+    if len(set(listed)) < len(listed):
+        name, count = next((name, count) for name, count in Counter(listed).items() if count > 1)
+        raise InputError(f"{key}: {shown(name)} is listed {count} times")
+    return listed
 
 
 def _decisions(fields: dict[str, Any]) -> tuple[Action, ...]:
@@ -211,12 +211,14 @@ def _decisions(fields: dict[str, Any]) -> tuple[Action, ...]:
     for decision in TRIAGE_DECISIONS if len(decisions) > MAX_SAME_DECISIONS else ():
         count = decisions.count(decision)
         if count > MAX_SAME_DECISIONS:
-            raise InputError(f"decisions: {decision.label} stands {count} times, at most {MAX_SAME_DECISIONS} are read")
+            raise InputError(
+                f"decisions: {decision.label} is listed {count} times, expected at most {MAX_SAME_DECISIONS}"
+            )
     return decisions
 
 
 def shown(value: Any) -> str:
-    """Returns the value for a one-line message: escaped, and cut where it is long."""
+    """Returns the value as it appears in a one-line message: escaped, and shortened if it is long."""
     kinds = {dict: "an object", list: "a list", bool: str(value).lower(), type(None): "null"}
     if type(value) in kinds:
         return kinds[type(value)]

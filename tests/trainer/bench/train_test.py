@@ -41,7 +41,7 @@ def test_a_run_writes_table_and_json_for_each_batch(tmp_path, monkeypatch, capsy
 
 def test_figures_that_could_not_be_written_stop_it_before_the_first_round(tmp_path, monkeypatch):
     monkeypatch.setattr(contestants, "compete", lambda *_: pytest.fail("it began"))
-    with pytest.raises(InputError, match=r"--json .*is no directory"):
+    with pytest.raises(InputError, match=r"--json .*is not a directory"):
         train.run(_parsed("--json", tmp_path / "none" / "found.json"))
 
 

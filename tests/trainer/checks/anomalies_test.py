@@ -14,7 +14,7 @@ def test_all_are_counted_and_the_first_five_keep_their_place():
         "error: present and absent: 8 vignettes (25.0%)",
         *(f"    train.tfrecord record {number} (v{number}): 'fever'" for number in range(1, 6)),
         "    ... and 3 more",
-        "    -> Ask who wrote the vignette which of the two is meant.",
+        "    -> Ask the author of the vignette which of the two is right.",
     ]
 
 

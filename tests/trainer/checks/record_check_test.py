@@ -94,12 +94,12 @@ def test_a_cut_shard_is_named(tmp_path):
     found, _, _ = check(tmp_path, [serialized(b"v1"), serialized(b"v2")], cut=5)
     count, detail = found.pop(Kind.DAMAGED_SHARD)
     assert count == 1
-    assert detail.startswith("record 2 is damaged, or the file is cut there")
+    assert detail.startswith("record 2 is damaged, or the file ends within it")
     assert detail.endswith("; 1 records read")
     assert found == {}
 
 
 def test_a_shard_whose_name_is_wrong_about_gzip_is_named(tmp_path):
     found, _, tally = check(tmp_path, [serialized()], name="train-00000-of-00001.tfrecord.gz")
-    assert "the name says gzip, the content is not" in found[Kind.DAMAGED_SHARD][1]
+    assert "the name ends in .gz, but the content is not gzip-compressed" in found[Kind.DAMAGED_SHARD][1]
     assert tally.vignettes == 0

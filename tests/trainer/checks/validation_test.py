@@ -142,7 +142,7 @@ def test_a_directory_that_is_not_whole_is_checked_as_far_as_it_goes(tmp_path, na
 
 def test_a_vocabulary_that_does_not_belong_to_the_data_is_an_error(directory):
     Vocabulary(list(VOCABULARY)[::-1]).save(directory / "vocabulary.csv")
-    assert "not the vocabulary that stats.json was written with" in found(directory)[Kind.NOT_OPENED].examples[0][1]
+    assert "not the vocabulary of stats.json" in found(directory)[Kind.NOT_OPENED].examples[0][1]
 
 
 def test_a_shard_with_another_number_of_vignettes_than_stats_says(directory):

@@ -55,7 +55,7 @@ def test_flags_win_over_the_environment():
 def test_the_help_says_which_variable_and_what_it_holds():
     text = "".join(_parser().format_help().split())
     for variable, (_, value) in VARIABLES.items():
-        assert f"{variable}saysintheenvironment,now{value})" in text
+        assert f"environmentvariable{variable},now{value})" in text
 
 
 def test_without_the_service_the_directories_must_be_given(capsys):

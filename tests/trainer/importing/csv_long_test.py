@@ -14,7 +14,7 @@ from trainer.vignettes.vignette import Vignette
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("fever", "cough", "chest_pain"))
 EVIDENCE = "vignette_id,evidence,presence\n"
-SAME = "not what line 2 says: expected the same on each row of a vignette"
+SAME = "differs from line 2: expected the same on each row of a vignette"
 DECISIONS = "vignette_id,decision,split,tags\n"
 GOOD = "v1,fever,present\n"
 DECIDED = "v1,Red,,\n"
@@ -80,7 +80,7 @@ def test_vignettes_come_in_the_order_of_first_appearance_wherever_their_rows_sta
         ),
         (
             GOOD + GOOD, DECIDED, ("evidence.csv", 3),
-            "evidence: 'fever' stands on line 2 already: delete one of the rows",
+            "evidence: 'fever' is on line 2 already: delete one of the rows",
         ),
         (
             GOOD + "v1,coug,0\n", DECIDED, ("evidence.csv", 3),
@@ -88,8 +88,8 @@ def test_vignettes_come_in_the_order_of_first_appearance_wherever_their_rows_sta
         ),
         (
             GOOD + "v1,cough,\n", DECIDED, ("evidence.csv", 3),
-            "presence: expected present or absent (or 1/0, yes/no, true/false, +/-), found ''; delete the row where it "
-            "is not known",
+            "presence: expected present or absent (or 1/0, yes/no, true/false, +/-), found ''; delete the row if it is "
+            "not known",
         ),
         (
             GOOD + "v1,cough\n", DECIDED, ("evidence.csv", 3),
@@ -99,8 +99,8 @@ def test_vignettes_come_in_the_order_of_first_appearance_wherever_their_rows_sta
         (GOOD, DECIDED + "v1,Red,train,\n", ("decisions.csv", 3), "split: {same}"),
         (GOOD, DECIDED + "v1,Red,,x\n", ("decisions.csv", 3), "tags: {same}"),
         (GOOD, "v1,Red,dev,\n", ("evidence.csv", 2), "split: expected train or test, found 'dev'"),
-        (GOOD, "v1,Red,,a;a\n", ("evidence.csv", 2), "tags: 'a' stands 2 times"),
-        (GOOD, DECIDED * 256, ("evidence.csv", 2), "decisions: Red stands 256 times, at most 255 are read"),
+        (GOOD, "v1,Red,,a;a\n", ("evidence.csv", 2), "tags: 'a' is listed 2 times"),
+        (GOOD, DECIDED * 256, ("evidence.csv", 2), "decisions: Red is listed 256 times, expected at most 255"),
     ],
 )  # fmt: skip
 def test_a_vignette_that_cannot_be_built_is_one_reject_at_its_first_bad_row(
@@ -120,23 +120,23 @@ def test_all_bad_rows_of_a_vignette_have_their_place_in_the_reason(tmp_path):
 
     assert number == 3
     assert reason.startswith("presence: expected present or absent")
-    assert reason.endswith("; 2 more of its rows are wrong: evidence.csv:5, decisions.csv:4")
+    assert reason.endswith("; 2 more of its rows are faulty: evidence.csv:5, decisions.csv:4")
 
 
 def test_of_many_bad_rows_the_first_places_are_given(tmp_path):
     [(_, _, _, reason)] = rejects_of(tmp_path, GOOD * 100, DECIDED)
 
-    assert "; 98 more of its rows are wrong: evidence.csv:4, evidence.csv:5, " in reason
+    assert "; 98 more of its rows are faulty: evidence.csv:4, evidence.csv:5, " in reason
     assert reason.endswith("evidence.csv:8, ...")
 
 
 @pytest.mark.parametrize(
     ("row", "vignette_id", "reason"),
     [
-        (b",fever,1", None, "vignette_id: expected a string that is not empty"),
+        (b",fever,1", None, "vignette_id: expected a non-empty string"),
         (b"v" * 257 + b",fever,1", "v" * 257, "is longer than 256 characters"),
         (b'"v1', None, "a quoted cell does not end on its line"),
-        (b"v\x01,fever,1", "v\x01", "holds a control character"),
+        (b"v\x01,fever,1", "v\x01", "contains a control character"),
     ],
 )
 def test_rows_that_belong_to_no_vignette_are_rejects_one_by_one(tmp_path, row, vignette_id, reason):

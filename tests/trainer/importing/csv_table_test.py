@@ -65,11 +65,11 @@ def test_columns_may_stand_in_any_order(tmp_path):
         ("\nid,what\n", "expected a header with the columns id, what, found an empty line"),
         ("id\n", "separated by commas, semicolons or tabs; 'what' is missing in id"),
         ("id|what\n", r"'id' is missing in id\|what"),
-        ("id,what,\n", "column 3 has no heading: give it one, or delete the column"),
-        ("id,what,tags,tags\n", "column 4: 'tags' is the heading of column 3 already: name each column once"),
+        ("id,what,\n", "column 3 has no heading: add one, or delete the column"),
+        ("id,what,tags,tags\n", "column 4: 'tags' is already the heading of column 3: name each column once"),
         ("id,what,Tag\n", "column 3: unknown column 'Tag': did you mean 'tags'?"),
         ("id,what,clinician\n", "column 3: unknown column 'clinician': expected id, what, tags: delete the column"),
-        ('id,"wh\nat"\n', "a quoted cell does not end on its line: take out the line break"),
+        ('id,"wh\nat"\n', "a quoted cell does not end on its line: remove the line break"),
         ("id,what\rv1,a\r", "a carriage return inside the line: save the file with line ends LF or CR LF"),
         ("id,what\n".encode("utf-16"), "UTF-16 text: save the file as CSV UTF-8"),
         ("id,wh\u00e4t\n".encode("latin-1"), "not UTF-8 at byte 5 of the line: save the file as CSV UTF-8"),
@@ -86,7 +86,7 @@ def test_another_header_is_one_error_that_says_what_to_do(tmp_path, content, mes
 
 @pytest.mark.parametrize("name", ["rows.xlsx", "rows.ODS"])
 def test_a_workbook_is_refused_by_name(tmp_path, name):
-    with pytest.raises(InputError, match="a workbook, no CSV file: export the sheet"):
+    with pytest.raises(InputError, match="a workbook, not a CSV file: export the sheet"):
         table_of(tmp_path, b"PK\x03\x04", name=name)
 
 

@@ -133,7 +133,7 @@ def test_ids_are_row_numbers_whatever_stands_between(tmp_path):
         ({"EVIDENCES": "['ache']"}, "'ache' needs a value: expected ache_@_VALUE"),
         ({"EVIDENCES": "['ache_@_9']"}, "EVIDENCES: unknown evidence code 'ache_@_9': did you mean ache_@_1"),
         ({"EVIDENCES": "['hot_@_1']"}, "'hot' is yes-or-no evidence and takes no value"),
-        ({"EVIDENCES": "['hot', 'hot']"}, "EVIDENCES: 'hot' stands 2 times"),
+        ({"EVIDENCES": "['hot', 'hot']"}, "EVIDENCES: 'hot' is listed 2 times"),
         ({"EVIDENCES": "[['hot']]"}, "EVIDENCES: expected a list of strings"),
         ({"EVIDENCES": "'hot'"}, "EVIDENCES: expected a list, found"),
         ({"EVIDENCES": ""}, "EVIDENCES: not a Python list literal"),

@@ -161,7 +161,10 @@ def test_a_bad_evidences_file_is_one_error_with_file_and_key(tmp_path, evidences
         (changed(CONDITIONS, "Orage", severity=True), "'Orage': severity: expected a value of type int"),
         (changed(CONDITIONS, "Orage", symptoms=None), "'Orage': symptoms: expected a value of type dict"),
         (changed(CONDITIONS, "Orage", symptoms={"cold": {}}), "'Orage': 'cold' is not in the evidences file"),
-        (changed(CONDITIONS, "Orage", **{"cond-name-eng": "Cold"}), "'Orage': the name 'Cold' is another condition's"),
+        (
+            changed(CONDITIONS, "Orage", **{"cond-name-eng": "Cold"}),
+            "'Orage': the name 'Cold' belongs to another condition",
+        ),
     ],
 )
 def test_a_bad_conditions_file_is_one_error_with_file_and_key(tmp_path, conditions, message):

@@ -86,7 +86,7 @@ def test_rows_that_are_loaded_are_counted(parsed, tmp_path):
         (["--format", "ddxplus", "--vocabulary", "v.csv"], "takes no --vocabulary$"),
         (
             ["--format", "csv-wide", *FORMATS["csv-wide"], "--vocabulary", "v.csv", "--risk-factors", "a"],
-            "--risk-factors: the file of --vocabulary says which codes are risk factors: give one of both$",
+            "--risk-factors: the file of --vocabulary names the risk factors: give only one of the two$",
         ),
     ],
 )

@@ -117,11 +117,12 @@ def test_rejects_stop_the_run_and_are_listed(tmp_path, capsys):
     assert shown[:3] == [
         f"{source}:2: vignette v2: present: unknown evidence code 'x': see the vocabulary for the known codes",
         f"{source}:3: no vignette id: not UTF-8 at byte 0 of the line: save the file as UTF-8",
-        f"{source}:4: vignette v1: duplicate vignette_id: it stands in {source}:1 already",
+        f"{source}:4: vignette v1: duplicate vignette_id: first used in {source}:1",
     ]
     assert shown[3] == (
-        f"triage prepare: error: 3 of 4 lines are rejected, nothing is prepared; {tmp_path / 'out' / 'rejects.jsonl'} "
-        "lists the rejected lines: correct them, or give --allow-rejects to leave them out"
+        f"triage prepare: error: 3 of 4 lines were rejected, and nothing was prepared; "
+        f"{tmp_path / 'out' / 'rejects.jsonl'} lists the rejected lines: correct them, or leave them out with "
+        "--allow-rejects"
     )
 
 
@@ -145,7 +146,7 @@ def test_rejects_may_be_left_out(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["{", "["], "there is no vignette in the input; "),
+        (["{", "["], "the input has no vignettes; "),
         (["{", line("v1", split="test")], "no vignette is left for training"),
     ],
 )
@@ -159,7 +160,7 @@ def test_the_list_of_rejects_is_kept_also_where_nothing_is_left(tmp_path, capsys
 def test_an_input_without_vignettes_is_an_error_and_leaves_nothing(tmp_path, capsys):
     assert prepare(tmp_path, "", " ") == 2
 
-    assert "error: there is no vignette in the input\n" in capsys.readouterr().err
+    assert "error: the input has no vignettes\n" in capsys.readouterr().err
     assert names_in(tmp_path) == ["in.jsonl", "vocabulary.csv"]
 
 
@@ -190,7 +191,7 @@ def test_a_duplicate_in_a_second_file_names_the_first(tmp_path):
 
     [record] = rejects_in(tmp_path / "out" / "rejects.jsonl")
     assert (record["file"], record["line"]) == (str(tmp_path / "more.jsonl"), 2)
-    assert record["reason"] == f"duplicate vignette_id: it stands in {tmp_path / 'in.jsonl'}:1 already"
+    assert record["reason"] == f"duplicate vignette_id: first used in {tmp_path / 'in.jsonl'}:1"
 
 
 @pytest.mark.parametrize(

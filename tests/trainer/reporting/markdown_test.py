@@ -74,7 +74,7 @@ def test_cross_validation_tells_mean_and_range_over_folds(results):
 def test_evidence_curves_are_joined_by_number_of_pieces(results):
     page = results_markdown(results)
     assert "uncalibrated" not in page.split("pieces of evidence")[1].split("## ")[0]  # it was not measured
-    assert rows_of(page, "Decisions forced after some pieces of evidence") == [
+    assert rows_of(page, "Decisions forced after a number of pieces of evidence") == [
         ["1", "126", "\u2013 / \u2013", "70.0% / 75.0%"],
         ["2", "120", "75.0% / 80.0%", "\u2013 / \u2013"],
     ]
@@ -93,10 +93,10 @@ def test_facts_tell_how_to_run_it_again(results):
 def test_what_the_study_did_not_run_is_left_out_and_what_failed_is_named(results):
     results |= {"claims": [], "k_fold": None, "by_evidence": {}, "ablations": []}
     page = results_markdown(results)
-    for heading in ("The claims", "Cross-validation", "Decisions forced", "Ablations", "Conditions", "What failed"):
+    for heading in ("The claims", "Cross-validation", "Decisions forced", "Ablations", "Conditions", "Failed tasks"):
         assert f"## {heading}" not in page
     failed = results_markdown({**results, "failures": [{"task": "dyqn_or-seed-0", "error": "no room"}]})
-    assert rows_of(failed, "What failed") == [["dyqn\\_or-seed-0", "no room"]]
+    assert rows_of(failed, "Failed tasks") == [["dyqn\\_or-seed-0", "no room"]]
 
 
 def test_limits_stand_on_every_page(results):

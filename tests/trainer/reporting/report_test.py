@@ -421,7 +421,7 @@ def test_sections_stand_in_order_and_the_contents_lead_to_them(full, empty):
         assert [section.attributes["id"] for section in root.all("section")] == expected
         (contents,) = root.all("nav")
         assert [link.attributes["href"] for link in contents.all("a")] == [f"#{name}" for name in expected]
-        assert "no medical device" in root.text
+        assert "not a medical device" in root.text
         assert text.startswith("<!doctype html>")
         ids = [element.attributes["id"] for element in root.all() if "id" in element.attributes]
         assert len(ids) == len(set(ids))
@@ -443,7 +443,7 @@ def test_errors_are_cards_that_open_to_the_agents_values(full):
     rows = [[cell.text for cell in row.all("th", "td")] for row in details.all("tr")]
     assert rows[0] == ["Evidence", "Answer", "Red", "Yellow", "Green", "Blue", "ask", "Then"]
     assert rows[1] == ["Chest pain", "yes", "0.52", "0.61", "0.48", "0.20", "0.75", "ask"]
-    assert rows[2][1] == "not known (asked in vain)"
+    assert rows[2][1] == "not known (no evidence left)"
     assert rows[3][1:] == ["no", "0.41", "0.55", "0.63", "0.30", "0.60", "Green"]
 
 

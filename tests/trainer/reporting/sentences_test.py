@@ -45,48 +45,48 @@ def test_the_verdict_counts_the_claims():
 
 def test_quality_comes_with_its_uncertainty():
     assert answers(study())["How good is it?"] == (
-        "On 1,000 vignettes it had not seen before, the agent (DyQN, OR query) gave an appropriate decision in 84.0% "
-        "of cases (95% interval 78.0% to 90.0%), and a safe one in 93.0% of cases (95% interval 90.0% to 96.0%)."
+        "On 1,000 vignettes it had not seen before, the agent (DyQN, OR query) triaged appropriately in 84.0% "
+        "of cases (95% interval 78.0% to 90.0%) and safely in 93.0% of cases (95% interval 90.0% to 96.0%)."
     )
 
 
 @pytest.mark.parametrize(
-    ("human", "side", "told_apart"),
+    ("human", "side", "certainty"),
     [
-        (0.85, "1.0 percentage points below them", "cannot tell them apart"),  # inside 0.78 to 0.90
-        (0.78, "6.0 percentage points above them", "cannot tell them apart"),  # the ends belong to it
+        (0.85, "1.0 percentage points below them", "shows no difference"),  # inside 0.78 to 0.90
+        (0.78, "6.0 percentage points above them", "shows no difference"),  # the ends belong to it
         (0.95, "11.0 percentage points below them", "outside its interval"),
         (0.70, "14.0 percentage points above them", "outside its interval"),
     ],
 )
-def test_the_agent_stands_above_or_below_the_clinicians(human, side, told_apart):
-    sentence = answers(study(human={"appropriateness": human}))["Beside the clinicians"]
+def test_the_agent_stands_above_or_below_the_clinicians(human, side, certainty):
+    sentence = answers(study(human={"appropriateness": human}))["Compared with clinicians"]
     assert side in sentence
-    assert told_apart in sentence
+    assert certainty in sentence
     assert "safety" not in sentence  # not measured for them
 
 
 def test_without_an_interval_nothing_is_called_certain():
-    sentence = answers(study(agent={"appropriateness": 0.84}))["Beside the clinicians"]
-    assert "how certain that is was not measured" in sentence
+    sentence = answers(study(agent={"appropriateness": 0.84}))["Compared with clinicians"]
+    assert "the uncertainty was not measured" in sentence
 
 
 def test_an_agent_that_a_constant_answer_equals_has_learned_nothing():
-    assert "4.0 percentage points above that" in answers(study(green=0.8))["Beside a constant answer"]
-    assert "learned nothing" in answers(study(green=0.84))["Beside a constant answer"]
-    assert "learned nothing" in answers(study(green=0.9))["Beside a constant answer"]
+    assert "4.0 percentage points better" in answers(study(green=0.8))["Compared with a constant answer"]
+    assert "learned nothing" in answers(study(green=0.84))["Compared with a constant answer"]
+    assert "learned nothing" in answers(study(green=0.9))["Compared with a constant answer"]
 
 
 @pytest.mark.parametrize(
     ("questions", "words"),
-    [(11.2, "so it stops by itself"), (22.9, "never stopped by itself"), (0.3, "decided at once")],
+    [(11.2, "the limit is 23"), (22.9, "almost never stopped"), (0.3, "on the first piece")],
 )
 def test_stopping_is_told_as_it_is(questions, words):
     assert words in answers(study(agent={"questions": questions}))["When does it stop?"]
 
 
 def test_adapting_needs_more_questions_on_new_vignettes():
-    assert "asked more" in answers(study(train={"questions": 5.6}))["On new cases"]
+    assert "It asked more" in answers(study(train={"questions": 5.6}))["On new cases"]
     assert "did not ask more" in answers(study(train={"questions": 11.2}))["On new cases"]
     assert "On new cases" not in answers(study())
 
@@ -94,12 +94,14 @@ def test_adapting_needs_more_questions_on_new_vignettes():
 def test_how_many_red_cases_are_found_stands_with_the_dangerous_errors():
     red = {"red_sensitivity": {"mean": 0.2, "low": 0.04, "high": 0.4, "vignettes": 11}}
     told = answers({**study(), "agreement": red})["Dangerous errors"]
-    assert told.endswith("Of the 11 cases that most clinicians call Red it calls 20.0% Red.")
+    assert told.endswith("It found 20.0% of the 11 cases that most clinicians called Red.")
     assert "Red" not in answers({**study(), "agreement": None})["Dangerous errors"]
 
 
 def test_under_triage_is_named_as_the_dangerous_error():
-    assert answers(study())["Dangerous errors"].startswith("In 7.0% of cases it judged the case less urgent than every")
+    assert answers(study())["Dangerous errors"].startswith(
+        "In 7.0% of cases, the agent's decision was less urgent than every"
+    )
 
 
 def test_an_agent_that_was_not_measured_gives_no_answer():
@@ -122,8 +124,8 @@ def test_limits_name_what_this_study_left_out():
     for words in (
         "quick mode",
         "Simulated clinicians",
-        "One seed only",
-        "50 vignettes: each moves a share by 2.0",
+        "Only one seed",
+        "50 vignettes: each changes a share by 2.0",
     ):  # 1/50
         assert words in text
         assert words not in " ".join(sentences.limits(everything))

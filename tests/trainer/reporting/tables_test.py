@@ -80,7 +80,7 @@ def test_steps_mark_the_highest_value_and_what_was_asked_in_vain():
         for presence in ("present", "absent", None)
     ]
     (card,) = tables.cards({"errors": [{"vignette_id": "v", "steps": steps, "decisions": ["Red"], "decision": "Blue"}]})
-    assert [step.answer for step in card.steps] == ["yes", "no", "not known (asked in vain)"]
+    assert [step.answer for step in card.steps] == ["yes", "no", "not known (no evidence left)"]
     assert [action for action, _, highest in card.steps[0].q_values if highest] == ["ask"]
     assert card.steps[0].q_values[2] == ("Green", None, False)
 
@@ -89,7 +89,7 @@ def test_agreement_is_silent_about_what_was_not_measured():
     assert tables.agreement_sentences({"agreement": {"red_sensitivity": None, "kappa": None}}) == []
     red = {"mean": 0.88, "low": 0.7, "high": 0.97, "vignettes": 21}
     (sentence,) = tables.agreement_sentences({"agreement": {"red_sensitivity": red}})
-    assert sentence == "Of the Red cases the agent finds 88.0% (70.0\u201397.0%), on 21 vignettes."
+    assert sentence == "The agent finds 88.0% (70.0\u201397.0%) of the Red cases, on 21 vignettes."
 
 
 def test_nested_settings_become_dotted_lines():

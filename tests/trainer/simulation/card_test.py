@@ -3,10 +3,10 @@ import pytest
 
 from trainer.simulation import card
 from trainer.simulation.card import NOTHING, Cards, card_sizes, read_cards, softmax, write_cards
+from trainer.simulation.config import CardConfig, SimulationConfig
 from trainer.simulation.draws import Draws, evenly_spread
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.patients import draw_patients
-from trainer.simulation.simulation_config import CardConfig, SimulationConfig
 
 COUNT = 3000
 COLD, HEART_ATTACK, MISCARRIAGE = range(3)

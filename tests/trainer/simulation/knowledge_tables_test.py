@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from schemas.knowledge_base import KnowledgeBase
+from trainer.simulation.config import SimulationConfig
 from trainer.simulation.knowledge_tables import IMPOSSIBLE, KnowledgeTables
-from trainer.simulation.simulation_config import SimulationConfig
 
 COLD, HEART_ATTACK, MISCARRIAGE = range(3)
 

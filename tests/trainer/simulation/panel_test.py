@@ -5,10 +5,10 @@ import pytest
 
 from schemas.triage import Action
 from trainer.simulation.card import Evidence
+from trainer.simulation.config import PanelConfig, SimulationConfig
 from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
-from trainer.simulation.simulation_config import PanelConfig, SimulationConfig
 
 COLD, HEART_ATTACK, MISCARRIAGE = range(3)
 LIKE_MINDED = PanelConfig(

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from trainer.simulation.config import SimulationConfig
 from trainer.simulation.draws import Draws
 from trainer.simulation.evidence_tree import EvidenceSampler, EvidenceTree
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.patients import choose, draw_patients
-from trainer.simulation.simulation_config import SimulationConfig
 
 COUNT = 20_000
 COLD, HEART_ATTACK, MISCARRIAGE = range(3)

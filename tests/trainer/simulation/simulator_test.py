@@ -1,7 +1,7 @@
 import pytest
 
 from schemas.errors import InputError
-from trainer.simulation.simulation_config import SimulationConfig
+from trainer.simulation.config import SimulationConfig
 from trainer.simulation.simulator import BLOCK, UNSEEN, Simulator
 from trainer.vignettes.vignette import Vignette
 

@@ -56,7 +56,7 @@ def test_the_numbers_of_a_par_are_told():
     [numbers] = [each["numbers"] for claim, each in _verdicts(agents).items() if "with the clinicians" in claim]
     assert numbers == (
         "DyQN-OR and the clinicians: appropriateness .820 [.810, .830] against .840 (within .030); safety .800 [.790, "
-        ".810] against .930 (neither near nor covered)."
+        ".810] against .930 (outside of both)."
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from trainer.dyqn.rollout import Outcomes
-from trainer.studies.detail import Walk, detail_figures, evidence_curve, told, walk, worst_errors
+from trainer.studies.detail import Walk, detail_figures, error_report, evidence_curve, walk, worst_errors
 from trainer.vignettes.arrays import VignetteArrays
 
 VOCABULARY = Vocabulary(
@@ -69,8 +69,8 @@ def test_over_triage_is_no_error_of_this_list():
 
 
 def test_an_error_is_told_as_a_card_and_step_by_step():
-    walked = Walk([-2, 3], np.array([ASKS, ASKS]), decided_after=2, questions=3, decision=Action.GREEN)
-    found = told(0, walked, _arrays([[2, 1, 0, 0]], [(3, -2)]), VOCABULARY)
+    episode = Walk([-2, 3], np.array([ASKS, ASKS]), decided_after=2, questions=3, decision=Action.GREEN)
+    found = error_report(0, episode, _arrays([[2, 1, 0, 0]], [(3, -2)]), VOCABULARY)
     assert found["text"] == "Patient: Smoker.\nNo cough.\n3 clinicians: Red, Red, Yellow (vignette v0)"
     assert (found["vignette_id"], found["decisions"], found["decision"]) == ("v0", ["Red", "Red", "Yellow"], "Green")
     steps = [(step["evidence"], step["presence"], step["action"]) for step in found["steps"]]

@@ -44,7 +44,7 @@ def test_figures_that_are_not_finite_are_not_recorded(study):
 
 def test_a_second_study_is_kept_out(study):
     second = StudyDirectory(study.path)
-    with pytest.raises(InputError, match="another study runs in it"), second.claimed("sha256:data"):
+    with pytest.raises(InputError, match="another study is running in it"), second.claimed("sha256:data"):
         pass
 
 
@@ -71,7 +71,7 @@ def test_a_study_of_other_data_is_refused(tmp_path):
 def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
     study = StudyDirectory(tmp_path)
-    with pytest.raises(InputError, match="and no study: choose another directory"), study.claimed("sha256:data"):
+    with pytest.raises(InputError, match="and is not a study: choose another directory"), study.claimed("sha256:data"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 

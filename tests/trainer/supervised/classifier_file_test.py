@@ -90,7 +90,7 @@ def test_metadata_is_read_without_loading_the_ensemble(path):
 
 
 def test_another_vocabulary_is_refused(path):
-    with pytest.raises(InputError, match="trained with another vocabulary than that of the data"):
+    with pytest.raises(InputError, match="trained with another vocabulary than the data's"):
         load_ensemble(path, "sha256:something else")
 
 
@@ -107,23 +107,23 @@ def test_types_that_are_not_trusted_are_named_and_not_loaded(tmp_path, path):
     skops.io.dump({"sgd": [_Intruder()]}, tmp_path / "evil.skops")
     with zipfile.ZipFile(tmp_path / "evil.skops", "a") as archive:
         archive.writestr(METADATA, metadata)
-    with pytest.raises(InputError, match=r"evil.skops: holds \S*_Intruder, which no ensemble does"):
+    with pytest.raises(InputError, match=r"evil.skops: contains \S*_Intruder, which is not part of an ensemble"):
         load_ensemble(tmp_path / "evil.skops")
 
 
 def test_another_minor_version_of_scikit_learn_is_refused_and_named(with_metadata):
-    with pytest.raises(InputError, match=r"written by scikit-learn 0\.24\.2, here is"):
+    with pytest.raises(InputError, match=r"written by scikit-learn 0\.24\.2, not "):
         load_ensemble(with_metadata(versions={"scikit-learn": "0.24.2"}))
 
 
 def test_another_format_is_refused(with_metadata):
-    with pytest.raises(InputError, match="of format 2, here 1 is read"):
+    with pytest.raises(InputError, match="format 2, expected 1"):
         load_ensemble(with_metadata(format=2))
 
 
 @pytest.mark.parametrize("changes", [{"config": 3}, {"versions": "1.9"}, {"evidence_count": None}])
 def test_metadata_of_another_kind_is_refused(with_metadata, changes):
-    with pytest.raises(InputError, match=r"metadata\.json is not what an ensemble's says"):
+    with pytest.raises(InputError, match=r"metadata\.json is not that of an ensemble"):
         load_ensemble(with_metadata(**changes))
 
 
@@ -131,7 +131,7 @@ def test_metadata_of_another_kind_is_refused(with_metadata, changes):
     "changes", [{"config": {"members": ["sgd"]}}, {"config": {"colour": 1}}, {"evidence_count": 7}]
 )
 def test_metadata_that_does_not_fit_the_members_is_refused(with_metadata, changes):
-    with pytest.raises(InputError, match="not the file of an ensemble, or damaged"):
+    with pytest.raises(InputError, match="not an ensemble, or damaged"):
         load_ensemble(with_metadata(**changes))
 
 
@@ -148,13 +148,13 @@ def test_a_folder_is_no_file(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04 and then nothing"])
 def test_what_is_no_archive_is_refused(tmp_path, content):
     (tmp_path / "x.skops").write_bytes(content)
-    with pytest.raises(InputError, match=r"x\.skops: not the file of an ensemble, or damaged"):
+    with pytest.raises(InputError, match=r"x\.skops: not an ensemble, or damaged"):
         load_ensemble(tmp_path / "x.skops")
 
 
 def test_a_file_of_skops_without_metadata_is_refused(tmp_path):
     skops.io.dump([1], tmp_path / "x.skops")
-    with pytest.raises(InputError, match="not the file of an ensemble, or damaged"):
+    with pytest.raises(InputError, match="not an ensemble, or damaged"):
         load_ensemble(tmp_path / "x.skops")
 
 
@@ -173,5 +173,5 @@ def test_a_file_that_is_cut_or_has_flipped_bytes_never_loads_wrongly(path, ensem
             np.testing.assert_array_equal(loaded.ensemble.triage_values(states), ensemble.triage_values(states))
     assert refused > 20
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match="not the file of an ensemble, or damaged"):
+    with pytest.raises(InputError, match="not an ensemble, or damaged"):
         load_ensemble(path)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from trainer.supervised.folds import chosen, fold_rows, joined, sample_rows
+from trainer.supervised.folds import concatenate, fold_rows, sample_rows, select
 from trainer.vignettes.arrays import VignetteArrays
 
 
@@ -31,13 +31,13 @@ A, B, C = ("a", [1, -2], ("x",)), ("b", [3], ()), ("c", [-4, 5, 6], ("y", "z"))
 
 
 def test_joined_vignettes_keep_their_own_evidence_and_tags():
-    assert _told(joined(_arrays(A, B), _arrays(C))) == [
+    assert _told(concatenate(_arrays(A, B), _arrays(C))) == [
         ("a", [1, -2], 2, ("x",)), ("b", [3], 1, ()), ("c", [-4, 5, 6], 3, ("y", "z")),
     ]  # fmt: skip
 
 
 def test_chosen_vignettes_come_in_the_order_asked_for():
-    assert _told(chosen(_arrays(A, B, C), np.array([2, 0]))) == [
+    assert _told(select(_arrays(A, B, C), np.array([2, 0]))) == [
         ("c", [-4, 5, 6], 3, ("y", "z")),
         ("a", [1, -2], 2, ("x",)),
     ]

@@ -263,8 +263,8 @@ def test_rows_that_were_lost_on_the_way_are_noticed(data, tmp_path, shard, found
     if shard:
         write_shard((shard, [encode_example(TRAIN[0])]), plan)
 
-    with pytest.raises(InputError, match=f"train rows of {found} came from the workers: run again"):
-        powerset_pipeline._gathered(DataDirectory.open(data), plan, {"train": TRAIN_ROWS})
+    with pytest.raises(InputError, match=f"the workers wrote only .* train rows of {found}: run again"):
+        powerset_pipeline._merge_figures(DataDirectory.open(data), plan, {"train": TRAIN_ROWS})
 
 
 def test_without_beam_the_error_says_what_to_install(data, tmp_path, monkeypatch):

@@ -114,7 +114,7 @@ def test_a_damaged_record_is_named_by_its_number(tmp_path, change):
     shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", *records)
     damage(shard, change)
 
-    assert error_of_reading([shard]).startswith(f"{shard}: record 5000 is damaged, or the file is cut there: prepare")
+    assert error_of_reading([shard]).startswith(f"{shard}: record 5000 is damaged, or the file ends within it: prepare")
 
 
 def test_a_record_in_the_middle_that_is_no_example_is_named_by_its_number(tmp_path):
@@ -122,7 +122,7 @@ def test_a_record_in_the_middle_that_is_no_example_is_named_by_its_number(tmp_pa
     records[4150] = b"text"
     shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", *records)
 
-    assert error_of_reading([shard]).startswith(f"{shard}: record 4151 is no vignette's tf.Example")
+    assert error_of_reading([shard]).startswith(f"{shard}: record 4151 is not the tf.Example of a vignette")
 
 
 def test_a_record_that_prepare_would_not_write_is_named_by_its_number(tmp_path):
@@ -144,14 +144,14 @@ def test_gzip_content_under_a_plain_name_is_told_apart_from_damage(tmp_path):
     shards = write_shards(tmp_path, VIGNETTES)
     damage(shards[0], gzip.compress)
 
-    assert "the content is gzip, the name says it is not" in error_of_reading(shards)
+    assert "the content is gzip-compressed, but the name does not end in .gz" in error_of_reading(shards)
 
 
 def test_plain_content_under_a_gzip_name_is_told_apart_from_damage(tmp_path):
     shards = write_shards(tmp_path, VIGNETTES, compressed=True)
     damage(shards[0], gzip.decompress)
 
-    assert "the name says gzip, the content is not" in error_of_reading(shards)
+    assert "the name ends in .gz, but the content is not gzip-compressed" in error_of_reading(shards)
 
 
 @pytest.mark.parametrize(
@@ -198,4 +198,4 @@ def test_an_unknown_decision_in_an_example_is_named(tmp_path):
 def test_a_record_that_is_no_vignette_is_named(tmp_path, record):
     shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", record)
 
-    assert error_of_reading([shard]).startswith(f"{shard}: record 1 is no vignette")
+    assert error_of_reading([shard]).startswith(f"{shard}: record 1 is not the tf.Example")

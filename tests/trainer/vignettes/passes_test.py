@@ -52,7 +52,7 @@ def test_the_first_pass_spools_logs_and_counts_every_line(tmp_path):
     ids.close()
 
     assert (spool.count, log.count, blank_lines) == (2, 2, 1)
-    assert shown == ["f:2: no vignette id: bad", "f:3: vignette v1: duplicate vignette_id: it stands in f:0 already"]
+    assert shown == ["f:2: no vignette id: bad", "f:3: vignette v1: duplicate vignette_id: first used in f:0"]
 
 
 def test_the_split_is_stratified_exact_and_keeps_the_order(tmp_path):

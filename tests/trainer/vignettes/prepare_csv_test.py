@@ -147,8 +147,8 @@ def test_a_derived_vocabulary_goes_into_the_data_directory_and_is_announced(tmp_
     ]
     shown = capsys.readouterr()
     assert shown.out == f"{tmp_path / name}: train 18, test 2 vignettes; 0 rejected, 0 blank lines\n"
-    assert "the vocabulary is derived from the data (symptoms: " in shown.err
-    assert f"review kinds, names and questions in {tmp_path / name / 'vocabulary.csv'}, save it as" in shown.err
+    assert "the vocabulary was derived from the data (symptoms: " in shown.err
+    assert f"copy {tmp_path / name / 'vocabulary.csv'}, review its kinds, names and questions" in shown.err
 
 
 @pytest.mark.parametrize("name", ["csv-wide", "csv-long"])
@@ -188,7 +188,7 @@ def test_rejected_vignettes_of_the_long_format_stop_the_run_and_are_listed(tmp_p
         (source, 42, "v3", "v3,fever,absent"),
         (source, 43, "v99", "v99,fever,present"),
     ]
-    assert "error: 2 of 21 vignettes are rejected, nothing is prepared; " in capsys.readouterr().err
+    assert "error: 2 of 21 vignettes were rejected, and nothing was prepared; " in capsys.readouterr().err
 
 
 def test_no_file_on_the_way_is_left(tmp_path):
@@ -206,7 +206,7 @@ def test_a_table_without_rows_is_one_error(tmp_path, capsys, name):
 
     assert run_prepare(tmp_path, name, "--vocabulary", tmp_path / "vocabulary.csv") == 2
 
-    assert "error: there is no vignette in the input\n" in capsys.readouterr().err
+    assert "error: the input has no vignettes\n" in capsys.readouterr().err
 
 
 @settings(max_examples=100)

@@ -71,7 +71,7 @@ def test_of_a_longer_line_a_prefix_stays_and_the_next_line_is_found(tmp_path, le
     assert first.content == b"x" * PREFIX_BYTES
     assert not first.blank
     assert (second.number, second.offset, second.content) == (2, length + len(end), b"next")
-    with pytest.raises(VignetteError, match=r"longer than 1,048,576 bytes: it has .* from byte 0 of the file"):
+    with pytest.raises(VignetteError, match=r"longer than 1,048,576 bytes: it has .* at byte 0 of the file"):
         first.require_whole()
 
 

@@ -126,7 +126,7 @@ def test_parts_of_vignettes_are_refused_where_whole_ones_are_needed(tmp_path):
     assert DataDirectory.open(path).whole().path == path
     stats = json.loads((path / "stats.json").read_text())
     (path / "stats.json").write_text(json.dumps({**stats, "format": "powerset"}))
-    with pytest.raises(InputError, match="made by triage powerset, for classifiers: give the data it was made from"):
+    with pytest.raises(InputError, match="made by triage powerset, for classifiers: give the data directory"):
         DataDirectory.open(path).whole()
 
 
@@ -148,13 +148,13 @@ def test_a_directory_without_a_file_says_which(directory, name):
 def test_other_stats_are_refused(directory, stats):
     (directory / "stats.json").write_text(stats)
 
-    assert "stats.json: not what triage prepare writes" in error_of_reading(directory)
+    assert "stats.json: not a file of triage prepare" in error_of_reading(directory)
 
 
 def test_another_vocabulary_is_refused(directory):
     Vocabulary(reversed(list(VOCABULARY))).save(directory / "vocabulary.csv")
 
-    assert "vocabulary.csv: not the vocabulary that stats.json was written with" in error_of_reading(directory)
+    assert "vocabulary.csv: not the vocabulary of stats.json" in error_of_reading(directory)
 
 
 def test_a_missing_shard_is_named(directory):
@@ -166,13 +166,13 @@ def test_a_missing_shard_is_named(directory):
 def test_no_shard_at_all_is_an_error(directory):
     (directory / "test-00000-of-00001.tfrecord").unlink()
 
-    assert "no shards of the test split" in error_of_reading(directory, "test")
+    assert "no shards for the test split" in error_of_reading(directory, "test")
 
 
 def test_shards_of_two_runs_are_refused(directory):
     (directory / "train-00000-of-00003.tfrecord").write_bytes(b"")
 
-    assert "shards of different sets of the train split" in error_of_reading(directory)
+    assert "shards of different sets for the train split" in error_of_reading(directory)
 
 
 def damage(path, change):

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from trainer.simulation.simulation_config import DECISIONS_PER_VIGNETTE, SimulationConfig
+from trainer.simulation.config import DECISIONS_PER_VIGNETTE, SimulationConfig
 
 
 def test_numbers_of_decisions_have_the_papers_moments():
