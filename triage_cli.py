@@ -1,7 +1,8 @@
 """The console script `triage`: one subcommand a job, each loaded only when it is called.
 
 It stands above `trainer` and `serving`, which never import each other. A subcommand's module offers
-`add_arguments(parser)` and `run(arguments) -> exit code`.
+`add_arguments(parser)` and `run(arguments) -> exit code`, and may offer `check(arguments)`, which refuses bad input
+before TensorFlow loads.
 """
 
 import argparse
@@ -95,6 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         module = importlib.import_module(COMMANDS[parsed.command][0])
     try:
+        if hasattr(module, "check") and not locations.any_remote(parsed):
+            module.check(parsed)
         if parsed.command in NEED_TENSORFLOW and LOG_LEVEL not in os.environ:
             os.environ[LOG_LEVEL] = "3"
             with _silent_unless_failing():

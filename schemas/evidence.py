@@ -15,6 +15,7 @@ from schemas.errors import InputError
 
 KINDS = ("symptom", "risk_factor")
 COLUMNS = ("code", "kind", "name", "question")
+_DELIMITERS = (",", ";", "\t")
 MAX_CODE_LENGTH = 128
 
 # A code is a key on the wire, in file names of slices and in a CSV column that TensorFlow reads without unquoting:
@@ -141,6 +142,9 @@ class Vocabulary:
 
     def unknown_message(self, code: str) -> str:
         """Returns the message about an unknown code."""
+        composed = unicodedata.normalize("NFC", code)
+        if composed != code and composed in self:
+            return f"evidence code {code!a} is {composed!a} in another Unicode form: convert the file to form C (NFC)"
         return unknown_message(code, self.nearest(code))
 
     @property
@@ -187,7 +191,10 @@ class Vocabulary:
         Raises:
             InputError: the header or a line is malformed; the message names the file and the line.
         """
-        reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+        text = text.removeprefix("\ufeff")
+        header_line = text.partition("\n")[0]
+        delimiter = max(_DELIMITERS, key=header_line.count)  # a comma if there is none
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         entries: list[Evidence] = []
         seen: dict[str, int] = {}
         try:
@@ -216,7 +223,9 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Vocabulary":
-        """Reads a vocabulary file (UTF-8 CSV with the columns code, kind, name, question).
+        """Reads a vocabulary file: UTF-8 CSV with the columns code, kind, name, question.
+
+        The delimiter is a comma, semicolon or tab, as spreadsheets write them; `save` writes commas.
 
         Raises:
             InputError: the file cannot be read or is not a vocabulary file.

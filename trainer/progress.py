@@ -5,7 +5,10 @@ from typing import TypeVar
 
 from rich import progress as bars
 from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
 
+_WIDEST = 1_000  # characters
 _TICK = 500  # records between two updates of the progress bar
 _T = TypeVar("_T")
 
@@ -14,11 +17,12 @@ def progress_bar(console: Console) -> bars.Progress:
     """Returns a progress bar over vignettes or rows; it shows nothing if `console` is not a terminal."""
     return bars.Progress(
         bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
+        bars.BarColumn(bar_width=None),
         bars.TextColumn("{task.completed:,.0f} {task.fields[unit]}, {task.fields[rate]}"),
         bars.TimeElapsedColumn(),
         console=console,
         disable=not console.is_terminal,
+        expand=True,
     )
 
 
@@ -32,6 +36,20 @@ def tracked(
             bar.update(task, completed=count, rate=f"{bar.tasks[task].speed or 0:,.0f}/s")
         yield item
     bar.update(task, total=count, completed=count)
+
+
+def print_table(table: Table) -> None:
+    """Prints a table on standard output: as wide as the terminal, or, without one, as wide as the table."""
+    console = Console()
+    if not console.is_terminal:
+        widest = console.options.update(width=_WIDEST)
+        console = Console(width=max(console.width, Measurement.get(console, widest, table).maximum))
+    console.print(table)
+
+
+def say_result(console: Console, result: object, following: str) -> None:
+    """Prints where the result of a command is and the command that usually follows."""
+    say(console, f"result in {result}; next: {following}")
 
 
 def say(console: Console, text: str) -> None:

@@ -180,3 +180,16 @@ def test_vocabularies_with_equal_entries_are_equal_and_hash_alike():
     assert one == other
     assert hash(one) == hash(other)
     assert one != Vocabulary([evidence("a", name="Another")])
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_a_vocabulary_from_a_spreadsheet_may_have_semicolons_or_tabs(delimiter):
+    text = "code,kind,name,question\na,symptom,A,A?\n"
+    assert Vocabulary.parse(text.replace(",", delimiter), "v.csv") == Vocabulary.parse(text, "v.csv")
+
+
+def test_a_code_in_another_unicode_form_is_named_as_such():
+    vocabulary = Vocabulary([Evidence("fi\u00e8vre", "symptom", "F", "F?")])
+    message = vocabulary.unknown_message("fie\u0300vre")
+    assert "is 'fi\\xe8vre' in another Unicode form" in message
+    assert "NFC" in message

@@ -1,8 +1,9 @@
 import io
 
 from rich.console import Console
+from rich.table import Table
 
-from trainer.progress import progress_bar, say, tracked
+from trainer.progress import print_table, progress_bar, say, say_result, tracked
 
 
 def _console(terminal):
@@ -34,3 +35,24 @@ def test_lines_are_printed_as_they_are():
     console = _console(terminal=False)
     say(console, "[bold]:warning: " + "x" * 200)
     assert console.file.getvalue() == "[bold]:warning: " + "x" * 200 + "\n"
+
+
+def test_a_table_is_not_cut_without_a_terminal(capsys):
+    table = Table()
+    table.add_column("long")
+    table.add_row("x" * 150)
+    print_table(table)
+    assert "x" * 150 in capsys.readouterr().out
+
+
+def test_a_command_ends_with_its_result_and_what_follows():
+    console = _console(terminal=False)
+    say_result(console, "data", "triage train --data data --job-dir DIR")
+    assert console.file.getvalue() == "result in data; next: triage train --data data --job-dir DIR\n"
+
+
+def test_the_bar_takes_the_width_of_the_terminal():
+    console = _console(terminal=True)
+    with progress_bar(console) as bar:
+        list(tracked(iter("abc"), bar, "read", total=3))
+    assert max(len(line) for line in console.file.getvalue().splitlines()) >= 100

@@ -13,12 +13,12 @@ from schemas.triage import NUM_ACTIONS
 from trainer.bench import floor, rounds
 from trainer.bench.contestants import FLOOR, OURS, SB3, TF_AGENTS
 from trainer.bench.settings import Settings
+from trainer.progress import print_table
 
 GOALS = {"tf_agents": 3.0, "stable_baselines3": 3.5, "floor": 0.7}
 """Speed of ours over theirs, at the least."""
 
 _PEERS = {"tf_agents": "TF-Agents", "stable_baselines3": "SB3", "floor": "floor"}
-_WIDTH = 118
 
 Answers = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -104,10 +104,8 @@ def show(measured: Mapping[str, Any]) -> None:
     for name, row in sorted(measured["contestants"].items(), key=lambda item: item[1]["ms"]["median"]):
         cells = [_speed(row["speed_over"].get(peer)) for peer in GOALS]
         table.add_row(name, _range(row["ms"], 2), *cells, f"{row['peak_bytes'] / 2**20:,.0f} MiB")
+    print_table(table)
     console = Console()
-    if console.width < _WIDTH:
-        console = Console(width=_WIDTH)
-    console.print(table)
     bound = measured["floor"]
     work = f"{bound['operations'] / 1e9:.2f} billion operations at {bound['products_per_second']['median'] / 1e9:.0f}"
     moved = f"{bound['update_bytes'] / 1e6:.0f} MB at {bound['bytes_per_second']['median'] / 1e9:.1f} GB/s"

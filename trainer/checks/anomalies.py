@@ -154,6 +154,30 @@ class Kind(enum.Enum):
         "splits",
         "There is nothing to evaluate on: raise --test-fraction.",
     )
+    FEW_TEST_VIGNETTES = (
+        "few test vignettes",
+        Severity.WARNING,
+        "splits",
+        "Raise --test-fraction, or collect more vignettes.",
+    )
+    ONE_COLOUR = (
+        "decisions of one colour only",
+        Severity.WARNING,
+        "splits",
+        "Add vignettes of other colours: an agent that always gives this one is always right here.",
+    )
+    MISSING_COLOUR = (
+        "colour without cases",
+        Severity.WARNING,
+        "colours",
+        "Add vignettes of this colour: an agent cannot learn it, and figures say nothing about it.",
+    )
+    SINGLE_DECISIONS = (
+        "one decision for each vignette",
+        Severity.WARNING,
+        "splits",
+        "Ask further clinicians: a single decision leaves no room for reasonable disagreement.",
+    )
     CLASS_DRIFT = (
         "decisions differ between the splits",
         Severity.WARNING,

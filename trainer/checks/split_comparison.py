@@ -1,6 +1,6 @@
 """Compares the training split of a data directory with its test split."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import scipy.stats
@@ -9,6 +9,7 @@ from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS, NUM_DECISIONS
 from trainer.checks.anomalies import Findings, Kind, Place
 from trainer.vignettes.split import majority
+from trainer.vignettes.split_warnings import SplitFacts, split_warnings
 
 DRIFT_P_VALUE = 0.01
 DRIFT_DIFFERENCE = 0.05
@@ -24,6 +25,7 @@ class SplitTally:
         self.vignettes = 0
         self.decisions: np.ndarray = np.zeros(NUM_DECISIONS, np.int64)
         self.majorities: np.ndarray = np.zeros(NUM_DECISIONS, np.int64)  # of vignettes that have decisions
+        self.several_decisions = False  # whether a vignette has more than one
         self.first_places: dict[str, Place] = {}  # by evidence code
 
     def add(self, codes: Iterable[str], decision_counts: Sequence[int], place: Place) -> None:
@@ -34,7 +36,18 @@ class SplitTally:
                 self.first_places[code] = place
         if any(decision_counts):
             self.decisions += decision_counts
+            self.several_decisions |= sum(decision_counts) > 1
             self.majorities[majority(decision_counts)] += 1
+
+
+def check_sizes(tallies: Mapping[str, SplitTally], findings: Findings) -> None:
+    """Adds warnings about small and degenerate splits to `findings`."""
+    facts = {
+        split: SplitFacts(tally.vignettes, tally.decisions.tolist(), tally.several_decisions)
+        for split, tally in tallies.items()
+    }
+    for warning in split_warnings(facts):
+        findings.add(Kind[warning.weakness.name], Place(warning.split), warning.text)
 
 
 def compare(train: SplitTally, test: SplitTally, vocabulary: Vocabulary, findings: Findings) -> None:

@@ -83,6 +83,7 @@ def _statistics(data: "DataDirectory", given: StatsOptions) -> None:
 
     from trainer.checks.stats_table import statistics_table, to_json
     from trainer.checks.vignette_statistics import PAPER, PAPER_DECISIONS, Sums
+    from trainer.progress import print_table
 
     sums = Sums()
     risk_factor = np.array([entry.kind == "risk_factor" for entry in data.vocabulary])
@@ -95,7 +96,7 @@ def _statistics(data: "DataDirectory", given: StatsOptions) -> None:
     if given.json != "-":
         console = Console()
         console.print(f"{data.path}: {' and '.join(given.splits)} split", highlight=False, markup=False, soft_wrap=True)
-        console.print(statistics_table(moments, decisions))
+        print_table(statistics_table(moments, decisions))
     report = {
         "data": str(data.path),
         "data_fingerprint": data.data_fingerprint,

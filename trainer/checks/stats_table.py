@@ -41,9 +41,9 @@ def statistics_table(moments: Mapping[str, Moments], decisions: tuple[int, int] 
         decisions: fewest and most decisions of a vignette; None if there are no vignettes.
     """
     table = Table(box=box.SIMPLE, pad_edge=False)
-    table.add_column("mean (SD) over vignettes", no_wrap=True)
+    table.add_column("mean (SD) over vignettes", overflow="fold")
     for heading in ("this data", "N", "paper", "N"):
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(heading, justify="right", overflow="fold")
     for indentation, label, name in _ROWS:
         text = "  " * indentation + label
         if name is None:

@@ -17,7 +17,7 @@ from trainer.checks.anomalies import TEST_VIGNETTES, VIGNETTES, Anomaly, Finding
 from trainer.checks.feature_schema import SchemaCheck, load_schema
 from trainer.checks.near_duplicates import NearDuplicates
 from trainer.checks.record_check import CheckedRecord, Progress, RecordCheck
-from trainer.checks.split_comparison import SplitTally, compare
+from trainer.checks.split_comparison import SplitTally, check_sizes, compare
 from trainer.vignettes.spool import IdRegistry
 from trainer.vignettes.tfrecord import DataDirectory
 
@@ -58,6 +58,7 @@ def validate(path: pathlib.Path, progress: Progress = lambda records, shard: rec
         _report_near_duplicates(test, train, len(vocabulary), findings)
     schema_check.finish()
     compare(tallies["train"], tallies["test"], vocabulary, findings)
+    check_sizes(tallies, findings)
     vignettes = {split: tally.vignettes for split, tally in tallies.items()}
     _check_sizes(path, vignettes, findings)
     totals = {VIGNETTES: sum(vignettes.values()), TEST_VIGNETTES: vignettes["test"]}

@@ -10,8 +10,11 @@ import sys
 import warnings
 from typing import Any
 
+from rich.console import Console
+
 from schemas.errors import InputError
 from trainer import options
+from trainer.progress import say_result
 
 IMAGE = "dyqn-triage:0.1.0"
 CLAIM = "triage"
@@ -94,6 +97,7 @@ def compile_pipeline(given: CompileOptions) -> int:
         compiler.Compiler().compile(build(Place(given.image, given.claim)), str(given.out))
     except OSError as error:
         raise InputError(f"--out {given.out}: cannot write: {error.strerror or error}") from error
+    say_result(Console(stderr=True), given.out, "upload it to Kubeflow Pipelines and start a run")
     return 0
 
 

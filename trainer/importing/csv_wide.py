@@ -19,17 +19,27 @@ _LISTED = 5  # further headings that a message lists
 class WideTable:
     """A wide file, after its header has been read.
 
+    Args:
+        reader: the file.
+        ignored: headings of columns to leave out.
+
     Raises:
-        InputError: the file cannot be read or has another header.
+        InputError: the file cannot be read, has another header, or lacks a column to leave out.
     """
 
-    def __init__(self, reader: LineReader):
+    def __init__(self, reader: LineReader, ignored: Sequence[str] = ()):
         self.reader = reader
         self._table = CsvTable(reader, COLUMNS, None)
         known = (*COLUMNS, *OPTIONAL_COLUMNS)
         self._known = {name: place for name in known if (place := self._table.place(name)) is not None}
-        self._evidence = [(n, column) for n, column in enumerate(self._table.columns) if column not in known]
+        self._evidence = [
+            (n, column) for n, column in enumerate(self._table.columns) if column not in (*known, *ignored)
+        ]
         where = f"{reader.path}: line 1"
+        for column in ignored:
+            if column in COLUMNS or column not in self._table.columns:
+                fault = "it is required" if column in COLUMNS else f"{reader.path} has no such column"
+                raise InputError(f"--ignore-columns {column}: {fault}")
         if not self._evidence:
             raise InputError(f"{where}: expected a column for each piece of evidence, with its code as the heading")
         for n, column in self._evidence:
@@ -72,7 +82,10 @@ class WideTable:
                 try:
                     evidence[parse_presence(cells[place])].append(code)
                 except VignetteError as error:
-                    raise VignetteError(f"{code}: {error}; leave the cell empty if it is not known") from None
+                    raise VignetteError(
+                        f"{code}: {error}; leave the cell empty if it is not known, or the column out with "
+                        "--ignore-columns if it is not evidence"
+                    ) from None
         return {
             "vignette_id": known["vignette_id"],
             "present": evidence[True],

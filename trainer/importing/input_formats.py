@@ -19,7 +19,7 @@ from trainer.importing.ddxplus import LANGUAGES, read_release
 from trainer.importing.ddxplus_patients import PatientOptions, read_patients
 from trainer.importing.derived_vocabulary import malformed_code
 from trainer.importing.row_groups import RowGroups
-from trainer.vignettes.source import LineReader, Outcome, read_vignettes
+from trainer.vignettes.source import LineReader, Outcome, check_kind, read_vignettes
 from trainer.vignettes.vignette import MAX_SAME_DECISIONS
 
 Tracked = Callable[[Iterator[None], str], Iterable[None]]
@@ -42,6 +42,7 @@ class Source(NamedTuple):
     options: dict[str, Any] = {}  # noqa: RUF012  # of the format, for stats.json; never modified
     derived: bool = False  # whether the vocabulary is derived from the data
     unit: str = "lines"  # what is accepted or rejected
+    evidence_columns: tuple[str, ...] = ()  # columns of wide files that were taken as evidence
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--vocabulary", **file, help="CSV with columns code, kind, name, question; derived from CSV input by default"
     )
     vignettes.add_argument("--risk-factors", nargs="+", metavar="CODE", help="risk factors in a derived vocabulary")
+    vignettes.add_argument(
+        "--ignore-columns", nargs="+", metavar="COLUMN", help="csv-wide: columns that are not evidence, such as notes"
+    )
     _add_ddxplus_arguments(parser.add_argument_group("format ddxplus"), files, file)
 
 
@@ -127,8 +131,10 @@ class Jsonl:
     def open(self, seed: int) -> Source:
         """See `Format`."""
         del seed
-        vocabulary = Vocabulary.load(self.vocabulary)
         readers = _readers(self.vignettes)
+        for path in self.vignettes:
+            check_kind(path)
+        vocabulary = Vocabulary.load(self.vocabulary)
         outcomes = itertools.chain.from_iterable(read_vignettes(reader, vocabulary) for reader in readers)
         return Source(readers, lambda _, __: Content(vocabulary, outcomes))
 
@@ -140,17 +146,24 @@ class CsvWide:
     vignettes: list[pathlib.Path]
     vocabulary: pathlib.Path | None = None
     risk_factors: list[str] | None = None
+    ignore_columns: list[str] | None = None
 
     def open(self, seed: int) -> Source:
         """See `Format`."""
         del seed
         given = _load(self.vocabulary)
         readers = _readers(self.vignettes)
-        tables = [WideTable(reader) for reader in readers]
+        tables = [WideTable(reader, self.ignore_columns or ()) for reader in readers]
         vocabulary = wide_vocabulary(tables, given, self.risk_factors or ())
         outcomes = itertools.chain.from_iterable(table.read(vocabulary) for table in tables)
         stated = _vocabulary_options(self)
-        return Source(readers, lambda _, __: Content(vocabulary, outcomes), options=stated, derived=given is None)
+        if self.ignore_columns:
+            stated["ignored_columns"] = self.ignore_columns
+        columns = tuple(dict.fromkeys(code for table in tables for code in table.codes))
+        return Source(
+            readers, lambda _, __: Content(vocabulary, outcomes), options=stated, derived=given is None,
+            evidence_columns=columns,
+        )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,6 +244,13 @@ FORMATS: dict[str, Any] = {"jsonl": Jsonl, "csv-wide": CsvWide, "csv-long": CsvL
 """The class of each format, by its name on the command line."""
 
 
+def can_be_read_twice(chosen: Format) -> bool:
+    """Whether all files of a format's options are regular files, not pipes; missing ones count as regular."""
+    values = [value for value in vars(chosen).values() if value]
+    paths = [path for value in values for path in (value if isinstance(value, list) else [value])]
+    return all(path.is_file() or not path.exists() for path in paths if isinstance(path, pathlib.Path))
+
+
 def _load(vocabulary: pathlib.Path | None) -> Vocabulary | None:
     return None if vocabulary is None else Vocabulary.load(vocabulary)
 
@@ -249,6 +269,8 @@ def _vocabulary_options(table: CsvWide | CsvLong) -> dict[str, Any]:
 def _readers(paths: Iterable[pathlib.Path]) -> list[LineReader]:
     # Checked before the first line is read, as the last file may be reached hours later.
     for path in paths:
-        if not path.exists() or path.is_dir() or not os.access(path, os.R_OK):
-            raise InputError(f"{path}: cannot read: expected a file")
+        if not path.exists():
+            raise InputError(f"{path}: no such file")
+        if path.is_dir() or not os.access(path, os.R_OK):
+            raise InputError(f"{path}: cannot read: {'a directory' if path.is_dir() else 'no permission'}")
     return [LineReader(path) for path in paths]

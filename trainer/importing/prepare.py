@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import pathlib
 import sqlite3
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -18,9 +19,12 @@ from trainer import options
 from trainer.importing import input_formats
 from trainer.importing.derived_vocabulary import kinds_of
 from trainer.importing.input_formats import Source
-from trainer.progress import progress_bar, say, tracked
+from trainer.progress import progress_bar, say, say_result, tracked
 from trainer.runs.output import OutputDirectory, describe
 from trainer.vignettes.rejects import RejectLog
+from trainer.vignettes.split_warnings import facts_of, split_warnings
+
+_COLUMNS_LISTED = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +61,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     figures.add_argument(parser)
 
 
+def check(arguments: argparse.Namespace) -> None:
+    """Checks options, kinds of files and headers, without TensorFlow.
+
+    Raises:
+        InputError: an option or a file is faulty.
+    """
+    chosen, given = input_formats.chosen_format(arguments), options.read(PrepareOptions, arguments)
+    if input_formats.can_be_read_twice(chosen):
+        chosen.open(given.seed)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     import tensorflow as tf
@@ -73,12 +88,18 @@ def run(arguments: argparse.Namespace) -> int:
     except (OSError, sqlite3.Error, tf.errors.OpError) as error:
         raise InputError(f"--out {given.out}: cannot write: {error}") from error
     if source.derived:
+        if source.evidence_columns:
+            say(console, _taken_as_evidence(source.evidence_columns))
         say(console, locations.shown(_review(vocabulary, given.out)))
+    for warning in split_warnings({split: facts_of(part) for split, part in stats["splits"].items()}):
+        say(console, f"warning: {warning.text}")
     if not stats["splits"]["test"]["vignettes"]:
         say(console, "warning: the test split is empty: triage evaluate will have nothing to measure")
     if given.json != "-":
         _report(stats, given.out)
     figures.write({"out": locations.shown(given.out), **stats}, given.json)
+    shown = locations.shown(given.out)
+    say_result(console, shown, f"triage stats {shown} --validate, then triage train --data {shown} --job-dir DIR")
     return 0
 
 
@@ -138,6 +159,11 @@ def _review(vocabulary: Vocabulary, out: pathlib.Path) -> str:
         f"the vocabulary was derived from the data ({kinds_of(vocabulary)}): copy {out / directories.VOCABULARY}, "
         "review its kinds, names and questions, and give the copy with --vocabulary from now on"
     )
+
+
+def _taken_as_evidence(columns: Sequence[str]) -> str:
+    listed = ", ".join([*columns[:_COLUMNS_LISTED], *(["..."] if len(columns) > _COLUMNS_LISTED else [])])
+    return f"columns taken as evidence ({len(columns):,}): {listed}; leave out others with --ignore-columns"
 
 
 def _report(stats: dict[str, Any], out: pathlib.Path) -> None:

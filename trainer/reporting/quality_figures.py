@@ -24,13 +24,19 @@ _MODELS = {
     "uncalibrated": ("supervised model, not calibrated", "orange", "--"),
     "dyqn_or": ("DyQN, OR query", "green", "-."),
 }
+_FEWEST = 10
+"""Vignettes behind a point, at least: a mean over fewer says nothing."""
 _STRONGEST = 0.6  # of a cell's colour, so that the ink stays readable on it
 
 
 def evidence_figure(results: Mapping[str, Any]) -> Drawing | None:
     """Returns the quality of the decisions by pieces of evidence (paper, figure "Performance comparison")."""
-    found = results.get("by_evidence") or {}
-    models = {name: found[name] for name in _MODELS if found.get(name)}
+    curves = results.get("by_evidence") or {}
+    models = {
+        name: points
+        for name in _MODELS
+        if (points := [each for each in curves.get(name) or [] if (number_at(each, "vignettes") or 0) >= _FEWEST])
+    }
     if not models:
         return None
     confidence = Measure("confidence", "Model's own confidence", True)
@@ -55,9 +61,9 @@ def evidence_figure(results: Mapping[str, Any]) -> Drawing | None:
     columns = ("Model", "Pieces", "Vignettes", *(measure.label for measure in measures))
     return Drawing(
         "by_evidence",
-        "Quality of the decision when it is forced after so many pieces of evidence. A calibrated model should get "
-        "better, step by step, as evidence grows: then its confidence tells when it knows enough. Where few vignettes "
-        "are left (last panel) the curves are ragged.",
+        "Quality of decisions forced after a number of pieces of evidence; bands are 95% intervals. A calibrated model "
+        "should improve steadily with more evidence, so that its confidence shows when it knows enough. Points with "
+        f"fewer than {_FEWEST} vignettes (last panel) are left out.",
         "; ".join(_rise(name, points) for name, points in models.items()) + ".",
         tuple(panels),
         tuple(Key(*_MODELS[name]) for name in models),
@@ -149,6 +155,10 @@ def _by_evidence(models: Mapping[str, Any], measure: Measure) -> Callable[[Axes]
             ]
             if pairs:
                 axes.plot(*zip(*pairs, strict=True), color=colour(tone), linestyle=line, marker="o", markersize=4)
+            bands = [(point["pieces"], *ends) for point in points if (ends := _interval(point, measure))]
+            if bands:
+                pieces, lows, highs = zip(*bands, strict=True)
+                axes.fill_between(pieces, lows, highs, color=colour(tone), alpha=0.15, linewidth=0)
         values = (number_at(point, measure.key) for points in models.values() for point in points)
         axes.set_ylim(*share_limits([value for value in values if value is not None]))
         axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
@@ -156,6 +166,11 @@ def _by_evidence(models: Mapping[str, Any], measure: Measure) -> Callable[[Axes]
         axes.set_xlabel("pieces of evidence")
 
     return draw
+
+
+def _interval(point: Any, measure: Measure) -> tuple[float, float] | None:
+    low, high = value_at(point, "intervals", measure.key) or (None, None)
+    return None if low is None or high is None else (low, high)
 
 
 def _bars(pairs: Sequence[tuple[Any, Any]], width: float = 0.8) -> Callable[[Axes], None]:

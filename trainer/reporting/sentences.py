@@ -188,7 +188,9 @@ def _stopping(results: Mapping[str, Any]) -> str:
         return f"{asking}: it almost never stopped before the limit, so it has not learned when it knows enough."
     if asked < 1:
         return f"{asking}: it mostly decided on the first piece of evidence."
-    return f"{asking}; the limit is {MAX_QUESTIONS}."
+    forced = number_at(results, *_AGENT, "forced", "mean")
+    ended = f", which forced the decision in {shown(SAFETY, forced)} of episodes" if forced is not None else ""
+    return f"{asking}; the limit is {MAX_QUESTIONS}{ended}."
 
 
 def _adapting(results: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.knowledge_base import KnowledgeBase
 from trainer import options
-from trainer.progress import progress_bar, say, tracked
+from trainer.progress import progress_bar, say, say_result, tracked
 from trainer.runs.output import OutputDirectory, describe
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.simulator import BLOCK, Simulator
@@ -113,6 +113,8 @@ def run(arguments: argparse.Namespace) -> int:
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
         say(Console(), f"{locations.shown(given.out)}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
     figures.write({"out": locations.shown(given.out), **stats}, given.json)
+    shown = locations.shown(given.out)
+    say_result(console, shown, f"triage train --data {shown} --job-dir DIR")
     return 0
 
 

@@ -85,6 +85,14 @@ def evidence_curve(
             "appropriateness": point.appropriateness.mean,
             "safety": point.safety.mean,
             "confidence": point.best_value.mean,
+            "intervals": {
+                name: [value.low, value.high]
+                for name, value in (
+                    ("appropriateness", point.appropriateness),
+                    ("safety", point.safety),
+                    ("confidence", point.best_value),
+                )
+            },
         }
         for point in metrics_by_evidence(vignettes, evidence_count, triage, orders, seed)
     ]

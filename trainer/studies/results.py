@@ -12,7 +12,7 @@ from trainer.studies.study import ABLATIONS, StudySettings, ablation_task, agent
 Outcomes = Mapping[str, Mapping[str, Any]]
 """The result of each finished task by name; without tasks that failed or were not planned."""
 
-METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions", "evidence_seen")
+METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions", "evidence_seen", "forced")
 K_FOLD_PAPER = {"appropriateness": 0.81, "safety": 0.90, "questions": 13.14}
 
 

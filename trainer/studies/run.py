@@ -189,10 +189,10 @@ def _duration(seconds: float) -> str:
 
 def _progress_bar(console: Console) -> bars.Progress:
     columns: list[Any] = [
-        bars.BarColumn(bar_width=20),
+        bars.BarColumn(bar_width=None),
         bars.TextColumn("{task.completed:.0f} of {task.total:.0f} tasks"),
         bars.TimeElapsedColumn(),
         bars.TextColumn("{task.fields[left]}"),
         bars.TextColumn("{task.fields[now]}"),
     ]
-    return bars.Progress(*columns, console=console, disable=not console.is_terminal)
+    return bars.Progress(*columns, console=console, disable=not console.is_terminal, expand=True)

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from trainer.progress import say
+from trainer.progress import print_table, say, say_result
 
 _VERDICTS = {True: "yes", False: "no", None: "open"}
 
@@ -22,12 +22,12 @@ def print_results(results: Mapping[str, Any], out: pathlib.Path) -> None:
     for agent in results["agents"].values():
         cells = [_cell(agent, name) for name in ("appropriateness", "safety", "questions", "evidence_seen")]
         table.add_row(agent["label"], *cells)
-    console.print(table)
+    print_table(table)
     for each in results["claims"]:
         say(console, f"{_VERDICTS[each['holds']]:>4}  {each['claim']}. {each['numbers']}")
     for each in results["failures"]:
         say(console, f"failed: {each['task']}: {each['error']}")
-    say(console, f"report: {out / 'report.html'}")
+    say_result(console, out, f"open {out / 'report.html'}")
 
 
 def _cell(agent: Mapping[str, Any], name: str) -> str:

@@ -7,9 +7,12 @@ import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
 from schemas import directories, figures, locations
 from schemas.errors import InputError
 from trainer import options
+from trainer.progress import say_result
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.tfrecord import DataDirectory
@@ -66,6 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
         sys.stdout.write(f"{locations.shown(given.out)}: {sizes} vignettes\n")
     figures.write({"out": locations.shown(given.out), **stats}, given.json)
+    shown = locations.shown(given.out)
+    say_result(Console(stderr=True), shown, f"triage train --data {shown} --job-dir DIR")
     return 0
 
 

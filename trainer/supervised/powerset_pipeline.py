@@ -25,7 +25,7 @@ from rich.console import Console
 from schemas import directories, figures, locations
 from schemas.errors import InputError
 from trainer import options
-from trainer.progress import progress_bar, say
+from trainer.progress import progress_bar, say, say_result
 from trainer.runs.output import OutputDirectory, describe
 from trainer.supervised.powerset import row_count
 
@@ -115,6 +115,8 @@ def run(arguments: argparse.Namespace) -> int:
     except (OSError, tf.errors.OpError) as error:
         raise InputError(f"--out {given.out}: cannot write: {error}") from error
     _report(stats, time.monotonic() - start, given)
+    following = "train classifiers on it (docs/data.md)"
+    say_result(Console(stderr=True), locations.shown(given.out), following)
     return 0
 
 

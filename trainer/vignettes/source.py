@@ -17,6 +17,8 @@ PREFIX_BYTES = 1_000
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ZIP_MAGIC = b"PK\x03\x04"
+_GZIP_MAGIC = b"\x1f\x8b"
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LINE_END = b"\r\n"
 
 
@@ -131,6 +133,30 @@ class LineReader:
             kept = length if length <= MAX_LINE_BYTES else PREFIX_BYTES
             yield Line(str(self.path), number, offset + skipped, length, first[skipped : skipped + kept])
             offset += read
+
+
+def check_kind(path: pathlib.Path) -> None:
+    """Checks that a file can be a vignette file (JSON Lines), by its first bytes.
+
+    Raises:
+        InputError: it cannot be read, or is of another kind.
+    """
+    if not path.is_file():  # a pipe can only be read once
+        return
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(PREFIX_BYTES).removeprefix(_BYTE_ORDER_MARK)
+    except OSError as error:
+        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+    first = start.lstrip().partition(b"\n")[0].strip()
+    if start.startswith(_GZIP_MAGIC):
+        raise InputError(f"{path}: compressed with gzip: decompress it first (gunzip), or give a zip archive")
+    if start.startswith(_UTF_16_MARKS):
+        raise InputError(f"{path}: UTF-16 text: save the file as UTF-8")
+    if not first.startswith(b"{") and b"vignette_id" in first:
+        raise InputError(f"{path}: a CSV file, not JSON Lines: give --format csv-wide or --format csv-long")
+    if first == b"[":
+        raise InputError(f"{path}: a JSON array, not JSON Lines: write one object per line, without brackets")
 
 
 def read_vignettes(reader: LineReader, vocabulary: Vocabulary) -> Iterator[Outcome]:

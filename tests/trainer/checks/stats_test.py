@@ -118,7 +118,7 @@ def test_validation_exits_with_1_only_where_there_are_errors(directory, capsys, 
     assert stats(directory, "--validate") == 0  # v2 has one clinician, "d" is in test only
     out = capsys.readouterr().out
     assert "note: decisions of one clinician only: 1 vignettes (33.3%)" in out
-    assert out.splitlines()[-1] == "train 2, test 1 vignettes: 0 errors, 1 warning, 1 note"
+    assert out.splitlines()[-1] == "train 2, test 1 vignettes: 0 errors, 3 warnings, 1 note"
     shard = directory / "test-00000-of-00001.tfrecord"
     shutil.copy(directory / "train-00000-of-00002.tfrecord", shard)
     assert stats(directory, "--validate", "--json", tmp_path / "found.json") == 1
@@ -129,7 +129,7 @@ def test_validation_exits_with_1_only_where_there_are_errors(directory, capsys, 
     ]
 
 
-def test_without_anomalies_it_says_so(tmp_path, capsys):
+def test_sound_data_are_only_warned_about_their_size(tmp_path, capsys):
     lines = [
         {"vignette_id": "v1", "present": ["a", "b", "r"], "absent": [], "decisions": ["Red", "Red"], "split": "train"},
         {"vignette_id": "v2", "present": ["c"], "absent": ["d"], "decisions": ["Red", "Red"], "split": "train"},
@@ -148,7 +148,10 @@ def test_without_anomalies_it_says_so(tmp_path, capsys):
     assert triage_cli.main(["prepare", *map(str, given)]) == 0
     capsys.readouterr()
     assert stats(tmp_path / "data", "--validate") == 0
-    assert capsys.readouterr().out == "train 2, test 1 vignettes: no anomalies\n"
+    shown = capsys.readouterr().out
+    assert "warning: few test vignettes: 1 splits" in shown
+    assert "all decisions in the test split are Red: there is nothing to distinguish" in shown
+    assert shown.splitlines()[-1] == "train 2, test 1 vignettes: 0 errors, 2 warnings, 0 notes"
 
 
 @pytest.mark.parametrize(

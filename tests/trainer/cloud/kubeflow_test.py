@@ -22,8 +22,9 @@ def _local(*flags):
     return ["run-local", "--vignettes", str(inputs[0]), "--vocabulary", str(inputs[1]), *flags]
 
 
-def test_compiles_for_an_image_and_a_volume_of_the_user_s(tmp_path):
+def test_compiles_for_an_image_and_a_volume_of_the_user_s(tmp_path, capsys):
     assert _run("compile", "--out", tmp_path / "p.yaml", "--image", "registry/ours:7", "--claim", "shared") == 0
+    assert f"result in {tmp_path / 'p.yaml'}; next: upload it" in capsys.readouterr().err
     spec, platform = yaml.safe_load_all((tmp_path / "p.yaml").read_text())
     executors = spec["deploymentSpec"]["executors"]
     assert {executor["container"]["image"] for executor in executors.values()} == {"registry/ours:7"}

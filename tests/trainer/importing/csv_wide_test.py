@@ -155,3 +155,27 @@ def test_whatever_stands_in_the_rows_each_is_accepted_rejected_or_blank(tmp_path
     assert len(outcomes) == content.count(b"\n") + (content[-1:] != b"\n")
     assert all(outcome is None or isinstance(outcome, Accepted | Rejected) for outcome in outcomes)
     assert all(outcome.reason.isprintable() for outcome in outcomes if isinstance(outcome, Rejected))
+
+
+def test_columns_that_are_not_evidence_are_left_out(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text("vignette_id,fever,notes,decisions\nv1,1,came by bus,Red\n")
+    table = WideTable(LineReader(path), ["notes"])
+
+    assert table.codes == ("fever",)
+    [outcome] = table.read(VOCABULARY)
+    assert outcome.vignette.present == ("fever",)
+
+
+@pytest.mark.parametrize(("column", "message"), [("note", "has no such column"), ("decisions", "it is required")])
+def test_a_column_that_cannot_be_left_out_is_an_error(tmp_path, column, message):
+    path = tmp_path / "wide.csv"
+    path.write_text("vignette_id,fever,decisions\n")
+
+    with pytest.raises(InputError, match=f"--ignore-columns {column}: .*{message}"):
+        WideTable(LineReader(path), [column])
+
+
+def test_a_cell_that_is_not_presence_points_to_the_option(tmp_path):
+    [outcome] = outcomes_of(tmp_path, HEADER + "v1,45,1,Red,,\n")
+    assert "or the column out with --ignore-columns if it is not evidence" in outcome.reason

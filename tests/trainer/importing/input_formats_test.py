@@ -98,10 +98,10 @@ def test_options_of_another_format_are_refused(parsed, options, message):
 @pytest.mark.parametrize(
     ("name", "file", "message"),
     [
-        ("jsonl", "v.jsonl", "v.jsonl: cannot read: expected a file"),
-        ("csv-wide", "wide.csv", "wide.csv: cannot read: expected a file"),
-        ("csv-long", "evidence.csv", "evidence.csv: cannot read: expected a file"),
-        ("csv-long", "decisions.csv", "decisions.csv: cannot read: expected a file"),
+        ("jsonl", "v.jsonl", "v.jsonl: no such file"),
+        ("csv-wide", "wide.csv", "wide.csv: no such file"),
+        ("csv-long", "evidence.csv", "evidence.csv: no such file"),
+        ("csv-long", "decisions.csv", "decisions.csv: no such file"),
     ],
 )
 def test_a_file_that_is_not_there_is_named_before_anything_is_read(parsed, tmp_path, name, file, message):

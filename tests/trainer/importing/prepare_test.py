@@ -1,7 +1,9 @@
+import gzip
 import importlib.resources
 import json
 import os
 import random
+import sys
 import tracemalloc
 
 import pytest
@@ -204,7 +206,7 @@ def test_a_duplicate_in_a_second_file_names_the_first(tmp_path):
         (["--test-fraction", "nan"], "--test-fraction nan: expected"),
         (["--seed", "-1"], "--seed -1: expected 0 or more"),
         (["--shard-size", "0"], "--shard-size 0: expected 1 or more"),
-        (["--vignettes", "none.jsonl"], "none.jsonl: cannot read: expected a file"),
+        (["--vignettes", "none.jsonl"], "none.jsonl: no such file"),
         (["--vocabulary", "none.csv"], "none.csv: cannot read the vocabulary"),
     ],
 )
@@ -281,3 +283,33 @@ def test_memory_does_not_grow_with_the_number_of_vignettes(tmp_path):
 
     # The serialized form of 10,000 vignettes alone is 900 kB, as Python objects they are several times that.
     assert many - few < 300_000
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (line("v1").encode("utf-16"), "UTF-16 text: save the file as UTF-8"),
+        (gzip.compress(line("v1").encode()), "compressed with gzip: decompress it first"),
+        (b"vignette_id,a,decisions\nv1,1,Red\n", "a CSV file, not JSON Lines: give --format csv-wide"),
+        (b"[\n" + line("v1").encode() + b"\n]\n", "a JSON array, not JSON Lines"),
+    ],
+)
+def test_a_file_of_another_kind_is_one_line_before_tensorflow_loads(tmp_path, monkeypatch, capsys, content, message):
+    write_input(tmp_path)
+    (tmp_path / "in.jsonl").write_bytes(content)
+    monkeypatch.setitem(sys.modules, "tensorflow", None)  # importing it would fail
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    assert run_prepare(tmp_path) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"triage prepare: error: {tmp_path / 'in.jsonl'}: {message}")
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_small_data_are_warned_about_and_the_next_command_is_named(tmp_path, capsys):
+    assert prepare(tmp_path, *(line(f"v{i}", decisions=["Green"]) for i in range(20))) == 0
+    shown = capsys.readouterr().err
+    assert "warning: only 2 test vignettes: expected 50 or more" in shown
+    assert "warning: all decisions in the train split are Green" in shown
+    assert "warning: each vignette in the test split has one decision" in shown
+    assert f"result in {tmp_path / 'out'}; next: triage stats {tmp_path / 'out'} --validate" in shown

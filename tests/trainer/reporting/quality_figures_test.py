@@ -18,18 +18,24 @@ def point(pieces, vignettes, appropriateness, **more):
     return {"pieces": pieces, "vignettes": vignettes, "appropriateness": appropriateness, **more}
 
 
-def test_evidence_curves_end_with_the_number_of_vignettes():
+def test_evidence_curves_have_intervals_and_no_point_below_ten_vignettes():
     results = {
         "by_evidence": {
-            "calibrated": [point(1, 9, 0.6), point(2, 4, 0.8)],
-            "uncalibrated": [point(1, 9, 0.5), point(2, 4, None)],
+            "calibrated": [
+                point(1, 90, 0.6, intervals={"appropriateness": [0.5, 0.7]}),
+                point(2, 10, 0.8),
+                point(3, 9, 0.0),
+            ],
+            "uncalibrated": [point(1, 90, 0.5), point(2, 10, None)],
             "dyqn_or": [],
         }
     }
     figure = evidence_figure(results)
     assert [panel.title for panel in figure.panels] == ["Appropriateness", "Vignettes"]
     assert [list(line.get_xydata().ravel()) for line in drawn(figure.panels[0]).lines] == [[1, 0.6, 2, 0.8], [1, 0.5]]
-    assert [bar.get_height() for bar in drawn(figure.panels[1]).patches] == [9, 4]
+    [band] = drawn(figure.panels[0]).collections
+    assert (band.get_paths()[0].vertices[:, 1].min(), band.get_paths()[0].vertices[:, 1].max()) == (0.5, 0.7)
+    assert [bar.get_height() for bar in drawn(figure.panels[1]).patches] == [90, 10]
     assert figure.alt == (
         "supervised model, calibrated: appropriate in 60.0% with 1 and 80.0% with 2 pieces of evidence; "
         "supervised model, not calibrated: appropriate in 50.0% with 1 and \u2013 with 2 pieces of evidence."
@@ -47,6 +53,8 @@ def test_reliability_leaves_out_empty_bins_and_names_the_worst():
     diagonal, curve = drawn(figure.panels[0]).lines
     assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
     assert curve.get_xydata().tolist() == [[0.6, 0.65], [0.9, 0.7]]
+    [band] = drawn(figure.panels[0]).collections
+    assert (band.get_paths()[0].vertices[:, 1].min(), band.get_paths()[0].vertices[:, 1].max()) == (0.5, 0.7)
     assert [bar.get_height() for bar in drawn(figure.panels[1]).patches] == [3, 7]
     assert figure.alt == (  # 0.2 from the diagonal, against 0.05
         "Farthest from the diagonal: Q-value 90.0%, appropriate 70.0%. Expected calibration error 0.155."

@@ -114,6 +114,9 @@ def test_evidence_curve_tells_quality_and_confidence_of_each_number_of_pieces():
         return np.where(known >= 2, [[0.9, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.6, 0.0]])
 
     points = evidence_curve(triage, _arrays([[1, 0, 0, 0], [0, 0, 1, 0]], [(1, 2), (3,)]), 3, [1, 2], seed=0)
+    intervals = [each.pop("intervals") for each in points]
+    assert intervals[0]["appropriateness"] == [0.0, 1.0]  # of two vignettes, one is right
+    assert intervals[1]["safety"] == [None, None]  # a single vignette leaves none
     # After one piece it says Green, which is right for v1 alone; only v0 has a second one, and is Red.
     assert points == [
         {"pieces": 1, "vignettes": 2, "appropriateness": 0.5, "safety": 0.5, "confidence": 0.6},
