@@ -68,7 +68,7 @@ SLICES = [
 
 
 def test_the_slices_alt_text_names_the_extremes_of_safety():
-    assert slices_figure({"slices": SLICES}).alt == ("Safety runs from 85.0% (system: heart) to 95.0% (system: skin).")
+    assert slices_figure({"slices": SLICES}).alt == "Safety ranges from 85.0% (system: heart) to 95.0% (system: skin)."
 
 
 def test_slices_show_how_many_vignettes_they_rest_on():

@@ -172,11 +172,11 @@ def test_an_interrupted_study_goes_on_and_ends_with_all_results(command):
     first.send_signal(signal.SIGINT)
     said = first.communicate(timeout=60)[1]
     assert first.returncode == 128 + signal.SIGINT
-    assert "the same command goes on from there" in said
+    assert "repeat the command to resume" in said
     assert "Traceback" not in said
     kept = _finished(command.out)
     second = command()
-    assert "tasks are finished already" in second.communicate(timeout=500)[1]
+    assert "tasks were already finished" in second.communicate(timeout=500)[1]
     assert second.returncode == 0
     results = json.loads((command.out / "results.json").read_text())
     assert list(results["agents"]) == list(AGENTS)

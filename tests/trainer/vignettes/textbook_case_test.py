@@ -50,7 +50,7 @@ def test_tags_may_stand_in_a_case(written):
         (GOOD | {"titel": "x"}, "unknown key 'titel': did you mean 'title'?"),
         (GOOD | {"decisions": ["Red"]}, "unknown key 'decisions'"),
         ({key: GOOD[key] for key in GOOD if key != "allowed"}, "the key 'allowed' is missing"),
-        (GOOD | {"title": ""}, "title: expected a string that is not empty"),
+        (GOOD | {"title": ""}, "title: expected a non-empty string"),
         (GOOD | {"title": "\x1b[2J"}, "title: "),
         (GOOD | {"category": "red"}, "category: expected emergency, urgent, routine, self_care, found 'red'"),
         (GOOD | {"category": ["urgent"]}, "category: expected emergency"),
