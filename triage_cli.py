@@ -1,6 +1,6 @@
-"""The console script `triage`: one subcommand a job, each loaded only when it is called.
+"""The console script `triage`: one subcommand per job, each loaded only when it is called.
 
-It stands above `trainer` and `serving`, which never import each other. A subcommand's module offers
+It sits above `trainer` and `serving`, which never import each other. The module of a subcommand offers
 `add_arguments(parser)` and `run(arguments) -> exit code`, and may offer `check(arguments)`, which refuses bad input
 before TensorFlow loads.
 """
@@ -8,6 +8,7 @@ before TensorFlow loads.
 import argparse
 import contextlib
 import importlib
+import importlib.metadata
 import os
 import signal
 import sys
@@ -21,33 +22,33 @@ from schemas.errors import InputError
 COMMANDS = {
     "simulate": ("trainer.simulation.simulate", "make a data directory of simulated vignettes"),
     "knowledge": ("trainer.simulation.knowledge", "check and print the clinical knowledge base"),
-    "prepare": ("trainer.importing.prepare", "turn vignettes into a data directory of TFRecords"),
-    "stats": ("trainer.checks.stats", "print the statistics of vignettes, show some, or check them for anomalies"),
+    "prepare": ("trainer.importing.prepare", "check vignettes and write them as a data directory of TFRecords"),
+    "stats": ("trainer.checks.stats", "print statistics of a data directory, show vignettes, or check for anomalies"),
     "fold": ("trainer.supervised.fold", "write one fold of a cross-validation as a data directory"),
     "powerset": (
         "trainer.supervised.powerset_pipeline",
-        "expand a data directory to all parts of its vignettes' evidence (D_pow)",
+        "expand a data directory to every subset of each vignette's evidence (D_pow)",
     ),
     "train": ("trainer.task", "train a DyQN agent on a data directory"),
-    "evaluate": ("trainer.evaluation.evaluate", "measure a trained agent on the vignettes of a data directory"),
-    "reproduce": ("trainer.studies.reproduce", "repeat the paper's study on a data directory, with a report"),
+    "evaluate": ("trainer.evaluation.evaluate", "evaluate a trained agent on the vignettes of a data directory"),
+    "reproduce": ("trainer.studies.reproduce", "repeat the paper's study on a data directory and write a report"),
     "export": (
         "trainer.exporting.export",
-        "write a trained agent as a SavedModel version, past a safety gate if wanted",
+        "write a trained agent as a SavedModel version, with a safety gate if asked for",
     ),
-    "push": ("trainer.exporting.push", "copy a version that was blessed to where it is served from"),
-    "kubeflow": ("trainer.cloud.kubeflow", "compile the training pipeline for Kubeflow, or run it here"),
-    "tflite": ("trainer.exporting.tflite", "convert an exported version into a TFLite file for phones"),
-    "vertex": ("trainer.cloud.vertex", "send training jobs and models to Vertex AI"),
-    "serve": ("serving.server", "answer triage.v1.TriageService over gRPC"),
+    "push": ("trainer.exporting.push", "copy a blessed version to the folder it is served from"),
+    "kubeflow": ("trainer.cloud.kubeflow", "compile the training pipeline for Kubeflow, or run it on this machine"),
+    "tflite": ("trainer.exporting.tflite", "convert an exported version to a TFLite file for phones"),
+    "vertex": ("trainer.cloud.vertex", "submit training jobs and models to Vertex AI"),
+    "serve": ("serving.server", "serve a model over gRPC as triage.v1.TriageService"),
     "ask": ("serving.client.ask", "ask a server about one patient"),
-    "health": ("serving.client.health", "ask a server whether it answers"),
-    "monitor": ("serving.monitor.command", "compare an audit log with the cases that a version was made for"),
+    "health": ("serving.client.health", "check whether a server is serving"),
+    "monitor": ("serving.monitor.command", "compare an audit log with the cases a version was made for"),
 }
 BENCH = "bench"
 BENCHES = {
-    "train": ("trainer.bench.train", "time a training step beside other libraries' and the machine's limits"),
-    "serve": ("serving.bench.serve", "measure the server beside an empty handler and the server one would write first"),
+    "train": ("trainer.bench.train", "time a training step beside other libraries and the limits of the machine"),
+    "serve": ("serving.bench.serve", "measure the server beside an empty gRPC handler and a simple server"),
 }
 """The subcommands of `triage bench`."""
 NEED_TENSORFLOW = (
@@ -75,21 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand.
 
     Returns:
-        0 on success, 2 on bad input (one line on standard error says which), 130 after Ctrl-C, or what the
-        subcommand returns.
+        0 on success, 2 on bad input (with one line on standard error), 130 after Ctrl-C, or the exit code of the
+        subcommand.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    parser = argparse.ArgumentParser(
-        prog="triage",
-        description="Learns medical triage from clinicians' decisions, and serves what it learned. No medical device.",
-    )
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_commands(subparsers, COMMANDS, arguments)
-    benches = "measure how fast a part of this package is"
-    bench = subparsers.add_parser(BENCH, help=benches, description=benches[0].upper() + benches[1:] + ".")
-    bench_parsers = bench.add_subparsers(dest=BENCH, required=True, metavar="PART")
-    _add_commands(bench_parsers, BENCHES, arguments[1:] if arguments[:1] == [BENCH] else [])
-    parsed = parser.parse_args(arguments)
+    parsed = parser(arguments).parse_args(arguments)
     if parsed.command == BENCH:
         module = importlib.import_module(BENCHES[parsed.bench][0])
         parsed.command = f"{BENCH} {parsed.bench}"
@@ -111,8 +102,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
+def parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Returns the parser of the command line; only the subcommand that `arguments` name has its options."""
+    top = argparse.ArgumentParser(
+        prog="triage",
+        description="Learn medical triage from clinicians' decisions, and serve what was learned. Research software, "
+        "not a medical device.",
+    )
+    top.add_argument("--version", action="version", version=f"triage {_version()}")
+    subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_commands(subparsers, COMMANDS, arguments)
+    benches = "measure how fast training or serving is"
+    bench = subparsers.add_parser(BENCH, help=benches, description=benches[0].upper() + benches[1:] + ".")
+    bench_parsers = bench.add_subparsers(dest=BENCH, required=True, metavar="PART")
+    _add_commands(bench_parsers, BENCHES, arguments[1:] if arguments[:1] == [BENCH] else [])
+    return top
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("dyqn-triage")
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed: running from a checkout)"
+
+
 def _run(module: Any, parsed: argparse.Namespace) -> int:
-    """Runs a subcommand, on copies where it was given addresses of an object store."""
+    """Runs a subcommand; paths in an object store are replaced by local copies."""
     if not locations.any_remote(parsed):
         return module.run(parsed)
     with importlib.import_module("trainer.cloud.staging").staged(parsed) as arguments:
@@ -120,7 +135,7 @@ def _run(module: Any, parsed: argparse.Namespace) -> int:
 
 
 def _add_commands(subparsers: Any, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]) -> None:
-    """Adds a parser for each command, with options for the one that `arguments` begins with."""
+    """Adds a parser for each command, with options only for the one that `arguments` begins with."""
     for name, (module_name, summary) in commands.items():
         subparser = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
         if arguments[:1] == [name]:
@@ -131,8 +146,8 @@ def _add_commands(subparsers: Any, commands: Mapping[str, tuple[str, str]], argu
 def _silent_unless_failing() -> Iterator[None]:
     """Holds back what is written to standard error, and shows it if the block raises.
 
-    TensorFlow writes some ten lines about processors and graphics cards while it loads, before its own log level is
-    heeded. Whoever sets TF_CPP_MIN_LOG_LEVEL gets to see them.
+    While it loads, TensorFlow writes some ten lines about processors and graphics cards before it applies its own log
+    level. Set TF_CPP_MIN_LOG_LEVEL to see them.
     """
     sys.stderr.flush()
     shown = os.dup(2)

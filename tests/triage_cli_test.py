@@ -1,3 +1,4 @@
+import importlib.metadata
 import os
 import pathlib
 import re
@@ -55,6 +56,13 @@ def test_each_bench_explains_its_options_without_loading_tensorflow(part):
 def test_bad_input_to_a_bench_names_both_words(capsys):
     assert triage_cli.main(["bench", "train", "--rounds", "0"]) == 2
     assert capsys.readouterr().err == "triage bench train: error: --rounds: expected at least 1\n"
+
+
+def test_version_names_the_installed_package(capsys):
+    with pytest.raises(SystemExit) as ended:
+        triage_cli.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"triage {importlib.metadata.version('dyqn-triage')}\n"
 
 
 def test_an_unknown_command_is_refused_with_the_known_ones():
