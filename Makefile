@@ -1,11 +1,12 @@
-# Each target makes its own virtual environment in .venv where there is none. Needs Python 3.10 or 3.11 with pip.
+# Each target creates the virtual environment .venv if it is missing. Needs Python 3.10 or 3.11 with pip.
 PYTHON ?= $(shell command -v python3.11 || command -v python3.10 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-CODE := schemas trainer serving clients deploy tests examples benchmarks bazel proto/generate.py setup.py triage_cli.py
+CODE := schemas trainer serving clients deploy docs tests examples benchmarks bazel proto/generate.py setup.py \
+        triage_cli.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format proto build-files clean
+.PHONY: help demo test test-all check format proto build-files docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -13,10 +14,10 @@ help: ## list the targets
 demo: $(VENV)/package ## vignettes -> TFRecords -> trained agent -> SavedModel -> gRPC -> three triage decisions
 	$(BIN)/python examples/demo.py
 
-test: check ## format, lint, types and all tests but the long learning ones
+test: check ## format, lint, types, and all tests except the long learning ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not learning"
 
-test-all: check ## all tests, the long learning ones too
+test-all: check ## all tests, including the long learning ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/development ## format, lint and types
@@ -29,14 +30,19 @@ format: $(VENV)/development ## format the code in place
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
-proto: $(VENV)/development ## generate the Python code of the .proto files
+proto: $(VENV)/development ## generate the Python code from the .proto files
 	$(BIN)/python proto/generate.py
 	$(BIN)/python clients/python/generate.py
 
-build-files: | $(BIN)/python ## write the BUILD files of Bazel from the imports of the code
+build-files: | $(BIN)/python ## write Bazel's BUILD files from the imports of the code
 	$(BIN)/python bazel/build_files.py
 
-clean: ## remove what the other targets made, the virtual environment too
+docs: $(VENV)/documentation ## the documentation as a site, in build/site; warnings are errors
+	$(BIN)/python docs/site/package_picture.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "open build/site/index.html, or run: $(BIN)/python -m http.server --directory build/site"
+
+clean: ## remove everything the other targets made, including the virtual environment
 	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -51,4 +57,8 @@ $(VENV)/package: setup.py | $(BIN)/python
 
 $(VENV)/development: setup.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@ $(VENV)/package
+
+$(VENV)/documentation: setup.py | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	@touch $@ $(VENV)/package

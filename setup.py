@@ -50,6 +50,8 @@ VERTEX = ["google-cloud-aiplatform>=1.91.0,<1.92", "pydantic>=1.10,<2", "PyYAML>
 KUBEFLOW = ["kfp>=2.16.1,<2.17", "kfp-kubernetes>=2.16.1,<2.17"]
 TRACING = ["opentelemetry-api>=1.30.0,<2", "opentelemetry-sdk>=1.30.0,<2"]
 
+DOCUMENTATION = ["mkdocs>=1.6.1,<1.7", "mkdocs-material>=9.8.0,<10", "mkdocstrings-python>=2.0.0,<3"]
+
 DEVELOPMENT = [
     *HYPERTUNE,
     *VERTEX,
@@ -113,6 +115,7 @@ setuptools.setup(
         "kubeflow": KUBEFLOW,
         "sb3": SB3,
         "tracing": TRACING,
+        "docs": DOCUMENTATION,
         "dev": DEVELOPMENT,
     },
     entry_points={"console_scripts": ["triage=triage_cli:main"]},

@@ -31,7 +31,8 @@ WHOLE = ("tests", "tests/bazel", "tests/clients")
 UNIMPORTED = ("benchmarks", "clients", "deploy", "docs", "examples")
 """Folders of the root whose files a test reads or runs, but does not import."""
 SCRIPTS = (
-    "bazel", "benchmarks", "clients/node", "clients/python", "deploy/serving", "examples", "examples/mobile", "proto",
+    "bazel", "benchmarks", "clients/node", "clients/python", "deploy/serving", "docs/site", "examples",
+    "examples/mobile", "proto",
 )  # fmt: skip
 IMPORTED_FROM = ("clients/python", "proto")
 """Folders whose content is imported as if they were the root."""

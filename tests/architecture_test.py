@@ -62,7 +62,7 @@ def _roots(path):
     return {name.split(".")[0] for name in _imports(path)}
 
 
-def _graph():
+def import_graph():
     """Returns the modules of ours that each module of ours imports."""
     paths = {_dotted(path): path for package in PACKAGES for path in _modules(package)}
     return {name: {found for found in _imports(path) if found in paths} - {name} for name, path in paths.items()}
@@ -85,7 +85,7 @@ def test_serving_needs_neither_keras_nor_tf_agents():
 
 
 def test_imports_run_one_way_from_layer_to_layer():
-    graph = _graph()
+    graph = import_graph()
     for package, layers in LAYERS.items():
         places = {name: place for place, names in enumerate(layers) for name in names}
         modules = {name: name.split(".")[1] for name in graph if name.startswith(f"{package}.")}
@@ -101,7 +101,7 @@ def test_imports_run_one_way_from_layer_to_layer():
 
 def test_no_module_imports_itself_by_way_of_others():
     parents = set(PACKAGES)  # `import trainer` stands in each of its modules' imports
-    graph = {name: imported - parents for name, imported in _graph().items() if name not in parents}
+    graph = {name: imported - parents for name, imported in import_graph().items() if name not in parents}
     assert list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the modules
 
 

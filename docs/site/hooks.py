@@ -1,0 +1,104 @@
+"""What `make docs` adds to the pages: the reference, written from `--help` and docstrings; and what it refuses.
+
+MkDocs calls the functions whose names begin with `on_`; mkdocs.yml names this file.
+"""
+
+import contextlib
+import io
+import os
+import pathlib
+import re
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import triage_cli
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMANDS_PAGE = "reference/commands.md"
+PYTHON_PAGE = "reference/python/{}.md"
+CLIENT = "triage_client"
+LOADED = re.compile(
+    r"""<(?:script|img|iframe|source|audio|video|embed)\b[^>]*\bsrc=["']?(?:https?:)?//"""
+    r"""|<link\b(?![^>]*rel=["']?(?:canonical|next|prev))[^>]*\bhref=["']?(?:https?:)?//"""
+    r"""|url\(["']?(?:https?:)?//|@import\s+["'](?:https?:)?//""",
+    re.IGNORECASE,
+)
+"""What makes a browser fetch something from another machine when it opens a page."""
+
+
+def on_config(config: Any) -> Any:
+    """Puts the pages of the packages into the navigation, in place of PYTHON."""
+    [reference] = (section["Reference"] for section in config["nav"] if "Reference" in section)
+    [python] = (entry for entry in reference if isinstance(entry, dict))
+    python["Python"] = list(python_pages())
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Adds the pages of the reference."""
+    from mkdocs.structure.files import File
+
+    for path, content in {COMMANDS_PAGE: commands_page(), **python_pages()}.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_post_build(config: Any) -> None:
+    """Refuses a site whose pages load anything from elsewhere."""
+    from mkdocs.exceptions import PluginError
+
+    loaded = list(loads_from_elsewhere(pathlib.Path(config["site_dir"])))
+    if loaded:
+        raise PluginError("pages must load nothing from other machines:\n" + "\n".join(loaded))
+
+
+def commands_page() -> str:
+    """Returns the page of all commands, with their `--help`."""
+    names = [[name] for name in triage_cli.COMMANDS] + [[triage_cli.BENCH, name] for name in triage_cli.BENCHES]
+    sections = ["# Commands\n\nThe output of `--help`, taken from the code.\n", f"```text\n{help_text([])}```\n"]
+    sections += [f"## triage {' '.join(words)}\n\n```text\n{help_text(words)}```\n" for words in names]
+    return "\n".join(sections)
+
+
+def help_text(words: list[str]) -> str:
+    """Returns what `triage WORDS --help` prints on a terminal of 100 columns."""
+    shown = io.StringIO()
+    with (
+        mock.patch.dict(os.environ, {"COLUMNS": "100"}),
+        contextlib.redirect_stdout(shown),
+        contextlib.suppress(SystemExit),
+    ):
+        triage_cli.main([*words, "--help"])
+    return shown.getvalue()
+
+
+def python_pages() -> dict[str, str]:
+    """Returns a page for each package, by its path."""
+    packages = [
+        "schemas",
+        CLIENT,
+        *(
+            f"{top}.{path.parent.name}" if path.parent.name != top else top
+            for top in ("trainer", "serving")
+            for path in sorted([ROOT / top / "__init__.py", *(ROOT / top).glob("*/__init__.py")])
+        ),
+    ]
+    return {PYTHON_PAGE.format(package): python_page(package) for package in packages}
+
+
+def python_page(package: str) -> str:
+    """Returns the page of a package: its docstring, then each of its modules."""
+    folder = ROOT / ("clients/python" if package == CLIENT else "") / package.replace(".", "/")
+    modules = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+    parts = [f"# {package}\n\n::: {package}\n    options:\n      show_root_heading: false\n      members: []\n"]
+    parts += [f"## {module}\n\n::: {package}.{module}\n" for module in modules]
+    return "\n".join(parts)
+
+
+def loads_from_elsewhere(site: pathlib.Path) -> Iterator[str]:
+    """Yields each place at which a page or a style sheet of the site loads something from another machine."""
+    for path in sorted(site.rglob("*")):
+        if path.suffix in (".html", ".css"):
+            for found in LOADED.finditer(path.read_text(encoding="utf-8")):
+                yield f"{path.relative_to(site)}: {found.group()}"

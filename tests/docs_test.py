@@ -1,0 +1,140 @@
+"""What the pages say of the code: commands that exist, files that exist, pictures and reference made from it."""
+
+import contextlib
+import io
+import pathlib
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+import triage_cli
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("clients/*/README.md"), *ROOT.glob("examples/*.md")]
+)
+HOOKS = runpy.run_path(str(ROOT / "docs" / "site" / "hooks.py"))
+CODE = (
+    "schemas",
+    "trainer",
+    "serving",
+    "clients/python",
+    "deploy",
+    "benchmarks",
+    "examples",
+    "tests",
+    "proto",
+    "bazel",
+)
+PATH = re.compile(
+    r"\b(?:benchmarks|bazel|clients|deploy|docs|examples|proto|schemas|serving|tests|trainer)/[\w./-]*\w\.\w+"
+)
+
+
+def _commands(page):
+    """Yields the `triage` commands of the code blocks of a page, as words."""
+    lines = page.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    fenced = False
+    for line in lines:
+        if line.strip().startswith("```"):
+            fenced = not fenced
+        elif fenced or line.startswith("    "):
+            match = re.match(r"\s*(?:\$ |[A-Z_]+='[^']*' )*triage ((?:[a-z]+|--[a-z]+)(?: .*)?)$", line)
+            if match:
+                words = shlex.split(match[1], comments=True)
+                yield [word for word in words if word != "&"]
+
+
+COMMANDS = [(page.relative_to(ROOT).as_posix(), words) for page in PAGES for words in _commands(page)]
+
+
+def test_the_pages_show_most_commands():
+    shown = {words[0] for _, words in COMMANDS}
+    assert shown >= {*triage_cli.COMMANDS, "bench"} - {"fold"}
+    assert len(COMMANDS) > 60
+
+
+@pytest.mark.parametrize(("page", "words"), COMMANDS, ids=[f"{page}: {' '.join(words)}" for page, words in COMMANDS])
+def test_every_command_in_the_pages_is_one_that_triage_takes(page, words):
+    shown, code = io.StringIO(), 0
+    with contextlib.redirect_stderr(shown), contextlib.redirect_stdout(shown):
+        try:
+            triage_cli.parser(words).parse_args(words)
+        except SystemExit as ended:
+            code = ended.code
+    assert code == 0, f"{page}: triage {' '.join(words)}: {shown.getvalue()}"
+
+
+def test_every_file_that_a_page_names_exists():
+    missing = [
+        f"{page.relative_to(ROOT)}: {path}"
+        for page in PAGES
+        for path in PATH.findall(page.read_text(encoding="utf-8"))
+        if "XX" not in path and not (ROOT / path).exists() and not (page.parent / path).exists()
+    ]
+    assert missing == []
+
+
+def test_every_page_that_the_code_names_exists():
+    named = {
+        (path.relative_to(ROOT).as_posix(), page)
+        for folder in CODE
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".toml", ".yaml", ".ts", ".proto") and "node_modules" not in path.parts
+        for page in re.findall(r"\bdocs/[a-z-]+\.md\b", path.read_text(encoding="utf-8"))
+    }
+    named -= {each for each in named if each[0].startswith("tests/bazel/")}  # made up there
+    assert len(named) > 10
+    assert sorted(each for each in named if not (ROOT / each[1]).exists()) == []
+
+
+def test_the_picture_of_the_packages_is_that_of_the_imports(tmp_path):
+    out = tmp_path / "packages.svg"
+    subprocess.run([sys.executable, ROOT / "docs" / "site" / "package_picture.py", out], check=True, timeout=60)
+    assert out.read_text() == (ROOT / "docs" / "assets" / "packages.svg").read_text(), "is old: make docs"
+
+
+def test_the_picture_leaves_out_imports_that_follow_from_others():
+    direct = runpy.run_path(str(ROOT / "docs" / "site" / "package_picture.py"))["direct"]
+    assert direct({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == {"a": {"b"}, "b": {"c"}, "c": set()}
+
+
+def test_the_reference_of_commands_has_every_option(capsys):
+    page = HOOKS["commands_page"]()
+    for words in [[name] for name in triage_cli.COMMANDS] + [["bench", name] for name in triage_cli.BENCHES]:
+        section = page.split(f"## triage {' '.join(words)}\n")[1].split("\n## ")[0]
+        assert f"usage: triage {' '.join(words)} " in section
+        assert "show this help message" in section
+    assert "--learning-rate" in page.split("## triage train\n")[1].split("\n## ")[0]
+    assert capsys.readouterr().out == ""
+
+
+def test_the_python_reference_has_every_module():
+    text = "\n".join(HOOKS["python_pages"]().values())
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for package in ("schemas", "trainer", "serving")
+        for path in (ROOT / package).rglob("*.py")
+        if path.stem != "__init__"
+    }
+    assert {module for module in modules if f"::: {module}\n" not in text} == set()
+    assert "::: triage_client.client\n" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ('<script src="https://example.org/a.js"></script>', 1),
+        ("<link rel=stylesheet href=//example.org/a.css>", 1),
+        ('<img alt="a" src="http://example.org/a.png">', 1),
+        ("@font-face{src:url(https://example.org/a.woff)}", 1),
+        ('<a href="https://example.org/">elsewhere</a><img src="a.png"><link rel="icon" href="a.ico">', 0),
+    ],
+)
+def test_a_page_that_loads_from_another_machine_is_found(tmp_path, text, places):
+    (tmp_path / "page.html").write_text(text)
+    assert len(list(HOOKS["loads_from_elsewhere"](tmp_path))) == places
