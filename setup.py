@@ -50,7 +50,13 @@ VERTEX = ["google-cloud-aiplatform>=1.91.0,<1.92", "pydantic>=1.10,<2", "PyYAML>
 KUBEFLOW = ["kfp>=2.16.1,<2.17", "kfp-kubernetes>=2.16.1,<2.17"]
 TRACING = ["opentelemetry-api>=1.30.0,<2", "opentelemetry-sdk>=1.30.0,<2"]
 
-DOCUMENTATION = ["mkdocs>=1.6.1,<1.7", "mkdocs-material>=9.8.0,<10", "mkdocstrings-python>=2.0.0,<3"]
+# Ruff formats the signatures.
+DOCUMENTATION = [
+    "mkdocs>=1.6.1,<1.7",
+    "mkdocs-material>=9.8.0,<10",
+    "mkdocstrings-python>=2.0.0,<3",
+    "ruff>=0.17.5,<0.18",
+]
 
 DEVELOPMENT = [
     *HYPERTUNE,
