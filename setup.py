@@ -53,7 +53,7 @@ TRACING = ["opentelemetry-api>=1.30.0,<2", "opentelemetry-sdk>=1.30.0,<2"]
 # Ruff formats the signatures.
 DOCUMENTATION = [
     "mkdocs>=1.6.1,<1.7",
-    "mkdocs-material>=9.8.0,<10",
+    "mkdocs-material>=9.7.0,<10",
     "mkdocstrings-python>=2.0.0,<3",
     "ruff>=0.17.5,<0.18",
 ]
