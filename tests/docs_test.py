@@ -1,6 +1,8 @@
 """What the pages say of the code: commands that exist, files that exist, pictures and reference made from it."""
 
+import ast
 import contextlib
+import importlib
 import io
 import pathlib
 import re
@@ -30,6 +32,7 @@ CODE = (
     "proto",
     "bazel",
 )
+OURS = ("schemas", "trainer", "serving", "triage", "triage_client")
 PATH = re.compile(
     r"\b(?:benchmarks|bazel|clients|deploy|docs|examples|proto|schemas|serving|tests|trainer)/[\w./-]*\w\.\w+"
 )
@@ -67,6 +70,21 @@ def test_every_command_in_the_pages_is_one_that_triage_takes(page, words):
         except SystemExit as ended:
             code = ended.code
     assert code == 0, f"{page}: triage {' '.join(words)}: {shown.getvalue()}"
+
+
+def _imports(page):
+    """Yields the modules and names of ours that the Python blocks of a page import."""
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in OURS:
+                yield from ((node.module, alias.name) for alias in node.names)
+
+
+def test_every_import_in_the_pages_is_there():
+    imports = {(page.name, *each) for page in PAGES for each in _imports(page)}
+    assert len(imports) > 5
+    missing = [each for each in sorted(imports) if not hasattr(importlib.import_module(each[1]), each[2])]
+    assert missing == []
 
 
 def test_every_file_that_a_page_names_exists():
