@@ -33,7 +33,6 @@ from serving.telemetry.recorder import Telemetry
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 if TYPE_CHECKING:
-    from serving.models.engine import SavedModelEngine
     from serving.models.watcher import Watcher
 
 _LOGGER = logging.getLogger(__name__)
@@ -76,7 +75,7 @@ class TriageServer:
         metrics = self._telemetry.metrics
         self.metrics_port = None if metrics is None else MetricsPort(config, metrics.registry)
 
-    def start(self, watcher: "Watcher[Any]") -> None:
+    def start(self, watcher: "Watcher") -> None:
         """Starts to answer from the versions of `watcher`; calls before one is loaded end with UNAVAILABLE.
 
         TensorFlow Serving's services are offered beside TriageService, unless a TensorFlow Serving is the engine.
@@ -148,7 +147,7 @@ class TriageServer:
 
 
 def _add_tensorflow_serving(
-    front: Front, watcher: "Watcher[SavedModelEngine]", config: ServeConfig, telemetry: Telemetry
+    front: Front, watcher: "Watcher", config: ServeConfig, telemetry: Telemetry
 ) -> tuple[str, str]:
     """Offers TensorFlow Serving's services, and returns their names."""
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # bring in TensorFlow
@@ -246,7 +245,7 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
     return 0 if number == signal.SIGTERM else 128 + number
 
 
-def _check(watcher: "Watcher[Any]", config: ServeConfig) -> None:
+def _check(watcher: "Watcher", config: ServeConfig) -> None:
     """Refuses to start without a version, except that a remote engine may be reached later."""
     from serving.errors import DeadlineError, UnavailableError
 
@@ -264,7 +263,7 @@ def _labels(arguments: argparse.Namespace, config: ServeConfig) -> dict[str, int
     return labels
 
 
-def _watch_until(signals: EndSignals, watcher: "Watcher[Any]", server: TriageServer, config: ServeConfig) -> int:
+def _watch_until(signals: EndSignals, watcher: "Watcher", server: TriageServer, config: ServeConfig) -> int:
     """Looks for new versions until a signal comes, drains after SIGTERM, stops, and returns the signal's number."""
     stop, seconds = threading.Event(), config.poll_seconds
 

@@ -1,7 +1,7 @@
-"""Dynamic batching: requests that come at the same time are answered by one run of the model.
+"""Dynamic batching: one run of the model answers the requests that arrive at about the same time.
 
-Requests wait on the event loop, and runs take place in threads. While a run is under way the next one gathers. A
-request that comes alone is run at once, and where that takes less time than to hand it to a thread, on the event loop.
+Requests wait on the event loop, and the model runs in threads. While one batch runs, the next one gathers. A request
+that arrives alone runs at once, and on the event loop itself if that takes less time than handing it to a thread.
 """
 
 import asyncio
@@ -13,26 +13,22 @@ import copy
 import pathlib
 import time
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
 
-from schemas.evidence import Vocabulary
-from schemas.model_directory import ModelInfo
 from serving import call as calls
 from serving.batching_parameters import BatchingParameters
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
-from serving.models.engine import Engine
+from serving.models.engine import Engine, RunInThread, WrappedEngine
 from serving.models.watcher import Source
 from triage.v1 import triage_pb2
 
-_Engine = TypeVar("_Engine", bound=Engine)
 _Responses = list[triage_pb2.TriageResponse]
 
-# Of the engine and not of one request: asking it again for each request would make things worse.
-_OF_ALL = (UnavailableError, DeadlineError, ExhaustedError)
+# Failures of the engine, not of one request: retrying each request alone would make matters worse.
+_ENGINE_FAILURES = (UnavailableError, DeadlineError, ExhaustedError)
 
 
 class _Request:
-    """A call that waits for its responses. A run fills in `outcome` and what follows, and the loop reads them then."""
+    """A call that waits for its responses. The thread of a run fills in `outcome` and the fields below it."""
 
     __slots__ = ("answered", "call", "end", "entered", "outcome", "run_states", "stages", "states")
 
@@ -41,7 +37,7 @@ class _Request:
         self.call = calls.current()
         self.entered = time.perf_counter()
         self.end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        # Also an error is a result: one that nobody fetches any more, asyncio would log, with its evidence.
+        # Errors are results too: asyncio would log an exception that nobody retrieves, together with its evidence.
         self.answered: asyncio.Future[_Responses | Exception] = asyncio.get_running_loop().create_future()
         self.outcome: _Responses | Exception = RuntimeError("the run was interrupted")
         self.run_states: int | None = None
@@ -50,41 +46,37 @@ class _Request:
     def remaining(self) -> float | None:
         return None if self.end is None else self.end - time.monotonic()
 
-    def tell(self) -> None:
-        """Hands the outcome to whoever waits."""
+    def resolve(self) -> None:
+        """Hands the outcome to the waiting caller."""
         self.call.stages.extend(self.stages)
         self.call.run_states = self.run_states
         answered, outcome = self.answered, self.outcome
-        del self.answered, self.outcome  # the stack of an error holds this request
-        if not answered.done():  # else the caller went away
+        del self.answered, self.outcome  # an error's stack refers to this request
+        if not answered.done():  # otherwise the caller has gone
             answered.set_result(outcome)
 
 
-class BatchedEngine(Generic[_Engine]):
-    """An engine that also answers on an event loop, several callers from one run; all else is the engine's own.
+class BatchedEngine(WrappedEngine):
+    """Answers several callers from one run of another engine.
 
-    All requests of a batch are answered by this one version. Whoever borrowed it waits for `answer`, so a version
-    that is retired, or a server that ends, leaves no request behind in a queue.
+    One version answers all requests of a batch. Whoever borrowed the version waits for `answer`, so neither retiring a
+    version nor stopping the server leaves a request in a queue.
 
     Args:
-        engine: one version of a model. It may have `brief_states`, the most evidence states that it answers in less
-            time than it takes to have a thread do it.
+        engine: one version of a model.
         parameters: how large batches become, how long they gather, and how many requests may wait.
     """
 
-    def __init__(self, engine: _Engine, parameters: BatchingParameters):
-        self.engine = engine
+    def __init__(self, engine: Engine, parameters: BatchingParameters):
+        super().__init__(engine)
         self._parameters = parameters
         self._threads = concurrent.futures.ThreadPoolExecutor(parameters.num_batch_threads, thread_name_prefix="model")
-        # All of this is touched on the event loop only.
+        # Only the event loop touches the fields below.
         self._waiting: collections.deque[_Request] = collections.deque()
         self._waiting_states = 0
         self._running = 0
-        self._company = 0  # requests that the next batch can be expected to have
+        self._expected = 0  # requests that the next batch is likely to hold
         self._timer: asyncio.TimerHandle | None = None  # ends the wait for them
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.engine, name)
 
     @property
     def waiting(self) -> int:
@@ -93,45 +85,37 @@ class BatchedEngine(Generic[_Engine]):
 
     @property
     def gathering(self) -> bool:
-        """Whether a batch waits for company."""
+        """Whether a batch waits for more requests."""
         return self._timer is not None
-
-    @property
-    def info(self) -> ModelInfo:
-        """The model that answers."""
-        return self.engine.info
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The evidence that the model knows."""
-        return self.engine.vocabulary
 
     async def answer(
         self,
         states: Sequence[triage_pb2.EvidenceState],
         timeout_seconds: float | None = None,
+        run_in_thread: RunInThread | None = None,
         alone: bool = False,
     ) -> _Responses:
-        """Returns one response for each state, in their order, as the engine's `triage`, maybe from one run for many.
+        """Returns one response for each state, in the same order, possibly from a run shared with other calls.
 
         Args:
-            states: of one request, at least one.
-            timeout_seconds: what is left of the caller's deadline, None where there is none.
-            alone: whether the server holds no other call, which the event loop would keep waiting.
+            states: the states of one call, at least one.
+            timeout_seconds: what is left of the caller's deadline, None if there is none.
+            run_in_thread: not used; batches have threads of their own.
+            alone: whether the server holds no other call, which work on the event loop would delay.
 
         Raises:
             ExhaustedError: too many states wait already.
-            DeadlineError: the deadline passed before the model was asked.
+            DeadlineError: the deadline passed before the model ran.
             Exception: whatever the engine raises for these states.
         """
-        if self._waiting_states >= self._parameters.max_enqueued_batches * self._parameters.max_batch_size:
-            raise ExhaustedError(f"{self._waiting_states} evidence states wait for the model: try again later")
+        if self.waiting >= self._parameters.max_enqueued_batches * self._parameters.max_batch_size:
+            raise ExhaustedError(f"{self.waiting} evidence states wait for the model: try again later")
         request = _Request(states, timeout_seconds)
         answered = request.answered
         idle = not self._running and not self._waiting
-        if alone and idle and len(states) <= getattr(self.engine, "brief_states", 0):
-            contextvars.copy_context().run(self._find, [request])  # which makes another call the current one
-            request.tell()
+        if alone and idle and len(states) <= self.brief_states:
+            contextvars.copy_context().run(self._answer, [request])  # a run makes another call the current one
+            request.resolve()
         else:
             self._waiting.append(request)
             self._waiting_states += len(states)
@@ -141,18 +125,18 @@ class BatchedEngine(Generic[_Engine]):
             try:
                 raise outcome
             finally:
-                del outcome, request, answered  # which hold this frame
+                del outcome, request, answered  # they refer to this frame
         return outcome
 
     def _begin(self, complete: bool) -> None:
-        """Begins a run, or waits for as many requests as were under way before, but no longer than the parameters say.
+        """Starts a run, or waits until as many requests have arrived as in the run before, up to the batch timeout.
 
-        Who had no company goes at once: to wait would only make a single client slower.
+        After a run of a single request the next one starts at once: waiting would only slow a single client down.
         """
         if self._running == self._parameters.num_batch_threads or not self._waiting:
             return
         if not complete:
-            if self._timer is None:
+            if not self.gathering:
                 seconds = self._parameters.batch_timeout_micros / 1e6
                 self._timer = asyncio.get_running_loop().call_later(seconds, self._begin, True)
             return
@@ -166,10 +150,10 @@ class BatchedEngine(Generic[_Engine]):
             self._begin(self._complete())
 
     def _complete(self) -> bool:
-        return len(self._waiting) >= self._company or self._waiting_states >= self._parameters.max_batch_size
+        return len(self._waiting) >= self._expected or self.waiting >= self._parameters.max_batch_size
 
     def _take(self) -> list[_Request]:
-        """Takes a batch out of those that wait; a request that is too large is one by itself."""
+        """Removes a batch from the queue; a request above the batch size is a batch by itself."""
         batch: list[_Request] = []
         size = 0
         while self._waiting:
@@ -178,58 +162,61 @@ class BatchedEngine(Generic[_Engine]):
                 break
             request = self._waiting.popleft()
             self._waiting_states -= states
-            if not request.answered.done():  # else its caller went away
+            if not request.answered.done():  # otherwise the caller has gone
                 batch.append(request)
                 size += states
         return batch
 
     def _run(self, batch: list[_Request], loop: asyncio.AbstractEventLoop) -> None:
-        """Runs a batch in a thread."""
+        """Answers a batch in a thread."""
         try:
-            self._find(batch)
+            self._answer(batch)
         finally:
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
-                loop.call_soon_threadsafe(self._ended, batch)
+            with contextlib.suppress(RuntimeError):  # the loop has closed, and nobody waits any more
+                loop.call_soon_threadsafe(self._finish, batch)
 
-    def _ended(self, batch: list[_Request]) -> None:
-        """Begins the next run, and tells the requests of the last one."""
+    def _finish(self, batch: list[_Request]) -> None:
+        """Starts the next run, and hands out the outcomes of this one."""
         self._running -= 1
-        self._company = len(batch) + len(self._waiting)
+        self._expected = len(batch) + len(self._waiting)
         self._begin(self._complete())
         for request in batch:
-            request.tell()
+            request.resolve()
 
-    def _find(self, batch: list[_Request]) -> None:
-        """Finds the outcome of each request of a batch."""
+    def _answer(self, batch: list[_Request]) -> None:
+        """Sets the outcome of each request."""
         begin = time.perf_counter()
         for request in batch:
             request.stages.append((calls.QUEUE, request.entered, begin))
-        self._answer([request for request in batch if not _expired(request)])
-
-    def _answer(self, batch: list[_Request]) -> None:
-        if not batch:
-            return
+        in_time = [request for request in batch if not _expired(request)]
         try:
-            self._ask(batch)
+            self._ask(in_time)
         except Exception as error:
-            if len(batch) == 1:
-                batch[0].outcome = error
-                return
-            for request in batch:
-                if isinstance(error, _OF_ALL):
-                    request.outcome = copy.copy(error)  # each of them is raised
-                else:  # it may be the fault of one of them
-                    self._answer([request])
+            for request in in_time:
+                if len(in_time) == 1:
+                    request.outcome = error
+                elif isinstance(error, _ENGINE_FAILURES):
+                    request.outcome = copy.copy(error)  # each caller raises its own
+                else:
+                    self._ask_alone(request)  # one faulty request must not fail the others
+
+    def _ask_alone(self, request: _Request) -> None:
+        try:
+            self._ask([request])
+        except Exception as error:
+            request.outcome = error
 
     def _ask(self, batch: Sequence[_Request]) -> None:
-        """Asks the engine once, on behalf of all; raises what it raises."""
+        """Runs the engine once for all requests; raises what it raises."""
+        if not batch:
+            return
         call = calls.Call(request_id=batch[0].call.request_id)
-        call.outgoing = batch[0].call.outgoing  # a server behind goes on with the ids of one of them
+        call.outgoing = batch[0].call.outgoing  # a remote server sees the ids of one of the calls
         calls.enter(call)
         states = [state for request in batch for state in request.states]
         remaining = [request.remaining() for request in batch]
         timeout = None if None in remaining else max(seconds for seconds in remaining if seconds is not None)
-        responses = self.engine.triage(self._filled_up(states), timeout)
+        responses = self.triage(self._filled_up(states), timeout)
         batch[0].run_states = len(states)
         place = 0
         for request in batch:
@@ -237,7 +224,7 @@ class BatchedEngine(Generic[_Engine]):
             request.stages.extend(call.stages)
             place += len(request.states)
         for request in batch[1:]:
-            request.run_states = 0  # the first one counts the run
+            request.run_states = 0  # the first request counts the run
 
     def _filled_up(self, states: list[triage_pb2.EvidenceState]) -> list[triage_pb2.EvidenceState]:
         """Repeats the first state up to the next allowed size."""
@@ -245,24 +232,24 @@ class BatchedEngine(Generic[_Engine]):
         return states + states[:1] * (size - len(states))
 
 
-class BatchedModels(Generic[_Engine]):
-    """Versions from another source, each with a batching of its own.
+class BatchedModels:
+    """Versions from another source, each with its own batching.
 
     Args:
         source: where the versions come from.
         parameters: as for `BatchedEngine`.
     """
 
-    def __init__(self, source: Source[_Engine], parameters: BatchingParameters):
+    def __init__(self, source: Source, parameters: BatchingParameters):
         self._source = source
         self._parameters = parameters
 
     def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
-        """Returns the folder of each version, and raises, as the source does."""
+        """Returns the folder of each version; raises what the other source raises."""
         return self._source.versions(base)
 
-    def load(self, folder: pathlib.Path) -> BatchedEngine[_Engine]:
-        """Returns the engine of a version, warm; raises whatever is wrong with the version."""
+    def load(self, folder: pathlib.Path) -> BatchedEngine:
+        """Returns the engine of a version, warm; raises what the other source raises."""
         return BatchedEngine(self._source.load(folder), self._parameters)
 
 

@@ -1,9 +1,11 @@
-"""What answers evidence states: the model behind the service."""
+"""What answers evidence states: the model behind the services."""
 
+import abc
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+import types
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from tensorflow.core.protobuf import meta_graph_pb2
@@ -22,24 +24,93 @@ THREADS = "TF_NUM_INTRAOP_THREADS"
 """TensorFlow's own variable: the number of threads that share the work of one operation."""
 
 
-class Engine(Protocol):
-    """What the service needs of a model, wherever it runs. Calls come from several threads at once."""
+RunInThread = Callable[..., Awaitable[Any]]
+"""Runs a function with its arguments in a worker thread, and returns or raises what it does."""
+
+
+class Engine(abc.ABC):
+    """One version of a model, wherever it runs. All methods may be called from several threads at once.
+
+    Attributes:
+        info: the model that answers.
+        vocabulary: the evidence that the model knows.
+        signatures: the signatures that `predict` runs, by name, as the SavedModel declares them. None where the graph
+            belongs to a TensorFlow Serving, which offers them itself.
+    """
+
+    info: ModelInfo
+    vocabulary: Vocabulary
+    signatures: Mapping[str, meta_graph_pb2.SignatureDef] = types.MappingProxyType({})
 
     @property
-    def info(self) -> ModelInfo:
-        """The model that answers."""
+    def brief_states(self) -> int:
+        """The most evidence states that take less time to answer than to hand to a thread; 0 if none do."""
+        return 0
+
+    @abc.abstractmethod
+    def triage(
+        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns one response for each state, in the same order.
+
+        A code that the model does not know, or that is both present and absent, has no part in the decision and is
+        listed in the response. Where nothing is known the answer is ASK.
+
+        Args:
+            states: evidence states.
+            timeout_seconds: what is left of the caller's deadline, None if there is none.
+        """
+
+    async def answer(
+        self,
+        states: Sequence[triage_pb2.EvidenceState],
+        timeout_seconds: float | None,
+        run_in_thread: RunInThread,
+        alone: bool = False,
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns what `triage` does, without blocking the event loop.
+
+        Args:
+            states: the states of one call, at least one.
+            timeout_seconds: what is left of the caller's deadline, None if there is none.
+            run_in_thread: runs `triage` for an engine that has no threads of its own.
+            alone: whether the server holds no other call, which work on the event loop would delay.
+        """
+        responses: list[triage_pb2.TriageResponse] = await run_in_thread(self.triage, states, timeout_seconds)
+        return responses
+
+    def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of one signature for inputs of the types and shapes that it declares.
+
+        Raises:
+            KeyError: `signatures` has no such name.
+        """
+        raise KeyError(signature)
+
+
+class WrappedEngine(Engine):
+    """Another engine; a subclass changes how it answers."""
+
+    def __init__(self, engine: Engine):
+        self.engine = engine
+        self.info = engine.info
+        self.vocabulary = engine.vocabulary
+        self.signatures = engine.signatures
 
     @property
-    def vocabulary(self) -> Vocabulary:
-        """The evidence that the model knows."""
+    def brief_states(self) -> int:
+        """As the wrapped engine's."""
+        return self.engine.brief_states
 
     def triage(
         self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
     ) -> list[triage_pb2.TriageResponse]:
-        """Returns one response for each state, in their order; codes that the model does not know are listed in it.
+        """Returns one response for each state, in the same order, from the wrapped engine."""
+        return self.engine.triage(states, timeout_seconds)
 
-        `timeout_seconds` is what is left of the caller's deadline, None where there is none.
-        """
+    def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of one signature of the wrapped engine."""
+        return self.engine.predict(signature, inputs)
 
 
 def run_in_one_thread() -> None:
@@ -51,7 +122,7 @@ def run_in_one_thread() -> None:
     os.environ.setdefault(THREADS, "1")
 
 
-class SavedModelEngine:
+class SavedModelEngine(Engine):
     """Answers in this process, from one version of an exported model.
 
     Args:
@@ -62,30 +133,16 @@ class SavedModelEngine:
     """
 
     def __init__(self, folder: pathlib.Path):
-        self._info, self._vocabulary = read_version(folder)
-        self._encoder = StateEncoder(self._vocabulary)
+        self.info, self.vocabulary = read_version(folder)
+        self._encoder = StateEncoder(self.vocabulary)
         try:
             self._model = SavedModel(folder)
         except Exception as error:  # of a half-written model TensorFlow complains with ValueError, KeyError and others
             raise InputError(f"{folder}: cannot load the SavedModel: export the model again: {error}") from error
+        self.signatures = self._model.signatures
         for name in (features.SERVING_DEFAULT, features.STATE):
             if name not in self.signatures:
                 raise InputError(f"{folder}: no signature {name!r}: expected a model that `triage export` wrote")
-
-    @property
-    def info(self) -> ModelInfo:
-        """The model that answers."""
-        return self._info
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The evidence that the model knows."""
-        return self._vocabulary
-
-    @property
-    def signatures(self) -> Mapping[str, meta_graph_pb2.SignatureDef]:
-        """The signatures as the SavedModel states them, by name; TensorFlow's own `__saved_model_init_op` is one."""
-        return self._model.signatures
 
     def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Runs one signature, whose inputs have been checked against `signatures`.
@@ -99,11 +156,9 @@ class SavedModelEngine:
     def triage(
         self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
     ) -> list[triage_pb2.TriageResponse]:
-        """Returns one response for each state, in their order, from one run of the graph, which nothing interrupts.
+        """Returns one response for each state, in the same order, from one run of the graph, which cannot time out.
 
-        A code that the model does not know, or that is both present and absent, has no part in the decision and is
-        listed in the response. Where nothing is known the answer is ASK. All this is what the signature
-        `serving_default` does; the codes are looked up here, where that takes less time.
+        The answers are those of the signature `serving_default`; codes are looked up here because that takes less time.
 
         Raises:
             tf.errors.OpError: the graph failed.
@@ -118,7 +173,7 @@ class SavedModelEngine:
                 features.UNKNOWN_CODES: encoded.unknown_codes,
                 features.CONFLICTING_CODES: encoded.conflicting_codes,
             }
-            return to_responses({**outputs, **codes}, self._info)
+            return to_responses({**outputs, **codes}, self.info)
 
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `state` for states float32 `[B, E]` and questions asked int32 `[B]`."""

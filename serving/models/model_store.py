@@ -5,12 +5,13 @@ import pathlib
 import shutil
 import tempfile
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schemas import directories, locations
 from schemas.errors import InputError, first_line
 
 if TYPE_CHECKING:  # TensorFlow loads only when a store is read
+    from serving.models.engine import Engine
     from serving.models.watcher import Source
 
 _PARTIAL = "fetching"
@@ -72,7 +73,7 @@ class ModelStore:
 class StoredModels:
     """Another source of versions, on a base path that follows an object store; see `serving.models.watcher.Source`."""
 
-    def __init__(self, source: "Source[Any]", store: ModelStore):
+    def __init__(self, source: "Source", store: ModelStore):
         self._source = source
         self._store = store
 
@@ -85,7 +86,7 @@ class StoredModels:
         self._store.refresh()
         return self._source.versions(base)
 
-    def load(self, folder: pathlib.Path) -> Any:
+    def load(self, folder: pathlib.Path) -> "Engine":
         """Returns the engine of a version, warm."""
         return self._source.load(folder)
 

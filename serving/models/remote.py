@@ -9,17 +9,17 @@ from tensorflow_serving.apis import get_model_status_pb2, predict_pb2
 
 from schemas import features
 from schemas.errors import InputError
-from schemas.evidence import Vocabulary
-from schemas.model_directory import ModelInfo, list_versions, read_version
+from schemas.model_directory import list_versions, read_version
 from serving.call import MODEL, PARSE, RESPOND, current
 from serving.errors import GoneError, UnavailableError
 from serving.models import warmup
 from serving.models.connection import Connection
+from serving.models.engine import Engine
 from serving.models.state_tensors import outputs_of, to_inputs, to_responses
 from triage.v1 import triage_pb2
 
 
-class RemoteEngine:
+class RemoteEngine(Engine):
     """One version of a remote model. The manifest and the vocabulary are those of the same version on this machine.
 
     Args:
@@ -35,18 +35,8 @@ class RemoteEngine:
     def __init__(self, connection: Connection, model_name: str, folder: pathlib.Path):
         self._connection = connection
         self._model_name = model_name
-        self._info, self._vocabulary = read_version(folder)
+        self.info, self.vocabulary = read_version(folder)
         self._check_same_model(folder)
-
-    @property
-    def info(self) -> ModelInfo:
-        """The model that answers."""
-        return self._info
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The evidence that the model knows."""
-        return self._vocabulary
 
     def triage(
         self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
@@ -60,9 +50,9 @@ class RemoteEngine:
         with call.timed(PARSE):
             inputs = to_inputs(states)
         with call.timed(MODEL):
-            outputs = self._predict(features.SERVING_DEFAULT, inputs, outputs_of(self._info), timeout_seconds)
+            outputs = self._predict(features.SERVING_DEFAULT, inputs, outputs_of(self.info), timeout_seconds)
         with call.timed(RESPOND):
-            return to_responses(outputs, self._info)
+            return to_responses(outputs, self.info)
 
     def _predict(
         self,
@@ -74,7 +64,7 @@ class RemoteEngine:
         request = predict_pb2.PredictRequest(output_filter=outputs)
         request.model_spec.name = self._model_name
         request.model_spec.signature_name = signature
-        request.model_spec.version.value = int(self._info.model_version)
+        request.model_spec.version.value = int(self.info.model_version)
         for alias, value in inputs.items():
             request.inputs[alias].CopyFrom(tf.make_tensor_proto(value))
         response = self._connection.predict(request, timeout_seconds)
@@ -86,10 +76,10 @@ class RemoteEngine:
         inputs = {features.EVIDENCE_STATES: np.array([state], object)}
         answer = self._predict(features.TRIAGE, inputs, [features.TRIAGE_RESPONSES])[features.TRIAGE_RESPONSES][0]
         found = triage_pb2.TriageResponse.FromString(answer).vocabulary_fingerprint
-        if found != self._info.vocabulary_fingerprint:
+        if found != self.info.vocabulary_fingerprint:
             raise InputError(
                 f"{folder}: TensorFlow Serving at {self._connection.address} serves another model as version "
-                f"{self._info.model_version}: its vocabulary is {found}, here it is {self._info.vocabulary_fingerprint}"
+                f"{self.info.model_version}: its vocabulary is {found}, here it is {self.info.vocabulary_fingerprint}"
             )
 
 

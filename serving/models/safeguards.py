@@ -4,7 +4,6 @@ import dataclasses
 import json
 import pathlib
 from collections.abc import Sequence
-from typing import Any, cast
 
 from schemas import safety_rules
 from schemas.errors import InputError
@@ -12,7 +11,8 @@ from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo
 from schemas.safety_rules import Decision, SafetyRule
 from schemas.triage import Action
-from serving.models.engine import Engine
+from serving.actions import WIRE_ACTIONS
+from serving.models.engine import Engine, WrappedEngine
 from serving.models.state_tensors import add_fired_rules
 from serving.models.watcher import Source
 from triage.v1 import triage_pb2, triage_service_pb2
@@ -29,7 +29,7 @@ class SafeguardedModels:
             vocabulary it must fit: a version that lacks one of its codes is not served.
     """
 
-    def __init__(self, source: Source[Any], rules: str):
+    def __init__(self, source: Source, rules: str):
         self._source = source
         self._rules = rules or safety_rules.NONE
 
@@ -54,30 +54,27 @@ class SafeguardedModels:
                 raise InputError(f"--rules {self._rules}: rule {rule.rule_id!r} is in {folder} already: rename it")
         if not len(rules) and _asks_on_nothing(engine.info):
             return engine
-        return cast(Engine, SafeguardedEngine(engine, rules.rules))
+        return SafeguardedEngine(engine, rules.rules)
 
 
-class SafeguardedEngine:
+class SafeguardedEngine(WrappedEngine):
     """An engine whose answers to evidence states obey more rules; in all else it is the engine.
 
     Where nothing is known the answer is ASK, also of a model that was exported before models saw to that.
     """
 
     def __init__(self, engine: Engine, rules: Sequence[SafetyRule]):
-        self._engine = engine
+        super().__init__(engine)
         self._rules = rules
         self.info = dataclasses.replace(engine.info, server_rules=tuple(rules))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
 
     def triage(
         self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
     ) -> list[triage_pb2.TriageResponse]:
         """Returns one response for each state, in their order; see `serving.models.engine.Engine`."""
-        responses = self._engine.triage(states, timeout_seconds)
+        responses = self.engine.triage(states, timeout_seconds)
         for state, response in zip(states, responses, strict=True):
-            _apply(self._rules, state, response, self._engine.vocabulary)
+            _apply(self._rules, state, response, self.vocabulary)
         return responses
 
 
@@ -91,7 +88,7 @@ def described_rules(info: ModelInfo) -> list[triage_service_pb2.SafetyRule]:
         triage_service_pb2.SafetyRule(
             rule_id=rule.rule_id,
             reason=rule.reason,
-            urgency=cast(triage_pb2.TriageAction, rule.urgency + _RED),
+            urgency=WIRE_ACTIONS[rule.urgency],
             stops_asking=rule.stop_asking,
             source=source,
         )
@@ -121,8 +118,8 @@ def _apply(
     for rule in fired:
         decision = decision.under(rule)
     add_fired_rules(response, before, fired)
-    response.best_triage = cast(triage_pb2.TriageAction, decision.best_triage + _RED)
-    response.action = cast(triage_pb2.TriageAction, decision.action + _RED)
+    response.best_triage = WIRE_ACTIONS[decision.best_triage]
+    response.action = WIRE_ACTIONS[decision.action]
 
 
 def _asks_on_nothing(info: ModelInfo) -> bool:

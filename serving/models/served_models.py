@@ -2,7 +2,6 @@
 
 import logging
 import pathlib
-from typing import Any
 
 from schemas.model_directory import list_versions
 from serving.config import ServeConfig
@@ -52,7 +51,7 @@ class LocalModels:
         return engine
 
 
-def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = None) -> Watcher[Any]:
+def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = None) -> Watcher:
     """Returns what brings versions into the engine that `config` names; it has not looked yet.
 
     Args:
@@ -60,7 +59,7 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
         wanted: which versions are to be served.
         store: the object store that the model base path follows, None where it follows none.
     """
-    source: Source[Any]
+    source: Source
     if config.engine == "tensorflow-serving":
         connection = Connection(config.tf_serving, config.engine_timeout_seconds)
         source = RemoteModels(connection, config.model_name)

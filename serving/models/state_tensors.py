@@ -14,6 +14,7 @@ from schemas import features
 from schemas.model_directory import ModelInfo
 from schemas.safety_rules import Decision, SafetyRule, chain
 from schemas.triage import Action
+from serving.actions import WIRE_ACTIONS
 from triage.v1 import triage_pb2
 
 OUTPUTS = (
@@ -34,20 +35,11 @@ def outputs_of(info: ModelInfo) -> tuple[str, ...]:
     return (*OUTPUTS, *rules, *novelty)
 
 
-# In the order of the Q-values; 0 on the wire is reserved for "unspecified".
-_ACTIONS = (
-    triage_pb2.TRIAGE_ACTION_RED,
-    triage_pb2.TRIAGE_ACTION_YELLOW,
-    triage_pb2.TRIAGE_ACTION_GREEN,
-    triage_pb2.TRIAGE_ACTION_BLUE,
-    triage_pb2.TRIAGE_ACTION_ASK,
-)
-
 # One row for each action: a serialized TriageResponse of that one Q-value, whose float stands in the last four bytes.
 _SERIALIZED_Q_VALUES = np.array(
     [
         list(triage_pb2.TriageResponse(q_values=[triage_pb2.QValue(action=action, value=1.0)]).SerializeToString())
-        for action in _ACTIONS
+        for action in WIRE_ACTIONS
     ],
     np.uint8,
 )  # [A, 9]
@@ -82,8 +74,8 @@ def to_responses(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[tri
     # A zip of lists: element by element, NumPy is slow.
     rows = zip(messages, *(outputs[name].tolist() for name in OUTPUTS if name != features.Q_VALUES), strict=True)
     for message, action, best_triage, forced, unknown, conflicting in rows:
-        message.action = _ACTIONS[action]
-        message.best_triage = _ACTIONS[best_triage]
+        message.action = WIRE_ACTIONS[action]
+        message.best_triage = WIRE_ACTIONS[best_triage]
         message.forced = forced
         if any(unknown):
             message.unknown_codes.extend(code.decode() for code in unknown if code)
@@ -129,7 +121,7 @@ def add_fired_rules(response: triage_pb2.TriageResponse, before: Decision, fired
     """Adds the rules that fired to a response, in their order, with the decisions from `before` the first one on."""
     response.fired_rules.extend(
         triage_pb2.FiredRule(
-            rule_id=rule.rule_id, reason=rule.reason, from_action=_ACTIONS[source], to_action=_ACTIONS[target]
+            rule_id=rule.rule_id, reason=rule.reason, from_action=WIRE_ACTIONS[source], to_action=WIRE_ACTIONS[target]
         )
         for rule, source, target in chain(before, fired)
     )

@@ -9,7 +9,6 @@ import dataclasses
 import enum
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Generic, TypeVar
 
 from schemas.errors import InputError
 from serving.errors import NotFoundError, UnavailableError
@@ -17,8 +16,6 @@ from serving.models.engine import Engine
 
 KEPT = 10
 """How many of the versions that have ended are remembered."""
-
-_Engine = TypeVar("_Engine", bound=Engine)
 
 
 class State(enum.IntEnum):
@@ -40,13 +37,13 @@ class VersionStatus:
 
 
 @dataclasses.dataclass
-class _Loaded(Generic[_Engine]):
-    engine: _Engine
+class _Loaded:
+    engine: Engine
     borrowed: int = 0
     retired: bool = False
 
 
-class Versions(Generic[_Engine]):
+class Versions:
     """The loaded versions of one model. Its methods may be called from any thread.
 
     Args:
@@ -56,7 +53,7 @@ class Versions(Generic[_Engine]):
     def __init__(self, model_name: str):
         self.model_name = model_name
         self._lock = threading.Lock()
-        self._loaded: dict[int, _Loaded[_Engine]] = {}
+        self._loaded: dict[int, _Loaded] = {}
         self._statuses: dict[int, VersionStatus] = {}  # in the order of their last change
         self._on_forget: list[Callable[[frozenset[int]], None]] = []
         self._labels: dict[str, int] = {}
@@ -82,7 +79,7 @@ class Versions(Generic[_Engine]):
             return dict(self._labels)
 
     @contextlib.contextmanager
-    def borrow(self, version: int | None = None) -> Iterator[_Engine]:
+    def borrow(self, version: int | None = None) -> Iterator[Engine]:
         """Lends the engine of `version`, of the default version if None, for the length of a `with` block.
 
         Raises:
@@ -98,7 +95,7 @@ class Versions(Generic[_Engine]):
             self._give_back(loaded)
 
     @contextlib.contextmanager
-    def borrow_default(self) -> Iterator[_Engine]:
+    def borrow_default(self) -> Iterator[Engine]:
         """Lends the engine of the default version, as `borrow`, to a service whose clients know no versions.
 
         Raises:
@@ -134,7 +131,7 @@ class Versions(Generic[_Engine]):
             if number not in self._loaded:
                 self._set_status(VersionStatus(number, state, error))
 
-    def publish(self, engine: _Engine) -> None:
+    def publish(self, engine: Engine) -> None:
         """Makes a warm engine available, in place of one of the same version."""
         number = int(engine.info.model_version)
         with self._lock:
@@ -191,7 +188,7 @@ class Versions(Generic[_Engine]):
         with self._lock:
             self._labels = dict(labels)
 
-    def _take(self, version: int | None) -> _Loaded[_Engine] | None:
+    def _take(self, version: int | None) -> _Loaded | None:
         with self._lock:
             number = self._default if version is None else version
             loaded = None if number is None else self._loaded.get(number)
@@ -199,12 +196,12 @@ class Versions(Generic[_Engine]):
                 loaded.borrowed += 1
             return loaded
 
-    def _give_back(self, loaded: _Loaded[_Engine]) -> None:
+    def _give_back(self, loaded: _Loaded) -> None:
         with self._lock:
             loaded.borrowed -= 1
             self._end_if_idle(loaded)
 
-    def _end_if_idle(self, loaded: _Loaded[_Engine]) -> None:
+    def _end_if_idle(self, loaded: _Loaded) -> None:
         if loaded.retired and loaded.borrowed == 0:
             self._ended = True
             number = int(loaded.engine.info.model_version)

@@ -8,7 +8,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas import directories, features
 from schemas.errors import InputError
-from serving.models.engine import Engine, SavedModelEngine
+from serving.models.engine import Engine
 from triage.v1 import triage_pb2
 
 MAX_REQUESTS = 1000
@@ -21,7 +21,7 @@ def warm_up(engine: Engine) -> None:
     engine.triage([triage_pb2.EvidenceState(evidence=[evidence])])
 
 
-def run_requests(engine: SavedModelEngine, folder: pathlib.Path) -> int:
+def run_requests(engine: Engine, folder: pathlib.Path) -> int:
     """Runs the requests in `assets.extra/tf_serving_warmup_requests` of a version and returns their number.
 
     A version without the file has none. Requests of other kinds than Predict are left out, as no signature takes them.

@@ -5,7 +5,7 @@ import logging
 import pathlib
 import threading
 from collections.abc import Callable, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 from schemas.errors import InputError
 from schemas.model_directory import file_states, find_version
@@ -15,11 +15,9 @@ from serving.models.version_policy import Wanted
 from serving.models.versions import State, Versions
 
 _LOGGER = logging.getLogger(__name__)
-_Engine = TypeVar("_Engine", bound=Engine)
-_Loader = TypeVar("_Loader", bound=Engine, covariant=True)
 
 
-class Source(Protocol[_Loader]):
+class Source(Protocol):
     """Where versions come from."""
 
     def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
@@ -30,11 +28,11 @@ class Source(Protocol[_Loader]):
             UnavailableError: a remote engine cannot be reached; DeadlineError where it is too slow.
         """
 
-    def load(self, folder: pathlib.Path) -> _Loader:
+    def load(self, folder: pathlib.Path) -> Engine:
         """Returns the engine of a version, warm; raises whatever is wrong with the version."""
 
 
-class Watcher(Generic[_Engine]):
+class Watcher:
     """Loads new versions beside the old ones, makes the best one the default, and retires what is not wanted any more.
 
     A version that cannot be loaded is told once, by log and status, and tried again when its files have changed. The
@@ -47,7 +45,7 @@ class Watcher(Generic[_Engine]):
         wanted: what to serve.
     """
 
-    def __init__(self, versions: Versions[_Engine], source: Source[_Engine], wanted: Wanted):
+    def __init__(self, versions: Versions, source: Source, wanted: Wanted):
         self.versions = versions
         self._source = source
         self._wanted = wanted

@@ -74,7 +74,7 @@ class Metrics:
         )
         self._audit = self._counter("triage_audit_records", "Calls by what became of their audit record", ("outcome",))
 
-    def watch(self, versions: "Versions[Any]") -> None:
+    def watch(self, versions: "Versions") -> None:
         """Tells from now on which versions are loaded, broken, labelled and the default, and keeps none they forget."""
         self.registry.register(_VersionCollector(versions))
         versions.on_forget(self._forget)
@@ -189,7 +189,7 @@ class _Series:
 class _VersionCollector(Collector):
     """Reads the versions when Prometheus asks."""
 
-    def __init__(self, versions: "Versions[Any]"):
+    def __init__(self, versions: "Versions"):
         self._versions = versions
 
     def collect(self) -> Iterable[Metric]:

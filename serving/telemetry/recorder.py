@@ -65,7 +65,7 @@ class Telemetry:
             audit = AuditLog(pathlib.Path(config.audit_log), config.model_name, config.audit_percent, rotation, count)
         return cls(metrics, config.log_calls, audit, tracing)
 
-    def watch(self, versions: "Versions[Any]") -> None:
+    def watch(self, versions: "Versions") -> None:
         """Tells from now on how the versions are, see `Metrics.watch`."""
         if self.metrics is not None:
             self.metrics.watch(versions)

@@ -1,7 +1,6 @@
 """`tensorflow.serving.ModelService`: which versions are there, how they are, and which there should be."""
 
 import pathlib
-from typing import Any
 
 import grpc
 from tensorflow_serving.apis import (
@@ -26,7 +25,7 @@ SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_nam
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
     """Tells the state of the versions of a model, and changes what is served."""
 
-    def __init__(self, watcher: Watcher[Any]):
+    def __init__(self, watcher: Watcher):
         self._watcher = watcher
         self._versions = watcher.versions
 
@@ -71,7 +70,7 @@ def _entry(status: VersionStatus) -> get_model_status_pb2.ModelVersionStatus:
 PLATFORM = "tensorflow"
 
 
-def read_config(config: model_server_config_pb2.ModelServerConfig, versions: Versions[Any]) -> Wanted:
+def read_config(config: model_server_config_pb2.ModelServerConfig, versions: Versions) -> Wanted:
     """Returns what `config` wants served.
 
     Raises:

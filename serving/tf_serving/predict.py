@@ -19,7 +19,7 @@ from schemas.errors import InputError
 from serving.call import MODEL, current
 from serving.config import ServeConfig
 from serving.errors import PreconditionError
-from serving.models.engine import SavedModelEngine
+from serving.models.engine import Engine
 from triage.v1 import triage_pb2
 
 # TensorFlow Serving fills these fields, not `tensor_content`, and clients without TensorFlow read them.
@@ -28,8 +28,8 @@ _INITIALIZER = "__saved_model_init_op"
 
 
 def predict(
-    engine: SavedModelEngine, request: predict_pb2.PredictRequest, config: ServeConfig
-) -> tuple[predict_pb2.PredictResponse, dict[str, np.ndarray]]:
+    engine: Engine, request: predict_pb2.PredictRequest, config: ServeConfig
+) -> tuple[predict_pb2.PredictResponse, Mapping[str, np.ndarray]]:
     """Returns the outputs of the signature that `request` names: those in its output filter if it has one, and all.
 
     Raises:

@@ -16,7 +16,7 @@ from tensorflow_serving.apis import (
 from schemas.errors import InputError
 from serving.config import ServeConfig
 from serving.errors import NotFoundError, UnsupportedError
-from serving.models.engine import SavedModelEngine
+from serving.models.engine import Engine
 from serving.models.state_tensors import to_decisions
 from serving.models.versions import Versions
 from serving.telemetry.recorder import Telemetry
@@ -30,7 +30,7 @@ _SIGNATURE_DEF = "signature_def"
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     """Answers Predict and GetModelMetadata; the calls that take tf.Examples have no signature to go to."""
 
-    def __init__(self, versions: Versions[SavedModelEngine], config: ServeConfig, telemetry: Telemetry | None = None):
+    def __init__(self, versions: Versions, config: ServeConfig, telemetry: Telemetry | None = None):
         self._versions = versions
         self._config = config
         self._telemetry = telemetry or Telemetry()
@@ -78,7 +78,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         """Refuses: it takes tf.Examples, for which the model has no signature."""
         raise _without_signature("MultiInference")
 
-    def _chosen(self, request: Any) -> contextlib.AbstractContextManager[SavedModelEngine]:
+    def _chosen(self, request: Any) -> contextlib.AbstractContextManager[Engine]:
         """Lends the engine of the version that the request's ModelSpec asks for.
 
         Raises:
@@ -90,7 +90,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         return self._versions.borrow(chosen_version(request.model_spec, self._versions))
 
 
-def chosen_version(spec: model_pb2.ModelSpec, versions: Versions[Any]) -> int | None:
+def chosen_version(spec: model_pb2.ModelSpec, versions: Versions) -> int | None:
     """Returns the version that `spec` asks for by its number or label, None where it leaves the choice.
 
     Raises:

@@ -7,7 +7,6 @@ import logging
 import random
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from schemas.errors import InputError
 from serving.actions import action_label
@@ -40,7 +39,7 @@ class Routing:
 
     def __init__(
         self,
-        versions: Versions[Any],
+        versions: Versions,
         canary_percent: float = 0.0,
         chance: random.Random | None = None,
         telemetry: Telemetry | None = None,

@@ -1,4 +1,17 @@
-"""TriageService: checks a request, lets an engine answer it, and turns failures into statuses."""
+"""TriageService, the typed service.
+
+A `Triage` request passes six steps from the wire to the model:
+
+1. `Front` (`serving/calls/front.py`) checks access and capacity, and parses the request.
+2. `TriageService.Triage` checks that the request has a state.
+3. `TriageService._answer` borrows the engine of a version (`routing.py`) and validates the state (`validation.py`).
+4. `Engine.answer` waits for a batch, or for a thread where batching is off (`serving/models/batching.py`).
+5. `Engine.triage` encodes the states, and makes responses that obey the server's safety rules (`engine.py`,
+   `safeguards.py`).
+6. `decide` runs the model (`litert.py`, `saved_model.py`), or a TensorFlow Serving runs it (`remote.py`).
+
+What a step raises ends the call with the status that `serving/calls/status.py` gives it.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -9,7 +22,6 @@ from serving.call import PARSE, current
 from serving.calls.front import LARGE_BYTES, Front
 from serving.config import ServeConfig
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
-from serving.models.batching import BatchedEngine
 from serving.models.engine import Engine
 from serving.models.safeguards import described_rules
 from serving.models.watcher import Watcher
@@ -36,7 +48,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         telemetry: is told what was answered.
     """
 
-    def __init__(self, watcher: Watcher[Any], config: ServeConfig, front: Front, telemetry: Telemetry | None = None):
+    def __init__(self, watcher: Watcher, config: ServeConfig, front: Front, telemetry: Telemetry | None = None):
         self._watcher = watcher
         self._versions = watcher.versions
         self._config = config
@@ -126,14 +138,14 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     async def _answer(
         self, states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool, context: Any, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
-        """Checks and answers states by one version: by the next one, if the first is gone from a remote engine."""
+        """Answers with one version, or with its successor if a TensorFlow Serving has just unloaded the first one."""
         try:
-            return await self._answer_once(states, allow_unknown_codes, context, batch)
+            return await self._answer_with_one_version(states, allow_unknown_codes, context, batch)
         except GoneError:
             await self._workers.run(self._watcher.look)
-            return await self._answer_once(states, allow_unknown_codes, context, batch)
+            return await self._answer_with_one_version(states, allow_unknown_codes, context, batch)
 
-    async def _answer_once(
+    async def _answer_with_one_version(
         self, states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool, context: Any, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
         with self._routing.borrow() as engine:
@@ -161,9 +173,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     async def _asked(
         self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], context: Any
     ) -> list[triage_pb2.TriageResponse]:
-        if isinstance(engine, BatchedEngine):
-            return await engine.answer(states, _remaining(context), alone=self._places.taken == 1)
-        return await self._workers.run(engine.triage, states, _remaining(context))
+        return await engine.answer(states, _remaining(context), self._workers.run, alone=self._places.taken == 1)
 
     def _told(self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]) -> None:
         call = current()

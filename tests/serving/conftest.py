@@ -22,7 +22,7 @@ from serving.client.ask import TriageClient
 from serving.config import ServeConfig
 from serving.models.batching import BatchedModels
 from serving.models.connection import Connection
-from serving.models.engine import SavedModelEngine
+from serving.models.engine import Engine, SavedModelEngine
 from serving.models.litert import LiteRtEngine
 from serving.models.remote import RemoteModels
 from serving.models.served_models import LocalModels
@@ -38,7 +38,7 @@ from trainer.servable import saved_model
 L = math.log(3)
 
 
-class Gated:
+class Gated(Engine):
     """A source of one version, whose engine answers when its gate is opened."""
 
     def __init__(self, engine):

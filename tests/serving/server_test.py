@@ -24,6 +24,7 @@ import triage_cli
 from schemas.errors import InputError
 from serving.client.ask import TriageClient, evidence_state
 from serving.config import ServeConfig
+from serving.models.engine import Engine
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
 from serving.models.watcher import Watcher
@@ -73,7 +74,7 @@ def test_reflection_lists_the_services(channel):
     }
 
 
-class SlowEngine:
+class SlowEngine(Engine):
     """An engine that takes its time, and tells when it was asked."""
 
     def __init__(self, engine, seconds):
@@ -149,7 +150,7 @@ def test_a_stop_turns_health_off_and_lets_a_running_call_end(engine):
     assert error.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
-class GatedEngine:
+class GatedEngine(Engine):
     """An engine that answers nothing until its gate is opened."""
 
     def __init__(self, engine):
@@ -218,7 +219,7 @@ def test_one_connection_cannot_fill_the_server(engine):
     assert codes <= {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}
 
 
-class BrokenEngine:
+class BrokenEngine(Engine):
     """An engine that fails, and gives away what it was asked."""
 
     def __init__(self, engine):

@@ -17,7 +17,7 @@ from serving.client.ask import TriageClient, evidence_state
 from serving.config import ServeConfig
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
 from serving.models.batching import BatchedEngine, BatchedModels
-from serving.models.engine import SavedModelEngine
+from serving.models.engine import Engine, SavedModelEngine
 from serving.models.served_models import LocalModels
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
@@ -26,8 +26,10 @@ from serving.server import TriageServer
 from triage.v1 import triage_pb2
 
 
-class GatedEngine:
+class GatedEngine(Engine):
     """Answers each state with its number of questions as the version, one run for each `let` of the test."""
+
+    info = vocabulary = None
 
     def __init__(self):
         self.runs = []  # the numbers of questions of each run
@@ -321,8 +323,10 @@ def test_a_server_that_ends_answers_the_calls_that_wait(model_base_path):
     assert sorted(answers) == ["1", "2", "3"]
 
 
-class TimedEngine:
+class TimedEngine(Engine):
     """Takes a second for the model, by its own account, in each run."""
+
+    info = vocabulary = None
 
     def triage(self, states, timeout_seconds=None):
         calls.current().add(calls.MODEL, 1.0, 2.0)
@@ -350,9 +354,10 @@ def test_each_call_has_the_stages_of_its_run_and_one_of_them_counts_it(loop):
         assert others == [(calls.MODEL, 1.0, 2.0)]
 
 
-class AwayEngine:
+class AwayEngine(Engine):
     """Is not there, until it is told to be; in a thread, or on the event loop for a call that is alone."""
 
+    info = vocabulary = None
     brief_states = 1
     away = True
 
@@ -403,13 +408,17 @@ def test_a_request_that_is_given_up_is_left_out_of_the_run(loop):
     assert front.waiting == 0
 
 
-class Version:
+class Version(Engine):
     """A gated engine with the number that `Versions` asks for."""
+
+    vocabulary = None
 
     def __init__(self, number):
         self.info = types.SimpleNamespace(model_version=str(number))
         self.gate = GatedEngine()
-        self.triage = self.gate.triage
+
+    def triage(self, states, timeout_seconds=None):
+        return self.gate.triage(states, timeout_seconds)
 
 
 def test_calls_that_wait_when_a_version_is_replaced_are_answered_by_the_one_they_began_with():

@@ -1,16 +1,18 @@
 """The in-process engine: batches of states against answers worked out by hand."""
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 
 from schemas.errors import InputError
 from serving.client.ask import evidence_state
-from serving.models.engine import THREADS, SavedModelEngine, run_in_one_thread
+from serving.models.engine import THREADS, Engine, SavedModelEngine, WrappedEngine, run_in_one_thread
 from triage.v1 import triage_pb2
 
 
@@ -109,3 +111,23 @@ def test_one_thread_is_asked_of_tensorflow_by_its_own_variable(monkeypatch):
     monkeypatch.delenv(THREADS, raising=False)
     run_in_one_thread()
     assert os.environ[THREADS] == "1"
+
+
+def test_a_wrapped_engine_offers_all_that_an_engine_does(litert_engine):
+    wrapped = WrappedEngine(litert_engine)
+    assert (wrapped.info, wrapped.vocabulary) == (litert_engine.info, litert_engine.vocabulary)
+    assert wrapped.signatures.keys() >= {"serving_default", "state", "triage"}
+    assert wrapped.brief_states == 1
+    inputs = {"states": np.array([[0, 1, 0]], np.float32), "questions_asked": np.array([0], np.int32)}
+    assert wrapped.predict("state", inputs)["action"].tolist() == [4]  # fever: ask
+    assert asyncio.run(wrapped.answer([evidence_state(["fever"])], None, asyncio.to_thread))[0].best_triage == 2
+
+
+def test_an_engine_without_signatures_refuses_to_predict():
+    class Deciding(Engine):
+        def triage(self, states, timeout_seconds=None):
+            return []
+
+    assert dict(Deciding().signatures) == {}
+    with pytest.raises(KeyError, match="state"):
+        Deciding().predict("state", {})

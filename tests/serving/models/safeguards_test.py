@@ -174,7 +174,7 @@ def test_a_model_of_before_is_served_and_asks_where_nothing_is_known(model_base_
     (version / "manifest.json").write_text(json.dumps(manifest))
     engine = SafeguardedModels(LocalModels(), "").load(version)
     assert isinstance(engine, SafeguardedEngine)
-    engine._engine = Red(engine.vocabulary)  # as such a model may answer
+    engine.engine = Red(engine.vocabulary)  # as such a model may answer
     assert [response.action for response in engine.triage([evidence_state([]), evidence_state(["fever"])])] == [
         ASK,
         RED,
