@@ -98,8 +98,14 @@ setuptools.setup(
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.12",
-    packages=["schemas", *_packages("trainer"), *_packages("serving"), "triage", "triage.v1"],
-    package_dir={"triage": "proto/triage"},
+    packages=[
+        "schemas",
+        *_packages("trainer"),
+        *_packages("serving"),
+        *("triage", "triage.v1"),
+        *("triage_client", "triage_client.v1"),
+    ],
+    package_dir={"triage": "proto/triage", "triage_client": "clients/python/triage_client"},
     py_modules=["triage_cli"],
     package_data={
         "schemas": [
@@ -112,6 +118,7 @@ setuptools.setup(
         ],
         "trainer.reporting": ["report.html.jinja", "report.css", "results.md.jinja"],
         "triage.v1": ["*.proto", "*.pyi"],
+        "triage_client": ["py.typed", "v1/*.pyi"],
     },
     install_requires=REQUIREMENTS,
     extras_require={

@@ -32,8 +32,8 @@ from rich.console import Console
 from schemas import figures
 from schemas.evidence import Vocabulary
 from schemas.model_directory import find_version
-from serving.client.ask import TriageClient, evidence_state
-from triage.v1 import triage_service_pb2
+from triage_client import TriageClient, TriageError, evidence_state
+from triage_client.v1 import triage_service_pb2
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 WANTED = {"INVALID_ARGUMENT": "refused", "CANCELLED": "cancelled"}
@@ -127,7 +127,10 @@ class Soak:
 
     def _call(self) -> None:
         while not self._stop.is_set():
-            with TriageClient(self.address, DEADLINE_SECONDS) as client, _channel(self.address) as channel:
+            with (
+                TriageClient(self.address, timeout_seconds=DEADLINE_SECONDS) as client,
+                _channel(self.address) as channel,
+            ):
                 for number in range(200):
                     if not self._stop.is_set():
                         self._one(client, channel, number)
@@ -156,8 +159,9 @@ class Soak:
             self.ended["answered"] += 1
         except grpc.FutureCancelledError:
             self.ended["cancelled"] += 1
-        except grpc.RpcError as error:
-            self.ended[WANTED.get(error.code().name, error.code().name)] += 1
+        except (TriageError, grpc.RpcError) as error:
+            code = (error.status if isinstance(error, TriageError) else error.code()).name
+            self.ended[WANTED.get(code, code)] += 1
 
 
 def _channel(address: str) -> grpc.Channel:

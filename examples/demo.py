@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from schemas.triage import Action
-from serving.client.ask import TriageClient, evidence_state
-from triage.v1 import triage_pb2
+from triage_client import TriageClient, TriageResponse, evidence_state
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DEMO = pathlib.Path("demo")
@@ -72,7 +71,7 @@ def server(models: pathlib.Path) -> Iterator[str]:
         process.wait()
 
 
-def show(answers: dict[str, triage_pb2.TriageResponse]) -> None:
+def show(answers: dict[str, TriageResponse]) -> None:
     """Prints the answers side by side."""
     table = Table(title="Three patients, one server", caption="Research software, not a medical device.")
     table.add_column("")

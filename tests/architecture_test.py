@@ -27,7 +27,7 @@ LAYERS = {
         ("studies",),
     ),
     "serving": (
-        ("actions", "batching_parameters", "call", "errors", "process"),
+        ("batching_parameters", "call", "errors", "messages", "process"),
         ("security",),
         ("config",),
         ("models",),

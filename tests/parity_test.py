@@ -8,7 +8,6 @@ from tf_agents.trajectories import time_step as ts
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import Decision, RuleSet, SafetyRule
 from schemas.triage import Action
-from serving.client.ask import TriageClient, evidence_state
 from serving.config import ServeConfig
 from serving.models.served_models import LocalModels
 from serving.models.version_policy import Wanted
@@ -29,6 +28,7 @@ from trainer.servable.conversion import convert
 from trainer.servable.litert import LiteRtModel
 from trainer.servable.policy import load_version
 from triage.v1 import triage_pb2
+from triage_client import TriageClient, evidence_state
 
 EVIDENCE_COUNT, MAX_QUESTIONS, BATCH = 40, 23, 300
 VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", f"e{cell}", f"e{cell}?") for cell in range(EVIDENCE_COUNT))

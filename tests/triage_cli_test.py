@@ -15,7 +15,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 def _run(*arguments, code="import sys, triage_cli; sys.exit(triage_cli.main())", **variables):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
-    environment |= {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")]), **variables}
+    environment |= {
+        "PYTHONPATH": f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python",
+        **variables,
+    }
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
 

@@ -28,7 +28,8 @@ from schemas.model_directory import find_version, read_version
 from serving.bench import figures
 from serving.bench.load import WARM_UP_SECONDS, Job, Measurement
 from serving.bench.peers import MODEL_SECONDS, SERVICE
-from triage.v1 import triage_pb2, triage_service_pb2
+from serving.messages import state_message
+from triage.v1 import triage_service_pb2
 
 EVIDENCE = 10
 """Pieces of evidence in a state."""
@@ -98,12 +99,10 @@ def make_requests(vocabulary: Vocabulary, seed: int = 0) -> list[bytes]:
     """Returns serialized TriageRequests of random evidence, half of it present."""
     chance = random.Random(seed)  # noqa: S311 (no secret)
     count = min(EVIDENCE, len(vocabulary))
-    statuses = (triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT)
     requests = []
     for _ in range(_REQUESTS):
         codes = chance.sample(vocabulary.codes, count)
-        evidence = [triage_pb2.Evidence(code=code, status=statuses[n % 2]) for n, code in enumerate(codes)]
-        state = triage_pb2.EvidenceState(evidence=evidence, questions_asked=chance.randrange(5))
+        state = state_message(codes[::2], codes[1::2], questions_asked=chance.randrange(5))
         requests.append(triage_service_pb2.TriageRequest(state=state).SerializeToString())
     return requests
 

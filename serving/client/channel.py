@@ -6,9 +6,8 @@ import pathlib
 import grpc
 
 from schemas.errors import InputError
-from serving.security.addresses import is_loopback_target
 from serving.security.tls import channel_credentials
-from serving.security.tokens import is_token, read_tokens
+from serving.security.tokens import read_tokens
 
 # An HTTP proxy of the environment would read a patient's evidence, and gRPC uses it for loopback addresses too.
 _OPTIONS = [("grpc.enable_http_proxy", 0)]
@@ -19,21 +18,6 @@ def open_channel(server: str, credentials: grpc.ChannelCredentials | None) -> gr
     if credentials is None:
         return grpc.insecure_channel(server, options=_OPTIONS)
     return grpc.secure_channel(server, credentials, options=_OPTIONS)
-
-
-def check_token(server: str, token: str, encrypted: bool) -> None:
-    """Refuses to send a token where others could read it.
-
-    Raises:
-        InputError: it would go to another machine in plain text, or is none. The message does not hold it.
-    """
-    if not is_token(token):
-        raise InputError("token: expected letters, digits and -._~+/= without spaces")
-    if not (encrypted or is_loopback_target(server)):
-        raise InputError(
-            f"{server}: others on the network could read the token: connect over TLS (--tls-ca FILE, or --tls), or "
-            "give --insecure to send it in plain text"
-        )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo
 from schemas.safety_rules import Decision, SafetyRule
 from schemas.triage import Action
-from serving.actions import WIRE_ACTIONS
+from serving.messages import WIRE_ACTIONS
 from serving.models.engine import Engine, WrappedEngine
 from serving.models.state_tensors import add_fired_rules
 from serving.models.watcher import Source

@@ -14,7 +14,7 @@ from schemas import features
 from schemas.model_directory import ModelInfo
 from schemas.safety_rules import Decision, SafetyRule, chain
 from schemas.triage import Action
-from serving.actions import WIRE_ACTIONS
+from serving.messages import WIRE_ACTIONS
 from triage.v1 import triage_pb2
 
 OUTPUTS = (

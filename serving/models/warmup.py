@@ -8,8 +8,8 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas import directories, features
 from schemas.errors import InputError
+from serving.messages import state_message
 from serving.models.engine import Engine
-from triage.v1 import triage_pb2
 
 MAX_REQUESTS = 1000
 """Requests that are run at most, as in TensorFlow Serving."""
@@ -17,8 +17,7 @@ MAX_REQUESTS = 1000
 
 def warm_up(engine: Engine) -> None:
     """Runs one state through the typed service's way to the model."""
-    evidence = triage_pb2.Evidence(code=engine.vocabulary.codes[0], status=triage_pb2.EVIDENCE_STATUS_PRESENT)
-    engine.triage([triage_pb2.EvidenceState(evidence=[evidence])])
+    engine.triage([state_message(engine.vocabulary.codes[:1])])
 
 
 def run_requests(engine: Engine, folder: pathlib.Path) -> int:

@@ -12,8 +12,8 @@ import prometheus_client
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from serving.actions import action_label
 from serving.call import STAGES, Call
+from serving.messages import action_label
 from triage.v1 import triage_pb2
 
 if TYPE_CHECKING:  # brings in TensorFlow

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from schemas.errors import InputError
-from serving.actions import action_label
 from serving.errors import NotFoundError
+from serving.messages import action_label
 from serving.models.engine import Engine
 from serving.models.versions import Versions
 from serving.telemetry.recorder import Telemetry

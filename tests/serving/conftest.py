@@ -18,7 +18,6 @@ import tensorflow as tf
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
 from serving.batching_parameters import BatchingParameters
-from serving.client.ask import TriageClient
 from serving.config import ServeConfig
 from serving.models.batching import BatchedModels
 from serving.models.connection import Connection
@@ -34,6 +33,7 @@ from trainer.dyqn.network import build_network
 from trainer.runs.job import TrainedNetwork
 from trainer.safeguards.novelty import Novelty
 from trainer.servable import saved_model
+from triage_client import TriageClient
 
 L = math.log(3)
 

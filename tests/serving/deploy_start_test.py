@@ -24,9 +24,9 @@ import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from serving.calls.listener import LIVENESS
-from serving.client.ask import TriageClient, evidence_state
 from serving.security.tls import channel_credentials
 from triage.v1 import triage_pb2
+from triage_client import TriageClient, TriageError, evidence_state
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "serving"
@@ -174,7 +174,8 @@ def start(folder, mounted, confined):
 
 def ask(process, certificates, token="secret"):  # noqa: S107
     credentials = channel_credentials(certificates.ca)
-    with TriageClient(f"127.0.0.1:{process.ports[8500]}", 60.0, credentials, token) as client:
+    address = f"127.0.0.1:{process.ports[8500]}"
+    with TriageClient(address, timeout_seconds=60.0, credentials=credentials, token=token) as client:
         return client.triage(evidence_state(["chest_pain"]))
 
 
@@ -184,9 +185,9 @@ def test_the_server_of_the_deployment(start, confined, certificates):
     process.wait()
     assert process.probe("readinessProbe") == SERVING
     assert ask(process, certificates).action == triage_pb2.TRIAGE_ACTION_RED
-    with pytest.raises(grpc.RpcError) as error:
-        ask(process, certificates, token="")
-    assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    with pytest.raises(TriageError) as error:
+        ask(process, certificates, token=None)
+    assert error.value.status is grpc.StatusCode.UNAUTHENTICATED
     if confined:
         status = pathlib.Path(f"/proc/{process.process.pid}/status").read_text()
         fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
@@ -243,7 +244,7 @@ def test_a_server_that_has_lost_its_tensorflow_serving_is_alive_and_not_ready(st
     process = start("tensorflow-serving.yaml", places={"127.0.0.1:9000": f"127.0.0.1:{free_port()}"})
     assert process.probe("livenessProbe", SECONDS) == SERVING
     assert process.probe("readinessProbe", SECONDS) == NOT_SERVING
-    with pytest.raises(grpc.RpcError) as error:
+    with pytest.raises(TriageError) as error:
         ask(process, certificates)
-    assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert error.value.status is grpc.StatusCode.UNAVAILABLE
     assert process.container["livenessProbe"]["grpc"]["service"] == LIVENESS

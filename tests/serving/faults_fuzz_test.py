@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tensorflow_serving.apis import get_model_status_pb2, predict_pb2
 
 from schemas import features
-from serving.client.ask import evidence_state
+from serving.messages import state_message
 from triage.v1 import triage_pb2, triage_service_pb2
 
 TARGETS = {
@@ -39,7 +39,7 @@ FAULTS = {
 }
 
 # What gets past the first look, so that it reaches what is behind.
-STATE = evidence_state(["fever"]).SerializeToString()
+STATE = state_message(["fever"]).SerializeToString()
 WORDS = ["triage", "stable", "serving_default", "chest_pain", "fever", "smoker", features.TRIAGE]
 WORDS += [features.EVIDENCE_STATES, features.PRESENT, features.ABSENT, features.QUESTIONS_ASKED]
 SCALARS = {
@@ -114,7 +114,7 @@ def test_messages_of_any_content_are_answered_or_refused_as_what_they_are(channe
         assert refusal(channel, method, requests) not in FAULTS
 
     answer()
-    assert client.triage(evidence_state(["chest_pain"])).action == triage_pb2.TRIAGE_ACTION_RED
+    assert client.triage(state_message(["chest_pain"])).action == triage_pb2.TRIAGE_ACTION_RED
 
 
 @st.composite

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import grpc
 import numpy as np
@@ -22,8 +23,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 
 import triage_client
-from serving.client.ask import TriageClient, evidence_state
 from serving.config import ServeConfig
+from serving.messages import state_message
 from serving.models.connection import Connection
 from serving.models.model_store import ModelStore, StoredModels
 from serving.models.remote import RemoteModels
@@ -32,11 +33,11 @@ from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
-from triage.v1 import triage_pb2
+from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 ROOT = pathlib.Path(__file__).parents[2]
 RED, BLUE = triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_BLUE
-STATE = evidence_state(["chest_pain"])
+STATE = state_message(["chest_pain"])
 
 
 @contextlib.contextmanager
@@ -150,8 +151,17 @@ def shelf(tmp_path, model_base_path, contrary_version):
     return Shelf(tmp_path / "models", model_base_path, contrary_version)
 
 
+@contextlib.contextmanager
+def stub_client(address):
+    """Calls the generated stub, which tries nothing again."""
+    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+        request = triage_service_pb2.TriageRequest
+        yield types.SimpleNamespace(triage=lambda state: stub.Triage(request(state=state), timeout=60.0))
+
+
 def without_retries(port):
-    return Load(lambda: TriageClient(f"127.0.0.1:{port}", 60.0), STATE, grpc.RpcError)
+    return Load(lambda: stub_client(f"127.0.0.1:{port}"), STATE, grpc.RpcError)
 
 
 def test_no_request_fails_and_each_answer_is_its_versions_while_versions_are_swapped(shelf):
@@ -252,7 +262,7 @@ def test_an_engine_that_is_lost_is_told_with_when_to_try_again_and_found_again(m
     )
     front.start(models)
     try:
-        with TriageClient(front.address, 30.0) as client:
+        with stub_client(front.address) as client:
             assert client.triage(STATE).action == RED
             engine.stop()
             for _ in range(2):

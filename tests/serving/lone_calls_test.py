@@ -8,15 +8,16 @@ import pytest
 from serving import call as calls
 from serving.batching_parameters import BatchingParameters
 from serving.calls.event_loop import EventLoop
-from serving.client.ask import TriageClient, evidence_state
 from serving.errors import DeadlineError
+from serving.messages import state_message
 from serving.models.batching import BatchedEngine
 from serving.models.engine import Engine
 from triage.v1 import triage_pb2
+from triage_client import TriageClient, evidence_state
 
 LOOP = "lone-calls"
-FEVER = evidence_state(["fever"])
-SLOW = evidence_state(["slow"])
+FEVER = state_message(["fever"])
+SLOW = state_message(["slow"])
 
 
 @pytest.fixture(scope="module")
@@ -115,12 +116,12 @@ def test_litert_answers_a_lone_call_on_the_loop_and_beside_an_interview_in_a_thr
         return run(states, questions_asked)
 
     monkeypatch.setattr(litert, "run", noting)
-    with serving() as server, TriageClient(server.address, 30.0) as client:
-        client.triage(FEVER)
+    with serving() as server, TriageClient(server.address, timeout_seconds=30.0) as client:
+        client.triage(evidence_state(["fever"]))
         assert threads == ["calls"]
         with client.interview() as interview:
             interview.present("fever")
-            client.triage(FEVER)
+            client.triage(evidence_state(["fever"]))
     assert threads[1] == "calls"
     assert threads[2].startswith("model")
 

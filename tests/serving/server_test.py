@@ -22,14 +22,15 @@ from tensorflow_serving.apis import get_model_status_pb2, model_pb2, model_servi
 
 import triage_cli
 from schemas.errors import InputError
-from serving.client.ask import TriageClient, evidence_state
 from serving.config import ServeConfig
+from serving.messages import state_message
 from serving.models.engine import Engine
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
+from triage_client import TriageClient, TriageError, evidence_state
 
 ROOT = pathlib.Path(__file__).parents[2]
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -39,7 +40,7 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 def start_process(*command):
     """Starts Python as a user would: without the variable that TF-Agents needs."""
     environment = {key: value for key, value in os.environ.items() if key != "TF_USE_LEGACY_KERAS"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "proto")])
+    environment["PYTHONPATH"] = f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python"
     return subprocess.Popen(
         [sys.executable, *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -107,14 +108,14 @@ def test_a_server_without_a_version_is_not_serving_until_one_is_warm(engine):
     server = TriageServer(ServeConfig(port=0, grace_seconds=0))
     server.start(watcher)
     try:
-        with TriageClient(server.address, 30.0) as client, direct_channel(server.address) as channel:
+        with TriageClient(server.address, timeout_seconds=30.0) as client, direct_channel(server.address) as channel:
             requests = [health_pb2.HealthCheckRequest(service=service) for service in ("", *SERVICES)]
             stub = health_pb2_grpc.HealthStub(channel)
             assert {stub.Check(request, timeout=30).status for request in requests} == {NOT_SERVING}
-            with pytest.raises(grpc.RpcError) as error:
+            with pytest.raises(TriageError) as error:
                 client.triage(evidence_state(["fever"]))
-            assert error.value.code() is grpc.StatusCode.UNAVAILABLE
-            assert error.value.details() == "no model version is ready: try again later"
+            assert error.value.status is grpc.StatusCode.UNAVAILABLE
+            assert error.value.message == "no model version is ready: try again later"
             shelf.there = True
             watcher.look()
             server.update_health()
@@ -131,7 +132,7 @@ def test_a_stop_turns_health_off_and_lets_a_running_call_end(engine):
     watcher.look()
     server.start(watcher)
     answers = []
-    with TriageClient(server.address, 30.0) as client, direct_channel(server.address) as channel:
+    with TriageClient(server.address, timeout_seconds=30.0) as client, direct_channel(server.address) as channel:
         changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=30)
         statuses = [next(changes).status]
         call = threading.Thread(target=lambda: answers.append(client.triage(evidence_state(["fever"]))))
@@ -143,11 +144,11 @@ def test_a_stop_turns_health_off_and_lets_a_running_call_end(engine):
         changes.cancel()
         call.join()
         stop.join()
-        with pytest.raises(grpc.RpcError) as error:
+        with pytest.raises(TriageError) as error:
             client.triage(evidence_state(["fever"]))
     assert statuses == [SERVING, NOT_SERVING]
     assert [answer.model_version for answer in answers] == ["3"]
-    assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert error.value.status is grpc.StatusCode.UNAVAILABLE
 
 
 class GatedEngine(Engine):
@@ -177,7 +178,7 @@ def served(engine, **settings):
 
 def ask_at_once(channel, number, ended):
     """Puts each of `number` calls into the queue `ended` as it ends."""
-    request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
+    request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
     stub = triage_service_pb2_grpc.TriageServiceStub(channel)
     for _ in range(number):
         stub.Triage.future(request, timeout=60).add_done_callback(ended.put)
@@ -229,12 +230,16 @@ class BrokenEngine(Engine):
         raise RuntimeError(f"cannot answer {states}")
 
 
+def code_of(error):
+    return error.status if isinstance(error, TriageError) else error.code()
+
+
 def test_nothing_that_is_written_holds_evidence(engine, caplog, capfd):
-    secret = triage_service_pb2.TriageRequest(state=evidence_state(["chest_pain"])).SerializeToString()
+    secret = triage_service_pb2.TriageRequest(state=state_message(["chest_pain"])).SerializeToString()
     with (
         caplog.at_level(logging.DEBUG),
         served(BrokenEngine(engine)) as server,
-        TriageClient(server.address, 30.0) as client,
+        TriageClient(server.address, timeout_seconds=30.0) as client,
         direct_channel(server.address) as channel,
     ):
         raw = channel.unary_unary("/triage.v1.TriageService/Triage")
@@ -246,9 +251,9 @@ def test_nothing_that_is_written_holds_evidence(engine, caplog, capfd):
             (lambda: client.interview(timeout_seconds=30).present("chest_pains"), "INVALID_ARGUMENT"),
             (lambda: raw(secret[:-1], timeout=30), "INVALID_ARGUMENT"),  # cannot be parsed
         ):
-            with pytest.raises(grpc.RpcError) as error:
+            with pytest.raises((TriageError, grpc.RpcError)) as error:
                 call()
-            assert error.value.code().name == code
+            assert code_of(error.value).name == code
     written = caplog.text + "".join(capfd.readouterr())
     assert "Triage: unexpected RuntimeError" in written  # it is the log that was looked at
     assert "chest_pain" not in written
@@ -298,7 +303,7 @@ def test_the_command_serves_until_a_signal_and_ends_in_order(model_base_path, tm
         line = process.stdout.readline()
         port = int(port_file.read_text())
         assert line == f"listening on 127.0.0.1:{port}, model version 3\n"
-        with TriageClient(f"127.0.0.1:{port}", 30.0) as client:
+        with TriageClient(f"127.0.0.1:{port}", timeout_seconds=30.0) as client:
             assert client.triage(evidence_state(["fever"])).model_version == "3"
         process.send_signal(number)
         assert process.wait(60) == code
@@ -315,7 +320,7 @@ def test_the_command_answers_on_while_it_drains_so_that_load_balancers_can_notic
     process = start_process(str(ROOT / "triage_cli.py"), "serve", *options)
     try:
         address = process.stdout.readline().split()[2].rstrip(",")
-        with direct_channel(address) as channel, TriageClient(address, 30.0) as client:
+        with direct_channel(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
             changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
             statuses = [next(changes).status]
             process.send_signal(signal.SIGTERM)
@@ -340,7 +345,7 @@ def test_the_command_swaps_a_new_version_in_without_failing_a_call(model_base_pa
         shutil.copytree(model_base_path / "3", tmp_path / "whole")
         (tmp_path / "whole").rename(base / "5")
         seen = []
-        with TriageClient(f"127.0.0.1:{port}", 30.0) as client:
+        with TriageClient(f"127.0.0.1:{port}", timeout_seconds=30.0) as client:
             end = time.monotonic() + 120
             while "5" not in seen and time.monotonic() < end:
                 seen.append(client.triage(evidence_state(["fever"])).model_version)
@@ -367,10 +372,10 @@ def test_a_remote_engine_may_come_later_than_the_server(model_base_path, config,
     late = TriageServer(dataclasses.replace(config, port=port))
     try:
         assert line.endswith("no model version yet\n")
-        with direct_channel(address) as channel, TriageClient(address, 30.0) as client:
-            with pytest.raises(grpc.RpcError) as error:
+        with direct_channel(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
+            with pytest.raises(TriageError) as error:
                 client.triage(evidence_state(["fever"]))
-            assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert error.value.status is grpc.StatusCode.UNAVAILABLE
             changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
             assert next(changes).status == NOT_SERVING
             late.start(watcher)
@@ -378,10 +383,10 @@ def test_a_remote_engine_may_come_later_than_the_server(model_base_path, config,
             assert client.triage(evidence_state(["fever"])).model_version == "3"
             late.stop()
             assert next(changes).status == NOT_SERVING
-            with pytest.raises(grpc.RpcError) as error:
+            with pytest.raises(TriageError) as error:
                 client.triage(evidence_state(["fever"]))
-            assert error.value.code() is grpc.StatusCode.UNAVAILABLE
-            assert error.value.details().startswith(f"TensorFlow Serving at 127.0.0.1:{port} cannot be reached")
+            assert error.value.status is grpc.StatusCode.UNAVAILABLE
+            assert error.value.message.startswith(f"TensorFlow Serving at 127.0.0.1:{port} cannot be reached")
     finally:
         process.kill()
         process.communicate()
@@ -419,7 +424,7 @@ def test_serving_needs_nothing_of_training(model_base_path):
     script = (
         "import pathlib, sys, serving.server, serving.triage.service, serving.models.engine, serving.client.ask\n"
         "engine = serving.models.engine.SavedModelEngine(pathlib.Path(sys.argv[1]) / '3')\n"
-        "engine.triage([serving.client.ask.evidence_state(['fever'])])\n"
+        "engine.triage([serving.messages.state_message(['fever'])])\n"
         "print([name for name in ('trainer', 'tf_agents', 'tf_keras') if name in sys.modules])"  # tensorflow has keras
     )
     output, errors = start_process("-c", script, str(model_base_path)).communicate(timeout=120)

@@ -15,7 +15,10 @@ ROOT = pathlib.Path(__file__).parents[2]
 @pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
 def test_memory_does_not_grow_with_calls_and_versions(model_base_path, tmp_path):
     report = tmp_path / "report.json"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python",
+    }
     options = ["--model-base-path", model_base_path, "--seconds", 240, "--swap-seconds", 1, "--json", report]
     command = [sys.executable, "benchmarks/soak.py", *map(str, options)]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=550)

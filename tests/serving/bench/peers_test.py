@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from serving.bench.peers import MODEL_SECONDS, SERVICE, empty_handlers, plain_handlers, start
-from serving.client.ask import evidence_state
+from serving.messages import state_message
 from triage.v1 import triage_pb2, triage_service_pb2
 
 
@@ -31,12 +31,12 @@ def test_the_empty_handler_takes_any_bytes_and_returns_so_many(call):
 
 
 def test_the_plain_server_answers_with_the_model(call, model_base_path, hand_set):
-    request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"])).SerializeToString()
+    request = triage_service_pb2.TriageRequest(state=state_message(["fever"])).SerializeToString()
     answer = triage_pb2.TriageResponse.FromString(call(plain_handlers(model_base_path / "3"), "Triage", request))
     assert [q_value.value for q_value in answer.q_values] == pytest.approx(hand_set.fever_q, abs=1e-6)
 
 
 def test_the_plain_server_tells_how_long_its_model_takes(call, model_base_path):
-    request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"])).SerializeToString()
+    request = triage_service_pb2.TriageRequest(state=state_message(["fever"])).SerializeToString()
     seconds = json.loads(call(plain_handlers(model_base_path / "3"), MODEL_SECONDS, request))
     assert 1e-6 < seconds < 10

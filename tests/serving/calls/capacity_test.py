@@ -11,9 +11,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 
 from serving.calls.capacity import Places
-from serving.client.ask import evidence_state
 from serving.config import ServeConfig
 from serving.errors import ExhaustedError
+from serving.messages import state_message
 from serving.server import TriageServer
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
@@ -29,7 +29,7 @@ def full_server(gated):
     ended = queue.SimpleQueue()
     with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         stub = triage_service_pb2_grpc.TriageServiceStub(channel)
-        request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
+        request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
         for _ in range(3):
             stub.Triage.future(request, timeout=60).add_done_callback(ended.put)
         try:

@@ -26,9 +26,9 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from serving.calls.event_loop import EventLoop, Workers
 from serving.calls.front import LARGE_BYTES, Front, Limits
 from serving.calls.listener import Listener
-from serving.client.ask import TriageClient, evidence_state
 from serving.config import ServeConfig
 from serving.errors import NotFoundError
+from serving.messages import state_message
 from serving.models.served_models import LocalModels
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
@@ -36,6 +36,7 @@ from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from serving.telemetry.recorder import Telemetry
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+from triage_client import TriageClient
 
 ROOT = pathlib.Path(__file__).parents[3]
 TRIAGE = {"grpc_type": "unary", "grpc_service": "triage.v1.TriageService", "grpc_method": "Triage"}
@@ -75,7 +76,7 @@ def read_until(server, wanted, name, **labels):
 
 
 def triage(channel, code, **options):
-    request = triage_service_pb2.TriageRequest(state=evidence_state([code]))
+    request = triage_service_pb2.TriageRequest(state=state_message([code]))
     stub = triage_service_pb2_grpc.TriageServiceStub(channel)
     return stub.Triage.with_call(request, timeout=30, **options)
 
@@ -144,7 +145,7 @@ def test_calls_whose_callers_leave_are_counted_whether_they_run_or_wait(gated):
     config = ServeConfig(port=0, grace_seconds=1, max_workers=1, max_interviews=1, max_waiting=1, metrics_port=0)
     server = TriageServer(config)
     server.start(gated.watcher())
-    request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
+    request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
     try:
         with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
             stub = triage_service_pb2_grpc.TriageServiceStub(channel)
@@ -224,7 +225,7 @@ PREDICTIONS = (
     ),
     prediction("state", "action", states=np.float32([[1, 0, 0]]), questions_asked=np.int32([10])),  # pain, forced
     prediction(
-        "triage", "triage_responses", evidence_states=[evidence_state(["chest_pain", "gout"]).SerializeToString()]
+        "triage", "triage_responses", evidence_states=[state_message(["chest_pain", "gout"]).SerializeToString()]
     ),  # pain, and a code that is not known
 )
 

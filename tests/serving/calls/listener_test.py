@@ -8,8 +8,8 @@ from schemas.errors import InputError
 from serving.calls.event_loop import EventLoop, Workers
 from serving.calls.front import Front, Limits
 from serving.calls.listener import LIVENESS, Listener, ProbePort
-from serving.client.ask import evidence_state
 from serving.config import ServeConfig
+from serving.messages import state_message
 from serving.server import SERVICE
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
@@ -116,7 +116,7 @@ def test_it_says_what_the_server_says_in_plain_text_where_the_server_wants_tls_a
         # and nothing else gets in there
         stub = triage_service_pb2_grpc.TriageServiceStub(open_channel(address))
         with pytest.raises(grpc.RpcError) as error:
-            stub.Triage(triage_service_pb2.TriageRequest(state=evidence_state(["fever"])), timeout=30)
+            stub.Triage(triage_service_pb2.TriageRequest(state=state_message(["fever"])), timeout=30)
         assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 

@@ -16,10 +16,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from serving.calls.silence import Silence
-from serving.client.ask import TriageClient, evidence_state
 from serving.config import ServeConfig
+from serving.messages import state_message
 from serving.server import TriageServer
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+from triage_client import ResourceExhaustedError, TriageClient, evidence_state
 
 ROOT = pathlib.Path(__file__).parents[3]
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -68,7 +69,11 @@ def until(met):
 @pytest.mark.parametrize("method", ["triage.v1.TriageService/Triage", "tensorflow.serving.PredictionService/Predict"])
 def test_callers_that_send_no_request_keep_neither_threads_nor_places(serving, method):
     settings = {"max_workers": 1, "max_interviews": 1, "max_waiting": 1, "silence_seconds": 1.0}
-    with serving(**settings) as server, own_channel(server) as channel, TriageClient(server.address, 60.0) as client:
+    with (
+        serving(**settings) as server,
+        own_channel(server) as channel,
+        TriageClient(server.address, timeout_seconds=60.0) as client,
+    ):
         silent = [begin(channel, f"/{method}") for _ in range(2)]  # all but one of the places
         assert client.triage(evidence_state(["fever"])).model_version == "3"
         silent.append(begin(channel, f"/{method}"))
@@ -157,10 +162,8 @@ def can_interview(client):
     try:
         with client.interview(timeout_seconds=60) as interview:
             return interview.present("fever").response.model_version == "3"
-    except grpc.RpcError as error:
-        if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
-            return False
-        raise
+    except ResourceExhaustedError:
+        return False
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
@@ -169,7 +172,7 @@ def test_an_interview_whose_client_vanishes_gives_its_place_back(serving, number
     with (
         serving(**settings) as server,
         client_process(INTERVIEW, server.address, FEVER.hex()) as process,
-        TriageClient(server.address, 60.0) as client,
+        TriageClient(server.address, timeout_seconds=60.0) as client,
     ):
         assert not can_interview(client)
         # A process that stands still is like a machine that lost its network: its kernel acknowledges, it does not.
@@ -180,7 +183,11 @@ def test_an_interview_whose_client_vanishes_gives_its_place_back(serving, number
 
 def test_an_interview_in_which_nothing_is_said_holds_a_place_and_no_more(serving):
     settings = {"max_workers": 1, "max_interviews": 1, "silence_seconds": 0.2}
-    with serving(**settings) as server, own_channel(server) as channel, TriageClient(server.address, 60.0) as client:
+    with (
+        serving(**settings) as server,
+        own_channel(server) as channel,
+        TriageClient(server.address, timeout_seconds=60.0) as client,
+    ):
         silent = channel.stream_stream("/triage.v1.TriageService/Interview")(never(), timeout=2)
         assert client.triage(evidence_state(["fever"])).model_version == "3"
         assert silent.code() is grpc.StatusCode.DEADLINE_EXCEEDED  # who answers gRPC's questions may think
@@ -192,7 +199,7 @@ def test_a_connection_on_which_half_of_something_comes_is_closed(serving, sent):
     with (
         serving(silence_seconds=1.0) as server,
         socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw,
-        TriageClient(server.address, 60.0) as client,
+        TriageClient(server.address, timeout_seconds=60.0) as client,
     ):
         raw.sendall(sent)
         assert client.triage(evidence_state(["fever"])).model_version == "3"
@@ -203,7 +210,7 @@ def test_a_connection_on_which_half_of_something_comes_is_closed(serving, sent):
 def test_calls_that_are_cancelled_while_they_run_or_wait_give_their_places_back(gated):
     server = TriageServer(ServeConfig(port=0, grace_seconds=0.0, max_workers=1, max_interviews=1, max_waiting=2))
     server.start(gated.watcher())
-    request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
+    request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
     try:
         with own_channel(server) as channel:
             stub = triage_service_pb2_grpc.TriageServiceStub(channel)

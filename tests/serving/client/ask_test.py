@@ -1,4 +1,4 @@
-"""`triage ask` and the client class, against a real server."""
+"""`triage ask` against a real server."""
 
 import json
 import os
@@ -7,12 +7,10 @@ import socket
 import subprocess
 import sys
 
-import grpc
 import pytest
 
 import triage_cli
-from schemas.errors import InputError
-from serving.client.ask import DISCLAIMER, TriageClient, evidence_state
+from serving.client.ask import DISCLAIMER
 from serving.config import ServeConfig
 from serving.models.served_models import LocalModels
 from serving.models.version_policy import Wanted
@@ -162,20 +160,16 @@ def test_a_server_that_does_not_answer_in_time_is_told(capsys):
     assert f"no answer from {address} within 0.5 s" in capsys.readouterr().err
 
 
-def test_a_proxy_of_the_environment_gets_no_evidence(server, monkeypatch):
+def test_a_proxy_of_the_environment_gets_no_evidence(ask, monkeypatch):
     for name in ("http_proxy", "https_proxy", "grpc_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("no_grpc_proxy", raising=False)
-    with TriageClient(server.address, timeout_seconds=30) as client:
-        assert client.triage(evidence_state(["fever"])).model_version == "3"
+    assert ask("--present", "fever")[0] == 0
 
 
 def test_a_token_goes_to_another_machine_in_plain_text_only_where_somebody_says_so(tmp_path, capsys):
     token = "secret"  # noqa: S105
-    with pytest.raises(InputError, match="others on the network could read the token"):
-        TriageClient("triage.invalid:8500", token=token)
-    TriageClient("triage.invalid:8500", token=token, insecure=True).close()  # it connects with the first call
     (tmp_path / "token").write_text(f"{token}\n")
     arguments = [
         "ask",
@@ -191,37 +185,42 @@ def test_a_token_goes_to_another_machine_in_plain_text_only_where_somebody_says_
     assert error.startswith("triage ask: error: triage.invalid:8500: others on the network could read the token")
     assert error.endswith("--insecure to send it in plain text\n")
     assert token not in error
+    assert triage_cli.main([*arguments, "--insecure"]) == 1  # there is no such host
+    assert "others on the network" not in capsys.readouterr().err
 
 
-def test_every_call_has_a_deadline():
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        with TriageClient(f"127.0.0.1:{silent.getsockname()[1]}", timeout_seconds=0.2) as client:
-            state = evidence_state(["fever"])
-            calls = (
-                lambda: client.triage(state),
-                lambda: client.batch_triage([state]),
-                lambda: client.interview(timeout_seconds=0.2).present("fever"),
-                client.model_info,
-                client.vocabulary,
-            )
-            for call in calls:
-                with pytest.raises(grpc.RpcError) as error:
-                    call()
-                assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+def test_a_token_that_the_client_refuses_is_bad_input_and_not_shown(server, tmp_path, ask):
+    (tmp_path / "token").write_text("sec=ret\n")  # RFC 6750 has = at the end only
+    code, _, error = ask("--present", "fever", "--token-file", str(tmp_path / "token"))
+    assert code == 2
+    assert error.startswith("triage ask: error: token: expected letters, digits")
+    assert "sec=ret" not in error
 
 
-def test_a_number_that_the_message_cannot_hold_is_bad_input():
-    with pytest.raises(InputError, match="not an evidence state"):
-        evidence_state(["fever"], max_questions=2**31)
+def test_a_call_is_tried_again_until_the_server_is_ready(model_base_path, capsys):
+    class ReadyAtTheSecondCall(Versions):
+        calls = 0
+
+        def borrow_default(self):
+            self.calls += 1
+            if self.calls == 2:
+                watcher.look()
+            return super().borrow_default()
+
+    watcher = Watcher(ReadyAtTheSecondCall("triage"), LocalModels(), Wanted(model_base_path))
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(watcher)
+    assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 0
+    server.stop()
+    assert "model version 3" in capsys.readouterr().out
+    assert watcher.versions.calls == 2
 
 
 def test_the_client_needs_no_tensorflow():
     script = (
         "import sys, serving.client.ask; print([name for name in sys.modules if name.startswith(('tensor', 'keras'))])"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python"}
     output = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, check=True, timeout=60
     )

@@ -7,15 +7,14 @@ import time
 import types
 import weakref
 
-import grpc
 import pytest
 
 from serving import call as calls
 from serving.batching_parameters import BatchingParameters
 from serving.calls.event_loop import EventLoop
-from serving.client.ask import TriageClient, evidence_state
 from serving.config import ServeConfig
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
+from serving.messages import state_message
 from serving.models.batching import BatchedEngine, BatchedModels
 from serving.models.engine import Engine, SavedModelEngine
 from serving.models.served_models import LocalModels
@@ -24,6 +23,7 @@ from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from triage.v1 import triage_pb2
+from triage_client import TriageClient, TriageError, evidence_state
 
 
 class GatedEngine(Engine):
@@ -91,7 +91,7 @@ class Call(threading.Thread):
     def __init__(self, engine, *numbers, timeout=None):
         super().__init__(daemon=True)
         self._engine, self._timeout = engine, timeout
-        self._states = [evidence_state(["fever"], questions_asked=number) for number in numbers]
+        self._states = [state_message(["fever"], questions_asked=number) for number in numbers]
         self.outcome = None
         self.start()
 
@@ -168,7 +168,7 @@ def test_a_full_queue_refuses_at_once():
     front = batched(engine, max_batch_size=2, max_enqueued_batches=1)
     calls = gathered(engine, front, [1], [2])
     with pytest.raises(ExhaustedError, match="2 evidence states wait for the model: try again later"):
-        front.triage([evidence_state(["fever"])])
+        front.triage([state_message(["fever"])])
     engine.let(2)
     assert [call.result() for call in calls] == [["0"], ["1"], ["2"]]
 
@@ -265,7 +265,7 @@ def test_many_callers_all_get_their_own_answers(engine, hand_set):
 
     def ask(codes, expected):
         for _ in range(25):
-            (response,) = front.triage([evidence_state(codes)], 60.0)
+            (response,) = front.triage([state_message(codes)], 60.0)
             if [q_value.value for q_value in response.q_values] != pytest.approx(expected, abs=1e-6):
                 wrong.append(response)
 
@@ -305,8 +305,8 @@ def test_a_server_that_ends_answers_the_calls_that_wait(model_base_path):
         with TriageClient(server.address, timeout_seconds=30.0) as client:
             try:
                 answers.append(client.triage(evidence_state(["fever"], questions_asked=number)).model_version)
-            except grpc.RpcError as error:
-                answers.append(error.code())
+            except TriageError as error:
+                answers.append(error.status)
 
     threads = [threading.Thread(target=ask, args=(1,))]
     threads[0].start()
@@ -339,7 +339,7 @@ def test_each_call_has_the_stages_of_its_run_and_one_of_them_counts_it(loop):
 
     async def ask(states):
         calls.enter(calls.Call())
-        await front.answer([evidence_state(["fever"])] * states)
+        await front.answer([state_message(["fever"])] * states)
         seen.append(calls.current())
 
     async def ask_all():
@@ -374,7 +374,7 @@ def test_an_error_is_held_by_nobody_but_its_caller(loop, alone):
 
     async def ask():
         try:
-            await front.answer([evidence_state(["fever"])], alone=alone)
+            await front.answer([state_message(["fever"])], alone=alone)
         except UnavailableError as error:
             return weakref.ref(error)
 
@@ -386,7 +386,7 @@ def test_an_error_is_held_by_nobody_but_its_caller(loop, alone):
     finally:
         gc.enable()
     engine.away = False
-    assert len(loop.run(front.answer([evidence_state(["fever"])], alone=alone))) == 1
+    assert len(loop.run(front.answer([state_message(["fever"])], alone=alone))) == 1
 
 
 def test_a_request_that_is_given_up_is_left_out_of_the_run(loop):
@@ -395,7 +395,7 @@ def test_a_request_that_is_given_up_is_left_out_of_the_run(loop):
     first = Call(front, 0)
     engine.entered()
     given_up = asyncio.run_coroutine_threadsafe(
-        front.front.answer([evidence_state(["fever"], questions_asked=1)]), loop.loop
+        front.front.answer([state_message(["fever"], questions_asked=1)]), loop.loop
     )
     wait_until(lambda: front.waiting == 1)
     second = Call(front, 2)
@@ -431,7 +431,7 @@ def test_calls_that_wait_when_a_version_is_replaced_are_answered_by_the_one_they
 
     def ask(number):
         with versions.borrow_default() as engine:
-            engine.triage([evidence_state(["fever"], questions_asked=number)])
+            engine.triage([state_message(["fever"], questions_asked=number)])
             answers[number] = engine.info.model_version
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]

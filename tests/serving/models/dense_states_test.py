@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from serving.client.ask import evidence_state
+from serving.messages import state_message
 from serving.models.dense_states import StateEncoder
 from triage.v1 import triage_pb2
 
@@ -22,7 +22,7 @@ def message(*evidence):
 
 
 def test_each_message_becomes_a_row(encode):
-    found = encode([evidence_state(["smoker"], ["chest_pain"]), evidence_state([]), evidence_state(["fever"], [], 4)])
+    found = encode([state_message(["smoker"], ["chest_pain"]), state_message([]), state_message(["fever"], [], 4)])
     assert found.states.tolist() == [[-1, 0, 1], [0, 0, 0], [0, 1, 0]]
     assert found.states.dtype == np.float32
     assert found.questions_asked.tolist() == [0, 0, 4]
@@ -31,7 +31,7 @@ def test_each_message_becomes_a_row(encode):
 
 def test_unknown_codes_are_listed_as_often_as_they_come_and_present_ones_first(encode):
     first = message(("b", ABSENT), ("z", PRESENT), ("fever", ABSENT), ("a", ABSENT), ("y", PRESENT), ("z", PRESENT))
-    found = encode([first, evidence_state(["fever"]), evidence_state([], ["gout", "", "fièvre"])])
+    found = encode([first, state_message(["fever"]), state_message([], ["gout", "", "fièvre"])])
     assert found.states.tolist() == [[0, -1, 0], [0, 1, 0], [0, 0, 0]]
     assert found.unknown_codes.tolist() == [
         [b"z", b"y", b"z", b"b", b"a"],
@@ -43,7 +43,7 @@ def test_unknown_codes_are_listed_as_often_as_they_come_and_present_ones_first(e
 def test_conflicting_codes_are_listed_as_often_as_they_are_present_and_have_no_part(encode):
     twice = message(("smoker", PRESENT), ("fever", PRESENT), ("smoker", ABSENT), ("fever", ABSENT), ("smoker", PRESENT))
     # The code before the first cell of a row is unknown; it is not the last cell of the row above.
-    found = encode([twice, evidence_state(["gout", "chest_pain"]), evidence_state(["fever"], ["smoker", "smoker"])])
+    found = encode([twice, state_message(["gout", "chest_pain"]), state_message(["fever"], ["smoker", "smoker"])])
     assert found.states.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, -1]]
     assert found.conflicting_codes.tolist() == [[b"smoker", b"fever", b"smoker"], [b"", b"", b""], [b"", b"", b""]]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import InputError
-from serving.client.ask import evidence_state
+from serving.messages import state_message
 from serving.models.engine import THREADS, Engine, SavedModelEngine, WrappedEngine, run_in_one_thread
 from triage.v1 import triage_pb2
 
@@ -28,7 +28,7 @@ def values(response):
 
 def test_each_state_of_a_batch_gets_its_own_response(engine, hand_set):
     responses = engine.triage(
-        [evidence_state(["chest_pain"]), evidence_state(["fever"]), evidence_state([], ["smoker"], 10)]
+        [state_message(["chest_pain"]), state_message(["fever"]), state_message([], ["smoker"], 10)]
     )
     expected = (hand_set.chest_pain_q, hand_set.fever_q, hand_set.no_smoker_q)
     for response, q_values in zip(responses, expected, strict=True):
@@ -46,14 +46,14 @@ def test_no_states_get_no_responses(engine):
 
 
 def test_codes_without_a_place_are_listed(engine, hand_set):
-    (response,) = engine.triage([evidence_state(["fever", "gout", "smoker"], ["smoker"])])
+    (response,) = engine.triage([state_message(["fever", "gout", "smoker"], ["smoker"])])
     assert (response.unknown_codes, response.conflicting_codes) == (["gout"], ["smoker"])
     assert values(response) == pytest.approx(hand_set.fever_q, abs=1e-6)
 
 
 def test_the_version_is_the_name_of_the_folder_wherever_it_was_moved(model_base_path, tmp_path):
     moved = SavedModelEngine(shutil.copytree(model_base_path / "3", tmp_path / "12"))
-    (response,) = moved.triage([evidence_state(["fever"])])
+    (response,) = moved.triage([state_message(["fever"])])
     assert moved.info.model_version == response.model_version == "12"
 
 
@@ -71,7 +71,7 @@ def test_threads_get_the_answers_to_their_own_states(engine, hand_set):
 
     def ask(place):
         for _ in range(20):
-            (response,) = engine.triage([evidence_state(questions[place][0])])
+            (response,) = engine.triage([state_message(questions[place][0])])
             answers[place] = values(response)
 
     threads = [threading.Thread(target=ask, args=(place,)) for place in range(len(questions))]
@@ -120,7 +120,7 @@ def test_a_wrapped_engine_offers_all_that_an_engine_does(litert_engine):
     assert wrapped.brief_states == 1
     inputs = {"states": np.array([[0, 1, 0]], np.float32), "questions_asked": np.array([0], np.int32)}
     assert wrapped.predict("state", inputs)["action"].tolist() == [4]  # fever: ask
-    assert asyncio.run(wrapped.answer([evidence_state(["fever"])], None, asyncio.to_thread))[0].best_triage == 2
+    assert asyncio.run(wrapped.answer([state_message(["fever"])], None, asyncio.to_thread))[0].best_triage == 2
 
 
 def test_an_engine_without_signatures_refuses_to_predict():

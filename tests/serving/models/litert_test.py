@@ -19,7 +19,7 @@ from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
 from schemas.model_directory import read_version
-from serving.client.ask import evidence_state
+from serving.messages import state_message
 from serving.models import litert
 from serving.models.engine import SavedModelEngine
 from serving.models.litert import (
@@ -247,7 +247,14 @@ def engines(twelve, tmp_path_factory):
 NAMES = ("whole", "without rules", "without novelty", "without hidden layers", "of one piece of evidence")
 CODES = st.lists(st.sampled_from([*"abcdeabcde", "fièvre", "o'clock", "gout", "code", ""]), max_size=8)
 NUMBERS = st.sampled_from([0, 1, 4, 5, 6, 2**31 - 1])
-EVIDENCE_STATES = st.builds(evidence_state, CODES, CODES, NUMBERS, st.booleans(), st.one_of(NUMBERS, st.just(-1)))
+EVIDENCE_STATES = st.builds(
+    state_message,
+    CODES,
+    CODES,
+    NUMBERS,
+    no_more_evidence=st.booleans(),
+    max_questions=st.one_of(NUMBERS, st.just(-1)),
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -274,7 +281,7 @@ def watched(engines, monkeypatch):
 
 def test_litert_answers_small_batches_and_the_saved_model_larger_ones(watched):
     engine, sizes = watched
-    states = [evidence_state(["a"], ["b"], number) for number in range(MOST_STATES + 1)]
+    states = [state_message(["a"], ["b"], number) for number in range(MOST_STATES + 1)]
     for number in (1, 3, MOST_STATES, MOST_STATES + 1):
         assert_same(engine.triage(states[:number]), by_codes(engine, states[:number]))
     assert sizes == [1, 3, MOST_STATES]
@@ -282,13 +289,13 @@ def test_litert_answers_small_batches_and_the_saved_model_larger_ones(watched):
 
 
 def test_the_saved_model_answers_while_all_interpreters_are_at_work(engines, monkeypatch):
-    engine, states = engines["whole"], [evidence_state(["a"], ["b"])]
+    engine, states = engines["whole"], [state_message(["a"], ["b"])]
     monkeypatch.setattr(engine.litert, "run", lambda states, questions_asked: None)
     assert_same(engine.triage(states), by_codes(engine, states))
 
 
 def test_where_litert_fails_the_saved_model_answers_from_then_on(engines, monkeypatch, caplog):
-    engine, states = engines["whole"], [evidence_state(["a"], ["b"])]
+    engine, states = engines["whole"], [state_message(["a"], ["b"])]
 
     def fail(states, questions_asked):
         raise InputError("no memory")
@@ -324,7 +331,7 @@ def assert_answered_by_the_saved_model(version, hand_set, caplog, level, complai
     (record,) = caplog.records
     assert record.levelno == level
     assert complaint in record.getMessage()
-    (response,) = engine.triage([evidence_state(["chest_pain"])])
+    (response,) = engine.triage([state_message(["chest_pain"])])
     assert [q.value for q in response.q_values] == pytest.approx(hand_set.chest_pain_q, abs=1e-6)
 
 

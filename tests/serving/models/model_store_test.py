@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
-from serving.client.ask import evidence_state
+from serving.messages import state_message
 from serving.models.model_store import ModelStore, StoredModels, local_base
 from serving.models.served_models import LocalModels
 from serving.models.version_policy import Wanted
@@ -33,7 +33,7 @@ def test_a_server_follows_the_store(object_store, model_base_path, hand_set, mod
     watcher.look()
     assert watcher.versions.default == 3
     with watcher.versions.borrow() as engine:
-        (response,) = engine.triage([evidence_state(["chest_pain"])])
+        (response,) = engine.triage([state_message(["chest_pain"])])
     assert [q.value for q in response.q_values] == pytest.approx(hand_set.chest_pain_q, abs=1e-6)
     _put(object_store, model_base_path / "3", f"{BASE}/4", but=["saved_model.pb"])
     watcher.look()
@@ -113,4 +113,4 @@ def test_what_a_server_has_loaded_outlives_its_files(object_store, model_base_pa
     models.refresh()
     engine = LocalModels().load(models.folder / "3")
     shutil.rmtree(models.folder)
-    assert len(engine.triage([evidence_state(["chest_pain"])])) == 1
+    assert len(engine.triage([state_message(["chest_pain"])])) == 1

@@ -7,8 +7,8 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from serving.client.ask import evidence_state
 from serving.errors import DeadlineError, GoneError, UnavailableError
+from serving.messages import state_message
 from serving.models.connection import Connection
 from serving.models.remote import RemoteEngine, RemoteModels
 
@@ -23,9 +23,9 @@ def connection(server):
 def test_the_answers_are_those_of_the_engine_in_this_process(connection, engine, model_base_path):
     remote = RemoteEngine(connection, "triage", model_base_path / "3")
     states = [
-        evidence_state(["chest_pain"]),
-        evidence_state(["fever", "gout"], ["smoker"], no_more_evidence=True),
-        evidence_state(["fever"], ["fever", "smoker"], 3, max_questions=3),
+        state_message(["chest_pain"]),
+        state_message(["fever", "gout"], ["smoker"], no_more_evidence=True),
+        state_message(["fever"], ["fever", "smoker"], 3, max_questions=3),
     ]
     assert remote.triage(states) == engine.triage(states)
     assert (remote.info, remote.vocabulary) == (engine.info, engine.vocabulary)
@@ -50,7 +50,7 @@ def test_a_version_that_is_not_served_there_is_gone(connection, model_base_path,
 def test_the_callers_deadline_ends_the_call(connection, model_base_path):
     remote = RemoteEngine(connection, "triage", model_base_path / "3")
     with pytest.raises(DeadlineError):
-        remote.triage([evidence_state(["fever"])], timeout_seconds=0.0)
+        remote.triage([state_message(["fever"])], timeout_seconds=0.0)
 
 
 def test_a_version_needs_to_be_there_and_here(connection, model_base_path, tmp_path):
@@ -58,7 +58,7 @@ def test_a_version_needs_to_be_there_and_here(connection, model_base_path, tmp_p
         shutil.copytree(model_base_path / "3", tmp_path / number)
     models = RemoteModels(connection, "triage")
     assert models.versions(tmp_path) == {3: tmp_path / "3"}
-    (response,) = models.load(tmp_path / "3").triage([evidence_state(["fever"])])
+    (response,) = models.load(tmp_path / "3").triage([state_message(["fever"])])
     assert response.model_version == "3"
 
 

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from schemas.errors import InputError
-from serving.client.ask import TriageClient, evidence_state
 from serving.config import ServeConfig
+from serving.messages import state_message
 from serving.models.safeguards import SafeguardedEngine, SafeguardedModels, described_rules
 from serving.models.served_models import LocalModels
 from serving.models.version_policy import Wanted
@@ -19,6 +19,7 @@ from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from triage.v1 import triage_pb2, triage_service_pb2
+from triage_client import TriageClient, evidence_state
 
 ROOT = pathlib.Path(__file__).parents[3]
 ASK, RED, YELLOW = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW
@@ -53,7 +54,7 @@ def told(response):
 
 
 def test_the_servers_rules_apply_after_those_of_the_model(ruled):
-    states = [evidence_state([], ["smoker"], 10), evidence_state(["fever"], ["smoker"]), evidence_state(["chest_pain"])]
+    states = [state_message([], ["smoker"], 10), state_message(["fever"], ["smoker"]), state_message(["chest_pain"])]
     no_smoker, both, pain = ruled.triage(states)
     assert (no_smoker.action, no_smoker.best_triage, told(no_smoker)) == (YELLOW, YELLOW, [("nonsmoker", BLUE, YELLOW)])
     assert told(both) == [("nonsmoker", ASK, ASK), ("hot_nonsmoker", ASK, RED)]
@@ -62,7 +63,7 @@ def test_the_servers_rules_apply_after_those_of_the_model(ruled):
 
 
 def test_a_code_that_is_both_present_and_absent_fires_nothing(ruled):
-    (response,) = ruled.triage([evidence_state(["smoker", "fever"], ["smoker"])])
+    (response,) = ruled.triage([state_message(["smoker", "fever"], ["smoker"])])
     assert told(response) == [("fever", ASK, ASK)]
 
 
@@ -175,7 +176,7 @@ def test_a_model_of_before_is_served_and_asks_where_nothing_is_known(model_base_
     engine = SafeguardedModels(LocalModels(), "").load(version)
     assert isinstance(engine, SafeguardedEngine)
     engine.engine = Red(engine.vocabulary)  # as such a model may answer
-    assert [response.action for response in engine.triage([evidence_state([]), evidence_state(["fever"])])] == [
+    assert [response.action for response in engine.triage([state_message([]), state_message(["fever"])])] == [
         ASK,
         RED,
     ]

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from schemas import features
-from serving.client.ask import evidence_state
+from serving.messages import state_message
 from serving.models.litert import probes
 from serving.models.saved_model import SavedModel
 
@@ -31,7 +31,7 @@ def functions(folder):
 
 STATES, ASKED = probes(3, 10, 17)
 CODES = np.array([["fever", "gout"], ["chest_pain", ""], ["", ""]], object)
-MESSAGES = [evidence_state(["fever"], ["smoker"]), evidence_state([]), evidence_state(["gout"], [], 10)]
+MESSAGES = [state_message(["fever"], ["smoker"]), state_message([]), state_message(["gout"], [], 10)]
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import weakref
 import pytest
 
 from schemas.errors import InputError
-from serving.client.ask import evidence_state
 from serving.config import ServeConfig
 from serving.errors import UnavailableError
+from serving.messages import state_message
 from serving.models.batching import BatchedEngine
 from serving.models.engine import SavedModelEngine
 from serving.models.litert import LiteRtEngine
@@ -21,7 +21,7 @@ from serving.models.version_policy import Wanted
 def test_versions_are_found_and_loaded(model_base_path, hand_set):
     models = LocalModels()
     assert models.versions(model_base_path) == {3: model_base_path / "3"}
-    (response,) = models.load(model_base_path / "3").triage([evidence_state(["chest_pain"])])
+    (response,) = models.load(model_base_path / "3").triage([state_message(["chest_pain"])])
     assert [q.value for q in response.q_values] == pytest.approx(hand_set.chest_pain_q, abs=1e-6)
 
 

@@ -5,13 +5,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serving.client.ask import evidence_state
+from serving.messages import state_message
 from serving.models.state_tensors import to_inputs
 from triage.v1 import triage_pb2
 
 CODES = st.lists(st.sampled_from(["chest_pain", "fever", "smoker", "gout", "code", "", "fièvre"]), max_size=6)
 NUMBERS = st.sampled_from([0, 1, 9, 10, 11, 2**31 - 1])
-STATES = st.builds(evidence_state, CODES, CODES, NUMBERS, st.booleans(), st.one_of(NUMBERS, st.just(-1)))
+STATES = st.builds(
+    state_message,
+    CODES,
+    CODES,
+    NUMBERS,
+    no_more_evidence=st.booleans(),
+    max_questions=st.one_of(NUMBERS, st.just(-1)),
+)
 
 
 @pytest.mark.parametrize("kind", ["engine", "guarded_engine", "litert_engine", "guarded_litert_engine"])
@@ -36,7 +43,7 @@ def test_answers_equal_those_of_the_signature_of_messages(request, kind, states)
 
 
 def test_states_of_different_lengths_are_padded():
-    inputs = to_inputs([evidence_state(["a", "b"], ["c"]), evidence_state([], [], 4), evidence_state(["d"])])
+    inputs = to_inputs([state_message(["a", "b"], ["c"]), state_message([], [], 4), state_message(["d"])])
     assert inputs["present"].tolist() == [[b"a", b"b"], [b"", b""], [b"d", b""]]
     assert inputs["absent"].tolist() == [[b"c"], [b""], [b""]]
     assert inputs["questions_asked"].tolist() == [0, 4, 0]
@@ -50,17 +57,17 @@ def test_evidence_of_no_known_status_is_left_out():
 
 def test_no_question_is_left_at_the_states_own_limit_or_when_nobody_can_answer():
     states = [
-        evidence_state(["a"], [], 2, max_questions=2),
-        evidence_state(["a"], [], 2, max_questions=3),
-        evidence_state(["a"], [], 2, max_questions=0),
-        evidence_state(["a"], [], 2, no_more_evidence=True),
+        state_message(["a"], [], 2, max_questions=2),
+        state_message(["a"], [], 2, max_questions=3),
+        state_message(["a"], [], 2, max_questions=0),
+        state_message(["a"], [], 2, no_more_evidence=True),
     ]
     assert to_inputs(states)["questions_asked"].tolist() == [2**31 - 1, 2, 2, 2**31 - 1]
 
 
 def test_rules_and_novelty_are_told(guarded_engine):
-    states = [evidence_state(["fever", "smoker"]), evidence_state(["fever"], ["smoker"])]
-    states += [evidence_state(["fever"]), evidence_state([], ["fever"])]
+    states = [state_message(["fever", "smoker"]), state_message(["fever"], ["smoker"])]
+    states += [state_message(["fever"]), state_message([], ["fever"])]
     responses = guarded_engine.triage(states)
     # Q of fever in a smoker: Yellow and ask 3/4 both, and triage comes first. Of fever alone: ask 9/10.
     yellow, red, ask = (triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_ASK)
@@ -75,5 +82,5 @@ def test_rules_and_novelty_are_told(guarded_engine):
 
 
 def test_a_model_without_novelty_says_nothing_of_it(engine):
-    (response,) = engine.triage([evidence_state(["fever"])])
+    (response,) = engine.triage([state_message(["fever"])])
     assert not response.HasField("novelty")

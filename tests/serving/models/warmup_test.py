@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas.errors import InputError
-from serving.client.ask import evidence_state
+from serving.messages import state_message
 from serving.models.engine import SavedModelEngine
 from serving.models.warmup import run_requests, warm_up
 
@@ -82,4 +82,4 @@ def test_the_typed_way_is_warmed_with_one_known_piece_of_evidence(version):
 
     engine = Asked(SavedModelEngine(version).vocabulary)
     warm_up(engine)
-    assert engine.states == [[evidence_state(["chest_pain"])]]
+    assert engine.states == [[state_message(["chest_pain"])]]

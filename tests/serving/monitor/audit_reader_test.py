@@ -6,8 +6,8 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2, prediction_service_pb2_grpc
 
 from schemas.errors import InputError
-from serving.client.ask import TriageClient, evidence_state
 from serving.monitor.audit_reader import Case, Reading, decided, read_cases
+from triage_client import TriageClient, evidence_state
 
 RED, YELLOW, ASK = 0, 1, 4
 

@@ -8,7 +8,7 @@ import pytest
 import triage_cli
 from schemas import directories
 from schemas.reference import Reference
-from serving.client.ask import TriageClient, evidence_state
+from triage_client import TriageClient, evidence_state
 
 # Chest pain is Red, the absence of smoking Blue (see `hand_set`).
 EVEN = Reference("a test", 1000, {"chest_pain": 500}, {"smoker": 500}, {"Red": 500, "Blue": 500}, {1: 1000})

@@ -15,10 +15,10 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from serving.client.ask import TriageClient, evidence_state
 from serving.errors import ForbiddenError
 from serving.security.access import RELOAD, LocalReloads
 from serving.security.tls import channel_credentials
+from triage_client import TriageClient, TriageError, evidence_state
 
 TOKEN = "right-token-123"  # noqa: S105
 
@@ -55,13 +55,15 @@ def calls(channel):
 def code_of(call, *arguments):
     try:
         call(*arguments)
+    except TriageError as error:
+        return error.status
     except grpc.RpcError as error:
         return error.code()
     return None
 
 
 def test_the_right_token_opens_calls_of_every_kind(guarded):
-    with TriageClient(guarded.address, 30.0, token=TOKEN) as client:
+    with TriageClient(guarded.address, timeout_seconds=30.0, token=TOKEN) as client:
         state = evidence_state(["fever"])
         assert client.triage(state).model_version == "3"
         assert len(client.batch_triage([state])) == 1
@@ -71,9 +73,9 @@ def test_the_right_token_opens_calls_of_every_kind(guarded):
             assert interview.present("fever").response.model_version == "3"
 
 
-@pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN + "4"])
+@pytest.mark.parametrize("token", [None, "wrong", TOKEN[:-1], TOKEN + "4"])
 def test_without_it_no_call_is_answered(guarded, token):
-    with TriageClient(guarded.address, 30.0, token=token) as client:
+    with TriageClient(guarded.address, timeout_seconds=30.0, token=token) as client:
         state = evidence_state(["fever"])
         typed = (
             lambda: client.triage(state),
@@ -120,7 +122,7 @@ def test_health_is_open_and_calls_that_do_not_exist_are_not(guarded):
 def test_tokens_stand_in_no_log(guarded, caplog):
     with caplog.at_level(logging.DEBUG):
         for token in (TOKEN, "wrong-token-456"):
-            with TriageClient(guarded.address, 30.0, token=token) as client:
+            with TriageClient(guarded.address, timeout_seconds=30.0, token=token) as client:
                 code_of(lambda client=client: client.triage(evidence_state(["fever"])))
     assert TOKEN not in caplog.text
     assert "wrong-token-456" not in caplog.text
@@ -131,9 +133,9 @@ def test_tokens_work_over_tls(serving, certificates, tmp_path):
     pair = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
     with serving(tokens=str(tmp_path / "tokens"), **pair) as server:
         credentials = channel_credentials(certificates.ca)
-        with TriageClient(server.address, 30.0, credentials, TOKEN) as client:
+        with TriageClient(server.address, timeout_seconds=30.0, credentials=credentials, token=TOKEN) as client:
             assert client.triage(evidence_state(["fever"])).model_version == "3"
-        with TriageClient(server.address, 30.0, credentials) as client:
+        with TriageClient(server.address, timeout_seconds=30.0, credentials=credentials) as client:
             assert code_of(client.model_info) is grpc.StatusCode.UNAUTHENTICATED
 
 

@@ -6,8 +6,8 @@ import grpc
 import pytest
 
 from schemas.errors import InputError
-from serving.client.ask import TriageClient, evidence_state
 from serving.security.tls import channel_credentials, server_credentials
+from triage_client import TriageClient, TriageError, evidence_state
 
 
 @pytest.fixture
@@ -18,11 +18,11 @@ def tls(certificates):
 
 def code_of(server, credentials):
     """Returns the status that a call ends with, None where it is answered."""
-    with TriageClient(server.address, 30.0, credentials) as client:
+    with TriageClient(server.address, timeout_seconds=30.0, credentials=credentials) as client:
         try:
             assert client.triage(evidence_state(["fever"])).model_version == "3"
-        except grpc.RpcError as error:
-            return error.code()
+        except TriageError as error:
+            return error.status
     return None
 
 

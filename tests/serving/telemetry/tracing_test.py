@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from schemas.errors import InputError
 from serving.batching_parameters import BatchingParameters
 from serving.call import Call
-from serving.client.ask import evidence_state
 from serving.config import ServeConfig
+from serving.messages import state_message
 from serving.models.batching import BatchedModels
 from serving.models.connection import Connection
 from serving.models.remote import RemoteModels
@@ -90,7 +90,7 @@ def test_a_tensorflow_serving_behind_goes_on_with_the_trace_and_the_request_id(m
     front.start(remote)
     try:
         with grpc.insecure_channel(front.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
-            request = triage_service_pb2.TriageRequest(state=evidence_state(["fever"]))
+            request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
             metadata = [TRACEPARENT, ("x-request-id", "r-17")]
             triage_service_pb2_grpc.TriageServiceStub(channel).Triage(request, timeout=30, metadata=metadata)
     finally:
@@ -132,7 +132,7 @@ def test_the_command_prints_spans_of_a_call_without_evidence(model_base_path):
     try:
         address = process.stdout.readline().split()[2].rstrip(",")
         with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
-            request = triage_service_pb2.TriageRequest(state=evidence_state(["chest_pain"]))
+            request = triage_service_pb2.TriageRequest(state=state_message(["chest_pain"]))
             triage_service_pb2_grpc.TriageServiceStub(channel).Triage(request, timeout=30, metadata=[TRACEPARENT])
         process.terminate()
         output, _ = process.communicate(timeout=60)

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from serving.client.ask import evidence_state
+from serving.messages import state_message
 from triage.v1 import triage_pb2
 
 BY_CODE = {
@@ -70,7 +70,7 @@ def test_state_vectors_are_answered(predict, hand_set):
 
 
 def test_messages_are_answered(predict):
-    serialized = [evidence_state(["fever"], questions_asked=10).SerializeToString()]
+    serialized = [state_message(["fever"], questions_asked=10).SerializeToString()]
     response = predict(request({"evidence_states": np.array(serialized, object)}, "triage"))
     answer = triage_pb2.TriageResponse.FromString(array(response, "triage_responses")[0])
     assert (answer.action, answer.forced) == (triage_pb2.TRIAGE_ACTION_YELLOW, True)
@@ -136,7 +136,7 @@ def without(name):
         (request(BY_CODE, outputs=["action", "action"]), "duplicate output tensor alias: action"),
         (request(BY_CODE | {"questions_asked": np.zeros(5, np.int32)}), "questions_asked: a batch of 5: the server"),
         (
-            request({"evidence_states": np.array([evidence_state(["x"] * 6).SerializeToString()], object)}, "triage"),
+            request({"evidence_states": np.array([state_message(["x"] * 6).SerializeToString()], object)}, "triage"),
             "evidence_states[0]: 6 pieces of evidence: the server takes at most 5",
         ),
     ],

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from serving.client.ask import evidence_state
 from serving.errors import UnavailableError
+from serving.messages import state_message
 from serving.models.versions import Versions
 from serving.telemetry.metrics import Metrics
 from serving.telemetry.recorder import Telemetry
@@ -88,7 +88,7 @@ def show(versions, caplog):
         with caplog.at_level(logging.DEBUG):
             for actions in calls:
                 responses = [triage_pb2.TriageResponse(action=action, model_version="3") for action in actions]
-                routing.show([evidence_state([CODE])] * len(actions), responses)
+                routing.show([state_message([CODE])] * len(actions), responses)
             routing._shadow.shutdown(wait=True)
         return shadow, caplog.text
 
@@ -122,7 +122,7 @@ def test_a_slow_shadow_holds_nobody_up(versions):
     versions.set_labels({"shadow": 5})
     routing = Routing(versions)
     for _ in range(100):
-        routing.show([evidence_state([CODE])], [triage_pb2.TriageResponse(action=RED)])
+        routing.show([state_message([CODE])], [triage_pb2.TriageResponse(action=RED)])
     shadow.may.set()
     routing._shadow.shutdown(wait=True)
     assert len(shadow.asked) == 64
@@ -132,7 +132,7 @@ def test_without_the_label_nobody_watches(versions):
     shadow = Engine(5)
     versions.publish(shadow)
     routing = Routing(versions)
-    routing.show([evidence_state([CODE])], [triage_pb2.TriageResponse(action=RED)])
+    routing.show([state_message([CODE])], [triage_pb2.TriageResponse(action=RED)])
     routing._shadow.shutdown(wait=True)
     assert shadow.asked == []
 
@@ -144,7 +144,7 @@ def test_what_the_canary_answered_is_asked_of_the_default_version_too_and_counte
     routing = Routing(versions, 50.0, telemetry=telemetry)
     for version in ("5", "3", "5"):  # of the default version's own answers there is nothing to compare
         answer = triage_pb2.TriageResponse(action=YELLOW, model_version=version)
-        routing.show([evidence_state([CODE])] * 2, [answer] * 2)
+        routing.show([state_message([CODE])] * 2, [answer] * 2)
     routing._shadow.shutdown(wait=True)
     named = {"model_name": "triage", "role": "canary", "model_version": "5", "other_version": "3"}
     value = telemetry.metrics.registry.get_sample_value
@@ -157,7 +157,7 @@ def test_without_metrics_the_canary_is_not_compared(versions):
     versions.publish(Engine(5))
     versions.set_labels({"canary": 5})
     routing = Routing(versions, 50.0)
-    routing.show([evidence_state([CODE])], [triage_pb2.TriageResponse(action=YELLOW, model_version="5")])
+    routing.show([state_message([CODE])], [triage_pb2.TriageResponse(action=YELLOW, model_version="5")])
     routing._shadow.shutdown(wait=True)
     with versions.borrow(3) as default:
         assert default.asked == []

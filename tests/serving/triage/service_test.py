@@ -9,7 +9,6 @@ import threading
 import grpc
 import pytest
 
-from serving.client.ask import TriageClient, evidence_state
 from serving.config import ServeConfig
 from serving.models.connection import Connection
 from serving.models.remote import RemoteModels
@@ -19,6 +18,7 @@ from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+from triage_client import TriageClient, TriageError, evidence_state
 
 RED, YELLOW, ASK = triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_ASK
 REMOTE = {"engine": "tensorflow-serving", "tf_serving": "localhost:1"}
@@ -100,10 +100,10 @@ def test_allowed_unknown_codes_are_listed(client, hand_set):
     ],
 )
 def test_a_faulty_request_is_refused_with_the_place_of_the_fault(client, call, message):
-    with pytest.raises(grpc.RpcError) as error:
+    with pytest.raises(TriageError) as error:
         call(client)
-    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert error.value.details().startswith(message)
+    assert error.value.status is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.message.startswith(message)
 
 
 def test_a_request_without_a_state_is_refused(channel):
@@ -117,10 +117,10 @@ def test_a_request_without_a_state_is_refused(channel):
 def test_a_refusal_of_many_codes_arrives_whole(client):
     # A status message longer than 8 KiB would reach the client as RESOURCE_EXHAUSTED, its text lost.
     states = [evidence_state([f"fièvre_{'é' * 100}_{number}_{place}" for number in range(5)]) for place in range(4)]
-    with pytest.raises(grpc.RpcError) as error:
+    with pytest.raises(TriageError) as error:
         client.batch_triage(states)
-    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert "unknown evidence code" in error.value.details()
+    assert error.value.status is grpc.StatusCode.INVALID_ARGUMENT
+    assert "unknown evidence code" in error.value.message
 
 
 def test_an_interview_is_answered_after_each_piece_and_the_server_counts_the_questions(client, hand_set):
@@ -156,10 +156,10 @@ def test_an_interview_ends_when_nobody_can_answer_more(client):
 def test_a_contradiction_ends_an_interview_and_says_where_it_was(client):
     with client.interview() as interview:
         interview.present("fever")
-        with pytest.raises(grpc.RpcError) as error:
+        with pytest.raises(TriageError) as error:
             interview.absent("fever")
-    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert error.value.details() == "state.evidence[1]: 'fever' is both present and absent (see evidence[0])"
+    assert error.value.status is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.message == "state.evidence[1]: 'fever' is both present and absent (see evidence[0])"
 
 
 def test_an_interview_without_a_deadline_is_refused(channel):
@@ -184,10 +184,10 @@ def test_interviews_have_places_of_their_own_and_give_them_back(client):
     with client.interview() as one, client.interview() as two:
         one.present("fever")
         two.present("fever")
-        with client.interview() as three, pytest.raises(grpc.RpcError) as error:
+        with client.interview() as three, pytest.raises(TriageError) as error:
             three.present("fever")
-        assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert error.value.details().startswith("2 interviews are under way")
+        assert error.value.status is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert error.value.message.startswith("2 interviews are under way")
         assert client.triage(evidence_state(["fever"])).action == ASK
         for interview in (one, two):
             interview.no_more_evidence()

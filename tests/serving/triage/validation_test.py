@@ -4,7 +4,7 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from serving.client.ask import evidence_state
+from serving.messages import state_message
 from serving.triage.validation import Rules, are_clear, check_states
 from triage.v1 import triage_pb2
 
@@ -20,13 +20,13 @@ def with_status(code, status):
 @pytest.mark.parametrize(
     ("state", "rules"),
     [
-        (evidence_state(["fever"]), STRICT),
-        (evidence_state([], ["fever"], 99, True, 99), STRICT),
-        (evidence_state(["fever", "fever"]), STRICT),
-        (evidence_state(["fever", "gout"]), LENIENT),
-        (evidence_state(["fever"] * 4), STRICT),
-        (evidence_state([]), STRICT),
-        (evidence_state(["gout"]), LENIENT),
+        (state_message(["fever"]), STRICT),
+        (state_message([], ["fever"], 99, no_more_evidence=True, max_questions=99), STRICT),
+        (state_message(["fever", "fever"]), STRICT),
+        (state_message(["fever", "gout"]), LENIENT),
+        (state_message(["fever"] * 4), STRICT),
+        (state_message([]), STRICT),
+        (state_message(["gout"]), LENIENT),
     ],
     ids=["one piece", "absent only", "repeated", "unknown allowed", "as much as the limit", "nothing", "only unknown"],
 )
@@ -38,31 +38,31 @@ def test_a_clear_state_passes(state, rules):
     ("state", "rules", "message"),
     [
         (
-            evidence_state(["chest_pan", "fever"], ["Smokers"]),
+            state_message(["chest_pan", "fever"], ["Smokers"]),
             STRICT,
             "state.evidence[0].code: unknown evidence code 'chest_pan': did you mean chest_pain?; "
             "state.evidence[2].code: unknown evidence code 'Smokers': did you mean smoker?",
         ),
         (
-            evidence_state(["xyz"]),
+            state_message(["xyz"]),
             STRICT,
             "state.evidence[0].code: unknown evidence code 'xyz': see the vocabulary for the known codes",
         ),
         (
-            evidence_state(["fever"], ["smoker", "fever"]),
+            state_message(["fever"], ["smoker", "fever"]),
             STRICT,
             "state.evidence[2]: 'fever' is both present and absent (see evidence[0])",
         ),
-        (evidence_state([""]), LENIENT, "state.evidence[0].code: empty"),
+        (state_message([""]), LENIENT, "state.evidence[0].code: empty"),
         (
             with_status("fever", triage_pb2.EVIDENCE_STATUS_UNSPECIFIED),
             STRICT,
             "state.evidence[0].status: of 'fever': expected PRESENT or ABSENT; leave out what is not known",
         ),
         (with_status("fever", 7), STRICT, "state.evidence[0].status: of 'fever': expected PRESENT or ABSENT"),
-        (evidence_state(["fever"], questions_asked=-1), STRICT, "state.questions_asked: -1 is negative"),
-        (evidence_state(["fever"], max_questions=-2), STRICT, "state.max_questions: -2 is negative"),
-        (evidence_state(["fever"] * 5), STRICT, "state.evidence: 5 pieces of evidence: the server takes at most 4"),
+        (state_message(["fever"], questions_asked=-1), STRICT, "state.questions_asked: -1 is negative"),
+        (state_message(["fever"], max_questions=-2), STRICT, "state.max_questions: -2 is negative"),
+        (state_message(["fever"] * 5), STRICT, "state.evidence: 5 pieces of evidence: the server takes at most 4"),
     ],
     ids=[
         "misspelt",
@@ -83,7 +83,7 @@ def test_a_faulty_state_is_told_by_its_place(state, rules, message):
 
 
 def test_faults_in_a_batch_name_the_state():
-    states = [evidence_state(["fever"]), evidence_state([""]), evidence_state(["fever", "fevr"])]
+    states = [state_message(["fever"]), state_message([""]), state_message(["fever", "fevr"])]
     with pytest.raises(InputError) as error:
         check_states(states, STRICT, batch=True)
     assert str(error.value) == (
@@ -94,7 +94,7 @@ def test_faults_in_a_batch_name_the_state():
 
 def test_a_batch_above_the_limit_is_refused():
     with pytest.raises(InputError, match="4 states in one call: the server takes at most 3"):
-        check_states([evidence_state(["fever"])] * 4, STRICT, batch=True)
+        check_states([state_message(["fever"])] * 4, STRICT, batch=True)
 
 
 def test_an_empty_batch_passes():
@@ -103,28 +103,30 @@ def test_an_empty_batch_passes():
 
 def test_the_limit_on_evidence_is_never_less_than_the_vocabulary():
     rules = Rules(VOCABULARY, max_batch=1, max_evidence=1)
-    check_states([evidence_state(["fever", "smoker"], ["chest_pain"])], rules, batch=False)
+    check_states([state_message(["fever", "smoker"], ["chest_pain"])], rules, batch=False)
 
 
 def test_many_faults_are_told_in_part():
     rules = Rules(VOCABULARY, max_batch=1, max_evidence=1000)
     with pytest.raises(InputError) as error:
-        check_states([evidence_state(f"x{number}" for number in range(1000))], rules, batch=False)
+        check_states([state_message(f"x{number}" for number in range(1000))], rules, batch=False)
     faults = str(error.value).split("; ")
     assert len(faults) == 11
     assert faults[-1] == "and more"
 
 
 def test_what_is_clear_at_a_glance_is_what_needs_no_second_look():
-    fever = evidence_state(["fever"])
-    assert are_clear([fever, evidence_state([], ["smoker", "fever"], 99, True, 99)], STRICT)
+    fever = state_message(["fever"])
+    assert are_clear(
+        [fever, state_message([], ["smoker", "fever"], 99, no_more_evidence=True, max_questions=99)], STRICT
+    )
     doubtful = (
-        evidence_state([]),
-        evidence_state(["fever", "fever"]),
-        evidence_state(["fever"], ["fever"]),
-        evidence_state(["gout"]),
+        state_message([]),
+        state_message(["fever", "fever"]),
+        state_message(["fever"], ["fever"]),
+        state_message(["gout"]),
         with_status("fever", triage_pb2.EVIDENCE_STATUS_UNSPECIFIED),
-        evidence_state(["fever"], questions_asked=-1),
+        state_message(["fever"], questions_asked=-1),
     )
     assert not any(are_clear([fever, state], STRICT) for state in doubtful)
     assert not are_clear([fever] * 4, STRICT)

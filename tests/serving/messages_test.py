@@ -1,6 +1,6 @@
 import pytest
 
-from serving.actions import action_label
+from serving.messages import action_label
 from triage.v1 import triage_pb2
 
 
