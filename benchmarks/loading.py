@@ -24,9 +24,9 @@ import tensorflow as tf
 
 from schemas import features, figures
 from schemas.model_directory import find_version, read_version
+from schemas.parity import probes
 from serving.calls.event_loop import take_short_turns
 from serving.models.engine import run_in_one_thread
-from serving.models.litert import probes
 from serving.models.saved_model import SavedModel
 from triage.v1 import triage_pb2
 

@@ -18,11 +18,13 @@ import numpy as np
 from rich.console import Console
 
 from schemas import figures
+from schemas.model_directory import version_folder
+from schemas.parity import random_states
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.evaluate import ORDERS
 from trainer.exporting import tflite_file, tflite_parity
 from trainer.exporting.publish import Examination
-from trainer.exporting.tflite import STATES, version_folder
+from trainer.exporting.tflite import STATES
 from trainer.servable import conversion
 from trainer.servable.litert import LiteRtModel, as_version, litert_version
 from trainer.servable.policy import LoadedVersion, load_version
@@ -79,7 +81,7 @@ def evaluation(exam: Examination, outcomes: Outcomes, reference: Outcomes) -> di
 def latency(files: dict[str, bytes], version: LoadedVersion, seed: int) -> dict[str, float]:
     """Returns the median duration of a call in microseconds."""
     models = {name: LiteRtModel(content) for name, content in files.items()}
-    states, questions_asked = tflite_parity.random_states(len(version.vocabulary), version.max_questions, CALLS, seed)
+    states, questions_asked = random_states(len(version.vocabulary), version.max_questions, CALLS, seed)
     durations: dict[str, list[int]] = {name: [] for name in models}
     for turn in range(TURNS + 1):
         for name, model in models.items():

@@ -19,9 +19,10 @@ import numpy as np
 
 from schemas import features, figures
 from schemas.model_directory import find_version
+from schemas.parity import decided_clearly, probes
 from serving.bench.serve import make_requests
 from serving.models.engine import SavedModelEngine, run_in_one_thread
-from serving.models.litert import MOST_STATES, LiteRtEngine, LiteRtModel, decided_clearly, probes
+from serving.models.litert import MOST_STATES, InterpreterPool, LiteRtEngine
 from serving.models.state_tensors import to_inputs, to_responses
 from triage.v1 import triage_service_pb2
 
@@ -76,7 +77,7 @@ def duration(engine: LiteRtEngine, alone: SavedModelEngine, size: int, rounds: i
     return {"states": size, "microseconds": least}
 
 
-def parity(engine: LiteRtEngine, litert: LiteRtModel, count: int, seed: int) -> dict[str, float]:
+def parity(engine: LiteRtEngine, litert: InterpreterPool, count: int, seed: int) -> dict[str, float]:
     """Returns how far LiteRT is from the SavedModel on random states: largest differences, and numbers of states."""
     states, asked = probes(engine.info.evidence_count, engine.info.max_questions, count, seed)
     found, begin, size = [], 0, 0

@@ -8,7 +8,7 @@ import pathlib
 from typing import Any
 
 from schemas import directories
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import DECISION_LABELS, Action
@@ -37,6 +37,8 @@ class ModelInfo:
     """Those that the server adds."""
     novelty_threshold: float | None = None
     """None where the model cannot tell how novel evidence is."""
+    litert_sha256: str | None = None
+    """Of the LiteRT file; None where the version was exported without one."""
 
 
 def list_versions(base: pathlib.Path) -> dict[int, pathlib.Path]:
@@ -82,6 +84,24 @@ def file_states(folder: pathlib.Path) -> frozenset[tuple[str, int, int]]:
     return frozenset(states)
 
 
+def version_folder(path: pathlib.Path) -> pathlib.Path:
+    """Returns `path` if it is a version, otherwise the highest version below it.
+
+    Raises:
+        InputError: there is none.
+    """
+    return path if (path / directories.SAVED_MODEL).exists() else find_version(path)
+
+
+def read_manifest(folder: pathlib.Path) -> dict[str, Any]:
+    """Returns the manifest of the version in `folder`.
+
+    Raises:
+        InputError: it cannot be read, is no manifest, or lacks an entry that every version has.
+    """
+    return _read_manifest(folder)[1]
+
+
 def read_version(folder: pathlib.Path) -> tuple[ModelInfo, Vocabulary]:
     """Returns what the version in `folder` says of itself, and its vocabulary.
 
@@ -89,14 +109,7 @@ def read_version(folder: pathlib.Path) -> tuple[ModelInfo, Vocabulary]:
         InputError: a file is missing or malformed, or the vocabulary is not the one that the model learned with.
     """
     path = folder / directories.MANIFEST
-    try:
-        text = path.read_text(encoding="utf-8")
-        manifest = json.loads(text)
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the manifest: {error.strerror or error}: export the model") from error
-    except ValueError as error:
-        raise InputError(f"{path}: not a manifest: {error}") from error
-    _check_manifest(path, manifest)
+    text, manifest = _read_manifest(folder)
     asset = folder / directories.ASSETS / directories.VOCABULARY
     vocabulary = Vocabulary.load(asset)
     expected = manifest["vocabulary_fingerprint"]
@@ -105,11 +118,16 @@ def read_version(folder: pathlib.Path) -> tuple[ModelInfo, Vocabulary]:
             f"{asset}: fingerprint {vocabulary.fingerprint} differs from {expected} in {path}: "
             "the vocabulary was changed after the export: export the model again"
         )
+    if manifest["evidence_count"] != len(vocabulary):
+        raise InputError(
+            f"{path}: evidence_count {manifest['evidence_count']}: {asset} has {len(vocabulary)} pieces of evidence: "
+            "export the model again"
+        )
     values = {key: manifest[key] for key in _MANIFEST_TYPES}
     try:
         safeguards = _safeguards(manifest)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{path}: safety_rules or novelty are malformed: export the model again") from error
+        raise InputError(f"{path}: safety_rules, novelty or litert are malformed: export the model again") from error
     return ModelInfo(model_version=folder.name, manifest_json=text, **values, **safeguards), vocabulary
 
 
@@ -120,7 +138,7 @@ def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
         KeyError, TypeError, ValueError, AttributeError: an entry is malformed.
     """
     rules = manifest.get("safety_rules", {"rules": []})["rules"]
-    novelty = manifest.get("novelty")
+    novelty, litert = manifest.get("novelty"), manifest.get("litert")
     return {
         "rules": tuple(
             SafetyRule(
@@ -132,7 +150,22 @@ def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
             for rule in rules
         ),
         "novelty_threshold": None if novelty is None else float(novelty["threshold"]),
+        "litert_sha256": None if litert is None else str(litert["sha256"]),
     }
+
+
+def _read_manifest(folder: pathlib.Path) -> tuple[str, dict[str, Any]]:
+    """Returns the manifest as text and as an object."""
+    path = folder / directories.MANIFEST
+    try:
+        text = path.read_text(encoding="utf-8")
+        manifest = json.loads(text)
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the manifest: {error.strerror or error}: export the model") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not a manifest: {first_line(error)}: export the model again") from error
+    _check_manifest(path, manifest)
+    return text, manifest
 
 
 def _check_manifest(path: pathlib.Path, manifest: Any) -> None:
@@ -145,5 +178,8 @@ def _check_manifest(path: pathlib.Path, manifest: Any) -> None:
             "export the model again"
         )
     for key, kind in _MANIFEST_TYPES.items():
-        if not isinstance(manifest.get(key), kind):
-            raise InputError(f"{path}: {key} {manifest.get(key)!r}: expected a value of type {kind.__name__}")
+        value = manifest.get(key)
+        if type(value) is not kind:  # not isinstance, for which True is a number
+            raise InputError(f"{path}: {key} {value!r}: expected a value of type {kind.__name__}")
+        if kind is int and value < 1:
+            raise InputError(f"{path}: {key} {value}: expected a whole number from 1: export the model again")

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import itertools
-import json
 import logging
 import os
 import pathlib
@@ -14,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from schemas import directories, features
+from schemas import directories, features, parity
 from schemas.errors import InputError, first_line
 from schemas.model_directory import ModelInfo
-from schemas.triage import Action
 from serving.models.engine import SavedModelEngine
 
 try:
@@ -31,8 +29,8 @@ _GREETING = b"Created TensorFlow Lite XNNPACK delegate"
 _ONE_AT_A_TIME = threading.Lock()  # who holds back what is written to standard error
 
 
-class LiteRtModel:
-    """Runs the file in several threads at once, with an interpreter for each, as one runs a single call at a time.
+class InterpreterPool:
+    """Runs a TFLite file in several threads at once, each with an interpreter, which can run one call at a time.
 
     Args:
         content: the whole file.
@@ -114,26 +112,24 @@ def _without_greeting() -> Iterator[None]:
         os.close(shown)
 
 
-def read_litert_model(folder: pathlib.Path, info: ModelInfo) -> LiteRtModel | None:
+def read_litert_model(folder: pathlib.Path, info: ModelInfo) -> InterpreterPool | None:
     """Returns the model in the LiteRT file of the version in `folder`; None for a version that was exported without.
 
     Raises:
         InputError: the file cannot be read, is not the one that was exported, or cannot be run. LiteRT looks at less of
             what it runs than TensorFlow does: a damaged file could end the process, so it must be whole.
     """
-    try:
-        expected = json.loads(info.manifest_json)["litert"]["sha256"]
-    except (KeyError, TypeError):
+    if info.litert_sha256 is None:
         return None
     path = folder / directories.LITERT
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
-    if hashlib.sha256(content).hexdigest() != expected:
+    if hashlib.sha256(content).hexdigest() != info.litert_sha256:
         raise InputError(f"{path}: is damaged: its SHA-256 is not the one in {directories.MANIFEST}")
     try:
-        return LiteRtModel(content)
+        return InterpreterPool(content)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
@@ -142,13 +138,8 @@ _LOGGER = logging.getLogger(__name__)
 
 MOST_STATES = 64
 """In one run; for more the SavedModel is as fast (docs/serving.md)."""
-Q_BOUND = 1e-4
-"""On the difference of a Q-value between the two, as in docs/mobile.md; measured differences are a hundredth of it."""
 BRIEF_BYTES = 16 * 2**20
 """Length of a LiteRT file up to which one state takes no more than a millisecond or two: its weights are read once."""
-NOVELTY_BOUND = 0.05
-"""On the difference of a novelty, which goes by percentiles: rounding can move it by one of 200."""
-
 _SIZES = (1, 2, 3, 5, 8, 13, 64)  # of the check's batches, as the computation is not the same for each size
 
 
@@ -169,7 +160,7 @@ class LiteRtEngine(SavedModelEngine):
     def __init__(self, folder: pathlib.Path, most_states: int = MOST_STATES):
         super().__init__(folder)
         self._most_states = most_states
-        self.litert: LiteRtModel | None = None
+        self.litert: InterpreterPool | None = None
         version = self.info.model_version
         try:
             model = read_litert_model(folder, self.info)
@@ -202,64 +193,15 @@ class LiteRtEngine(SavedModelEngine):
                     return outputs
         return super().decide(states, questions_asked)
 
-    def _check(self, model: LiteRtModel) -> None:
+    def _check(self, model: InterpreterPool) -> None:
         """Raises InputError where `model` does not answer as the SavedModel does."""
-        states, questions_asked = probes(self.info.evidence_count, self.info.max_questions, sum(_SIZES))
+        states, questions_asked = parity.probes(self.info.evidence_count, self.info.max_questions, sum(_SIZES))
         ends = list(itertools.accumulate(_SIZES))
         parts: list[Any] = [
             model.run(states[end - size : end], questions_asked[end - size : end])
             for size, end in zip(_SIZES, ends, strict=True)
         ]
-        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        fault = difference(found, super().decide(states, questions_asked))
+        outputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        fault = parity.difference(outputs, super().decide(states, questions_asked))
         if fault:
             raise InputError(f"LiteRT answers otherwise than the SavedModel: {fault}")
-
-
-def probes(evidence_count: int, max_questions: int, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Returns `count` random states float32 `[B, E]`, and questions asked int32 `[B]`, to compare two engines with.
-
-    Half of them have as many pieces of evidence as interviews have, the others a third of all present and a third
-    absent, so that rules on several codes fire. The first one is empty.
-    """
-    generator = np.random.default_rng(seed)
-    states = generator.integers(-1, 2, [count, evidence_count]).astype(np.float32)
-    for row in states[::2]:
-        row[:] = 0
-        known = generator.integers(1, min(max_questions + 1, evidence_count) + 1)
-        row[generator.choice(evidence_count, known, replace=False)] = generator.choice([-1, 1], known)
-    states[0] = 0
-    return states, generator.integers(0, max_questions + 1, count).astype(np.int32)
-
-
-def difference(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> str | None:
-    """Returns the first difference between outputs of the signature `state` that rounding cannot explain, or None."""
-    names = [name for name in expected if name not in (features.ACTION_LABEL, features.BEST_TRIAGE_LABEL)]
-    missing = sorted(set(names) - found.keys())
-    if missing:
-        return f"it lacks {', '.join(missing)}"
-    for name, bound in ((features.Q_VALUES, Q_BOUND), (features.NOVELTY, NOVELTY_BOUND)):
-        # Written so that a value which is no number is a difference.
-        if name in names and not (np.abs(found[name] - expected[name]) <= bound).all():
-            return f"{name} by up to {np.abs(found[name] - expected[name]).max():.2g}, more than {bound:g}"
-    for name in (features.FORCED, features.RULES_FIRED):
-        if name in names and not np.array_equal(found[name], expected[name]):
-            return name
-    clear = decided_clearly(expected[features.Q_VALUES])
-    for name in (features.ACTION, features.BEST_TRIAGE):
-        if (clear & (found[name] != expected[name])).any():
-            return name
-    if features.IS_NOVEL in names:
-        same = found[features.NOVELTY] == expected[features.NOVELTY]
-        if (same & (found[features.IS_NOVEL] != expected[features.IS_NOVEL])).any():
-            return features.IS_NOVEL
-    return None
-
-
-def decided_clearly(q_values: np.ndarray, bound: float = Q_BOUND) -> np.ndarray:
-    """Returns the rows of Q-values `[B, A]` in which no decision turns on differences within `bound`, bool `[B]`."""
-    best = np.sort(q_values[:, : Action.ASK], axis=1)
-    between = best[:, -1] - best[:, -2]
-    asking = np.abs(q_values[:, Action.ASK] - best[:, -1])
-    apart: np.ndarray = np.minimum(between, asking) > 2 * bound
-    return apart

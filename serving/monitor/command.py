@@ -95,11 +95,9 @@ def _reference(arguments: argparse.Namespace) -> tuple[Reference, int | None]:
         from serving.monitor.data_reference import read_reference
 
         return read_reference(arguments.data), None
-    from schemas.model_directory import find_version
+    from schemas.model_directory import version_folder
 
-    folder = arguments.model
-    if not (folder / directories.SAVED_MODEL).exists():
-        folder = find_version(folder)
+    folder = version_folder(arguments.model)
     if not (folder / directories.REFERENCE).exists():
         raise InputError(
             f"{folder}: no {directories.REFERENCE}: export the version with --data DIR, or compare with --data DIR here"

@@ -2,18 +2,40 @@
 
 import json
 import os
-import shutil
 
 import pytest
 
 from schemas.errors import InputError
-from schemas.model_directory import file_states, find_version, list_versions, read_version
+from schemas.evidence import Evidence, Vocabulary
+from schemas.model_directory import file_states, find_version, list_versions, read_version, version_folder
+
+MANIFEST = {
+    "format_version": 1,
+    "model_version": "3",
+    "data_fingerprint": "sha256:data",
+    "evidence_count": 3,
+    "max_questions": 10,
+    "safety_rules": {"rules": []},
+    "novelty": None,
+    "litert": {"file": "assets.extra/state.tflite", "sha256": "abc"},
+    "metrics": {"safety": 0.9},
+}
 
 
 @pytest.fixture
-def version(model_base_path, tmp_path):
-    """A copy of the version that a test may damage."""
-    return shutil.copytree(model_base_path / "3", tmp_path / "12")
+def vocabulary():
+    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "fever", "smoker"))
+
+
+@pytest.fixture
+def version(vocabulary, tmp_path):
+    """A version folder without a model, exported as 3 and moved to 12."""
+    folder = tmp_path / "12"
+    (folder / "assets").mkdir(parents=True)
+    (folder / "saved_model.pb").touch()
+    vocabulary.save(folder / "assets" / "vocabulary.csv")
+    (folder / "manifest.json").write_text(json.dumps(MANIFEST | {"vocabulary_fingerprint": vocabulary.fingerprint}))
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -78,9 +100,15 @@ def test_a_base_path_that_is_not_there_is_told(tmp_path):
         find_version(tmp_path / "absent")
 
 
-def test_a_version_given_for_its_base_path_is_told(model_base_path):
-    with pytest.raises(InputError, match=f"give the folder that holds it, {model_base_path}"):
-        find_version(model_base_path / "3")
+def test_a_version_given_for_its_base_path_is_told(version):
+    with pytest.raises(InputError, match=f"give the folder that holds it, {version.parent}"):
+        find_version(version)
+
+
+def test_a_version_or_the_folder_that_holds_it_may_be_given(version):
+    assert version_folder(version.parent) == version_folder(version) == version
+    with pytest.raises(InputError, match="no model version here"):
+        version_folder(version / "assets")
 
 
 def test_a_version_tells_its_name_and_what_its_manifest_says(version, vocabulary):
@@ -89,6 +117,7 @@ def test_a_version_tells_its_name_and_what_its_manifest_says(version, vocabulary
     assert info.model_version == "12"  # the folder's name, although it was 3 at the export
     assert info.vocabulary_fingerprint == vocabulary.fingerprint
     assert (info.data_fingerprint, info.evidence_count, info.max_questions) == ("sha256:data", 3, 10)
+    assert (info.rules, info.novelty_threshold, info.litert_sha256) == ((), None, "abc")
     assert json.loads(info.manifest_json)["metrics"] == {"safety": 0.9}
 
 
@@ -103,7 +132,11 @@ def without(manifest, key):
         (lambda manifest: manifest | {"format_version": 2}, "format_version 2: this release reads 1"),
         (lambda manifest: without(manifest, "format_version"), "format_version None"),
         (lambda manifest: without(manifest, "max_questions"), "max_questions None: expected a value of type int"),
+        (lambda manifest: manifest | {"max_questions": True}, "max_questions True: expected a value of type int"),
+        (lambda manifest: manifest | {"max_questions": 0}, "max_questions 0: expected a whole number from 1"),
+        (lambda manifest: manifest | {"evidence_count": 4}, "evidence_count 4: .* has 3 pieces of evidence"),
         (lambda manifest: manifest | {"vocabulary_fingerprint": "sha256:0"}, "differs from sha256:0"),
+        (lambda manifest: manifest | {"litert": {}}, "safety_rules, novelty or litert are malformed"),
     ],
 )
 def test_a_manifest_that_does_not_fit_is_told(version, damage, complaint):
@@ -119,8 +152,9 @@ def test_a_missing_manifest_is_told(version):
         read_version(version)
 
 
-def test_a_manifest_that_is_no_json_is_told(version):
-    (version / "manifest.json").write_text("{")
+@pytest.mark.parametrize("text", ["{", "[" * 100_000])
+def test_a_manifest_that_is_no_json_is_told(version, text):
+    (version / "manifest.json").write_text(text)
     with pytest.raises(InputError, match=r"manifest.json: not a manifest"):
         read_version(version)
 

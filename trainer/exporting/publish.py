@@ -16,6 +16,7 @@ from rich.progress import track
 from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from schemas.model_directory import read_manifest
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.case_play import play_cases
 from trainer.evaluation.cases import CaseDecisions
@@ -244,7 +245,7 @@ def _write_card(
     evaluation: dict[str, Any] | None,
     verdict: dict[str, Any] | None,
 ) -> None:
-    manifest = json.loads((stage.folder / directories.MANIFEST).read_text(encoding="utf-8"))
+    manifest = read_manifest(stage.folder)
     facts = model_card.training_facts(trained.data_fingerprint, exam.stats if exam else None)
     card = model_card.model_card(manifest, trained.vocabulary, facts, evaluation, verdict)
     text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,13 +1,13 @@
 """`triage push`: copies a version that was blessed into a model base path, as TFX's Pusher does."""
 
 import argparse
-import json
 import pathlib
 import shutil
 import sys
 
 from schemas import directories, locations
 from schemas.errors import InputError
+from schemas.model_directory import read_manifest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def push(version: pathlib.Path, base: pathlib.Path) -> pathlib.Path:
         raise InputError(f"{version}: no version of a model: expected a folder that triage export wrote, such as out/3")
     if not (version / gate.BLESSED).exists():
         raise InputError(f"{version}: was not blessed: triage export --compare-with {base} compares it first")
-    manifest = json.loads((version / directories.MANIFEST).read_text(encoding="utf-8"))
+    manifest = read_manifest(version)
     serving = newest_version(base)
     compared, there = manifest["gate"]["serving_version"], serving.name if serving else None
     if compared != there:

@@ -1,13 +1,13 @@
 """`triage tflite`: converts an exported version into a file for phones, and measures how far it is from the version."""
 
 import argparse
-import pathlib
 import sys
 from collections.abc import Mapping
 from typing import Any
 
-from schemas import directories, figures, locations
+from schemas import figures, locations
 from schemas.errors import InputError
+from schemas.model_directory import version_folder
 
 STATES = 10_000
 _QUANTIZATIONS = ("none", "float16", "dynamic", "int8")  # trainer.servable.conversion, which loads TensorFlow
@@ -97,19 +97,3 @@ def _check(arguments: argparse.Namespace) -> None:
         raise InputError("--quantize int8 is calibrated with vignettes: give a data directory with --data DIR")
     if arguments.quantize != "int8" and arguments.data is not None:
         raise InputError(f"--quantize {arguments.quantize} needs no --data: only int8 is calibrated")
-
-
-def version_folder(path: pathlib.Path) -> pathlib.Path:
-    """Returns `path` where it is a version, or the highest version below it.
-
-    Raises:
-        InputError: there is none.
-    """
-    from trainer.servable.saved_model import newest_version
-
-    if (path / directories.SAVED_MODEL).exists():
-        return path
-    newest = newest_version(path)
-    if newest is None:
-        raise InputError(f"--model {path}: no model version here: write one with `triage export --model-base-path`")
-    return newest

@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from schemas import directories, features
+from schemas import features
 from schemas.errors import InputError
+from schemas.model_directory import read_manifest
+from schemas.parity import random_states
 from schemas.triage import ACTION_LABELS
-from trainer.exporting.tflite_parity import Parity, random_states, statement
+from trainer.exporting.tflite_parity import Parity, statement
 from trainer.servable.litert import LiteRtModel, litert_version
 from trainer.servable.policy import LoadedVersion
 
@@ -47,7 +49,7 @@ def describe(
         parity: how far it is from the version.
         calibration: what int8 was calibrated with.
     """
-    manifest = json.loads((version.folder / directories.MANIFEST).read_text(encoding="utf-8"))
+    manifest = read_manifest(version.folder)
     return {
         "format_version": FORMAT,
         "notice": _NOTICE,

@@ -7,17 +7,16 @@ import tensorflow as tf
 
 from schemas import features
 from schemas.errors import InputError
+from schemas.parity import NOVELTY_BOUND, Q_BOUND, random_states
 from trainer.servable.conversion import DYNAMIC, FLOAT16, INT8, NONE
 from trainer.servable.litert import LiteRtModel
 from trainer.servable.policy import LoadedVersion
 
-BOUNDS = {NONE: 1e-4, FLOAT16: 0.01, DYNAMIC: 0.1, INT8: 0.1}
+BOUNDS = {NONE: Q_BOUND, FLOAT16: 0.01, DYNAMIC: 0.1, INT8: 0.1}
 """By quantisation: a file with a Q-value further than this from the SavedModel's is taken for broken.
 
 A file whose weights got lost is off by far more. What comes near a bound is no proof of quality: see the shares.
 """
-NOVELTY_BOUND = 0.05
-"""On the difference of a novelty, in every quantisation: none rounds what it is computed from."""
 
 _BATCH = 1000
 
@@ -35,26 +34,6 @@ class Parity(NamedTuple):
     best_triage_less_urgent: float
     largest_novelty_difference: float | None = None  # None where the model cannot tell how novel a state is
     is_novel_changed: float | None = None
-
-
-def random_states(evidence_count: int, max_questions: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns random moments of interviews.
-
-    The number of questions is uniform from 0 to `max_questions`, at which triage is forced; as each question reveals
-    at most one piece of evidence, and the first one comes for nothing, q questions go with 1 to q + 1 known pieces,
-    which are 7 on average at the paper's 23 questions, as in its vignettes. Which they are, and whether present or
-    absent, is uniform.
-
-    Returns:
-        States float32 `[count, E]` in {-1, 0, 1}, and questions asked int32 `[count]`.
-    """
-    generator = np.random.default_rng(seed)
-    questions_asked = generator.integers(0, max_questions + 1, count).astype(np.int32)
-    states: np.ndarray = np.zeros([count, evidence_count], np.float32)
-    for row, questions in zip(states, questions_asked, strict=True):
-        known = generator.integers(1, min(questions + 1, evidence_count) + 1)
-        row[generator.choice(evidence_count, known, replace=False)] = generator.choice([-1, 1], known)
-    return states, questions_asked
 
 
 def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int, seed: int) -> Parity:

@@ -1,7 +1,6 @@
 """Plays a version of a SavedModel over vignettes: the exported graph decides, no network of the trainer."""
 
 import dataclasses
-import json
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +16,7 @@ from tf_agents.trajectories import time_step as ts
 from schemas import directories, features
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
+from schemas.model_directory import read_version
 from schemas.triage import NUM_ACTIONS
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.dyqn.rollout import ROWS_AT_ONCE, Outcomes, Rollout
@@ -74,21 +74,9 @@ def load_version(folder: pathlib.Path) -> LoadedVersion:
     Raises:
         InputError: a file is missing, damaged, or does not belong to the others.
     """
-    path = folder / directories.MANIFEST
+    info, vocabulary = read_version(folder)
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        fingerprint, max_questions = manifest["vocabulary_fingerprint"], manifest["max_questions"]
-    except OSError as error:
-        raise _damaged(folder, f"cannot read {directories.MANIFEST}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _damaged(folder, f"{directories.MANIFEST} is not what triage export writes") from error
-    vocabulary = Vocabulary.load(folder / directories.ASSETS / directories.VOCABULARY)
-    if vocabulary.fingerprint != fingerprint:
-        raise _damaged(folder, f"its vocabulary is not the one that {directories.MANIFEST} names")
-    if type(max_questions) is not int or max_questions < 1:
-        raise _damaged(folder, f"max_questions in {directories.MANIFEST} is no whole number from 1")
-    try:
-        version = LoadedVersion(folder, vocabulary, max_questions, tf.saved_model.load(os.fspath(folder)))
+        version = LoadedVersion(folder, vocabulary, info.max_questions, tf.saved_model.load(os.fspath(folder)))
     # TensorFlow's readers raise what the damage makes them trip over.
     except (OSError, tf.errors.OpError, ValueError, RuntimeError, IndexError, KeyError) as error:
         raise _damaged(folder, f"cannot load the SavedModel: {first_line(error)}") from error

@@ -23,6 +23,7 @@ import tensorflow as tf
 
 from schemas import directories
 from schemas.errors import InputError
+from schemas.model_directory import list_versions, read_manifest
 from trainer.runs.job import TrainedNetwork
 from trainer.safeguards import novelty
 from trainer.servable import conversion, signatures, warmup
@@ -47,8 +48,7 @@ class StagedVersion:
 
     def describe(self, **entries: Any) -> None:
         """Puts `entries` into the manifest, in place of those that it has."""
-        manifest = json.loads((self.folder / directories.MANIFEST).read_text(encoding="utf-8"))
-        _write_manifest(self.folder, manifest | entries)
+        _write_manifest(self.folder, read_manifest(self.folder) | entries)
 
     def publish(self) -> pathlib.Path:
         """Makes it a version, in one step, and returns its folder.
@@ -116,10 +116,7 @@ def newest_version(base: pathlib.Path) -> pathlib.Path | None:
     Raises:
         InputError: `base` is one version itself, or not a folder that can be read.
     """
-    if (base / directories.SAVED_MODEL).exists():
-        raise InputError(f"{base}: this is one version: give the folder that holds it, {base.parent}")
-    versions = _versions(base)
-    return base / versions[max(versions)] if versions else None
+    return max(_versions(base).items(), default=(0, None))[1]
 
 
 def next_version(base: pathlib.Path) -> int:
@@ -131,13 +128,9 @@ def next_version(base: pathlib.Path) -> int:
     return 1 + max(_versions(base), default=0)
 
 
-def _versions(base: pathlib.Path) -> dict[int, str]:
-    """Returns the names of the version folders below `base` by their numbers."""
-    try:
-        names = [entry.name for entry in base.iterdir()] if base.exists() else []
-    except OSError as error:
-        raise InputError(f"{base}: not a model base path: {error.strerror or error}") from error
-    return {number: name for name in names if (number := directories.version_number(name)) is not None}
+def _versions(base: pathlib.Path) -> dict[int, pathlib.Path]:
+    """Returns the folder of each version below `base`, which need not exist."""
+    return list_versions(base) if base.exists() else {}
 
 
 def _exists(version: pathlib.Path) -> InputError:

@@ -19,17 +19,14 @@ from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
 from schemas.model_directory import read_version
+from schemas.parity import decided_clearly, probes
 from serving.messages import state_message
 from serving.models import litert
 from serving.models.engine import SavedModelEngine
 from serving.models.litert import (
     MOST_STATES,
-    Q_BOUND,
+    InterpreterPool,
     LiteRtEngine,
-    LiteRtModel,
-    decided_clearly,
-    difference,
-    probes,
     read_litert_model,
 )
 from serving.models.state_tensors import to_inputs, to_responses
@@ -65,7 +62,7 @@ def test_any_number_of_states_is_answered(version, hand_set, rows):
 
 
 def test_threads_get_their_own_answers(content, hand_set):
-    model = LiteRtModel(content, interpreters=3)
+    model = InterpreterPool(content, interpreters=3)
 
     def ask(row):
         answers = [model.run(STATES[row : row + 1], np.zeros(1, np.int32)) for _ in range(200)]
@@ -81,7 +78,7 @@ def test_threads_get_their_own_answers(content, hand_set):
 
 
 def test_interpreters_are_made_when_needed_and_no_more_than_allowed(content):
-    model = LiteRtModel(content, interpreters=2)
+    model = InterpreterPool(content, interpreters=2)
     made, meanwhile = [], []
 
     def count():
@@ -103,7 +100,7 @@ def test_interpreters_are_made_when_needed_and_no_more_than_allowed(content):
 
 
 def test_an_interpreter_that_failed_is_not_used_again(content, hand_set):
-    model = LiteRtModel(content, interpreters=1)
+    model = InterpreterPool(content, interpreters=1)
     with pytest.raises(InputError, match="LiteRT cannot run the file"):
         model.run(np.zeros([1, 7], np.float32), np.zeros(1, np.int32))  # of another width
     (answer,) = model.run(STATES[:1], np.zeros(1, np.int32))["q_values"]
@@ -116,11 +113,11 @@ def test_litert_greets_nobody_and_what_others_say_meanwhile_is_not_lost(content,
     path.write_bytes(content)
     script = (
         "import os, pathlib, sys\n"
-        "from serving.models.litert import Interpreter, LiteRtModel\n"
+        "from serving.models.litert import Interpreter, InterpreterPool\n"
         "allocate = Interpreter.allocate_tensors\n"
         "say = lambda text: os.write(2, text.encode() + b'\\n')\n"
         "Interpreter.allocate_tensors = lambda self: (say('before'), allocate(self), say('after'))\n"
-        "LiteRtModel(pathlib.Path(sys.argv[1]).read_bytes())\n"
+        "InterpreterPool(pathlib.Path(sys.argv[1]).read_bytes())\n"
         "print('at the end', file=sys.stderr)\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -134,7 +131,7 @@ def test_where_nothing_can_be_held_back_litert_answers_all_the_same(content, mon
         raise PermissionError(name)
 
     monkeypatch.setattr(os, "memfd_create", refuse, raising=False)
-    assert LiteRtModel(content).run(STATES, np.zeros(4, np.int32)) is not None
+    assert InterpreterPool(content).run(STATES, np.zeros(4, np.int32)) is not None
 
 
 def test_a_version_of_before_has_no_file(version):
@@ -174,7 +171,7 @@ def test_a_file_that_litert_does_not_take_is_told(version):
 def test_an_installation_without_litert_is_told(content, monkeypatch):
     monkeypatch.setattr(litert, "Interpreter", None)
     with pytest.raises(InputError, match="LiteRT is not installed"):
-        LiteRtModel(content)
+        InterpreterPool(content)
 
 
 FILE = "assets.extra/state.tflite"
@@ -369,70 +366,6 @@ def test_a_damaged_saved_model_is_told_as_ever(version):
     (version / "saved_model.pb").write_bytes(b"damaged")
     with pytest.raises(InputError, match="cannot load the SavedModel"):
         LiteRtEngine(version)
-
-
-EXPECTED = {
-    "q_values": np.array([[0.9, 0.5, 0.4, 0.3, 0.2], [0.5, 0.50001, 0.4, 0.3, 0.2]], np.float32),
-    "action": np.array([0, 1]),
-    "best_triage": np.array([0, 1]),
-    "forced": np.array([False, False]),
-    "rules_fired": np.array([[True, False], [False, False]]),
-    "novelty": np.array([0.5, 0.995], np.float32),
-    "is_novel": np.array([False, True]),
-    "action_label": np.array([b"Red", b"Yellow"]),
-}
-
-
-@pytest.mark.parametrize(
-    ("changed", "expected"),
-    [
-        ({}, None),
-        ({"q_values": EXPECTED["q_values"] + 0.9e-4}, None),
-        ({"q_values": EXPECTED["q_values"] + 1.5e-4}, "q_values by up to 0.00015, more than 0.0001"),
-        ({"q_values": EXPECTED["q_values"] * np.nan}, "q_values by up to nan, more than 0.0001"),
-        ({"action": np.array([0, 0]), "best_triage": np.array([0, 0])}, None),  # a tie but for rounding
-        ({"action": np.array([1, 1])}, "action"),
-        ({"best_triage": np.array([2, 1])}, "best_triage"),
-        ({"forced": np.array([False, True])}, "forced"),
-        ({"rules_fired": np.array([[True, False], [False, True]])}, "rules_fired"),
-        ({"novelty": np.array([0.5, 0.985], np.float32), "is_novel": np.array([False, False])}, None),
-        ({"novelty": np.array([0.5, 0.9], np.float32)}, "novelty by up to 0.095, more than 0.05"),
-        ({"is_novel": np.array([True, True])}, "is_novel"),
-    ],
-)
-def test_only_what_rounding_explains_is_no_difference(changed, expected):
-    found = {name: value for name, value in EXPECTED.items() if name != "action_label"} | changed
-    assert difference(found, EXPECTED) == expected
-
-
-def test_an_output_that_is_missing_is_a_difference():
-    found = {name: EXPECTED[name] for name in ("q_values", "action", "best_triage", "forced")}
-    assert difference(found, EXPECTED) == "it lacks is_novel, novelty, rules_fired"
-
-
-def test_rows_are_decided_clearly_where_the_best_stands_out_by_twice_the_bound():
-    apart, close = 0.5 - 2.2 * Q_BOUND, 0.5 - 1.8 * Q_BOUND
-    rows = [
-        [0.5, apart, 0, 0, 0],
-        [0.5, close, 0, 0, 0],
-        [0.5, 0, 0, 0, close],
-        [0.5, 0, 0, 0, 0.9],
-        [0.5, 0.5, 0, 0, 0.9],
-    ]
-    assert decided_clearly(np.array(rows)).tolist() == [True, False, False, True, False]
-
-
-def test_the_states_of_the_check_make_nearly_every_rule_fire():
-    vocabulary = KnowledgeBase.load().catalogue.vocabulary
-    rules, _ = safety_rules.choose("default", vocabulary)
-    states, asked = probes(len(vocabulary), 23, 96)
-    fired = set()
-    for row in states:
-        present, absent = ({vocabulary.codes[cell] for cell in np.flatnonzero(row == sign)} for sign in (1, -1))
-        fired |= {rule.rule_id for rule in rules if rule.fires(present, absent)}
-    assert len(fired) >= len(rules) - 2
-    assert not states[0].any()
-    assert {0, 23} <= set(asked.tolist())
 
 
 @pytest.mark.learning

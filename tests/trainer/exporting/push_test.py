@@ -52,5 +52,5 @@ def test_nothing_else_is_pushed(tmp_path, number, compared_with, mark, message):
 
 def test_a_base_path_that_cannot_be_written_is_an_input_error(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="not a model base path"):
+    with pytest.raises(InputError, match="cannot read the model base path"):
         push(_version(tmp_path / "out", 1, None), tmp_path / "file")

@@ -5,9 +5,10 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
+from schemas.parity import NOVELTY_BOUND, random_states
 from schemas.triage import Action
 from trainer.dyqn.network import build_network
-from trainer.exporting.tflite_parity import BOUNDS, NOVELTY_BOUND, compare, random_states, statement
+from trainer.exporting.tflite_parity import BOUNDS, compare, statement
 from trainer.runs.job import TrainedNetwork
 from trainer.safeguards import novelty
 from trainer.servable import saved_model
@@ -50,20 +51,6 @@ def changed(**values):
     for label, value in values.items():
         q_values[Action[label]] = value
     return q_values
-
-
-def test_random_states_are_moments_of_interviews():
-    states, questions_asked = random_states(30, 23, 4000, seed=1)
-    assert states.shape == (4000, 30)
-    assert set(np.unique(states)) == {-1, 0, 1}
-    assert set(questions_asked) == set(range(24))
-    known = np.abs(states).sum(axis=1)
-    assert known.min() == 1
-    assert (known <= questions_asked + 1).all()
-    # q uniform on 0..23 and 1 to q + 1 pieces: (11.5 + 2) / 2 = 6.75 on average; SD 5.7, so that 0.5 is 5 errors.
-    assert known.mean() == pytest.approx(6.75, abs=0.5)
-    few = random_states(3, 23, 200, seed=1)[0]
-    assert np.abs(few).sum(axis=1).max() == 3  # no more than there are
 
 
 def test_a_model_that_answers_alike_has_full_parity(constant):

@@ -144,16 +144,16 @@ def no_signature(folder):
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda folder: (folder / "manifest.json").unlink(), "cannot read manifest.json"),
-        (lambda folder: (folder / "manifest.json").write_text("[]"), "not what triage export writes"),
+        (lambda folder: (folder / "manifest.json").unlink(), "manifest.json: cannot read the manifest"),
+        (lambda folder: (folder / "manifest.json").write_text("[]"), "not a manifest: expected a JSON object"),
         (lambda folder: (folder / "saved_model.pb").unlink(), "cannot load the SavedModel"),
         (lambda folder: (folder / "saved_model.pb").write_bytes(b"\x0b"), "cannot load the SavedModel"),
         (lambda folder: shutil.rmtree(folder / "variables"), "cannot load the SavedModel"),
         (cut_weights, "cannot load the SavedModel"),
-        (other_codes, "its vocabulary is not the one"),
+        (other_codes, "the vocabulary was changed after the export"),
         (no_signature, "no signature 'state'"),
         (change_manifest(max_questions=5), "does not triage at the max_questions"),
-        (change_manifest(max_questions="many"), "no whole number from 1"),
+        (change_manifest(max_questions="many"), "max_questions 'many': expected a value of type int"),
     ],
 )
 def test_a_damaged_version_is_refused_in_one_line_that_names_it(damaged, damage, reason):

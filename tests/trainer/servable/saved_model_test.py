@@ -144,7 +144,7 @@ def test_a_network_that_diverged_is_not_exported(trained, tmp_path):
 
 def test_a_base_path_that_is_a_file_is_refused(trained, tmp_path):
     (tmp_path / "models").write_text("")
-    with pytest.raises(InputError, match="models: not a model base path"):
+    with pytest.raises(InputError, match="models: cannot read the model base path"):
         saved_model.write_version(tmp_path / "models", trained)
 
 

@@ -1,0 +1,79 @@
+"""Whether two engines of one model give the same answers: random states to compare them on, and tolerances."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from schemas import features
+from schemas.triage import Action
+
+Q_BOUND = 1e-4
+"""Largest difference of a Q-value that float32 rounding explains; measured differences are a hundredth of it."""
+NOVELTY_BOUND = 0.05
+"""Largest difference of a novelty, which is a percentile: rounding can move it by one step of 200."""
+
+
+def random_states(evidence_count: int, max_questions: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns random moments of interviews.
+
+    The number of questions is uniform from 0 to `max_questions`, at which triage is forced. Each question reveals at
+    most one piece of evidence, and the first piece is known from the start, so q questions go with 1 to q + 1 known
+    pieces: 7 on average at the paper's 23 questions, as in its vignettes. The pieces and whether each is present or
+    absent are uniform.
+
+    Returns:
+        States float32 `[count, E]` in {-1, 0, 1}, and questions asked int32 `[count]`.
+    """
+    generator = np.random.default_rng(seed)
+    questions_asked = generator.integers(0, max_questions + 1, count).astype(np.int32)
+    states: np.ndarray = np.zeros([count, evidence_count], np.float32)
+    for row, questions in zip(states, questions_asked, strict=True):
+        known = generator.integers(1, min(questions + 1, evidence_count) + 1)
+        row[generator.choice(evidence_count, known, replace=False)] = generator.choice([-1, 1], known)
+    return states, questions_asked
+
+
+def probes(evidence_count: int, max_questions: int, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Returns states and questions asked, as `random_states`, that exercise every part of a model.
+
+    The first state is empty. Every other one has a third of all evidence present and a third absent, so that rules on
+    several codes fire.
+    """
+    states, questions_asked = random_states(evidence_count, max_questions, count, seed)
+    dense = states[1::2]
+    dense[:] = np.random.default_rng([seed, 1]).integers(-1, 2, dense.shape)
+    states[0] = 0
+    return states, questions_asked
+
+
+def difference(actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> str | None:
+    """Returns the first difference between outputs of the signature `state` that rounding cannot explain, or None."""
+    names = [name for name in expected if name not in (features.ACTION_LABEL, features.BEST_TRIAGE_LABEL)]
+    missing = sorted(set(names) - actual.keys())
+    if missing:
+        return f"it lacks {', '.join(missing)}"
+    for name, bound in ((features.Q_VALUES, Q_BOUND), (features.NOVELTY, NOVELTY_BOUND)):
+        # Not `> bound`, so that NaN is a difference.
+        if name in names and not (np.abs(actual[name] - expected[name]) <= bound).all():
+            return f"{name} by up to {np.abs(actual[name] - expected[name]).max():.2g}, more than {bound:g}"
+    for name in (features.FORCED, features.RULES_FIRED):
+        if name in names and not np.array_equal(actual[name], expected[name]):
+            return name
+    clear = decided_clearly(expected[features.Q_VALUES])
+    for name in (features.ACTION, features.BEST_TRIAGE):
+        if (clear & (actual[name] != expected[name])).any():
+            return name
+    if features.IS_NOVEL in names:
+        same = actual[features.NOVELTY] == expected[features.NOVELTY]
+        if (same & (actual[features.IS_NOVEL] != expected[features.IS_NOVEL])).any():
+            return features.IS_NOVEL
+    return None
+
+
+def decided_clearly(q_values: np.ndarray, bound: float = Q_BOUND) -> np.ndarray:
+    """Returns, bool `[B]`, the rows of Q-values `[B, A]` whose decision differences within `bound` cannot change."""
+    best = np.sort(q_values[:, : Action.ASK], axis=1)
+    between = best[:, -1] - best[:, -2]
+    asking = np.abs(q_values[:, Action.ASK] - best[:, -1])
+    apart: np.ndarray = np.minimum(between, asking) > 2 * bound
+    return apart

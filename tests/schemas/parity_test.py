@@ -1,0 +1,85 @@
+"""The states that engines are compared on, and which differences count."""
+
+import numpy as np
+import pytest
+
+from schemas import safety_rules
+from schemas.knowledge_base import KnowledgeBase
+from schemas.parity import Q_BOUND, decided_clearly, difference, probes, random_states
+
+EXPECTED = {
+    "q_values": np.array([[0.9, 0.5, 0.4, 0.3, 0.2], [0.5, 0.50001, 0.4, 0.3, 0.2]], np.float32),
+    "action": np.array([0, 1]),
+    "best_triage": np.array([0, 1]),
+    "forced": np.array([False, False]),
+    "rules_fired": np.array([[True, False], [False, False]]),
+    "novelty": np.array([0.5, 0.995], np.float32),
+    "is_novel": np.array([False, True]),
+    "action_label": np.array([b"Red", b"Yellow"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, None),
+        ({"q_values": EXPECTED["q_values"] + 0.9e-4}, None),
+        ({"q_values": EXPECTED["q_values"] + 1.5e-4}, "q_values by up to 0.00015, more than 0.0001"),
+        ({"q_values": EXPECTED["q_values"] * np.nan}, "q_values by up to nan, more than 0.0001"),
+        ({"action": np.array([0, 0]), "best_triage": np.array([0, 0])}, None),  # a tie but for rounding
+        ({"action": np.array([1, 1])}, "action"),
+        ({"best_triage": np.array([2, 1])}, "best_triage"),
+        ({"forced": np.array([False, True])}, "forced"),
+        ({"rules_fired": np.array([[True, False], [False, True]])}, "rules_fired"),
+        ({"novelty": np.array([0.5, 0.985], np.float32), "is_novel": np.array([False, False])}, None),
+        ({"novelty": np.array([0.5, 0.9], np.float32)}, "novelty by up to 0.095, more than 0.05"),
+        ({"is_novel": np.array([True, True])}, "is_novel"),
+    ],
+)
+def test_only_what_rounding_explains_is_no_difference(changed, expected):
+    actual = {name: value for name, value in EXPECTED.items() if name != "action_label"} | changed
+    assert difference(actual, EXPECTED) == expected
+
+
+def test_an_output_that_is_missing_is_a_difference():
+    actual = {name: EXPECTED[name] for name in ("q_values", "action", "best_triage", "forced")}
+    assert difference(actual, EXPECTED) == "it lacks is_novel, novelty, rules_fired"
+
+
+def test_rows_are_decided_clearly_where_the_best_stands_out_by_twice_the_bound():
+    apart, close = 0.5 - 2.2 * Q_BOUND, 0.5 - 1.8 * Q_BOUND
+    rows = [
+        [0.5, apart, 0, 0, 0],
+        [0.5, close, 0, 0, 0],
+        [0.5, 0, 0, 0, close],
+        [0.5, 0, 0, 0, 0.9],
+        [0.5, 0.5, 0, 0, 0.9],
+    ]
+    assert decided_clearly(np.array(rows)).tolist() == [True, False, False, True, False]
+
+
+def test_random_states_are_moments_of_interviews():
+    states, questions_asked = random_states(30, 23, 4000, seed=1)
+    assert states.shape == (4000, 30)
+    assert set(np.unique(states)) == {-1, 0, 1}
+    assert set(questions_asked) == set(range(24))
+    known = np.abs(states).sum(axis=1)
+    assert known.min() == 1
+    assert (known <= questions_asked + 1).all()
+    # q uniform on 0..23 and 1 to q + 1 pieces: (11.5 + 2) / 2 = 6.75 on average; SD 5.7, so that 0.5 is 5 errors.
+    assert known.mean() == pytest.approx(6.75, abs=0.5)
+    few = random_states(3, 23, 200, seed=1)[0]
+    assert np.abs(few).sum(axis=1).max() == 3  # no more than there are
+
+
+def test_probes_make_nearly_every_rule_fire():
+    vocabulary = KnowledgeBase.load().catalogue.vocabulary
+    rules, _ = safety_rules.choose("default", vocabulary)
+    states, asked = probes(len(vocabulary), 23, 96)
+    fired = set()
+    for row in states:
+        present, absent = ({vocabulary.codes[cell] for cell in np.flatnonzero(row == sign)} for sign in (1, -1))
+        fired |= {rule.rule_id for rule in rules if rule.fires(present, absent)}
+    assert len(fired) >= len(rules) - 2
+    assert not states[0].any()
+    assert {0, 23} <= set(asked.tolist())
