@@ -79,8 +79,8 @@ def file_states(folder: pathlib.Path) -> frozenset[tuple[str, int, int]]:
         for name in names:
             path = os.path.join(directory, name)
             with contextlib.suppress(OSError):  # removed meanwhile
-                found = os.stat(path)
-                states.add((path, found.st_size, found.st_mtime_ns))
+                status = os.stat(path)
+                states.add((path, status.st_size, status.st_mtime_ns))
     return frozenset(states)
 
 
@@ -172,9 +172,9 @@ def _check_manifest(path: pathlib.Path, manifest: Any) -> None:
     if not isinstance(manifest, dict):
         raise InputError(f"{path}: not a manifest: expected a JSON object")
     if manifest.get("format_version") != directories.MANIFEST_FORMAT:
-        found = manifest.get("format_version")
+        version = manifest.get("format_version")
         raise InputError(
-            f"{path}: format_version {found!r}: this release reads {directories.MANIFEST_FORMAT}: "
+            f"{path}: format_version {version!r}: this release reads {directories.MANIFEST_FORMAT}: "
             "export the model again"
         )
     for key, kind in _MANIFEST_TYPES.items():

@@ -53,16 +53,16 @@ def figures(rounds: Sequence[Round]) -> dict[str, Any]:
 
 
 def _row(rounds: Sequence[Round], server: str, level: int | str) -> dict[str, Any]:
-    found = [each.measured[server, level] for each in rounds]
+    measurements = [each.measured[server, level] for each in rounds]
     processor = statistics.median([each.processor[server, level] for each in rounds])
     return {
         "server": server,
         "concurrent": level,
-        "calls_per_second": dataclasses.asdict(spread([each.calls_per_second for each in found])),
-        "p50_ms": dataclasses.asdict(spread([each.p50 * 1000 for each in found])),
-        "p99_ms": dataclasses.asdict(spread([each.p99 * 1000 for each in found])),
+        "calls_per_second": dataclasses.asdict(spread([each.calls_per_second for each in measurements])),
+        "p50_ms": dataclasses.asdict(spread([each.p50 * 1000 for each in measurements])),
+        "p99_ms": dataclasses.asdict(spread([each.p99 * 1000 for each in measurements])),
         "processor_us_per_call": None if processor != processor else processor * 1e6,  # NaN is not itself
-        "failed": sum(each.failed for each in found),
+        "failed": sum(each.failed for each in measurements),
     }
 
 
@@ -111,30 +111,30 @@ def goals(rounds: Sequence[Round]) -> list[dict[str, Any]]:
     ]
 
 
-def table(found: Mapping[str, Any]) -> str:
+def table(report: Mapping[str, Any]) -> str:
     """Returns the figures as Markdown."""
     lines = [
         "| concurrent | server | calls/s | p50 ms | p99 ms | server's processor µs/call | failed |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for row in found["rows"]:
+    for row in report["rows"]:
         processor = "-" if row["processor_us_per_call"] is None else f"{row['processor_us_per_call']:.0f}"
         cells = [
             str(row["concurrent"]),
             row["server"],
-            _shown(row["calls_per_second"], 0),
-            _shown(row["p50_ms"], 2),
-            _shown(row["p99_ms"], 2),
+            _format(row["calls_per_second"], 0),
+            _format(row["p50_ms"], 2),
+            _format(row["p99_ms"], 2),
             processor,
             str(row["failed"]),
         ]
         lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", f"One run of the model for one state: {_shown(found['model_ms'], 2)} ms", ""]
+    lines += ["", f"One run of the model for one state: {_format(report['model_ms'], 2)} ms", ""]
     lines += ["| goal | reached | met |", "| --- | --- | --- |"]
-    for goal in found["goals"]:
-        lines.append(f"| {goal['goal']} | {_shown(goal['reached'], 2)} | {'yes' if goal['met'] else 'no'} |")
+    for goal in report["goals"]:
+        lines.append(f"| {goal['goal']} | {_format(goal['reached'], 2)} | {'yes' if goal['met'] else 'no'} |")
     return "\n".join(lines)
 
 
-def _shown(value: Mapping[str, float], digits: int) -> str:
+def _format(value: Mapping[str, float], digits: int) -> str:
     return f"{value['median']:,.{digits}f} ({value['least']:,.{digits}f} to {value['largest']:,.{digits}f})"

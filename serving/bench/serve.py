@@ -85,13 +85,13 @@ def run(arguments: argparse.Namespace) -> int:
         for number in range(arguments.rounds):
             sys.stderr.write(f"round {number + 1} of {arguments.rounds}\n")
             rounds.append(_round(number, (triage, empty, plain), load, arguments.seconds))
-    found = {
+    report = {
         "machine": {"cores": os.cpu_count(), "requests_bytes": len(requests[0]), "response_bytes": response_bytes},
         **figures.figures(rounds),
     }
     if arguments.json != "-":
-        sys.stdout.write(figures.table(found) + "\n")
-    figures_file.write(found, arguments.json)
+        sys.stdout.write(figures.table(report) + "\n")
+    figures_file.write(report, arguments.json)
     return 0
 
 
@@ -141,9 +141,9 @@ def _round(number: int, servers: Sequence[Server], load: _Load, seconds: float) 
                 most = measured[server.name, figures.LEVELS[-1]].calls_per_second
                 job = Job(server.address, seconds, 0, rate=max(1.0, most / 2), seed=number)
             before = _processor_seconds(server.process)
-            found = measured[server.name, level] = load.measure(job)
+            measurement = measured[server.name, level] = load.measure(job)
             used = _processor_seconds(server.process) - before
-            calls = found.calls_per_second * (seconds + WARM_UP_SECONDS)
+            calls = measurement.calls_per_second * (seconds + WARM_UP_SECONDS)
             processor[server.name, level] = used / max(1.0, calls)
     plain = next(server for server in servers if server.name == "plain")
     return figures.Round(measured, processor, json.loads(_call(plain.address, MODEL_SECONDS, load.request)))

@@ -23,7 +23,7 @@ from serving import call as calls
 from serving.calls.capacity import Places
 from serving.calls.event_loop import Workers
 from serving.calls.silence import Silence, let_go
-from serving.calls.status import failed
+from serving.calls.status import end_of
 from serving.errors import UnsupportedError
 from serving.security.access import Access, OpenAccess
 from serving.telemetry.recorder import Telemetry
@@ -43,12 +43,12 @@ class Limits:
     Attributes:
         places: number of calls that it holds.
         silence_seconds: see `serving.calls.silence.Silence`.
-        patient: methods whose callers may be silent for as long as they like.
+        may_be_silent: methods whose callers may say nothing for as long as they like.
     """
 
     places: int
     silence_seconds: float
-    patient: frozenset[str] = frozenset()
+    may_be_silent: frozenset[str] = frozenset()
 
 
 class Front(grpc.GenericRpcHandler):
@@ -76,10 +76,10 @@ class Front(grpc.GenericRpcHandler):
         self.access = access or OpenAccess()
         self.places = Places(limits.places)
         self.silence = Silence(limits.silence_seconds)
-        self.patient = limits.patient
+        self.may_be_silent = limits.may_be_silent
         self._services: list[grpc.GenericRpcHandler] = []
         self._routes: dict[str, grpc.RpcMethodHandler] = {}
-        self._nowhere = grpc.stream_unary_rpc_method_handler(_Unary(self, _UNKNOWN, _nothing_there()).answer)
+        self._unknown_method = grpc.stream_unary_rpc_method_handler(_Unary(self, _UNKNOWN, _no_such_method()).answer)
 
     def add_generic_rpc_handlers(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
         """Adds services, for the generated functions that add a servicer to a server."""
@@ -92,12 +92,12 @@ class Front(grpc.GenericRpcHandler):
         """Returns what answers a call. gRPC calls this in the context in which it then has the call answered."""
         method = details.method
         handler = self._routes.get(method) or self._route(details)
-        if handler is self._nowhere:
+        if handler is self._unknown_method:
             method = _UNKNOWN  # that name is the caller's
         if not method.startswith(_HEALTH):
             call = calls.Call(method, calls.request_id_of(details.invocation_metadata))
             calls.enter(call)
-            self.telemetry.arrived(call, details.invocation_metadata)
+            self.telemetry.begin(call, details.invocation_metadata)
         return handler
 
     def _route(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
@@ -108,9 +108,9 @@ class Front(grpc.GenericRpcHandler):
                 make = (
                     grpc.stream_stream_rpc_method_handler if route is _Stream else grpc.stream_unary_rpc_method_handler
                 )
-                found = self._routes[details.method] = make(route(self, details.method, handler).answer)
-                return found
-        return self._nowhere
+                self._routes[details.method] = make(route(self, details.method, handler).answer)
+                return self._routes[details.method]
+        return self._unknown_method
 
 
 class _Route(abc.ABC):
@@ -128,7 +128,7 @@ class _Route(abc.ABC):
         self._health = method.startswith(_HEALTH)
         self._telemetry = Telemetry() if self._health else front.telemetry
         self._access = front.access
-        self._read = _patient_read if method in front.patient else front.silence.read
+        self._read = _read_without_limit if method in front.may_be_silent else front.silence.read
 
     async def answer(self, requests: object, context: Any) -> Any:
         """Answers one call; gRPC's iterator of requests is left alone for `context.read`, which waits for no more."""
@@ -172,18 +172,18 @@ class _Route(abc.ABC):
         begin = time.perf_counter()
         call.add(calls.QUEUE, call.arrived, begin)
         call.request_bytes = len(data)
-        message = await self._parsed(data)
+        message = await self._parse_message(data)
         call.add(calls.PARSE, begin, time.perf_counter())
         return message
 
-    async def _parsed(self, data: bytes) -> Any:
+    async def _parse_message(self, data: bytes) -> Any:
         if self._parse is None:
             return data
         if len(data) > LARGE_BYTES:
             return await self._workers.run(parse, self._parse, data)
         return parse(self._parse, data)
 
-    def _serialized(self, call: calls.Call, message: Any) -> bytes:
+    def _serialize_message(self, call: calls.Call, message: Any) -> bytes:
         begin = time.perf_counter()
         data: bytes = self._serialize(message) if self._serialize else message
         call.add(calls.RESPOND, begin, time.perf_counter())
@@ -193,12 +193,12 @@ class _Route(abc.ABC):
         """Tells the end of a call that its caller ended, or its deadline."""
         late = context.time_remaining() == 0
         code = grpc.StatusCode.DEADLINE_EXCEEDED if late else grpc.StatusCode.CANCELLED
-        self._telemetry.ended(call, self.kind, code.name)
+        self._telemetry.end(call, self.kind, code.name)
 
     async def _fail(self, call: calls.Call, context: Any, error: Exception) -> None:
         """Ends a call with a status."""
-        status, metadata = failed(error, self._method.rpartition("/")[2])
-        self._telemetry.ended(call, self.kind, status.code.name)
+        status, metadata = end_of(error, self._method.rpartition("/")[2])
+        self._telemetry.end(call, self.kind, status.code.name)
         try:
             await context.abort(status.code, status.message, metadata)
         except grpc.aio.BaseError as aborted:  # always, also where the caller is gone
@@ -219,12 +219,12 @@ class _Unary(_Route):
         else:
             response = await self._workers.run(self._behavior, request, context)
         if call.request_bytes > LARGE_BYTES:
-            data = await self._workers.run(self._serialized, call, response)
+            data = await self._workers.run(self._serialize_message, call, response)
         else:
-            data = self._serialized(call, response)
+            data = self._serialize_message(call, response)
         context.set_trailing_metadata(call.named)
-        self._telemetry.sent(call)
-        self._telemetry.ended(call, self.kind, grpc.StatusCode.OK.name)
+        self._telemetry.record_stages(call)
+        self._telemetry.end(call, self.kind, grpc.StatusCode.OK.name)
         return data
 
 
@@ -240,25 +240,25 @@ class _Stream(_Route):
         context.set_trailing_metadata(call.named)
         async with contextlib.aclosing(self._behavior(requests, context)) as responses:
             async for response in responses:
-                await context.write(self._serialized(call, response))
-                self._telemetry.sent(call)
-        self._telemetry.ended(call, self.kind, grpc.StatusCode.OK.name)
+                await context.write(self._serialize_message(call, response))
+                self._telemetry.record_stages(call)
+        self._telemetry.end(call, self.kind, grpc.StatusCode.OK.name)
 
     async def _requests(self, call: calls.Call, context: Any) -> AsyncIterator[Any]:
         while (data := await self._read(context)) is not grpc.aio.EOF:
             begin = time.perf_counter()
-            message = await self._parsed(data)
+            message = await self._parse_message(data)
             call.add(calls.PARSE, begin, time.perf_counter())
             yield message
         # Of a call that is cancelled the requests end too, just before word of it comes.
         await asyncio.sleep(_WORD_SECONDS)
 
 
-async def _patient_read(context: Any) -> Any:
+async def _read_without_limit(context: Any) -> Any:
     return await context.read()
 
 
-def _nothing_there() -> grpc.RpcMethodHandler:
+def _no_such_method() -> grpc.RpcMethodHandler:
     async def refuse(request: Any, context: Any) -> NoReturn:
         raise UnsupportedError("there is no such method")
 

@@ -90,12 +90,12 @@ def status_of(error: Exception) -> Status:
     """Returns how `error` ends a call; an unexpected error's own message is kept from the client."""
     for row in _table():
         if isinstance(error, row.kind):
-            message = _shortened(str(error) if row.message is None else row.message)
+            message = _shorten(str(error) if row.message is None else row.message)
             return Status(row.code, message, row.reason, row.retry_seconds)
     return _UNEXPECTED
 
 
-def failed(error: Exception, method: str) -> tuple[Status, Metadata]:
+def end_of(error: Exception, method: str) -> tuple[Status, Metadata]:
     """Returns how `error` ends the current call, and the metadata that tell it.
 
     An unexpected error is logged by its type and stack. Its message is not: it may hold a patient's evidence.
@@ -112,7 +112,7 @@ def failed(error: Exception, method: str) -> tuple[Status, Metadata]:
     return status, (*call.named, (KEY, details))
 
 
-def _shortened(message: str) -> str:
+def _shorten(message: str) -> str:
     encoded = message.encode()
     if len(encoded) <= _MAX_MESSAGE_BYTES:
         return message
@@ -148,7 +148,7 @@ def details_of(code: int, message: str, reason: str, retry_seconds: float | None
         delay = duration_pb2.Duration()
         delay.FromMilliseconds(round(retry_seconds * 1000))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
-    status.details.extend(map(_packed, details))
+    status.details.extend(map(_pack, details))
     if isinstance(error, FaultyRequestError):
         room = MAX_BYTES - sum(detail.ByteSize() for detail in status.details)
         status.details.extend(_fault_details(error, room))
@@ -167,7 +167,7 @@ def _fault_details(error: FaultyRequestError, room: int) -> list[any_pb2.Any]:
         size = violation.ByteSize() + 8
         code = None
         if fault.code:
-            code = _packed(
+            code = _pack(
                 triage_service_pb2.UnknownCode(field=fault.field, code=fault.code, nearest_codes=fault.nearest)
             )
             size += code.ByteSize() + 8
@@ -177,10 +177,10 @@ def _fault_details(error: FaultyRequestError, room: int) -> list[any_pb2.Any]:
         bad_request.field_violations.append(violation)
         if code is not None:
             unknown.append(code)
-    return [_packed(bad_request), *unknown] if bad_request.field_violations else []
+    return [_pack(bad_request), *unknown] if bad_request.field_violations else []
 
 
-def _packed(message: Message) -> any_pb2.Any:
+def _pack(message: Message) -> any_pb2.Any:
     packed = any_pb2.Any()
     packed.Pack(message)
     return packed

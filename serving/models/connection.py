@@ -81,11 +81,11 @@ class Connection:
         self._connect(min(limit, CONNECT_SECONDS))
         remaining = end - time.monotonic()
         if remaining <= 0:
-            raise self._translated(grpc.StatusCode.DEADLINE_EXCEEDED)
+            raise self._exception_of(grpc.StatusCode.DEADLINE_EXCEEDED)
         try:
             return method(request, timeout=remaining, metadata=current().outgoing)
         except grpc.RpcError as error:
-            raise self._translated(error.code()) from None  # its details may hold evidence
+            raise self._exception_of(error.code()) from None  # its details may hold evidence
 
     def _connect(self, seconds: float) -> None:
         if self._connected.is_set():
@@ -103,7 +103,7 @@ class Connection:
         else:
             self._connected.clear()
 
-    def _translated(self, code: grpc.StatusCode) -> Exception:
+    def _exception_of(self, code: grpc.StatusCode) -> Exception:
         """Returns the exception for a status that the remote server, or gRPC on the way there, ended a call with."""
         place = f"TensorFlow Serving at {self.address}"
         if code in _UNREACHABLE:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schemas.evidence import Vocabulary
-from serving.models.state_tensors import padded, questions_asked
+from serving.models.state_tensors import pad_rows, questions_asked
 from triage.v1 import triage_pb2
 
 _CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
@@ -24,8 +24,8 @@ class Encoded(NamedTuple):
 
     states: np.ndarray  # float32 [B, E] in {-1, 0, 1}
     questions_asked: np.ndarray  # int32 [B]
-    unknown_codes: np.ndarray  # bytes [B, U], padded with b""
-    conflicting_codes: np.ndarray  # bytes [B, C], padded with b""
+    unknown_codes: np.ndarray  # bytes [B, U], pad_rows with b""
+    conflicting_codes: np.ndarray  # bytes [B, C], pad_rows with b""
 
 
 class StateEncoder:
@@ -58,17 +58,19 @@ class StateEncoder:
         conflicting: np.ndarray = np.empty((len(lists), 0), object)
         unknown = conflicting
         if len(contradicted):
-            conflicting = _listed(np.flatnonzero(present & known & np.isin(places, contradicted)), rows, codes, lists)
+            conflicting = _codes_by_row(
+                np.flatnonzero(present & known & np.isin(places, contradicted)), rows, codes, lists
+            )
         if not known.all():
             named = np.fromiter(map(bool, codes), bool, len(codes)) & ~known
             chosen = np.concatenate([np.flatnonzero(named & present), np.flatnonzero(named & absent)])
-            unknown = _listed(chosen[np.argsort(rows[chosen], kind="stable")], rows, codes, lists)
+            unknown = _codes_by_row(chosen[np.argsort(rows[chosen], kind="stable")], rows, codes, lists)
         asked = np.array(list(map(questions_asked, messages)), np.int32)
         return Encoded(states.reshape(len(lists), len(self._cells)), asked, unknown, conflicting)
 
 
-def _listed(chosen: np.ndarray, rows: np.ndarray, codes: Sequence[str], lists: Sequence[object]) -> np.ndarray:
+def _codes_by_row(chosen: np.ndarray, rows: np.ndarray, codes: Sequence[str], lists: Sequence[object]) -> np.ndarray:
     """Returns the chosen codes of each row, which stand one row after the other, as bytes `[B, W]`."""
     bounds: Any = np.searchsorted(rows[chosen], np.arange(len(lists) + 1)).tolist()
     listed = list(map(str.encode, map(codes.__getitem__, chosen.tolist())))
-    return padded(listed[begin:end] for begin, end in pairwise(bounds))
+    return pad_rows(listed[begin:end] for begin, end in pairwise(bounds))

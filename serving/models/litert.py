@@ -46,7 +46,7 @@ class InterpreterPool:
         self._content = content  # which interpreters read from, and do not keep alive
         places = interpreters or min(os.cpu_count() or 1, _MOST_INTERPRETERS)
         with _ONE_AT_A_TIME, _without_greeting():
-            first = self._made()
+            first = self._new_runner()
         # None is one that may still be made. The last one is taken first, so that none is made without need.
         self._idle: list[Any] = [*[None] * (places - 1), first]
 
@@ -68,7 +68,7 @@ class InterpreterPool:
         except IndexError:
             return None
         try:
-            runner = runner or self._made()
+            runner = runner or self._new_runner()
             outputs: Mapping[str, np.ndarray] = runner(
                 **{features.STATES: states, features.QUESTIONS_ASKED: questions_asked}
             )
@@ -79,7 +79,7 @@ class InterpreterPool:
             self._idle.append(runner)
         return outputs
 
-    def _made(self) -> Any:
+    def _new_runner(self) -> Any:
         try:
             interpreter = Interpreter(model_content=self._content, num_threads=1)
             interpreter.allocate_tensors()

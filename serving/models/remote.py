@@ -75,11 +75,12 @@ class RemoteEngine(Engine):
         state = triage_pb2.EvidenceState().SerializeToString()
         inputs = {features.EVIDENCE_STATES: np.array([state], object)}
         answer = self._predict(features.TRIAGE, inputs, [features.TRIAGE_RESPONSES])[features.TRIAGE_RESPONSES][0]
-        found = triage_pb2.TriageResponse.FromString(answer).vocabulary_fingerprint
-        if found != self.info.vocabulary_fingerprint:
+        fingerprint = triage_pb2.TriageResponse.FromString(answer).vocabulary_fingerprint
+        if fingerprint != self.info.vocabulary_fingerprint:
             raise InputError(
                 f"{folder}: TensorFlow Serving at {self._connection.address} serves another model as version "
-                f"{self.info.model_version}: its vocabulary is {found}, here it is {self.info.vocabulary_fingerprint}"
+                f"{self.info.model_version}: its vocabulary is {fingerprint}, here it is "
+                f"{self.info.vocabulary_fingerprint}"
             )
 
 

@@ -58,8 +58,8 @@ def to_inputs(states: Sequence[triage_pb2.EvidenceState]) -> dict[str, np.ndarra
     pieces = [list(state.evidence) for state in states]
     statuses = [list(map(_STATUS, evidence)) for evidence in pieces]
     return {
-        features.PRESENT: padded(map(_codes, pieces, statuses, repeat(triage_pb2.EVIDENCE_STATUS_PRESENT))),
-        features.ABSENT: padded(map(_codes, pieces, statuses, repeat(triage_pb2.EVIDENCE_STATUS_ABSENT))),
+        features.PRESENT: pad_rows(map(_codes, pieces, statuses, repeat(triage_pb2.EVIDENCE_STATUS_PRESENT))),
+        features.ABSENT: pad_rows(map(_codes, pieces, statuses, repeat(triage_pb2.EVIDENCE_STATUS_ABSENT))),
         features.QUESTIONS_ASKED: np.array([questions_asked(state) for state in states], np.int32),
     }
 
@@ -155,8 +155,8 @@ def _codes(evidence: Sequence[triage_pb2.Evidence], statuses: Sequence[int], sta
     return list(map(str.encode, map(_CODE, compress(evidence, map(status.__eq__, statuses)))))
 
 
-def padded(rows: Iterable[list[bytes]]) -> np.ndarray:
-    """Returns rows of codes as bytes `[B, N]`, padded with b"", N at least 1."""
+def pad_rows(rows: Iterable[list[bytes]]) -> np.ndarray:
+    """Returns rows of codes as bytes `[B, N]`, pad_rows with b"", N at least 1."""
     listed = list(rows)
     width = max(map(len, listed), default=0) or 1
     return np.array([row + [b""] * (width - len(row)) for row in listed], object).reshape(len(listed), width)

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     _check(arguments)
     from serving.monitor.audit_reader import Reading, decided, read_cases
-    from serving.monitor.drift import Limits, Observed, compare
+    from serving.monitor.drift import Observed, Thresholds, compare
 
     reference, version = _reference(arguments)
     reading, observed, others, asked = Reading(), Observed(), 0, 0
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
             observed.add(case)
         else:
             asked += 1
-    limits = Limits(arguments.alpha, arguments.fewest_cases, arguments.unknown_limit)
+    thresholds = Thresholds(arguments.alpha, arguments.fewest_cases, arguments.unknown_limit)
     report = {
         "log": str(arguments.log),
         "records": reading.records,
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         "damaged_files": reading.damaged,
         "answers_of_other_versions": others,
         "answers_that_ask": asked,
-        **compare(observed, reference, limits),
+        **compare(observed, reference, thresholds),
     }
     if arguments.json != "-":
         _print(report, reading)

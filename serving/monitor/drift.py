@@ -48,7 +48,7 @@ class Observed:
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
+class Thresholds:
     """What counts as drift.
 
     Attributes:
@@ -62,7 +62,7 @@ class Limits:
     unknown: float = 0.01
 
 
-def compare(observed: Observed, reference: Reference, limits: Limits) -> dict[str, Any]:
+def compare(observed: Observed, reference: Reference, thresholds: Thresholds) -> dict[str, Any]:
     """Returns the figures of the comparison, ready for JSON.
 
     `verdict` is `drift`, `no_drift` or `too_few_cases`. `distributions` are the urgencies and the number of pieces of
@@ -75,24 +75,24 @@ def compare(observed: Observed, reference: Reference, limits: Limits) -> dict[st
         "cases": observed.cases,
         "reference_cases": reference.cases,
         "reference": reference.source,
-        **dataclasses.asdict(limits),
+        **dataclasses.asdict(thresholds),
         "forced_share": _share(observed.forced, observed.cases),
-        "unknown_codes": _unknown(observed, limits),
+        "unknown_codes": _unknown(observed, thresholds),
     }
-    if observed.cases < limits.fewest_cases:
+    if observed.cases < thresholds.fewest_cases:
         return {"verdict": "too_few_cases", **figures}
     distributions = _distributions(observed, reference)
     evidence = _evidence(observed, reference)
     for tests in (distributions, evidence):  # apart, or a thousand rates would drown two distributions
-        for test, q in zip(tests, _corrected(tests), strict=True):
+        for test, q in zip(tests, _correct(tests), strict=True):
             effect = test["psi"] >= LARGE_SHIFT if "psi" in test else abs(test["effect"]) >= SMALL_EFFECT
-            test["q"], test["drifted"] = q, bool(q < limits.alpha and effect)
+            test["q"], test["drifted"] = q, bool(q < thresholds.alpha and effect)
     drifted = sorted((test for test in evidence if test["drifted"]), key=lambda test: (test["q"], -abs(test["effect"])))
-    found = bool(drifted) or any(test["drifted"] for test in distributions) or figures["unknown_codes"]["drifted"]
+    drift = bool(drifted) or any(test["drifted"] for test in distributions) or figures["unknown_codes"]["drifted"]
     both = 1 / observed.cases + 1 / reference.cases
-    power = (stats.norm.ppf(1 - limits.alpha / 2) + stats.norm.ppf(0.8)) * math.sqrt(both)
+    power = (stats.norm.ppf(1 - thresholds.alpha / 2) + stats.norm.ppf(0.8)) * math.sqrt(both)
     return {
-        "verdict": "drift" if found else "no_drift",
+        "verdict": "drift" if drift else "no_drift",
         **figures,
         "smallest_effect": float(power),
         "distributions": distributions,
@@ -116,34 +116,34 @@ def stability_index(observed: Sequence[float], expected: Sequence[float]) -> flo
     return float(((first - second) * np.log(first / second)).sum())
 
 
-def _corrected(tests: Sequence[dict[str, Any]]) -> list[float]:
+def _correct(tests: Sequence[dict[str, Any]]) -> list[float]:
     return stats.false_discovery_control([test["p"] for test in tests]).tolist() if tests else []
 
 
-def _unknown(observed: Observed, limits: Limits) -> dict[str, Any]:
-    low, high = wilson(observed.with_unknown, observed.cases, limits.alpha)
+def _unknown(observed: Observed, thresholds: Thresholds) -> dict[str, Any]:
+    low, high = wilson(observed.with_unknown, observed.cases, thresholds.alpha)
     return {
         "cases": observed.with_unknown,
         "share": _share(observed.with_unknown, observed.cases),
         "interval": [low, high],
         "most_frequent": dict(observed.unknown.most_common(10)),
-        "drifted": observed.cases >= limits.fewest_cases and low > limits.unknown,
+        "drifted": observed.cases >= thresholds.fewest_cases and low > thresholds.unknown,
     }
 
 
 def _distributions(observed: Observed, reference: Reference) -> list[dict[str, Any]]:
-    found = []
+    tests = []
     if reference.urgencies:
-        found.append(_distribution("urgencies", DECISION_LABELS, observed.urgencies, reference.urgencies))
+        tests.append(_distribution("urgencies", DECISION_LABELS, observed.urgencies, reference.urgencies))
     if reference.pieces:
         numbers = range(max([*observed.pieces, *reference.pieces]) + 1)
-        found.append(_distribution("pieces of evidence", numbers, observed.pieces, reference.pieces))
-    return found
+        tests.append(_distribution("pieces of evidence", numbers, observed.pieces, reference.pieces))
+    return tests
 
 
 def _distribution(name: str, classes: Sequence[Any], observed: Any, expected: Any) -> dict[str, Any]:
     table = np.array([[counts.get(each, 0) for each in classes] for counts in (observed, expected)], float)  # [2, C]
-    merged = _merged(table)
+    merged = _merge(table)
     p = float(stats.chi2_contingency(merged).pvalue) if merged.shape[1] > 1 else 1.0
     shares = {
         side: {str(each): _share(count, row.sum()) for each, count in zip(classes, row, strict=True) if count}
@@ -152,7 +152,7 @@ def _distribution(name: str, classes: Sequence[Any], observed: Any, expected: An
     return {"name": name, "psi": stability_index(*merged), "p": p, **shares}
 
 
-def _merged(table: np.ndarray) -> np.ndarray:
+def _merge(table: np.ndarray) -> np.ndarray:
     """Returns `table` [2, C] with neighbouring classes put together until each expects enough cases on both sides."""
     smaller = min(table.sum(axis=1)) / table.sum()
     columns: list[np.ndarray] = []
@@ -169,7 +169,7 @@ def _merged(table: np.ndarray) -> np.ndarray:
 
 def _evidence(observed: Observed, reference: Reference) -> list[dict[str, Any]]:
     scale = _scale(observed, reference)
-    found = []
+    tests = []
     for status, counts, expected in (
         ("present", observed.present, reference.present),
         ("absent", observed.absent, reference.absent),
@@ -178,7 +178,7 @@ def _evidence(observed: Observed, reference: Reference) -> list[dict[str, Any]]:
             served, other = counts[code], min(round(expected.get(code, 0.0) * scale), reference.cases)
             table = [[served, observed.cases - served], [other, reference.cases - other]]
             rates = served / observed.cases, other / reference.cases
-            found.append(
+            tests.append(
                 {
                     "code": code,
                     "status": status,
@@ -188,7 +188,7 @@ def _evidence(observed: Observed, reference: Reference) -> list[dict[str, Any]]:
                     "p": float(stats.fisher_exact(table).pvalue),
                 }
             )
-    return found
+    return tests
 
 
 def _scale(observed: Observed, reference: Reference) -> float:

@@ -35,10 +35,10 @@ class TokenFile:
     def accepts(self, token: str) -> bool:
         """Returns whether `token` is one of the file's, in a time that tells only how many there are."""
         digest = _digest(token)  # of one length, so that the time does not tell a token's length
-        found = False
+        accepted = False
         for known in self._current():
-            found |= hmac.compare_digest(known, digest)
-        return found
+            accepted |= hmac.compare_digest(known, digest)
+        return accepted
 
     def _current(self) -> tuple[bytes, ...]:
         with self._lock:
@@ -55,10 +55,10 @@ class TokenFile:
     def _look(self) -> tuple[int, ...] | None:
         """Returns what changes with the file, None while it cannot be looked at."""
         try:
-            found = os.stat(self._path)
+            status = os.stat(self._path)
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def read_tokens(path: pathlib.Path) -> list[str]:

@@ -76,7 +76,7 @@ class AuditLog:
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
         self._thread.start()
 
-    def answered(
+    def record_answers(
         self, call: Call, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]
     ) -> None:
         """Records an answer of the typed service, as a call of the signature `triage`, if it is one of the sample."""
@@ -101,7 +101,9 @@ class AuditLog:
 
         self._add(sum(map(len, sent)) + sum(map(len, answered)), record)
 
-    def predicted(self, call: Call, request: predict_pb2.PredictRequest, response: predict_pb2.PredictResponse) -> None:
+    def record_predict(
+        self, call: Call, request: predict_pb2.PredictRequest, response: predict_pb2.PredictResponse
+    ) -> None:
         """Records an answer of Predict, if it is one of the sample."""
         if not self._chosen():
             return

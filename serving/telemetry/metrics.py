@@ -79,13 +79,13 @@ class Metrics:
         self.registry.register(_VersionCollector(versions))
         versions.on_forget(self._forget)
 
-    def handled(self, call: Call, kind: str, code: str, seconds: float) -> None:
+    def count_call(self, call: Call, kind: str, code: str, seconds: float) -> None:
         """Counts a call that ended with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
         _, service, method = call.method.split("/", 2)
         self._handled(kind, service, method, code).inc()
         self._handling(kind, service, method).observe(seconds)
 
-    def stages(self, call: Call) -> None:
+    def observe_stages(self, call: Call) -> None:
         """Adds the stages of one answer, each as often as it took place."""
         seconds: dict[str, float] = collections.defaultdict(float)
         for stage, begin, end in call.stages:
@@ -94,11 +94,11 @@ class Metrics:
             if stage in seconds:
                 self._stages(self._model_name, call.model_version, call.signature, stage).observe(seconds[stage])
 
-    def model_run(self, version: str, signature: str, states: int) -> None:
+    def observe_run(self, version: str, signature: str, states: int) -> None:
         """Counts one run of the model for that many evidence states."""
         self._batches(self._model_name, version, signature).observe(states)
 
-    def answered(self, responses: Sequence[triage_pb2.TriageResponse]) -> None:
+    def count_answers(self, responses: Sequence[triage_pb2.TriageResponse]) -> None:
         """Counts what one version decided."""
         named = (self._model_name, responses[0].model_version)
         for action, count in collections.Counter(response.action for response in responses).items():
@@ -115,11 +115,11 @@ class Metrics:
             for rule in response.fired_rules:
                 self._rules(*named, rule.rule_id).inc()
 
-    def refused_codes(self, number: int) -> None:
+    def count_refused_codes(self, number: int) -> None:
         """Counts unknown codes for which a call was refused."""
         self._unknown(self._model_name, "refused").inc(number)
 
-    def compared(self, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]) -> None:
+    def count_comparison(self, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]) -> None:
         """Counts the actions of two versions on the same states.
 
         Args:
@@ -133,18 +133,18 @@ class Metrics:
             if action != other:
                 self._disagreed(*named, action_label(action), action_label(other)).inc(count)
 
-    def audited(self, outcome: str, calls: int = 1) -> None:
+    def count_audit_records(self, outcome: str, calls: int = 1) -> None:
         """Counts calls by what became of their audit record: `written`, `dropped` or `failed`."""
         self._audit(outcome).inc(calls)
 
     def _counter(self, name: str, text: str, labels: Sequence[str]) -> "_Series":
-        return self._kept(prometheus_client.Counter(name, text, labels, registry=self.registry), labels)
+        return self._register(prometheus_client.Counter(name, text, labels, registry=self.registry), labels)
 
     def _histogram(self, name: str, text: str, labels: Sequence[str], buckets: Sequence[float]) -> "_Series":
         metric = prometheus_client.Histogram(name, text, labels, registry=self.registry, buckets=buckets)
-        return self._kept(metric, labels)
+        return self._register(metric, labels)
 
-    def _kept(self, metric: Any, labels: Sequence[str]) -> "_Series":
+    def _register(self, metric: Any, labels: Sequence[str]) -> "_Series":
         series = _Series(metric, labels)
         self._series.append(series)
         return series
@@ -171,11 +171,11 @@ class _Series:
 
     def __call__(self, *values: str) -> Any:
         """Returns the child; who still counts in one that is forgotten meanwhile counts for nobody."""
-        found = self._children.get(values)
-        if found is None:
+        child = self._children.get(values)
+        if child is None:
             with self._lock:
-                found = self._children.setdefault(values, self._metric.labels(*values))
-        return found
+                child = self._children.setdefault(values, self._metric.labels(*values))
+        return child
 
     def forget(self, versions: frozenset[str]) -> None:
         """Drops the children of these versions."""

@@ -61,7 +61,7 @@ class Telemetry:
             from serving.telemetry.audit import AuditLog  # brings in TensorFlow
 
             rotation = (config.audit_file_bytes, config.audit_files)
-            count = None if metrics is None else metrics.audited
+            count = None if metrics is None else metrics.count_audit_records
             audit = AuditLog(pathlib.Path(config.audit_log), config.model_name, config.audit_percent, rotation, count)
         return cls(metrics, config.log_calls, audit, tracing)
 
@@ -77,12 +77,12 @@ class Telemetry:
         if self._tracing is not None:
             self._tracing.close()
 
-    def arrived(self, call: Call, metadata: Any) -> None:
+    def begin(self, call: Call, metadata: Any) -> None:
         """Takes a call with its metadata, (key, value) pairs, before anything runs for it."""
         if self._tracing is not None:
             self._tracing.begin(call, metadata)
 
-    def answered(
+    def record_answers(
         self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]
     ) -> None:
         """Takes what one version answered in the current call; there is at least one answer."""
@@ -90,16 +90,16 @@ class Telemetry:
         call.model_version = responses[0].model_version
         call.states += len(responses)
         if self.metrics is not None:
-            self.metrics.answered(responses)
+            self.metrics.count_answers(responses)
         if self._audit is not None:
-            self._audit.answered(call, states, responses)
+            self._audit.record_answers(call, states, responses)
 
-    def model_run(self, version: str, signature: str, states: int) -> None:
+    def record_run(self, version: str, signature: str, states: int) -> None:
         """Takes one run of the model for that many evidence states, of one call or of several."""
         if self.metrics is not None:
-            self.metrics.model_run(version, signature, states)
+            self.metrics.observe_run(version, signature, states)
 
-    def predicted(
+    def record_predict(
         self,
         request: "predict_pb2.PredictRequest",
         response: "predict_pb2.PredictResponse",
@@ -111,34 +111,34 @@ class Telemetry:
         call.signature = response.model_spec.signature_name
         sizes = [tensor.tensor_shape.dim[0].size for tensor in response.outputs.values() if tensor.tensor_shape.dim]
         call.states = max(sizes, default=0)
-        self.model_run(call.model_version, call.signature, call.states)
+        self.record_run(call.model_version, call.signature, call.states)
         if self.metrics is not None and decisions:
-            self.metrics.answered(decisions)
+            self.metrics.count_answers(decisions)
         if self._audit is not None:
-            self._audit.predicted(call, request, response)
+            self._audit.record_predict(call, request, response)
 
-    def compared(self, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]) -> None:
+    def record_comparison(self, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]) -> None:
         """Takes the actions of two versions on the same states, see `Metrics.compared`."""
         if self.metrics is not None:
-            self.metrics.compared(role, versions, actions)
+            self.metrics.count_comparison(role, versions, actions)
 
-    def sent(self, call: Call) -> None:
+    def record_stages(self, call: Call) -> None:
         """Takes the stages of an answer that was sent, and forgets them for the next one of a stream."""
         if self.metrics is not None:
-            self.metrics.stages(call)
+            self.metrics.observe_stages(call)
         if self._tracing is not None:
-            self._tracing.stages(call)
+            self._tracing.record_stages(call)
         call.stages.clear()
 
-    def ended(self, call: Call, kind: str, code: str) -> None:
+    def end(self, call: Call, kind: str, code: str) -> None:
         """Takes the end of a call with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
         seconds = time.perf_counter() - call.arrived
         if self.metrics is not None:
-            self.metrics.handled(call, kind, code, seconds)
+            self.metrics.count_call(call, kind, code, seconds)
             if call.unknown_codes:
-                self.metrics.refused_codes(call.unknown_codes)
+                self.metrics.count_refused_codes(call.unknown_codes)
         if self._tracing is not None:
-            self._tracing.stages(call)
+            self._tracing.record_stages(call)
             self._tracing.end(call, code)
         if self._log_calls:
             fields: dict[str, Any] = {"method": call.method, "code": code, "seconds": round(seconds, 6)}

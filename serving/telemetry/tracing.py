@@ -54,7 +54,7 @@ class Tracing:
         call.trace_id = format(call.span.get_span_context().trace_id, "032x")
         call.outgoing += tuple(passed_on.items())
 
-    def stages(self, call: Call) -> None:
+    def record_stages(self, call: Call) -> None:
         """Adds a span for each stretch of a stage."""
         if call.span is None or not call.span.is_recording():
             return
@@ -97,11 +97,11 @@ def exporter_of(name: str) -> "SpanExporter":
         import opentelemetry.sdk.trace  # noqa: F401
     except ImportError as error:
         raise InputError("--traces: OpenTelemetry is not installed: pip install 'dyqn-triage[tracing]'") from error
-    found = {entry.name: entry for entry in importlib.metadata.entry_points(group=_GROUP)}
-    if name not in found:
-        there = ", ".join(sorted(found))
+    exporters = {entry.name: entry for entry in importlib.metadata.entry_points(group=_GROUP)}
+    if name not in exporters:
+        there = ", ".join(sorted(exporters))
         raise InputError(f"--traces {name}: no such exporter: installed are {there}: install the package that has it")
     try:
-        return found[name].load()()
+        return exporters[name].load()()
     except Exception as error:  # another package's
         raise InputError(f"--traces {name}: the exporter does not start: {type(error).__name__}: {error}") from error

@@ -45,7 +45,7 @@ def predict(
     inputs = {alias: _read(alias, request.inputs[alias], info, config) for alias, info in signature.inputs.items()}
     if features.EVIDENCE_STATES in inputs:
         _check_messages(inputs[features.EVIDENCE_STATES], max(config.max_evidence, len(engine.vocabulary)))
-    wanted = _filtered(request.output_filter, signature.outputs)
+    wanted = _choose_outputs(request.output_filter, signature.outputs)
     try:
         with current().timed(MODEL):
             outputs = engine.predict(name, inputs)
@@ -74,8 +74,7 @@ def _read(
 ) -> np.ndarray:
     """Returns one input, after a look at its size: a few bytes can state a tensor that no memory holds."""
     if tensor.dtype != info.dtype:
-        expected, found = _type_name(info.dtype), _type_name(tensor.dtype)
-        raise InputError(f"Expects {alias} to be {expected} but {found} is provided")
+        raise InputError(f"Expects {alias} to be {_type_name(info.dtype)} but {_type_name(tensor.dtype)} is provided")
     shape = [dimension.size for dimension in tensor.tensor_shape.dim]
     limits = [dimension.size for dimension in info.tensor_shape.dim]
     fits = len(shape) == len(limits) and all(
@@ -111,7 +110,7 @@ def _check_messages(states: np.ndarray, max_evidence: int) -> None:
             )
 
 
-def _filtered(wanted: Iterable[str], known: Mapping[str, object]) -> list[str]:
+def _choose_outputs(wanted: Iterable[str], known: Mapping[str, object]) -> list[str]:
     """Returns the outputs to send: those that the request names, or all."""
     chosen: list[str] = []
     for alias in wanted:

@@ -42,7 +42,9 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         with self._chosen(request) as engine:
             response, outputs = predict(engine, request, self._config)
             info = engine.info
-        self._telemetry.predicted(request, response, to_decisions(outputs, info) if self._telemetry.metrics else ())
+        self._telemetry.record_predict(
+            request, response, to_decisions(outputs, info) if self._telemetry.metrics else ()
+        )
         return response
 
     def GetModelMetadata(  # noqa: N802

@@ -1,32 +1,32 @@
-"""One interview: what was said so far, and how many questions that took."""
+"""The state of one interview: what has been said so far, and how many questions that took."""
 
 import dataclasses
 
 from serving.errors import Fault, FaultyRequestError
-from serving.triage.validation import Rules, check_states
+from serving.triage.validation import RequestLimits, check_states
 from triage.v1 import triage_pb2, triage_service_pb2
 
 
-class Interview:
-    """Collects what is said; not for use by several threads.
+class InterviewState:
+    """Collects what the caller says; for use by one thread at a time.
 
     Args:
-        rules: what a state may hold; `allow_unknown_codes` is set by the interview's own settings.
+        limits: what a state may hold; the interview's own settings replace `allow_unknown_codes`.
     """
 
-    def __init__(self, rules: Rules):
-        self._rules = rules
+    def __init__(self, limits: RequestLimits):
+        self._limits = limits
         self._state = triage_pb2.EvidenceState()
         self._started = False
         self._asked = False  # whether the last response was ASK
 
-    def hear(self, request: triage_service_pb2.InterviewRequest) -> triage_pb2.EvidenceState:
-        """Returns the evidence state after one more message.
+    def add(self, request: triage_service_pb2.InterviewRequest) -> triage_pb2.EvidenceState:
+        """Adds one message and returns the evidence state with it.
 
-        What follows a response of ASK answers a question, which counts, also where nothing becomes known.
+        A message that follows the response ASK counts as the answer to a question, even if it makes nothing known.
 
         Raises:
-            FaultyRequestError: the message says nothing, contradicts what was said, or is otherwise faulty.
+            FaultyRequestError: the message says nothing, contradicts an earlier one, or is otherwise faulty.
         """
         if request.HasField("settings"):
             self._take_settings(request.settings)
@@ -40,12 +40,12 @@ class Interview:
             self._state.no_more_evidence = True
         if self._asked and said != "no_more_evidence":
             self._state.questions_asked += 1
-        check_states([self._state], self._rules, batch=False)
+        check_states([self._state], self._limits, batch=False)
         self._started = True
         return self._state
 
-    def answer(self, response: triage_pb2.TriageResponse) -> triage_service_pb2.InterviewResponse:
-        """Returns the message for the response to the state that `hear` returned."""
+    def respond(self, response: triage_pb2.TriageResponse) -> triage_service_pb2.InterviewResponse:
+        """Returns the message with the response to the state that `add` returned."""
         self._asked = response.action == triage_pb2.TRIAGE_ACTION_ASK
         return triage_service_pb2.InterviewResponse(
             response=response, questions_asked=self._state.questions_asked, ended=response.forced
@@ -56,4 +56,4 @@ class Interview:
             description = "only the first message of an interview may set them"
             raise FaultyRequestError([Fault("settings", description, "LATE_SETTINGS")])
         self._state.max_questions = settings.max_questions
-        self._rules = dataclasses.replace(self._rules, allow_unknown_codes=settings.allow_unknown_codes)
+        self._limits = dataclasses.replace(self._limits, allow_unknown_codes=settings.allow_unknown_codes)

@@ -1,4 +1,4 @@
-"""Which version answers a call of the typed service, and which one only watches."""
+"""Which version answers a call of the typed service, and which versions answer it again for comparison."""
 
 import collections
 import concurrent.futures
@@ -19,12 +19,12 @@ from triage.v1 import triage_pb2
 _LOGGER = logging.getLogger(__name__)
 
 CANARY = "canary"
-"""The label of the version that a share of the calls goes to."""
+"""The label of the version that answers a share of the calls."""
 SHADOW = "shadow"
-"""The label of the version that is asked along, its answers compared and dropped."""
+"""The label of the version that answers every call again; its answers are compared and dropped."""
 
 _MAX_WAITING = 64
-"""Calls that wait for the shadow; further ones are not shown to it, so that it slows nobody down."""
+"""Calls that may wait for a comparison; further calls are not compared, so that comparing slows nobody down."""
 
 
 class Routing:
@@ -33,8 +33,8 @@ class Routing:
     Args:
         versions: the loaded versions and their labels.
         canary_percent: share of the calls that the version labelled "canary" answers, 0 to 100.
-        chance: gives numbers in [0, 1); chance of the process by default.
-        telemetry: is told what versions that answer the same say.
+        chance: draws numbers in [0, 1); by default the system's random source.
+        telemetry: records comparisons.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class Routing:
         self._telemetry = telemetry or Telemetry()
         self._shadow = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="shadow")
         self._places = threading.BoundedSemaphore(_MAX_WAITING)
-        self._compared = 0  # touched by the one thread of the shadow only
+        self._compared = 0  # only the one thread of comparisons touches these
         self._differing = 0
 
     def borrow(self) -> contextlib.AbstractContextManager[Engine]:
-        """Lends the canary's engine in its share of the calls, else, or where there is none, the default version's.
+        """Lends the canary's engine for its share of the calls, otherwise, or without a canary, the default version's.
 
         Raises:
             UnavailableError: no version is loaded.
@@ -72,9 +72,9 @@ class Routing:
             yield engine or stack.enter_context(self._versions.borrow_default())
 
     def show(self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]) -> None:
-        """Has other versions answer too, later: the one labelled "shadow", and what the canary answered the default.
+        """Lets other versions answer the same states later: the shadow, and for the canary's answers the default.
 
-        Where the shadow decides otherwise the log says so, but never on what. The canary is compared for the metrics.
+        The log reports where the shadow decides differently, without evidence; metrics count both comparisons.
         """
         others = self._others(responses[0].model_version)
         if not others:
@@ -86,7 +86,7 @@ class Routing:
                 self._shadow.submit(self._compare, role, other, copies, actions, responses[0].model_version)
 
     def _others(self, version: str) -> list[tuple[str, int]]:
-        """Returns which versions are to answer too what `version` answered, each with the reason."""
+        """Returns the versions that are to answer again what `version` answered, each with its role."""
         labels = self._versions.labels
         others = [(SHADOW, labels[SHADOW])] if SHADOW in labels else []
         default = self._versions.default
@@ -106,7 +106,7 @@ class Routing:
             with self._versions.borrow(other_version) as engine:
                 answers = engine.triage(states)
             both = [(action, answer.action) for action, answer in zip(actions, answers, strict=True)]
-            self._telemetry.compared(role, (version, engine.info.model_version), both)
+            self._telemetry.record_comparison(role, (version, engine.info.model_version), both)
             if role != SHADOW:
                 return
             pairs = collections.Counter(pair for pair in both if pair[0] != pair[1])
@@ -119,8 +119,8 @@ class Routing:
                     self._differing, self._compared,
                 )  # fmt: skip
         except (InputError, NotFoundError):
-            pass  # the version is gone since
-        except Exception as error:  # its text may hold evidence
+            pass  # the version has been unloaded meanwhile
+        except Exception as error:  # its message may hold evidence
             name = SHADOW if role == SHADOW else "default"
             _LOGGER.error("the %s version failed: %s", name, type(error).__qualname__)
         finally:

@@ -26,9 +26,9 @@ from serving.models.engine import Engine
 from serving.models.safeguards import described_rules
 from serving.models.watcher import Watcher
 from serving.telemetry.recorder import Telemetry
-from serving.triage.interview import Interview
+from serving.triage.interview import InterviewState
 from serving.triage.routing import Routing
-from serving.triage.validation import Rules, are_clear, check_states
+from serving.triage.validation import RequestLimits, are_clear, check_states
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 _KINDS = {
@@ -37,15 +37,15 @@ _KINDS = {
 }
 
 
-# ruff would have method names in lower case (N802), but they are the .proto's.
+# The method names are those of the .proto file, not snake case (N802).
 class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
-    """Answers `triage.v1.TriageService` from the default version of a model, or its canary; see `serving.calls.front`.
+    """Answers `triage.v1.TriageService` from the default version of a model, or from its canary.
 
     Args:
-        watcher: brings the versions.
-        config: limits, and the share of the canary.
-        front: hands the calls over; its workers do what would hold the event loop up.
-        telemetry: is told what was answered.
+        watcher: keeps the versions up to date.
+        config: limits, and the canary's share of the calls.
+        front: passes calls to this service; its workers run whatever would block the event loop.
+        telemetry: records what was answered.
     """
 
     def __init__(self, watcher: Watcher, config: ServeConfig, front: Front, telemetry: Telemetry | None = None):
@@ -77,7 +77,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     async def Interview(  # noqa: N802
         self, requests: AsyncIterator[triage_service_pb2.InterviewRequest], context: Any
     ) -> AsyncIterator[triage_service_pb2.InterviewResponse]:
-        """Conducts an interview with one version of the model; it holds one of few places until it ends."""
+        """Conducts an interview with one version of the model; it holds one of a few places until it ends."""
         remaining = context.time_remaining()
         if remaining is None or remaining > self._config.interview_seconds:
             raise InputError(
@@ -92,12 +92,12 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self._interviews += 1
         try:
             with self._routing.borrow() as engine:
-                interview = Interview(Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence))
+                interview = InterviewState(self._limits(engine, allow_unknown_codes=False))
                 async for request in requests:
-                    state = await self._workers.run(_heard, interview, request)
-                    (response,) = await self._asked(engine, [state], context)
-                    self._told([state], [response])
-                    message = interview.answer(response)
+                    state = await self._workers.run(_add_message, interview, request)
+                    (response,) = await self._run(engine, [state], context)
+                    self._record([state], [response])
+                    message = interview.respond(response)
                     yield message
                     if message.ended:
                         return
@@ -107,7 +107,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     def GetModelInfo(  # noqa: N802
         self, request: triage_service_pb2.GetModelInfoRequest, context: Any
     ) -> triage_service_pb2.GetModelInfoResponse:
-        """Tells which model answers, and how it was made."""
+        """Describes the model that answers, and how it was made."""
         with self._versions.borrow_default() as engine:
             info = engine.info
         return triage_service_pb2.GetModelInfoResponse(
@@ -149,57 +149,62 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool, context: Any, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
         with self._routing.borrow() as engine:
-            rules = Rules(engine.vocabulary, self._config.max_batch, self._config.max_evidence, allow_unknown_codes)
-            await self._check(states, rules, batch)
+            await self._validate(states, self._limits(engine, allow_unknown_codes), batch)
             if not states:
                 return []
-            responses = await self._asked(engine, states, context)
+            responses = await self._run(engine, states, context)
         if current().request_bytes > LARGE_BYTES:
-            await self._workers.run(self._told, states, responses)
+            await self._workers.run(self._record, states, responses)
         else:
-            self._told(states, responses)
+            self._record(states, responses)
         return responses
 
-    async def _check(self, states: Sequence[triage_pb2.EvidenceState], rules: Rules, batch: bool) -> None:
-        """Refuses states that have no clear answer, see `check_states`."""
+    def _limits(self, engine: Engine, allow_unknown_codes: bool) -> RequestLimits:
+        config = self._config
+        return RequestLimits(engine.vocabulary, config.max_batch, config.max_evidence, allow_unknown_codes)
+
+    async def _validate(self, states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits, batch: bool) -> None:
+        """Refuses faulty states, see `check_states`, which runs only for those that `are_clear` cannot pass."""
         call = current()
         if call.request_bytes <= LARGE_BYTES:
             with call.timed(PARSE):
-                clear = are_clear(states, rules)
+                clear = are_clear(states, limits)
             if clear:
                 return
-        await self._workers.run(_checked, states, rules, batch)  # where codes that are spelt alike are searched for
+        await self._workers.run(_check_states, states, limits, batch)  # finding similar codes takes long
 
-    async def _asked(
+    async def _run(
         self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], context: Any
     ) -> list[triage_pb2.TriageResponse]:
         return await engine.answer(states, _remaining(context), self._workers.run, alone=self._places.taken == 1)
 
-    def _told(self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]) -> None:
+    def _record(
+        self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]
+    ) -> None:
         call = current()
         call.signature = features.SERVING_DEFAULT
         run_states = len(states) if call.run_states is None else call.run_states
         if run_states:
-            self._telemetry.model_run(responses[0].model_version, features.SERVING_DEFAULT, run_states)
-        self._telemetry.answered(states, responses)
+            self._telemetry.record_run(responses[0].model_version, features.SERVING_DEFAULT, run_states)
+        self._telemetry.record_answers(states, responses)
         self._routing.show(states, responses)
 
 
-def _checked(states: Sequence[triage_pb2.EvidenceState], rules: Rules, batch: bool) -> None:
+def _check_states(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits, batch: bool) -> None:
     with current().timed(PARSE):
-        check_states(states, rules, batch)
+        check_states(states, limits, batch)
 
 
-def _heard(interview: Interview, request: triage_service_pb2.InterviewRequest) -> triage_pb2.EvidenceState:
+def _add_message(interview: InterviewState, request: triage_service_pb2.InterviewRequest) -> triage_pb2.EvidenceState:
     with current().timed(PARSE):
-        return interview.hear(request)
+        return interview.add(request)
 
 
 def _remaining(context: Any) -> float | None:
-    """Returns the seconds until the caller's deadline, None where there is none.
+    """Returns the seconds until the caller's deadline, None if there is none.
 
     Raises:
-        DeadlineError: it has passed, and nobody waits for the model any more.
+        DeadlineError: it has passed, so nobody waits for the model any more.
     """
     remaining = context.time_remaining()
     if remaining is not None and remaining <= 0:

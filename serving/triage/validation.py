@@ -1,4 +1,4 @@
-"""What an evidence state must be before it may reach the model."""
+"""Checks evidence states before they reach the model."""
 
 import dataclasses
 import operator
@@ -11,11 +11,11 @@ from triage.v1 import triage_pb2
 _CLEAR_STATUSES = frozenset({triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT})
 _CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
 _MAX_FAULTS = 10
-"""Faults that one message tells; finding the nearest codes costs time, and a status message has little room."""
+"""Faults that one message lists; finding similar codes takes time, and a status message has little room."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class RequestLimits:
     """What a request may hold."""
 
     vocabulary: Vocabulary
@@ -24,30 +24,30 @@ class Rules:
     allow_unknown_codes: bool = False
 
 
-def are_clear(states: Sequence[triage_pb2.EvidenceState], rules: Rules) -> bool:
-    """Returns whether states are beyond doubt. `check_states` takes longer, and lets others pass as well."""
-    return len(states) <= rules.max_batch and all(_is_clear(state, rules) for state in states)
+def are_clear(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits) -> bool:
+    """Returns whether states are faultless at a glance. Others may be too: `check_states` decides, and takes longer."""
+    return len(states) <= limits.max_batch and all(_is_clear(state, limits) for state in states)
 
 
-def check_states(states: Sequence[triage_pb2.EvidenceState], rules: Rules, batch: bool) -> None:
-    """Refuses states that have no clear answer.
+def check_states(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits, batch: bool) -> None:
+    """Refuses faulty states.
 
     Args:
         states: the states of one request.
-        rules: what a request may hold.
-        batch: whether the request is a batch, in which errors number the states.
+        limits: what a request may hold.
+        batch: whether the request is a batch, whose states are numbered in errors.
 
     Raises:
         FaultyRequestError: a state is faulty; the message names the field and says what was expected.
     """
-    if len(states) > rules.max_batch:
-        description = f"{len(states)} states in one call: the server takes at most {rules.max_batch}"
+    if len(states) > limits.max_batch:
+        description = f"{len(states)} states in one call: the server takes at most {limits.max_batch}"
         raise FaultyRequestError([Fault("states", description, "TOO_MANY_STATES")])
     faults: list[Fault] = []
     for number, state in enumerate(states):
-        if _is_clear(state, rules):
+        if _is_clear(state, limits):
             continue
-        for fault in _state_faults(state, f"states[{number}]" if batch else "state", rules):
+        for fault in _state_faults(state, f"states[{number}]" if batch else "state", limits):
             if len(faults) == _MAX_FAULTS:
                 raise FaultyRequestError(faults, more=True)
             faults.append(fault)
@@ -55,36 +55,36 @@ def check_states(states: Sequence[triage_pb2.EvidenceState], rules: Rules, batch
         raise FaultyRequestError(faults)
 
 
-def _is_clear(state: triage_pb2.EvidenceState, rules: Rules) -> bool:
-    """Whether a state is beyond doubt, found without a line of Python for each piece of evidence."""
+def _is_clear(state: triage_pb2.EvidenceState, limits: RequestLimits) -> bool:
+    """Returns whether a state is faultless at a glance, without running a line of Python per piece of evidence."""
     pieces = list(state.evidence)
     codes = list(map(_CODE, pieces))
     distinct = set(codes)
     return (
-        0 < len(codes) == len(distinct) <= rules.max_evidence
-        and rules.vocabulary.has_all(distinct)
+        0 < len(codes) == len(distinct) <= limits.max_evidence
+        and limits.vocabulary.has_all(distinct)
         and set(map(_STATUS, pieces)) <= _CLEAR_STATUSES
         and state.questions_asked >= 0
         and state.max_questions >= 0
     )
 
 
-def _state_faults(state: triage_pb2.EvidenceState, path: str, rules: Rules) -> Iterator[Fault]:
+def _state_faults(state: triage_pb2.EvidenceState, path: str, limits: RequestLimits) -> Iterator[Fault]:
     """Yields what is wrong with the state at `path`."""
     for field in ("questions_asked", "max_questions"):
         if getattr(state, field) < 0:
             yield Fault(f"{path}.{field}", f"{getattr(state, field)} is negative", "NEGATIVE_NUMBER")
     place = f"{path}.evidence"
-    limit = max(rules.max_evidence, len(rules.vocabulary))
+    limit = max(limits.max_evidence, len(limits.vocabulary))
     if len(state.evidence) > limit:
         description = f"{len(state.evidence)} pieces of evidence: the server takes at most {limit} in one state"
         yield Fault(place, description, "TOO_MUCH_EVIDENCE")
         return
-    yield from _evidence_faults(state, place, rules)
+    yield from _evidence_faults(state, place, limits)
 
 
-def _evidence_faults(state: triage_pb2.EvidenceState, path: str, rules: Rules) -> Iterator[Fault]:
-    first: dict[str, tuple[int, int]] = {}  # from code to where it came first, and its status
+def _evidence_faults(state: triage_pb2.EvidenceState, path: str, limits: RequestLimits) -> Iterator[Fault]:
+    first: dict[str, tuple[int, int]] = {}  # code -> index and status of its first occurrence
     for number, evidence in enumerate(state.evidence):
         place = f"{path}[{number}]"
         code = evidence.code[:MAX_CODE_LENGTH]
@@ -95,8 +95,8 @@ def _evidence_faults(state: triage_pb2.EvidenceState, path: str, rules: Rules) -
             description = f"of {code!r}: expected PRESENT or ABSENT; leave out what is not known"
             yield Fault(f"{place}.status", description, "STATUS_UNSPECIFIED")
             continue
-        if evidence.code not in rules.vocabulary and not rules.allow_unknown_codes:
-            near = tuple(rules.vocabulary.nearest(evidence.code))
+        if evidence.code not in limits.vocabulary and not limits.allow_unknown_codes:
+            near = tuple(limits.vocabulary.nearest(evidence.code))
             yield Fault(f"{place}.code", unknown_message(evidence.code, near), UNKNOWN_CODE, code, near)
         earlier, status = first.setdefault(evidence.code, (number, evidence.status))
         if status != evidence.status:

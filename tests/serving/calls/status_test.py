@@ -11,7 +11,7 @@ from google.rpc import error_details_pb2, status_pb2
 from schemas.errors import InputError
 from serving import call as calls
 from serving import errors
-from serving.calls.status import DOMAIN, MAX_BYTES, details_of, failed, status_of
+from serving.calls.status import DOMAIN, MAX_BYTES, details_of, end_of, status_of
 from serving.errors import Fault, FaultyRequestError
 from triage.v1 import triage_service_pb2
 
@@ -68,7 +68,7 @@ def raised(error):
 
 def test_an_unexpected_failure_is_logged_by_type_and_place_without_what_it_says(caplog):
     with caplog.at_level(logging.DEBUG):
-        status, _ = failed(raised(KeyError(EVIDENCE)), "Triage")
+        status, _ = end_of(raised(KeyError(EVIDENCE)), "Triage")
     assert status.code is grpc.StatusCode.INTERNAL
     assert status.message == "the server failed to answer; its log tells why"
     assert "Triage: unexpected KeyError" in caplog.text
@@ -79,7 +79,7 @@ def test_an_unexpected_failure_is_logged_by_type_and_place_without_what_it_says(
 def test_the_metadata_of_a_failure_names_the_call_and_has_its_details():
     def answer():
         calls.enter(calls.Call(request_id="r-17"))
-        return failed(errors.UnavailableError("no model version is ready"), "Triage"), calls.current()
+        return end_of(errors.UnavailableError("no model version is ready"), "Triage"), calls.current()
 
     (_, metadata), call = contextvars.copy_context().run(answer)
     metadata = dict(metadata)
@@ -91,7 +91,7 @@ def test_the_metadata_of_a_failure_names_the_call_and_has_its_details():
 
 def test_bad_input_is_not_logged(caplog):
     with caplog.at_level(logging.DEBUG):
-        status, _ = failed(raised(InputError(EVIDENCE)), "Triage")
+        status, _ = end_of(raised(InputError(EVIDENCE)), "Triage")
     assert (status.code, status.message) == (grpc.StatusCode.INVALID_ARGUMENT, EVIDENCE)
     assert caplog.text == ""
 

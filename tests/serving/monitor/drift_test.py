@@ -6,7 +6,7 @@ import pytest
 
 from schemas.reference import Reference
 from serving.monitor.audit_reader import Case
-from serving.monitor.drift import Limits, Observed, compare, stability_index, wilson
+from serving.monitor.drift import Observed, Thresholds, compare, stability_index, wilson
 
 RATES = {f"code{number}": 0.05 + 0.01 * number for number in range(40)}
 
@@ -31,14 +31,14 @@ REFERENCE = reference_of(served(1500, RATES, seed=17))
 
 @pytest.mark.parametrize("seed", range(5))
 def test_cases_of_the_same_kind_are_no_drift(seed):
-    report = compare(served(1000, RATES, seed=seed), REFERENCE, Limits())
+    report = compare(served(1000, RATES, seed=seed), REFERENCE, Thresholds())
     assert report["verdict"] == "no_drift"
     assert report["evidence_tested"] == 40
     assert report["evidence"] == []
 
 
 def test_evidence_that_became_frequent_is_named_with_its_rates():
-    report = compare(served(1000, RATES | {"code3": 0.3}), REFERENCE, Limits())
+    report = compare(served(1000, RATES | {"code3": 0.3}), REFERENCE, Thresholds())
     assert report["verdict"] == "drift"
     [drifted] = report["evidence"]
     assert (drifted["code"], drifted["status"]) == ("code3", "present")
@@ -51,13 +51,13 @@ def test_a_difference_that_does_not_matter_is_none_however_many_cases_show_it():
     # Cohen's h of 0.45 and 0.40 is 0.10.
     reference = Reference("a test", 100_000, {"a": 45_000}, {}, {}, {1: 45_000, 0: 55_000})
     observed = served(40_000, {"a": 0.4})
-    report = compare(observed, reference, Limits())
+    report = compare(observed, reference, Thresholds())
     assert report["verdict"] == "no_drift"
     assert report["smallest_effect"] < 0.1
 
 
 def test_other_urgencies_are_drift():
-    report = compare(served(1000, RATES, urgencies=(0.3, 0.35, 0.25, 0.1)), REFERENCE, Limits())
+    report = compare(served(1000, RATES, urgencies=(0.3, 0.35, 0.25, 0.1)), REFERENCE, Thresholds())
     [urgencies, pieces] = report["distributions"]
     assert (urgencies["name"], urgencies["drifted"], pieces["drifted"]) == ("urgencies", True, False)
     assert urgencies["served"]["Red"] == pytest.approx(0.3, abs=0.05)
@@ -65,8 +65,8 @@ def test_other_urgencies_are_drift():
 
 
 def test_unknown_codes_are_drift_where_their_share_is_sure_to_be_above_the_limit():
-    some = compare(served(1000, RATES, unknown=0.015), REFERENCE, Limits())
-    many = compare(served(1000, RATES, unknown=0.1), REFERENCE, Limits())
+    some = compare(served(1000, RATES, unknown=0.015), REFERENCE, Thresholds())
+    many = compare(served(1000, RATES, unknown=0.1), REFERENCE, Thresholds())
     assert (some["verdict"], many["verdict"]) == ("no_drift", "drift")
     assert many["unknown_codes"]["most_frequent"].keys() == {"gout"}
     low, high = many["unknown_codes"]["interval"]
@@ -74,10 +74,10 @@ def test_unknown_codes_are_drift_where_their_share_is_sure_to_be_above_the_limit
 
 
 def test_from_few_cases_nothing_is_concluded():
-    report = compare(served(99, RATES | {"code3": 1.0}, unknown=1.0), REFERENCE, Limits())
+    report = compare(served(99, RATES | {"code3": 1.0}, unknown=1.0), REFERENCE, Thresholds())
     assert report["verdict"] == "too_few_cases"
     assert "evidence" not in report
-    assert compare(Observed(), REFERENCE, Limits())["verdict"] == "too_few_cases"
+    assert compare(Observed(), REFERENCE, Thresholds())["verdict"] == "too_few_cases"
 
 
 def test_whole_vignettes_are_compared_by_what_of_them_is_known_at_a_decision():
@@ -87,12 +87,12 @@ def test_whole_vignettes_are_compared_by_what_of_them_is_known_at_a_decision():
     observed, chance = Observed(), random.Random(0)  # noqa: S311
     for _ in range(800):
         observed.add(Case(3, frozenset([chance.choice(codes)]), frozenset(), 0, False, frozenset()))
-    report = compare(observed, whole, Limits())
+    report = compare(observed, whole, Thresholds())
     assert report["verdict"] == "no_drift"
     assert report["distributions"] == []
     for _ in range(800):
         observed.add(Case(3, frozenset(["code0"]), frozenset(), 0, False, frozenset()))
-    assert compare(observed, whole, Limits())["evidence"][0]["code"] == "code0"
+    assert compare(observed, whole, Thresholds())["evidence"][0]["code"] == "code0"
 
 
 def test_the_stability_index_is_the_textbook_one():

@@ -37,7 +37,7 @@ def test_a_typed_answer_is_a_record_of_the_signature_triage(tmp_path):
     counts = Counts()
     log = AuditLog(tmp_path / "audit", "triage", count=counts)
     state = state_message(["fever"])
-    log.answered(Call(request_id="r-17"), [state, state_message(["rash"])], [RESPONSE, RESPONSE])
+    log.record_answers(Call(request_id="r-17"), [state, state_message(["rash"])], [RESPONSE, RESPONSE])
     state.evidence[0].code = "changed"  # as an interview's state is, after its answer
     log.close()
     [record] = records(tmp_path / "audit")
@@ -61,7 +61,7 @@ def test_a_predict_is_recorded_as_it_came(tmp_path):
     response.outputs["action"].CopyFrom(tf.make_tensor_proto([0]))
     response.model_spec.signature_name, response.model_spec.version.value = "serving_default", 3
     log = AuditLog(tmp_path, "triage")
-    log.predicted(Call(), request, response)
+    log.record_predict(Call(), request, response)
     log.close()
     [record] = records(tmp_path)
     assert record.predict_log.request.inputs == request.inputs
@@ -80,7 +80,7 @@ def test_only_this_user_may_read_it(tmp_path):
 def test_a_share_of_the_answers_is_recorded(tmp_path):
     log = AuditLog(tmp_path, "triage", percent=25.0)
     for _ in range(1000):
-        log.answered(Call(), [state_message(["fever"])], [RESPONSE])
+        log.record_answers(Call(), [state_message(["fever"])], [RESPONSE])
     log.close()
     assert 150 < len(records(tmp_path)) < 350  # 250 and seven standard deviations of 13.7
 
@@ -88,7 +88,7 @@ def test_a_share_of_the_answers_is_recorded(tmp_path):
 def test_files_are_ended_at_their_size_and_the_oldest_removed(tmp_path):
     log = AuditLog(tmp_path, "triage", rotation=(1, 2))  # every record is longer than a byte
     for number in range(5):
-        log.answered(Call(request_id=f"r-{number}"), [state_message(["fever"])], [RESPONSE])
+        log.record_answers(Call(request_id=f"r-{number}"), [state_message(["fever"])], [RESPONSE])
     log.close()
     assert [record.log_metadata.request_origin for record in records(tmp_path)] == ["r-3", "r-4"]
     assert len(list(tmp_path.iterdir())) == 2
@@ -113,7 +113,7 @@ def test_what_the_disk_is_too_slow_for_is_dropped_and_counted(tmp_path, monkeypa
     size = len(state_message(["fever"]).SerializeToString()) + len(RESPONSE.SerializeToString())
     monkeypatch.setattr(audit, "MAX_WAITING_BYTES", 3 * size)
     for _ in range(10):
-        log.answered(Call(), [state_message(["fever"])], [RESPONSE])
+        log.record_answers(Call(), [state_message(["fever"])], [RESPONSE])
     assert counts == {"dropped": 7}
     gate.set()
     log.close()
@@ -143,7 +143,7 @@ def test_a_disk_that_is_full_for_a_while_is_told_once_and_then_written_again(tmp
     log._file = FullFile(None)
 
     def answer_and_wait(outcome, total):
-        log.answered(Call(), [state_message(["chest_pain"])], [RESPONSE])
+        log.record_answers(Call(), [state_message(["chest_pain"])], [RESPONSE])
         with log._changed:
             pass
         for _ in range(1000):
@@ -176,5 +176,5 @@ def test_after_the_end_answers_are_dropped(tmp_path):
     counts = Counts()
     log = AuditLog(pathlib.Path(tmp_path), "triage", count=counts)
     log.close()
-    log.answered(Call(), [state_message(["fever"])], [RESPONSE])
+    log.record_answers(Call(), [state_message(["fever"])], [RESPONSE])
     assert counts == {"dropped": 1}

@@ -31,9 +31,9 @@ def value(metrics, name, **labels):
 
 def test_a_call_is_counted_by_how_it_ended_and_how_long_it_took(metrics):
     call = Call("/triage.v1.TriageService/Triage")
-    metrics.handled(call, "unary", "OK", 0.003)
-    metrics.handled(call, "unary", "OK", 0.2)
-    metrics.handled(call, "unary", "UNAVAILABLE", 0.003)
+    metrics.count_call(call, "unary", "OK", 0.003)
+    metrics.count_call(call, "unary", "OK", 0.2)
+    metrics.count_call(call, "unary", "UNAVAILABLE", 0.003)
     named = {"grpc_type": "unary", "grpc_service": "triage.v1.TriageService", "grpc_method": "Triage"}
     assert value(metrics, "grpc_server_handled_total", **named, grpc_code="OK") == 2
     assert value(metrics, "grpc_server_handled_total", **named, grpc_code="UNAVAILABLE") == 1
@@ -48,7 +48,7 @@ def test_stretches_of_a_stage_are_one_observation(metrics):
     for begin, end in ((1.0, 1.25), (2.0, 2.5)):
         call.add("queue", begin, end)
     call.add("model", 3.0, 3.125)
-    metrics.stages(call)
+    metrics.observe_stages(call)
     named = {"model_name": "triage", "model_version": "3", "signature": "serving_default"}
     assert value(metrics, "triage_stage_seconds_count", **named, stage="queue") == 1
     assert value(metrics, "triage_stage_seconds_sum", **named, stage="queue") == 0.75
@@ -58,7 +58,7 @@ def test_stretches_of_a_stage_are_one_observation(metrics):
 
 def test_answers_are_counted_by_what_they_decide(metrics):
     rule = triage_pb2.FiredRule(rule_id="chest_pain_red")
-    metrics.answered(
+    metrics.count_answers(
         [
             triage_pb2.TriageResponse(action=ASK, best_triage=YELLOW, model_version="3", unknown_codes=["a", "b"]),
             triage_pb2.TriageResponse(action=YELLOW, best_triage=YELLOW, forced=True, conflicting_codes=["c"]),
@@ -73,13 +73,13 @@ def test_answers_are_counted_by_what_they_decide(metrics):
     assert value(metrics, "triage_unknown_codes_total", model_name="triage", outcome="left_out") == 2
     assert value(metrics, "triage_conflicting_codes_total", **named) == 1
     assert value(metrics, "triage_rules_fired_total", **named, rule_id="chest_pain_red") == 1
-    metrics.refused_codes(4)
+    metrics.count_refused_codes(4)
     assert value(metrics, "triage_unknown_codes_total", model_name="triage", outcome="refused") == 4
 
 
 def test_runs_of_the_model_are_counted_by_version_and_signature(metrics):
     for states in (1, 3, 64):
-        metrics.model_run("3", "serving_default", states)
+        metrics.observe_run("3", "serving_default", states)
     named = {"model_name": "triage", "model_version": "3", "signature": "serving_default"}
     assert value(metrics, "triage_batch_size_count", **named) == 3
     assert value(metrics, "triage_batch_size_sum", **named) == 68
@@ -87,7 +87,7 @@ def test_runs_of_the_model_are_counted_by_version_and_signature(metrics):
 
 
 def test_two_versions_are_compared_action_by_action(metrics):
-    metrics.compared("shadow", ("3", "6"), [(RED, RED), (RED, YELLOW), (ASK, YELLOW), (RED, YELLOW)])
+    metrics.count_comparison("shadow", ("3", "6"), [(RED, RED), (RED, YELLOW), (ASK, YELLOW), (RED, YELLOW)])
     named = {"model_name": "triage", "role": "shadow", "model_version": "3", "other_version": "6"}
     assert value(metrics, "triage_compared_answers_total", **named) == 4
     assert value(metrics, "triage_disagreements_total", **named, action="Red", other_action="Yellow") == 2
@@ -126,11 +126,11 @@ def test_nothing_is_kept_of_a_version_that_is_forgotten(metrics):
         response = triage_pb2.TriageResponse(
             action=RED, best_triage=RED, model_version=version, forced=True, conflicting_codes=["c"], fired_rules=[rule]
         )
-        metrics.answered([response])
-        metrics.stages(call)
-        metrics.model_run(version, "serving_default", 1)
-        metrics.compared("canary", ("12", version), [(RED, ASK)])
-        metrics.compared("shadow", (version, "12"), [(RED, ASK)])
+        metrics.count_answers([response])
+        metrics.observe_stages(call)
+        metrics.observe_run(version, "serving_default", 1)
+        metrics.count_comparison("canary", ("12", version), [(RED, ASK)])
+        metrics.count_comparison("shadow", (version, "12"), [(RED, ASK)])
 
     def told():
         """Label values of versions that the metrics hold."""
@@ -171,7 +171,7 @@ def read(url, context=None):
 @pytest.fixture
 def registry():
     metrics = Metrics("triage")
-    metrics.model_run("3", "serving_default", 2)
+    metrics.observe_run("3", "serving_default", 2)
     return metrics.registry
 
 

@@ -18,17 +18,17 @@ def test_without_arguments_nothing_is_kept(caplog):
     telemetry = Telemetry()
     call = calls.Call("/s/m")
     with caplog.at_level(logging.DEBUG):
-        telemetry.model_run("3", "serving_default", 1)
-        telemetry.compared("shadow", ("3", "4"), [(1, 2)])
-        telemetry.sent(call)
-        telemetry.ended(call, "unary", "OK")
+        telemetry.record_run("3", "serving_default", 1)
+        telemetry.record_comparison("shadow", ("3", "4"), [(1, 2)])
+        telemetry.record_stages(call)
+        telemetry.end(call, "unary", "OK")
     assert caplog.text == ""
 
 
 def test_a_server_keeps_what_its_settings_ask_for(tmp_path):
     assert Telemetry.of(ServeConfig()).metrics is None
     telemetry = Telemetry.of(ServeConfig(metrics_port=0, audit_log=str(tmp_path)))
-    telemetry.answered([triage_pb2.EvidenceState()], [RESPONSE])
+    telemetry.record_answers([triage_pb2.EvidenceState()], [RESPONSE])
     telemetry.close()
     named = {"model_name": "triage", "model_version": "3", "action": "Red"}
     assert telemetry.metrics.registry.get_sample_value("triage_actions_total", named) == 1
@@ -38,8 +38,8 @@ def test_a_server_keeps_what_its_settings_ask_for(tmp_path):
 def test_an_answer_names_the_version_of_its_call():
     def answer():
         calls.enter(calls.Call("/s/m"))
-        Telemetry().answered([triage_pb2.EvidenceState()], [RESPONSE])
-        Telemetry().answered([triage_pb2.EvidenceState()], [RESPONSE])
+        Telemetry().record_answers([triage_pb2.EvidenceState()], [RESPONSE])
+        Telemetry().record_answers([triage_pb2.EvidenceState()], [RESPONSE])
         return calls.current()
 
     call = contextvars.copy_context().run(answer)
@@ -51,7 +51,7 @@ def test_each_answer_of_a_stream_has_its_own_stages():
     telemetry, call = Telemetry(metrics), calls.Call("/s/m")
     for _ in range(2):
         call.add(calls.MODEL, 1.0, 2.0)
-        telemetry.sent(call)
+        telemetry.record_stages(call)
     named = {"model_name": "triage", "model_version": "", "signature": "", "stage": "model"}
     assert metrics.registry.get_sample_value("triage_stage_seconds_count", named) == 2
     assert metrics.registry.get_sample_value("triage_stage_seconds_sum", named) == 2.0
@@ -61,7 +61,7 @@ def test_a_call_is_a_line_in_the_log_where_that_is_wanted(caplog):
     call = calls.Call("/triage.v1.TriageService/Triage", "r-17")
     call.model_version, call.states = "3", 2
     with caplog.at_level(logging.INFO):
-        Telemetry(log_calls=True).ended(call, "unary", "OK")
+        Telemetry(log_calls=True).end(call, "unary", "OK")
     [record] = caplog.records
     assert record.fields.pop("seconds") >= 0
     assert record.fields == {
@@ -77,7 +77,7 @@ def test_a_call_that_failed_tells_its_reason_and_its_unknown_codes_are_counted(c
     call = calls.Call("/triage.v1.TriageService/Triage")
     call.reason, call.unknown_codes = "INVALID_REQUEST", 2
     with caplog.at_level(logging.INFO):
-        Telemetry(metrics, log_calls=True).ended(call, "unary", "INVALID_ARGUMENT")
+        Telemetry(metrics, log_calls=True).end(call, "unary", "INVALID_ARGUMENT")
     assert caplog.records[0].fields["reason"] == "INVALID_REQUEST"
     named = {"model_name": "triage", "outcome": "refused"}
     assert metrics.registry.get_sample_value("triage_unknown_codes_total", named) == 2

@@ -46,13 +46,13 @@ def spans_of(traced):
 def test_a_call_is_a_span_below_the_callers_and_its_stages_are_below_it(traced):
     telemetry = Telemetry(tracing=traced[0])
     call = Call("/triage.v1.TriageService/Triage", "r-17")
-    telemetry.arrived(call, [TRACEPARENT, ("other-bin", b"bytes")])
+    telemetry.begin(call, [TRACEPARENT, ("other-bin", b"bytes")])
     assert call.trace_id == TRACE
     call.add("queue", call.arrived, call.arrived + 0.25)
     call.add("model", call.arrived + 0.25, call.arrived + 1.0)
-    telemetry.sent(call)
+    telemetry.record_stages(call)
     call.model_version = "3"
-    telemetry.ended(call, "unary", "OK")
+    telemetry.end(call, "unary", "OK")
     spans = spans_of(traced)
     root = spans["triage.v1.TriageService/Triage"]
     assert (format(root.context.trace_id, "032x"), format(root.parent.span_id, "016x")) == (TRACE, PARENT)
@@ -110,7 +110,7 @@ def test_what_the_caller_does_not_want_recorded_is_not(traced):
     call = Call("/s/m")
     traced[0].begin(call, [("traceparent", f"00-{TRACE}-{PARENT}-00")])
     call.add("model", 1.0, 2.0)
-    traced[0].stages(call)
+    traced[0].record_stages(call)
     traced[0].end(call, "OK")
     assert spans_of(traced) == {}
 

@@ -4,8 +4,8 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from serving.triage.interview import Interview
-from serving.triage.validation import Rules
+from serving.triage.interview import InterviewState
+from serving.triage.validation import RequestLimits
 from triage.v1 import triage_pb2, triage_service_pb2
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "fever"))
@@ -28,7 +28,7 @@ LENIENT = triage_service_pb2.InterviewSettings(allow_unknown_codes=True, max_que
 
 @pytest.fixture
 def interview():
-    return Interview(Rules(VOCABULARY, max_batch=1, max_evidence=4))
+    return InterviewState(RequestLimits(VOCABULARY, max_batch=1, max_evidence=4))
 
 
 def test_only_what_follows_ask_counts_as_a_question(interview):
@@ -41,31 +41,31 @@ def test_only_what_follows_ask_counts_as_a_question(interview):
         (message(no_more_evidence=True), FORCED),  # answers none
     ]
     for request, response in talk:
-        interview.hear(request)
-        counts.append(interview.answer(response).questions_asked)
+        interview.add(request)
+        counts.append(interview.respond(response).questions_asked)
     assert counts == [0, 1, 1, 2, 2]
 
 
 def test_the_state_holds_all_that_was_said(interview):
-    interview.hear(evidence("fever"))
-    state = interview.hear(evidence("chest_pain", triage_pb2.EVIDENCE_STATUS_ABSENT))
+    interview.add(evidence("fever"))
+    state = interview.add(evidence("chest_pain", triage_pb2.EVIDENCE_STATUS_ABSENT))
     assert [(piece.code, piece.status) for piece in state.evidence] == [("fever", 1), ("chest_pain", 2)]
     assert not state.no_more_evidence
-    assert interview.hear(message(no_more_evidence=True)).no_more_evidence
+    assert interview.add(message(no_more_evidence=True)).no_more_evidence
 
 
 def test_only_a_forced_answer_is_the_last(interview):
-    interview.hear(evidence("fever"))
-    assert [interview.answer(response).ended for response in (ASK, RED, FORCED)] == [False, False, True]
+    interview.add(evidence("fever"))
+    assert [interview.respond(response).ended for response in (ASK, RED, FORCED)] == [False, False, True]
 
 
 def test_the_settings_come_first(interview):
     first = evidence("fever")
     first.settings.CopyFrom(LENIENT)
-    assert interview.hear(first).max_questions == 5
-    assert len(interview.hear(evidence("gout")).evidence) == 2
+    assert interview.add(first).max_questions == 5
+    assert len(interview.add(evidence("gout")).evidence) == 2
     with pytest.raises(InputError, match=r"^settings: only the first message"):
-        interview.hear(first)
+        interview.add(first)
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ def test_the_settings_come_first(interview):
 )
 def test_what_has_no_clear_answer_is_refused(interview, talk, complaint):
     for request in talk[:-1]:
-        interview.hear(request)
+        interview.add(request)
     with pytest.raises(InputError, match=f"^{complaint}"):
-        interview.hear(talk[-1])
+        interview.add(talk[-1])
 
 
 def test_an_interview_may_begin_with_nothing_known(interview):
-    assert not interview.hear(NOT_KNOWN).evidence
-    assert interview.answer(ASK).questions_asked == 0
-    assert interview.hear(NOT_KNOWN).questions_asked == 1
+    assert not interview.add(NOT_KNOWN).evidence
+    assert interview.respond(ASK).questions_asked == 0
+    assert interview.add(NOT_KNOWN).questions_asked == 1

@@ -5,12 +5,12 @@ import pytest
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from serving.messages import state_message
-from serving.triage.validation import Rules, are_clear, check_states
+from serving.triage.validation import RequestLimits, are_clear, check_states
 from triage.v1 import triage_pb2
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "fever", "smoker"))
-STRICT = Rules(VOCABULARY, max_batch=3, max_evidence=4)
-LENIENT = Rules(VOCABULARY, max_batch=3, max_evidence=4, allow_unknown_codes=True)
+STRICT = RequestLimits(VOCABULARY, max_batch=3, max_evidence=4)
+LENIENT = RequestLimits(VOCABULARY, max_batch=3, max_evidence=4, allow_unknown_codes=True)
 
 
 def with_status(code, status):
@@ -18,7 +18,7 @@ def with_status(code, status):
 
 
 @pytest.mark.parametrize(
-    ("state", "rules"),
+    ("state", "limits"),
     [
         (state_message(["fever"]), STRICT),
         (state_message([], ["fever"], 99, no_more_evidence=True, max_questions=99), STRICT),
@@ -30,12 +30,12 @@ def with_status(code, status):
     ],
     ids=["one piece", "absent only", "repeated", "unknown allowed", "as much as the limit", "nothing", "only unknown"],
 )
-def test_a_clear_state_passes(state, rules):
-    check_states([state], rules, batch=False)
+def test_a_clear_state_passes(state, limits):
+    check_states([state], limits, batch=False)
 
 
 @pytest.mark.parametrize(
-    ("state", "rules", "message"),
+    ("state", "limits", "message"),
     [
         (
             state_message(["chest_pan", "fever"], ["Smokers"]),
@@ -76,9 +76,9 @@ def test_a_clear_state_passes(state, rules):
         "too much",
     ],
 )
-def test_a_faulty_state_is_told_by_its_place(state, rules, message):
+def test_a_faulty_state_is_told_by_its_place(state, limits, message):
     with pytest.raises(InputError) as error:
-        check_states([state], rules, batch=False)
+        check_states([state], limits, batch=False)
     assert str(error.value).startswith(message)
 
 
@@ -102,14 +102,14 @@ def test_an_empty_batch_passes():
 
 
 def test_the_limit_on_evidence_is_never_less_than_the_vocabulary():
-    rules = Rules(VOCABULARY, max_batch=1, max_evidence=1)
-    check_states([state_message(["fever", "smoker"], ["chest_pain"])], rules, batch=False)
+    limits = RequestLimits(VOCABULARY, max_batch=1, max_evidence=1)
+    check_states([state_message(["fever", "smoker"], ["chest_pain"])], limits, batch=False)
 
 
 def test_many_faults_are_told_in_part():
-    rules = Rules(VOCABULARY, max_batch=1, max_evidence=1000)
+    limits = RequestLimits(VOCABULARY, max_batch=1, max_evidence=1000)
     with pytest.raises(InputError) as error:
-        check_states([state_message(f"x{number}" for number in range(1000))], rules, batch=False)
+        check_states([state_message(f"x{number}" for number in range(1000))], limits, batch=False)
     faults = str(error.value).split("; ")
     assert len(faults) == 11
     assert faults[-1] == "and more"
