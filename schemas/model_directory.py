@@ -36,9 +36,9 @@ class ModelInfo:
     server_rules: tuple[SafetyRule, ...] = ()
     """Those that the server adds."""
     novelty_threshold: float | None = None
-    """None where the model cannot tell how novel evidence is."""
-    litert_sha256: str | None = None
-    """Of the LiteRT file; None where the version was exported without one."""
+    """None for a model that does not estimate how novel evidence is."""
+    litert_sha256: str = ""
+    """SHA-256 of the LiteRT file, in hexadecimal."""
 
 
 def list_versions(base: pathlib.Path) -> dict[int, pathlib.Path]:
@@ -127,18 +127,19 @@ def read_version(folder: pathlib.Path) -> tuple[ModelInfo, Vocabulary]:
     try:
         safeguards = _safeguards(manifest)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{path}: safety_rules, novelty or litert are malformed: export the model again") from error
+        raise InputError(
+            f"{path}: safety_rules, novelty or litert are missing or malformed: export the model again"
+        ) from error
     return ModelInfo(model_version=folder.name, manifest_json=text, **values, **safeguards), vocabulary
 
 
 def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields of `ModelInfo` on rules and novelty; a model that was exported before there were any has none.
+    """Returns the fields of `ModelInfo` on rules, novelty and the LiteRT file.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError: an entry is malformed.
+        KeyError, TypeError, ValueError, AttributeError: an entry is missing or malformed.
     """
-    rules = manifest.get("safety_rules", {"rules": []})["rules"]
-    novelty, litert = manifest.get("novelty"), manifest.get("litert")
+    novelty = manifest["novelty"]
     return {
         "rules": tuple(
             SafetyRule(
@@ -147,10 +148,10 @@ def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
                 urgency=Action(DECISION_LABELS.index(rule["urgency"])),
                 stop_asking=bool(rule["stop_asking"]),
             )
-            for rule in rules
+            for rule in manifest["safety_rules"]["rules"]
         ),
         "novelty_threshold": None if novelty is None else float(novelty["threshold"]),
-        "litert_sha256": None if litert is None else str(litert["sha256"]),
+        "litert_sha256": str(manifest["litert"]["sha256"]),
     }
 
 

@@ -112,15 +112,13 @@ def _without_greeting() -> Iterator[None]:
         os.close(shown)
 
 
-def read_litert_model(folder: pathlib.Path, info: ModelInfo) -> InterpreterPool | None:
-    """Returns the model in the LiteRT file of the version in `folder`; None for a version that was exported without.
+def read_litert_model(folder: pathlib.Path, info: ModelInfo) -> InterpreterPool:
+    """Returns the model in the LiteRT file of the version in `folder`.
 
     Raises:
         InputError: the file cannot be read, is not the one that was exported, or cannot be run. LiteRT looks at less of
             what it runs than TensorFlow does: a damaged file could end the process, so it must be whole.
     """
-    if info.litert_sha256 is None:
-        return None
     path = folder / directories.LITERT
     try:
         content = path.read_bytes()
@@ -146,8 +144,8 @@ _SIZES = (1, 2, 3, 5, 8, 13, 64)  # of the check's batches, as the computation i
 class LiteRtEngine(SavedModelEngine):
     """Answers small batches with LiteRT, and all else with the SavedModel.
 
-    Where the version has no LiteRT file, or one that is damaged or does not answer as the SavedModel does, the log says
-    so, and the SavedModel answers everything.
+    Where the LiteRT file is missing or damaged, or does not answer as the SavedModel does, the log says so, and the
+    SavedModel answers everything.
 
     Args:
         folder: the version, `<model base path>/<number>`.
@@ -164,16 +162,12 @@ class LiteRtEngine(SavedModelEngine):
         version = self.info.model_version
         try:
             model = read_litert_model(folder, self.info)
-            if model is not None:
-                self._check(model)
+            self._check(model)
         except InputError as error:
             _LOGGER.warning("version %s: the SavedModel answers small batches too: %s", version, error)
             return
         self.litert = model
-        if model is None:
-            _LOGGER.info("version %s: has no LiteRT file: the SavedModel answers small batches too", version)
-        else:
-            _LOGGER.info("version %s: LiteRT answers up to %d states at once", version, most_states)
+        _LOGGER.info("version %s: LiteRT answers up to %d states at once", version, most_states)
 
     @property
     def brief_states(self) -> int:

@@ -1,7 +1,6 @@
-"""What the server adds to a model's answers: its own safety rules, and asking where nothing is known."""
+"""Safety rules that the server applies after those of the model."""
 
 import dataclasses
-import json
 import pathlib
 from collections.abc import Sequence
 
@@ -21,12 +20,12 @@ _ASK, _RED = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_RED
 
 
 class SafeguardedModels:
-    """Loads what another source loads, with the server's rules before each engine.
+    """Wraps each engine that another source loads with the server's rules.
 
     Args:
         source: where versions come from.
         rules: file of rules, "default" for those of the package, "" for none. It is read for each version, whose
-            vocabulary it must fit: a version that lacks one of its codes is not served.
+            vocabulary must have all of its codes: otherwise the version is not served.
     """
 
     def __init__(self, source: Source, rules: str):
@@ -34,14 +33,14 @@ class SafeguardedModels:
         self._rules = rules or safety_rules.NONE
 
     def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
-        """As the other source."""
+        """Returns the versions of the other source."""
         return self._source.versions(base)
 
     def load(self, folder: pathlib.Path) -> Engine:
         """Returns the engine of a version.
 
         Raises:
-            InputError: as the other source; or the rules are faulty, or do not fit the version.
+            InputError: the other source raises it, or the rules are faulty or do not fit the version.
         """
         engine = self._source.load(folder)
         try:
@@ -52,16 +51,11 @@ class SafeguardedModels:
         for rule in rules:
             if rule.rule_id in own:
                 raise InputError(f"--rules {self._rules}: rule {rule.rule_id!r} is in {folder} already: rename it")
-        if not len(rules) and _asks_on_nothing(engine.info):
-            return engine
-        return SafeguardedEngine(engine, rules.rules)
+        return SafeguardedEngine(engine, rules.rules) if len(rules) else engine
 
 
 class SafeguardedEngine(WrappedEngine):
-    """An engine whose answers to evidence states obey more rules; in all else it is the engine.
-
-    Where nothing is known the answer is ASK, also of a model that was exported before models saw to that.
-    """
+    """Applies rules to the answers of another engine."""
 
     def __init__(self, engine: Engine, rules: Sequence[SafetyRule]):
         super().__init__(engine)
@@ -79,7 +73,7 @@ class SafeguardedEngine(WrappedEngine):
 
 
 def described_rules(info: ModelInfo) -> list[triage_service_pb2.SafetyRule]:
-    """Returns the rules as GetModelInfo tells them, in the order in which they apply."""
+    """Returns the rules as GetModelInfo lists them, in the order in which they apply."""
     sources = (
         (info.rules, triage_service_pb2.RULE_SOURCE_MODEL),
         (info.server_rules, triage_service_pb2.RULE_SOURCE_SERVER),
@@ -103,15 +97,14 @@ def _apply(
     response: triage_pb2.TriageResponse,
     vocabulary: Vocabulary,
 ) -> None:
-    """Changes a response to one that obeys `rules`."""
-    passed_over = set(response.conflicting_codes)
+    """Changes a response to obey `rules`; where nothing is known it stays ASK, whatever the rules."""
+    ignored = set(response.conflicting_codes)
     codes: dict[int, set[str]] = {triage_pb2.EVIDENCE_STATUS_PRESENT: set(), triage_pb2.EVIDENCE_STATUS_ABSENT: set()}
     for evidence in state.evidence:
-        if evidence.status in codes and evidence.code in vocabulary and evidence.code not in passed_over:
+        if evidence.status in codes and evidence.code in vocabulary and evidence.code not in ignored:
             codes[evidence.status].add(evidence.code)
     present, absent = codes.values()
     if not present and not absent:
-        response.action = _ASK
         return
     fired = [rule for rule in rules if rule.fires(present, absent)]
     before = decision = Decision(Action(response.best_triage - _RED), response.action == _ASK)
@@ -120,8 +113,3 @@ def _apply(
     add_fired_rules(response, before, fired)
     response.best_triage = WIRE_ACTIONS[decision.best_triage]
     response.action = WIRE_ACTIONS[decision.action]
-
-
-def _asks_on_nothing(info: ModelInfo) -> bool:
-    """Returns whether the model itself asks where nothing is known: all do that could have rules."""
-    return "safety_rules" in json.loads(info.manifest_json)

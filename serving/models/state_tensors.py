@@ -29,7 +29,7 @@ OUTPUTS = (
 
 
 def outputs_of(info: ModelInfo) -> tuple[str, ...]:
-    """Returns the outputs that a model's signature has and `to_responses` reads; older models have `OUTPUTS` alone."""
+    """Returns the outputs that `to_responses` reads: those of every model, of its rules and of its novelty."""
     rules = (features.RULES_FIRED,) if info.rules else ()
     novelty = () if info.novelty_threshold is None else (features.NOVELTY, features.IS_NOVEL)
     return (*OUTPUTS, *rules, *novelty)

@@ -136,7 +136,9 @@ def without(manifest, key):
         (lambda manifest: manifest | {"max_questions": 0}, "max_questions 0: expected a whole number from 1"),
         (lambda manifest: manifest | {"evidence_count": 4}, "evidence_count 4: .* has 3 pieces of evidence"),
         (lambda manifest: manifest | {"vocabulary_fingerprint": "sha256:0"}, "differs from sha256:0"),
-        (lambda manifest: manifest | {"litert": {}}, "safety_rules, novelty or litert are malformed"),
+        (lambda manifest: manifest | {"litert": {}}, "safety_rules, novelty or litert are missing or malformed"),
+        (lambda manifest: without(manifest, "safety_rules"), "safety_rules, novelty or litert are missing"),
+        (lambda manifest: without(manifest, "novelty"), "safety_rules, novelty or litert are missing"),
     ],
 )
 def test_a_manifest_that_does_not_fit_is_told(version, damage, complaint):

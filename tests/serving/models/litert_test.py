@@ -134,14 +134,6 @@ def test_where_nothing_can_be_held_back_litert_answers_all_the_same(content, mon
     assert InterpreterPool(content).run(STATES, np.zeros(4, np.int32)) is not None
 
 
-def test_a_version_of_before_has_no_file(version):
-    path = version / "manifest.json"
-    manifest = json.loads(path.read_text())
-    del manifest["litert"]
-    path.write_text(json.dumps(manifest))
-    assert read(version) is None
-
-
 def test_a_file_that_is_not_the_exported_one_is_not_run(version, content):
     path = version / "assets.extra" / "state.tflite"
     for damaged in (b"", content[:-1], content[:500] + b"\xff" + content[501:]):
@@ -349,11 +341,9 @@ def test_a_file_for_states_of_another_width_is_not_used(version, engines, hand_s
     assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "LiteRT cannot run the file")
 
 
-def test_a_version_of_before_is_answered_by_the_saved_model(version, hand_set, caplog):
-    path = version / "manifest.json"
-    path.write_text(json.dumps({key: value for key, value in json.loads(path.read_text()).items() if key != "litert"}))
+def test_a_version_without_the_file_is_answered_by_the_saved_model(version, hand_set, caplog):
     (version / FILE).unlink()
-    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.INFO, "has no LiteRT file")
+    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "state.tflite: cannot read")
 
 
 def test_the_log_says_who_answers(version, caplog):

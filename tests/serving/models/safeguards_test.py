@@ -1,9 +1,7 @@
-"""What the server adds: its own rules, and ASK where nothing is known."""
+"""The server's own rules, applied after the model's."""
 
-import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
@@ -168,25 +166,10 @@ def test_without_rules_the_engine_is_the_models_own(guarded_base_path):
     assert not isinstance(SafeguardedModels(LocalModels(), "").load(guarded_base_path / "4"), SafeguardedEngine)
 
 
-def test_a_model_of_before_is_served_and_asks_where_nothing_is_known(model_base_path, tmp_path):
-    version = shutil.copytree(model_base_path / "3", tmp_path / "3")
-    manifest = json.loads((version / "manifest.json").read_text())
-    del manifest["safety_rules"], manifest["novelty"]
-    (version / "manifest.json").write_text(json.dumps(manifest))
-    engine = SafeguardedModels(LocalModels(), "").load(version)
-    assert isinstance(engine, SafeguardedEngine)
-    engine.engine = Red(engine.vocabulary)  # as such a model may answer
-    assert [response.action for response in engine.triage([state_message([]), state_message(["fever"])])] == [
-        ASK,
-        RED,
-    ]
-
-
-class Red:
-    """An engine that says Red whatever it is asked."""
-
-    def __init__(self, vocabulary):
-        self.vocabulary = vocabulary
-
-    def triage(self, states, timeout_seconds=None):
-        return [triage_pb2.TriageResponse(action=RED, best_triage=RED) for _ in states]
+def test_no_rule_of_the_server_fires_where_nothing_is_known(guarded_base_path, tmp_path):
+    path = tmp_path / "server.toml"
+    path.write_text('[all]\nreason = "Always."\nurgency = "Red"\nnone.present = ["smoker"]\n')
+    engine = SafeguardedModels(LocalModels(), str(path)).load(guarded_base_path / "4")
+    nothing, fever = engine.triage([state_message(), state_message(["fever"])])
+    assert (nothing.action, told(nothing)) == (ASK, [])
+    assert (fever.action, told(fever)[-1]) == (RED, ("all", ASK, RED))
