@@ -1,4 +1,4 @@
-"""Reads a model base path: which versions there are, and what one of them says of itself."""
+"""Reads a model base path: its versions, and the manifest and vocabulary of a version."""
 
 import contextlib
 import dataclasses
@@ -32,9 +32,9 @@ class ModelInfo:
     max_questions: int
     manifest_json: str
     rules: tuple[SafetyRule, ...] = ()
-    """Safety rules that are compiled into the model, without their conditions, which only the graph needs."""
+    """Safety rules in the model, without their conditions, which only the graph needs."""
     server_rules: tuple[SafetyRule, ...] = ()
-    """Those that the server adds."""
+    """Safety rules that the server adds."""
     novelty_threshold: float | None = None
     """None for a model that does not estimate how novel evidence is."""
     litert_sha256: str = ""
@@ -42,13 +42,13 @@ class ModelInfo:
 
 
 def list_versions(base: pathlib.Path) -> dict[int, pathlib.Path]:
-    """Returns the folder of each version below `base`; folders whose name is not a whole number are no versions.
+    """Returns the folder of each version below `base`; folders whose name is not a whole number are ignored.
 
     Raises:
         InputError: the base path cannot be read, or is itself a version.
     """
     if (base / directories.SAVED_MODEL).exists():
-        raise InputError(f"{base}: this is one version: give the folder that holds it, {base.parent}")
+        raise InputError(f"{base}: this is one version: give the folder that contains it, {base.parent}")
     try:
         names = [entry.name for entry in base.iterdir()]
     except OSError as error:
@@ -57,7 +57,7 @@ def list_versions(base: pathlib.Path) -> dict[int, pathlib.Path]:
 
 
 def find_version(base: pathlib.Path, version: int | None = None) -> pathlib.Path:
-    """Returns the folder of `version` below `base`, of the highest version by default.
+    """Returns the folder of `version` below `base`, by default of the highest version.
 
     Raises:
         InputError: there is no such version.
@@ -73,7 +73,7 @@ def find_version(base: pathlib.Path, version: int | None = None) -> pathlib.Path
 
 
 def file_states(folder: pathlib.Path) -> frozenset[tuple[str, int, int]]:
-    """Returns path, size and time of each file below `folder`: another value means that somebody wrote there."""
+    """Returns path, size and time of each file below `folder`; a changed value means that files changed."""
     states = set()
     for directory, _, names in os.walk(folder):
         for name in names:
@@ -97,16 +97,16 @@ def read_manifest(folder: pathlib.Path) -> dict[str, Any]:
     """Returns the manifest of the version in `folder`.
 
     Raises:
-        InputError: it cannot be read, is no manifest, or lacks an entry that every version has.
+        InputError: it cannot be read, is not a manifest, or lacks an entry that every version has.
     """
     return _read_manifest(folder)[1]
 
 
 def read_version(folder: pathlib.Path) -> tuple[ModelInfo, Vocabulary]:
-    """Returns what the version in `folder` says of itself, and its vocabulary.
+    """Returns the model info and the vocabulary of the version in `folder`.
 
     Raises:
-        InputError: a file is missing or malformed, or the vocabulary is not the one that the model learned with.
+        InputError: a file is missing or malformed, or the vocabulary is not the one of the training.
     """
     path = folder / directories.MANIFEST
     text, manifest = _read_manifest(folder)

@@ -1,1 +1,1 @@
-"""Serves an exported model as triage.v1.TriageService, and calls it. Needs neither TF-Agents nor Keras."""
+"""Serves an exported model as triage.v1.TriageService, and calls such a server. Needs neither TF-Agents nor Keras."""

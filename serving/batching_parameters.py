@@ -1,6 +1,7 @@
-"""The batching parameters file of TensorFlow Serving: a `BatchingParameters` message as text.
+"""TensorFlow Serving's file of batching parameters: a `BatchingParameters` message in text format.
 
-`tensorflow-serving-api` leaves out the proto of it, so its fields are declared here, in a pool of their own.
+`tensorflow-serving-api` does not contain its .proto file, so its fields are declared here, in a descriptor pool of
+their own.
 """
 
 import dataclasses
@@ -17,17 +18,17 @@ _LARGEST = 2**31 - 1
 
 @dataclasses.dataclass(frozen=True)
 class BatchingParameters:
-    """How requests are put together, in TensorFlow Serving's words; the defaults are ours, see docs/serving.md.
+    """How requests are batched, with TensorFlow Serving's names; the defaults are our own (docs/serving.md).
 
     Raises:
         InputError: a number is out of its range.
     """
 
     max_batch_size: int = 64  # evidence states
-    batch_timeout_micros: int = 2000  # longest wait for more requests
+    batch_timeout_micros: int = 2000  # longest time that a batch waits for more requests
     max_enqueued_batches: int = 16
-    num_batch_threads: int = 1  # batches that run at the same time
-    allowed_batch_sizes: tuple[int, ...] = ()  # to which batches are filled up; none: batches stay as they are
+    num_batch_threads: int = 1  # batches that run at once
+    allowed_batch_sizes: tuple[int, ...] = ()  # batches are padded to these sizes; by default they are not padded
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -43,16 +44,16 @@ class BatchingParameters:
         rising = all(1 <= size < larger for size, larger in itertools.pairwise(sizes))
         if sizes and not (rising and sizes[0] >= 1 and sizes[-1] == self.max_batch_size):
             raise InputError(
-                f"allowed_batch_sizes {list(sizes)}: expected rising numbers, the last of them max_batch_size, "
-                f"which is {self.max_batch_size}"
+                f"allowed_batch_sizes {list(sizes)}: expected ascending numbers that end with max_batch_size, "
+                f"{self.max_batch_size}"
             )
 
 
 def read_parameters(path: pathlib.Path) -> BatchingParameters:
-    """Reads a batching parameters file; what it leaves out keeps its default.
+    """Reads a file of batching parameters; those that it omits keep their defaults.
 
     Raises:
-        InputError: the file cannot be read, is no text of BatchingParameters, or asks for what this server cannot do.
+        InputError: the file cannot be read, is not a BatchingParameters message, or a number is out of its range.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -77,8 +78,8 @@ def read_parameters(path: pathlib.Path) -> BatchingParameters:
 
 
 _NUMBERS = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads")
-_NAMES = ("thread_pool_name",)  # of TensorFlow Serving's own pool, without a meaning here
-# Evidence is padded, and large requests run alone, whatever the file says.
+_NAMES = ("thread_pool_name",)  # accepted, and without effect here
+# Also without effect: evidence is always padded, and large requests always run alone.
 _FLAGS = ("pad_variable_length_inputs", "enable_large_batch_splitting")
 
 

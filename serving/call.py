@@ -1,7 +1,7 @@
-"""The call that is being answered: its request id, and how long each stage of it took.
+"""The call in progress: its request id, and how long each of its stages took.
 
-`serving.calls.front` sets it when the call arrives; code that runs for the call reads it with `current`. Code that
-answers several calls at once sets one of its own, and its stages are added to each of them afterwards.
+`serving.calls.front` sets it when a call arrives, and code that runs for the call reads it with `current`. A batch sets
+a call of its own, and then adds its stages to those of every call in the batch.
 """
 
 import contextvars
@@ -12,42 +12,42 @@ from types import TracebackType
 from typing import Any
 
 QUEUE = "queue"
-"""Waiting: for the request, for a thread, and to be answered together with other calls."""
+"""Waiting: for the request, for a thread, and for a batch."""
 PARSE = "parse"
-"""From bytes to checked messages and to the tensors of the model."""
+"""From bytes to validated messages and the model's input tensors."""
 MODEL = "model"
-"""The model itself, or the way to a TensorFlow Serving and back."""
+"""The model itself, or the round trip to a TensorFlow Serving."""
 RESPOND = "respond"
-"""From the model's tensors to messages and to bytes."""
+"""From the model's output tensors to messages and bytes."""
 STAGES = (QUEUE, PARSE, MODEL, RESPOND)
 
 REQUEST_ID = "x-request-id"
-"""The metadata key under which a caller names a call, and the answer names it back."""
+"""The metadata key of a call's id, in requests and in answers."""
 
-_CHANCE = random.Random()  # noqa: S311 (ids are no secrets, and the system's chance takes a call of the system)
-# What can stand in a log line without being taken for anything else. Others are replaced, as no id is.
+_RANDOM = random.Random()  # noqa: S311 (ids are not secret, and the system's source costs a system call)
+# Ids that are safe in a log line. Any other id is replaced by a new one.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}")
 
 
 class Call:
-    """One call while it is answered; its fields are filled in on the way, by one thread at a time.
+    """One call in progress; one thread at a time fills in its fields.
 
     Attributes:
         method: `/package.Service/Method`.
-        request_id: the caller's, or one of its own.
-        request_bytes: length of its only request, or 0.
-        arrived: when the call came, by `time.perf_counter`.
-        stages: (stage, begin, end) by `time.perf_counter`; a stage may come several times.
-        model_version: the version that answered, "" before.
-        signature: the signature that answered, "" before.
-        states: number of evidence states answered.
-        run_states: number of states in the run that answered it together with others, 0 where another call counts that
-            run; None where it had a run of its own.
-        reason: of a call that failed, why, as in google.rpc.ErrorInfo; "" otherwise.
-        unknown_codes: number of unknown codes for which it was refused.
-        trace_id: of OpenTelemetry, "" without traces.
-        span: of OpenTelemetry, None without traces.
-        outgoing: metadata for a server that is asked on behalf of the call, (key, value) pairs.
+        request_id: the caller's, or a generated one.
+        request_bytes: length of its request, 0 for a stream.
+        arrived: time of arrival, by `time.perf_counter`.
+        stages: (stage, begin, end) by `time.perf_counter`; a stage may occur several times.
+        model_version: the version that answered, "" until then.
+        signature: the signature that answered, "" until then.
+        states: number of answered evidence states.
+        run_states: number of states in the batch that answered it, 0 if another call of the batch counts the run; None
+            if the call was not batched.
+        reason: why the call failed, as in google.rpc.ErrorInfo; "" if it did not.
+        unknown_codes: number of unknown codes that the call was refused for.
+        trace_id: OpenTelemetry's, "" without traces.
+        span: OpenTelemetry's, None without traces.
+        outgoing: metadata for calls to other servers on behalf of this one, (key, value) pairs.
     """
 
     __slots__ = (
@@ -69,19 +69,19 @@ class Call:
         self.unknown_codes = 0
         self.trace_id = ""
         self.span: Any = None
-        self.outgoing: tuple[tuple[str, str], ...] = self.named
+        self.outgoing: tuple[tuple[str, str], ...] = self.id_metadata
 
     @property
-    def named(self) -> tuple[tuple[str, str], ...]:
-        """The metadata that name the call, (key, value) pairs; none for a call without an id."""
+    def id_metadata(self) -> tuple[tuple[str, str], ...]:
+        """Metadata with the id of the call, (key, value) pairs; empty for a call without an id."""
         return ((REQUEST_ID, self.request_id),) if self.request_id else ()
 
     def add(self, stage: str, begin: float, end: float) -> None:
-        """Adds a stretch of one of `STAGES`, in seconds of `time.perf_counter`."""
+        """Adds the begin and end, by `time.perf_counter`, of one of `STAGES`."""
         self.stages.append((stage, begin, end))
 
     def timed(self, stage: str) -> "_Timed":
-        """Returns a context manager that adds what its block takes."""
+        """Returns a context manager that adds the time of its block to a stage."""
         return _Timed(self, stage)
 
 
@@ -105,18 +105,18 @@ _CURRENT: contextvars.ContextVar[Call | None] = contextvars.ContextVar("call", d
 
 
 def enter(call: Call) -> None:
-    """Makes `call` the current one, for as long as the context that runs is used."""
+    """Makes `call` the current one in this context."""
     _CURRENT.set(call)
 
 
 def current() -> Call:
-    """Returns the call that is being answered; outside of one, a call that nobody looks at."""
+    """Returns the current call, or outside of a call a new one that is discarded."""
     return _CURRENT.get() or Call()
 
 
 def request_id_of(metadata: Any) -> str:
-    """Returns the caller's request id among (key, value) pairs, or a new one where there is none that will do."""
+    """Returns the request id among (key, value) pairs, or a new one if there is no valid id."""
     for key, value in metadata or ():
         if key == REQUEST_ID and isinstance(value, str) and _REQUEST_ID.fullmatch(value):
             return value
-    return format(_CHANCE.getrandbits(128), "032x")
+    return format(_RANDOM.getrandbits(128), "032x")

@@ -1,4 +1,4 @@
-"""How a server runs: the one list of its settings and their defaults."""
+"""The settings of a server and their defaults."""
 
 import dataclasses
 import functools
@@ -12,7 +12,7 @@ from serving.security.addresses import is_loopback
 
 ENGINES = ("saved-model", "tensorflow-serving")
 LOG_FORMATS = ("text", "json")
-_LARGEST = 2**31 - 1  # that gRPC takes
+_LARGEST = 2**31 - 1  # gRPC takes no larger number
 
 
 def _field(default: Any, text: str, **options: Any) -> Any:
@@ -21,78 +21,80 @@ def _field(default: Any, text: str, **options: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class ServeConfig:
-    """Settings of `triage serve`; a field's name is its option, its metadata are further arguments for the parser.
+    """Settings of `triage serve`: a field's name is its option, and its metadata are arguments of the parser.
 
     Raises:
         InputError: a setting is out of its range.
     """
 
-    # Loopback: other machines get in only when somebody says so.
-    host: str = _field("127.0.0.1", "address to listen on; 0.0.0.0 listens on all of them")
-    port: int = _field(8500, "port to listen on; 0 takes any free one")
-    tls_certificate: str = _field("", "file of the server's certificate, in PEM format; answers over TLS only")
+    # Loopback: other machines get in only on request.
+    host: str = _field("127.0.0.1", "address to listen on; 0.0.0.0 listens on all addresses")
+    port: int = _field(8500, "port to listen on; 0 takes any free port")
+    tls_certificate: str = _field("", "file of the server's certificate, in PEM format; it then answers over TLS only")
     tls_key: str = _field("", "file of the certificate's private key, in PEM format")
     tls_client_ca: str = _field(
-        "", "file of the roots, in PEM format, that must have signed the certificate which a client then has to show"
+        "", "file of root certificates, in PEM format; each client must then show a certificate that one of them signed"
     )
-    tokens: str = _field("", "file of tokens, one a line, of which each call but for health then has to show one")
-    insecure: bool = _field(False, "listen on other addresses than loopback in plain text")
-    model_name: str = _field("triage", "name of the model for clients of TensorFlow Serving")
+    tokens: str = _field("", "file of tokens, one per line; each call except for health must then show one of them")
+    insecure: bool = _field(False, "allow plain text on other addresses than loopback")
+    model_name: str = _field("triage", "name of the model for clients of TensorFlow Serving's services")
     engine: str = _field(
-        "saved-model", "what answers: saved-model, in this process, or tensorflow-serving, elsewhere", choices=ENGINES
+        "saved-model",
+        "what runs the model: saved-model runs it in this process, tensorflow-serving calls another server",
+        choices=ENGINES,
     )
-    tf_serving: str = _field("", "HOST:PORT of the TensorFlow Serving, with --engine tensorflow-serving")
-    engine_timeout_seconds: float = _field(10.0, "longest wait for the TensorFlow Serving, in seconds")
+    tf_serving: str = _field("", "HOST:PORT of the TensorFlow Serving for --engine tensorflow-serving")
+    engine_timeout_seconds: float = _field(10.0, "longest time to wait for the TensorFlow Serving, in seconds")
     litert: bool = _field(
         True,
-        "have LiteRT answer up to 64 evidence states at once; the SavedModel answers more, or all with --no-litert",
+        "run up to 64 evidence states at once with LiteRT; the SavedModel runs more, or all with --no-litert",
     )
-    enable_batching: bool = _field(True, "answer calls that come at the same time by one run of the model")
+    enable_batching: bool = _field(True, "answer calls that arrive at about the same time with one run of the model")
     batching_parameters_file: str = _field(
-        "", "file of BatchingParameters in text format, as TensorFlow Serving reads it; default: see the documentation"
+        "", "file of BatchingParameters in text format, as for TensorFlow Serving; default: see the documentation"
     )
-    max_workers: int = _field(
-        64, "number of threads for calls that are not batched, and for requests that take long to look at"
-    )
-    max_interviews: int = _field(32, "largest number of interviews under way")
-    interview_seconds: float = _field(3600.0, "longest that an interview may take, in seconds")
+    max_workers: int = _field(64, "number of threads for calls that are not batched, and for large requests")
+    max_interviews: int = _field(32, "largest number of interviews in progress")
+    interview_seconds: float = _field(3600.0, "longest duration of an interview, in seconds")
     max_waiting: int = _field(
-        256, "number of calls that are held beside --max-workers and --max-interviews; others are refused at once"
+        256,
+        "number of calls that may wait beyond --max-workers and --max-interviews; more are refused at once",
     )
     max_streams: int = _field(
-        128, "largest number of calls under way on one connection; further ones wait, or are refused"
+        128, "largest number of calls in progress on one connection; further calls wait or are refused"
     )
     silence_seconds: float = _field(
-        20.0, "seconds after which a client is cut off that does not send what it began to, or is not there any more"
+        20.0, "seconds after which a client is cut off that has gone away or does not finish sending its request"
     )
     max_batch: int = _field(1024, "largest number of evidence states in one call")
-    max_evidence: int = _field(1024, "largest number of pieces of evidence in one state, or the vocabulary's if larger")
+    max_evidence: int = _field(
+        1024, "largest number of pieces of evidence in one state, or the vocabulary's size if larger"
+    )
     max_message_bytes: int = _field(4 * 1024 * 1024, "largest request in bytes")
-    metrics_port: int = _field(
-        -1, "port on which Prometheus reads the metrics, over HTTP; 0 takes any free one, -1 none"
-    )
-    metrics_host: str = _field("127.0.0.1", "address on which Prometheus reads the metrics")
-    log_format: str = _field("text", "how to log: text, or json, one object a line", choices=LOG_FORMATS)
-    log_calls: bool = _field(False, "log each call: method, status, time and version, never evidence")
+    metrics_port: int = _field(-1, "port for the Prometheus metrics, over HTTP; 0 takes any free port, -1 opens none")
+    metrics_host: str = _field("127.0.0.1", "address to listen on for --metrics-port")
+    log_format: str = _field("text", "format of the log: text, or json with one object per line", choices=LOG_FORMATS)
+    log_calls: bool = _field(False, "log each call with its method, status, duration and version, without evidence")
     probe_port: int = _field(
-        -1, "port of its own for health, in plain text and without tokens; 0 takes any free one, -1 none"
+        -1, "separate port for health checks, in plain text and without tokens; 0 takes any free port, -1 opens none"
     )
-    traces: str = _field("", "name of the OpenTelemetry exporter to send traces to, such as console")
-    audit_log: str = _field("", "directory for a record of the answers, patients' evidence included, as TFRecords")
-    audit_percent: float = _field(100.0, "percent of the answers that are recorded, drawn at random")
-    audit_file_bytes: int = _field(64 * 1024 * 1024, "size at which a file of records is ended and another begun")
-    audit_files: int = _field(0, "files of records to keep, of which the oldest go first; 0 keeps all")
+    traces: str = _field("", "name of the OpenTelemetry exporter for traces, such as console")
+    audit_log: str = _field("", "directory in which to record the answers as TFRecords, with patients' evidence")
+    audit_percent: float = _field(100.0, "percentage of answers to record, drawn at random")
+    audit_file_bytes: int = _field(64 * 1024 * 1024, "size at which a new file of records begins")
+    audit_files: int = _field(0, "number of files of records to keep, after which the oldest are deleted; 0 keeps all")
     poll_seconds: float = _field(
-        2.0, "seconds between two looks for new and deleted versions; 0 looks once, at the start"
+        2.0, "seconds between checks for new and deleted versions; 0 checks once, at the start"
     )
     rules: str = _field(
-        "", "file of safety rules (or default) that TriageService obeys beside those in the model; others do not"
+        "",
+        "file of safety rules, or default, that TriageService (alone) applies after those in the model",
     )
-    canary_percent: float = _field(0.0, "percent of the typed service's calls that the version labelled canary answers")
+    canary_percent: float = _field(0.0, "percentage of TriageService's calls that the version labelled canary answers")
     drain_seconds: float = _field(
-        0.0, "seconds after SIGTERM in which calls are still taken, while health is NOT_SERVING already"
+        0.0, "seconds after SIGTERM in which calls are still accepted, while health already reports NOT_SERVING"
     )
-    grace_seconds: float = _field(10.0, "seconds that running calls get to end after SIGTERM, or after --drain-seconds")
+    grace_seconds: float = _field(10.0, "seconds for calls to finish after SIGTERM, or after --drain-seconds")
 
     def __post_init__(self) -> None:
         if not self.host:
@@ -116,8 +118,8 @@ class ServeConfig:
         self._check_tls()
         self._check_engine()
         if self.batching_parameters_file and not self.enable_batching:
-            raise InputError("--batching-parameters-file belongs to batching: leave it or --no-enable-batching out")
-        _ = self.batching  # a faulty file is told before the port is taken
+            raise InputError("--batching-parameters-file needs batching: leave out this option or --no-enable-batching")
+        _ = self.batching  # reports a faulty file before the port is taken
         if self.max_waiting < 0:
             raise InputError(f"--max-waiting {self.max_waiting}: expected a whole number, 0 or more")
         for name in ("max_workers", "max_interviews", "max_streams", "max_batch", "max_evidence", "max_message_bytes"):
@@ -140,22 +142,22 @@ class ServeConfig:
 
     @functools.cached_property
     def batching(self) -> BatchingParameters:
-        """How calls are put together, where `enable_batching` says that they are."""
+        """How calls are batched if `enable_batching` is set."""
         path = self.batching_parameters_file
         return read_parameters(pathlib.Path(path)) if path else BatchingParameters()
 
     @property
     def encrypted(self) -> bool:
-        """Whether the server answers over TLS."""
+        """Whether the server uses TLS."""
         return bool(self.tls_certificate)
 
     def _check_tls(self) -> None:
         if bool(self.tls_certificate) != bool(self.tls_key):
-            raise InputError("--tls-certificate and --tls-key belong together: give both, or neither")
+            raise InputError("--tls-certificate and --tls-key need each other: give both or neither")
         if self.tls_client_ca and not self.encrypted:
-            raise InputError("--tls-client-ca belongs to --tls-certificate and --tls-key: give those as well")
+            raise InputError("--tls-client-ca needs TLS: also give --tls-certificate and --tls-key")
         if self.encrypted and self.insecure:
-            raise InputError("--insecure is for plain text: leave it out, or --tls-certificate and --tls-key")
+            raise InputError("--insecure means plain text: leave out this option, or --tls-certificate and --tls-key")
         if not (self.encrypted or self.insecure or is_loopback(self.host)):
             raise InputError(
                 f"--host {self.host}: others on the network could read patients' evidence: give --tls-certificate and "
@@ -175,6 +177,6 @@ class ServeConfig:
         if remote and not re.fullmatch(r".+:\d+", self.tf_serving):
             raise InputError(f"--tf-serving {self.tf_serving!r}: expected the HOST:PORT of the TensorFlow Serving")
         if self.tf_serving and not remote:
-            raise InputError("--tf-serving belongs to --engine tensorflow-serving: give that as well")
+            raise InputError("--tf-serving needs --engine tensorflow-serving: also give that option")
         if remote and self.poll_seconds == 0:
-            raise InputError("--poll-seconds 0: with --engine tensorflow-serving expected a number of seconds above 0")
+            raise InputError("--poll-seconds 0: --engine tensorflow-serving needs a number of seconds above 0")

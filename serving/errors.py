@@ -1,6 +1,6 @@
-"""What can go wrong with a call apart from its input; `serving.calls.status` says which gRPC status each becomes.
+"""Failures of a call. `serving.calls.status` maps each to a gRPC status.
 
-The messages are for the caller and hold no evidence, save those of `FaultyRequestError`. Other bad input is
+The messages are for the caller and contain no evidence, except those of `FaultyRequestError`. Other bad input is
 `schemas.errors.InputError`.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from schemas.errors import InputError
 
 UNKNOWN_CODE = "UNKNOWN_CODE"
-"""The reason of a fault that is a code which the model does not know."""
+"""The reason of a fault: the model does not know the code."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Fault:
 
     Attributes:
         field: path of the field, such as `states[3].evidence[2].code`.
-        description: what was expected, and what to do.
+        description: what is wrong, and what to do.
         reason: the kind of fault, for programs, such as `UNKNOWN_CODE`.
-        code: of an unknown code, the code; "" otherwise.
-        nearest: of an unknown code, the known ones spelt most like it, the nearest first.
+        code: the unknown code, "" for other faults.
+        nearest: the known codes most similar to an unknown one, the most similar first.
     """
 
     field: str
@@ -36,11 +36,11 @@ class Fault:
 
 
 class FaultyRequestError(InputError):
-    """Fields of a request are faulty; the message tells each.
+    """Fields of a request are faulty; the message lists them.
 
     Args:
         faults: at least one.
-        more: whether there are others that are not told.
+        more: whether there are further faults.
     """
 
     def __init__(self, faults: Sequence[Fault], more: bool = False):
@@ -49,23 +49,23 @@ class FaultyRequestError(InputError):
 
 
 class UnauthenticatedError(Exception):
-    """The call shows no token, or one that is not valid."""
+    """The call has no token, or an invalid one."""
 
 
 class ForbiddenError(Exception):
-    """The caller may not do what it asks for."""
+    """The caller lacks permission for the call."""
 
 
 class NotFoundError(Exception):
-    """The model, or the version of it, is not served here."""
+    """This server does not serve the model or version."""
 
 
 class PreconditionError(Exception):
-    """The request is well formed, and the server is not in the state that it needs."""
+    """The request is well formed, but the server is not in the state that it requires."""
 
 
 class UnsupportedError(Exception):
-    """The server does not offer the call; the message says what to use."""
+    """The server does not offer the method; the message says what to use."""
 
 
 class UnavailableError(Exception):
@@ -73,20 +73,20 @@ class UnavailableError(Exception):
 
 
 class GoneError(UnavailableError):
-    """The version that was to answer is not served any more where it was; another may be."""
+    """A TensorFlow Serving no longer serves the version that was to answer; it may serve another."""
 
 
 class DeadlineError(Exception):
-    """The answer did not come before the caller's deadline."""
+    """The caller's deadline passed before the answer."""
 
     @classmethod
     def before_the_model(cls) -> "DeadlineError":
-        """Returns the error of a call whose deadline passed while it waited for its turn."""
-        return cls("the deadline passed before the model was asked: wait longer, or try again later")
+        """Returns the error of a call whose deadline passed while it waited."""
+        return cls("the deadline passed before the model ran: set a longer deadline, or try again later")
 
 
 class ExhaustedError(Exception):
-    """The request is too large, or comes at a time of too many."""
+    """The request is too large, or the server has too many."""
 
 
 class EngineError(Exception):

@@ -1,4 +1,4 @@
-"""The process that serves: signals that end it, its port file, and how it uses memory."""
+"""The server's process: termination signals, the port file, and memory settings."""
 
 import contextlib
 import ctypes
@@ -15,31 +15,31 @@ _LOOK_SECONDS = 0.5
 
 
 class EndSignals:
-    """Waits for SIGTERM or SIGINT. A second one ends the process at once, as if nobody had caught it."""
+    """Waits for SIGTERM or SIGINT. A second signal ends the process at once, by its default action."""
 
     def __init__(self) -> None:
-        # An Event would be no good: a handler that interrupts its wait() in the wrong place blocks for ever in set().
-        self._came: queue.SimpleQueue[int] = queue.SimpleQueue()
+        # Not an Event: a handler that interrupts its wait() in the wrong place blocks forever in set().
+        self._received: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._catch)
 
     def _catch(self, number: int, frame: object) -> None:
         for caught in (signal.SIGTERM, signal.SIGINT):
             signal.signal(caught, signal.SIG_DFL)
-        self._came.put(number)
+        self._received.put(number)
 
     def wait(self) -> int:
-        """Returns the number of the signal that came; to be called in the main thread.
+        """Returns the number of the signal; call this in the main thread.
 
-        The system may hand a signal to any thread, but Python handles it in this one, which it does not wake for it.
+        The system may deliver a signal to any thread, but Python handles it in the main thread without waking it.
         """
         while True:
             with contextlib.suppress(queue.Empty):
-                return self._came.get(timeout=_LOOK_SECONDS)
+                return self._received.get(timeout=_LOOK_SECONDS)
 
 
 def write(path: pathlib.Path, port: int) -> None:
-    """Writes `port` and a line feed; a reader sees the whole file or none.
+    """Writes `port` and a line feed, atomically.
 
     Raises:
         InputError: it cannot be written.
@@ -51,11 +51,11 @@ def write(path: pathlib.Path, port: int) -> None:
         raise InputError(f"--port-file {path}: cannot write: {error.strerror or error}") from error
 
 
-def leave_out_what_is_loaded() -> None:
-    """Takes all objects of now out of garbage collection for good; what is made later is collected as ever.
+def freeze_loaded_objects() -> None:
+    """Excludes all existing objects from garbage collection; later objects are collected as usual.
 
-    A full collection stops every call while it walks the hundreds of thousands of objects that TensorFlow's modules
-    hold. To be called after they are imported and before a model is loaded, since models are to be freed.
+    A full collection stops every call while it visits the hundreds of thousands of objects in TensorFlow's modules.
+    Call this after importing them and before loading a model, as models must be freed.
     """
     gc.collect()
     gc.freeze()
@@ -65,17 +65,16 @@ _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 
 
 def limit_arenas() -> None:
-    """Has threads share as many arenas as there are cores, 2 at least, unless glibc's own settings say otherwise.
+    """Limits malloc to one arena per core, at least 2, unless glibc's own settings say otherwise.
 
-    glibc makes up to eight times as many. Every version of a model is loaded by some thread, and what another thread
-    keeps beside it holds the memory of the whole in that arena: a server to which versions come grows from one to the
-    next, though nothing of them is left. To be called before there are threads. Where the C library is another one,
-    which may have no arenas, nothing happens.
+    glibc makes up to eight times as many. Each version of a model is loaded by some thread, and a small allocation that
+    outlives the version keeps the memory of that thread's arena, so a server would grow with every new version. Call
+    this before starting threads. It does nothing with other C libraries.
     """
     if "MALLOC_ARENA_MAX" in os.environ or "glibc.malloc.arena_max=" in os.environ.get("GLIBC_TUNABLES", ""):
         return
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, TypeError, AttributeError):  # Windows has no C library of that kind, and others no mallopt
+    except (OSError, TypeError, AttributeError):  # not glibc
         return
     mallopt(ctypes.c_int(_ARENA_MAX), ctypes.c_int(max(2, os.cpu_count() or 1)))

@@ -41,12 +41,12 @@ SERVICE = triage_service_pb2.DESCRIPTOR.services_by_name["TriageService"].full_n
 
 
 class TriageServer:
-    """A gRPC server that holds its port from the start and answers between `start` and `stop`.
+    """A gRPC server that binds its port when it is made and answers between `start` and `stop`.
 
-    Calls are answered on an event loop, in a thread of its own. The methods are for other threads.
+    It answers calls on an event loop in a thread of its own, so call its methods from other threads.
 
     Raises:
-        InputError: the address cannot be listened on, or a file of certificates, a key or tokens is faulty.
+        InputError: the address cannot be bound, or a file of certificates, a key or tokens is faulty.
     """
 
     def __init__(self, config: ServeConfig):
@@ -64,7 +64,7 @@ class TriageServer:
         self._front = Front(limits, self._workers, self._telemetry, access)
         self._health = health.HealthServicer()
         self._stopped = False
-        self._healthy: bool | None = None  # what it says, None before it says anything
+        self._healthy: bool | None = None  # what health reports, None before its first report
         self._loop = EventLoop("calls")
         try:
             self._listener, self.probes = self._listen(credentials)
@@ -76,11 +76,11 @@ class TriageServer:
         self.metrics_port = None if metrics is None else MetricsPort(config, metrics.registry)
 
     def start(self, watcher: "Watcher") -> None:
-        """Starts to answer from the versions of `watcher`; calls before one is loaded end with UNAVAILABLE.
+        """Starts answering from the versions of `watcher`; until one is loaded, calls end with UNAVAILABLE.
 
-        TensorFlow Serving's services are offered beside TriageService, unless a TensorFlow Serving is the engine.
+        The server also offers TensorFlow Serving's services, unless a TensorFlow Serving is the engine.
         """
-        from serving.triage.service import TriageService  # brings in TensorFlow
+        from serving.triage.service import TriageService  # loads TensorFlow
 
         self._telemetry.watch(watcher.versions)
         service = TriageService(watcher, self._config, self._front, self._telemetry)
@@ -99,21 +99,21 @@ class TriageServer:
             self.probes.start()
 
     def update_health(self) -> None:
-        """Says SERVING for the server ("") and each service if a warm version answers, NOT_SERVING otherwise."""
+        """Reports SERVING for the server ("") and each service if a version can answer, NOT_SERVING otherwise."""
         ready = self._watcher.ready
         if ready is self._healthy:
-            return  # whoever watches is told of changes only
+            return  # watchers get changes only
         self._healthy = ready
         status = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
         for service in self._health_services:
             self._health.set(service, status)
 
     def drain(self) -> None:
-        """Turns health to NOT_SERVING for good, and goes on answering."""
+        """Reports NOT_SERVING from now on, while calls are still answered."""
         self._health.enter_graceful_shutdown()
 
     def stop(self) -> None:
-        """Turns health to NOT_SERVING, refuses new calls, and gives running ones the grace period to end."""
+        """Reports NOT_SERVING, refuses new calls, and gives those in progress the grace period to finish."""
         self.drain()
         if self._stopped:
             return
@@ -139,7 +139,7 @@ class TriageServer:
         except OSError as error:
             raise InputError(
                 f"{error}: is another server running there? Choose another --port, "
-                "or 0 for any free one; --host must be an address of this machine"
+                "or 0 for any free port; --host must be an address of this machine"
             ) from error
         if config.probe_port < 0:
             return listener, None
@@ -150,7 +150,7 @@ def _add_tensorflow_serving(
     front: Front, watcher: "Watcher", config: ServeConfig, telemetry: Telemetry
 ) -> tuple[str, str]:
     """Offers TensorFlow Serving's services, and returns their names."""
-    from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # bring in TensorFlow
+    from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # load TensorFlow
 
     from serving.tf_serving import model_service, prediction_service
 
@@ -163,26 +163,26 @@ def _add_tensorflow_serving(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage serve`."""
-    text = "directory that holds a folder for each version, here or gs://"
+    text = "directory with a folder for each version, local or gs://"
     parser.add_argument("--model-base-path", required=True, metavar="BASE", help=text)
-    parser.add_argument("--version", type=int, help="number of the version to serve; default: always the highest")
+    parser.add_argument("--version", type=int, help="number of the version to serve; default: the highest at any time")
     parser.add_argument(
         "--label",
         action="append",
         default=[],
         metavar="NAME=VERSION",
-        help="give a version a name that requests can ask for, and load it besides; may be repeated",
+        help="name a version, so that requests can ask for it, and load it too; may be repeated",
     )
     parser.add_argument(
         "--shadow-version",
         type=int,
         metavar="N",
-        help="ask this version along, and log where it decides otherwise; short for --label shadow=N",
+        help="let this version answer each call again, and log where it decides differently; same as --label shadow=N",
     )
     parser.add_argument(
         "--port-file",
         type=pathlib.Path,
-        help="file to write the port to once the server answers, for use with --port 0",
+        help="file to write the port to once the server answers, for --port 0",
     )
     for field in dataclasses.fields(ServeConfig):
         option = f"--{field.name.replace('_', '-')}"
@@ -203,7 +203,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Serves until SIGTERM (returns 0) or Ctrl-C (returns 130).
 
     Raises:
-        InputError: a setting is out of range, the port is taken, or there is no model that can be served.
+        InputError: a setting is out of range, the port is taken, or no model can be served.
     """
     process.limit_arenas()
     with local_base(arguments.model_base_path) as (base, store):
@@ -216,16 +216,16 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
     pinned = None if arguments.version is None else frozenset([arguments.version])
     wanted = Wanted(base, VersionPolicy(numbers=pinned), _labels(arguments, config))
     if config.insecure:
-        _LOGGER.warning("--insecure: whoever is on the way can read and change what is asked and answered")
+        _LOGGER.warning("--insecure: others on the network can read and change requests and answers")
     if config.rules and config.engine == "saved-model":
-        _LOGGER.warning("--rules: PredictionService does not obey them: rules for its clients belong into the model")
+        _LOGGER.warning("--rules: PredictionService does not apply them: export the model with rules for its clients")
     take_short_turns()
-    server = TriageServer(config)  # before the model, so that a taken port is told at once
-    from serving.models.served_models import watcher_of  # brings in TensorFlow
+    server = TriageServer(config)  # before the model, to report a taken port at once
+    from serving.models.served_models import watcher_of  # loads TensorFlow
 
     watcher = watcher_of(config, wanted, store)
     server.start(watcher)
-    process.leave_out_what_is_loaded()  # before the models, which are freed again
+    process.freeze_loaded_objects()  # before loading models, which must be freed
     try:
         watcher.look()
         _check(watcher, config)
@@ -246,20 +246,20 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
 
 
 def _check(watcher: "Watcher", config: ServeConfig) -> None:
-    """Refuses to start without a version, except that a remote engine may be reached later."""
+    """Refuses to start without a version, unless a remote engine may become reachable later."""
     from serving.errors import DeadlineError, UnavailableError
 
     try:
         watcher.check()
     except (UnavailableError, DeadlineError) as error:
-        _LOGGER.warning("%s; looking again every %g s", error, config.poll_seconds)
+        _LOGGER.warning("%s; trying again every %g s", error, config.poll_seconds)
 
 
 def _labels(arguments: argparse.Namespace, config: ServeConfig) -> dict[str, int]:
     shadow = [] if arguments.shadow_version is None else [f"shadow={arguments.shadow_version}"]
     labels = parse_labels([*arguments.label, *shadow])
     if config.canary_percent and "canary" not in labels:
-        raise InputError("--canary-percent: no version has the label canary: give one with --label canary=VERSION")
+        raise InputError("--canary-percent: no version has the label canary: set it with --label canary=VERSION")
     return labels
 
 
@@ -281,5 +281,5 @@ def _watch_until(signals: EndSignals, watcher: "Watcher", server: TriageServer, 
     stop.set()
     server.stop()
     if seconds:
-        poll.join()  # the interpreter must not end under a model that is being loaded
+        poll.join()  # the interpreter must not end while a model is being loaded
     return number

@@ -1,6 +1,6 @@
 """Generates triage_client/v1 from proto/: `python clients/python/generate.py [OUT]`, into the package by default.
 
-`make proto` runs it. The code is the compiler's, save that it lives in this package and uses its own descriptor pool.
+`make proto` runs it. The code is the compiler's, except that it is in this package and uses its own descriptor pool.
 """
 
 import pathlib
@@ -23,7 +23,7 @@ def generate(out: pathlib.Path) -> None:
     """Writes `*_pb2.py`, `*_pb2.pyi` and `*_pb2_grpc.py` into `out`.
 
     Raises:
-        RuntimeError: the compiler refused a .proto file; it has printed why.
+        RuntimeError: the compiler refused a .proto file; it has printed the reason.
     """
     with tempfile.TemporaryDirectory() as folder:
         runpy.run_path(str(GENERATE))["generate"](pathlib.Path(folder))

@@ -1,4 +1,4 @@
-"""The figures of `triage bench serve`: medians over the rounds with their spread, ratios within a round, and goals."""
+"""The figures of `triage bench serve`: medians and spread over the rounds, ratios within a round, and goals."""
 
 import dataclasses
 import statistics
@@ -9,7 +9,7 @@ from serving.bench.load import Measurement
 
 SERVERS = ("triage", "empty", "plain")
 LEVELS = (1, 4, 16, 64)
-"""Numbers of calls that are under way at a time."""
+"""Numbers of concurrent calls."""
 HALF_LOAD = "half load"
 
 _MOST = LEVELS[-1]
@@ -20,8 +20,8 @@ class Round:
     """One round of measurements.
 
     Attributes:
-        measured: from (server, level) to what was measured; the level is one of `LEVELS`, or `HALF_LOAD`.
-        processor: from (server, level) to the server's processor time for a call in seconds, NaN where not known.
+        measured: measurement by (server, level); the level is one of `LEVELS`, or `HALF_LOAD`.
+        processor: the server's processor time per call in seconds by (server, level), NaN if unknown.
         model: median duration of one run of the model for one state, in seconds.
     """
 
@@ -32,7 +32,7 @@ class Round:
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """Median, least and largest of the rounds."""
+    """Median, minimum and maximum over the rounds."""
 
     median: float
     least: float
@@ -40,12 +40,12 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Returns the spread of one value for each round."""
+    """Returns the spread of one value per round."""
     return Spread(statistics.median(values), min(values), max(values))
 
 
 def figures(rounds: Sequence[Round]) -> dict[str, Any]:
-    """Returns what `--json` writes: throughput in calls a second, durations in milliseconds, and the goals."""
+    """Returns the report for `--json`: throughput in calls per second, durations in milliseconds, and the goals."""
     levels: tuple[int | str, ...] = (*LEVELS, HALF_LOAD)
     rows = [_row(rounds, server, level) for level in levels for server in SERVERS]
     model = spread([each.model * 1000 for each in rounds])
@@ -61,13 +61,13 @@ def _row(rounds: Sequence[Round], server: str, level: int | str) -> dict[str, An
         "calls_per_second": dataclasses.asdict(spread([each.calls_per_second for each in measurements])),
         "p50_ms": dataclasses.asdict(spread([each.p50 * 1000 for each in measurements])),
         "p99_ms": dataclasses.asdict(spread([each.p99 * 1000 for each in measurements])),
-        "processor_us_per_call": None if processor != processor else processor * 1e6,  # NaN is not itself
+        "processor_us_per_call": None if processor != processor else processor * 1e6,  # NaN differs from itself
         "failed": sum(each.failed for each in measurements),
     }
 
 
 def goals(rounds: Sequence[Round]) -> list[dict[str, Any]]:
-    """Returns each goal with what was reached, as the median of the rounds, and whether that meets it."""
+    """Returns each goal with the result, and whether the median over the rounds meets it."""
 
     def throughput(each: Round, server: str) -> float:
         return each.measured[server, _MOST].calls_per_second
@@ -112,7 +112,7 @@ def goals(rounds: Sequence[Round]) -> list[dict[str, Any]]:
 
 
 def table(report: Mapping[str, Any]) -> str:
-    """Returns the figures as Markdown."""
+    """Returns the report as Markdown tables."""
     lines = [
         "| concurrent | server | calls/s | p50 ms | p99 ms | server's processor µs/call | failed |",
         "| --- | --- | --- | --- | --- | --- | --- |",

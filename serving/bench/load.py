@@ -1,8 +1,8 @@
-"""The client of `triage bench serve`: a process of its own that calls a server from many connections at once.
+"""The load generator of `triage bench serve`: a process that calls a server over many connections at once.
 
     python -m serving.bench.load < jobs > results
 
-Jobs and results are JSON, one a line. The first line holds the serialized requests, in base 64; each other one is a
+Jobs and results are JSON, one per line. The first line has the serialized requests in base 64, and each other line a
 `Job`.
 """
 
@@ -32,11 +32,11 @@ class Job:
 
     Attributes:
         address: the server.
-        seconds: how long to measure, after a warm-up.
-        concurrent: number of calls that are under way at any time; each begins when the one before it has ended.
-        rate: calls a second instead, which begin at random whether or not others have ended; 0 for none.
-        connections: number of connections that the calls are spread over.
-        seed: of the random moments.
+        seconds: duration of the measurement, after a warm-up.
+        concurrent: number of concurrent calls; each begins when the one before it ends.
+        rate: if above 0, calls per second instead, which begin at random times whether or not others have ended.
+        connections: number of connections.
+        seed: seed of the random times.
     """
 
     address: str
@@ -49,7 +49,7 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """What one job found; durations in seconds, from the moment at which a call was to begin."""
+    """The result of one job; durations in seconds, from the time at which a call was due to begin."""
 
     calls_per_second: float
     p50: float
@@ -58,7 +58,7 @@ class Measurement:
 
 
 async def measure(job: Job, requests: Sequence[bytes]) -> Measurement:
-    """Calls `Triage` with the requests in turn, and returns what it took."""
+    """Calls `Triage` with the requests in turn, and measures it."""
     options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
     channels = [grpc.aio.insecure_channel(job.address, options=options) for _ in range(job.connections)]
     calls = [channel.unary_unary(_METHOD) for channel in channels]
@@ -107,7 +107,7 @@ async def measure(job: Job, requests: Sequence[bytes]) -> Measurement:
 
 
 def main() -> None:
-    """Does jobs until the end of standard input."""
+    """Runs jobs until the end of standard input."""
     requests = [base64.b64decode(request) for request in json.loads(sys.stdin.readline())]
     for line in sys.stdin:
         result = asyncio.run(measure(Job(**json.loads(line)), requests))

@@ -1,9 +1,9 @@
-"""What `triage bench serve` compares the server with: an empty handler, and the server that one would write first.
+"""The servers that `triage bench serve` compares with: an empty handler, and a straightforward server.
 
     python -m serving.bench.peers empty --response-bytes N
     python -m serving.bench.peers plain --version-folder DIR
 
-Either prints its port and answers until its standard input ends.
+Each prints its port and answers until its standard input ends.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from triage.v1 import triage_pb2, triage_service_pb2
 
 SERVICE = "triage.v1.TriageService"
 MODEL_SECONDS = "ModelSeconds"
-"""The method of the plain server that tells how long single calls of its model take."""
+"""The method of the plain server that returns how long one run of its model takes."""
 
 _THREADS = 10  # as in gRPC's own first example
 _MODEL_CALLS = 200
@@ -38,9 +38,9 @@ def main() -> None:
     if arguments.kind == "empty":
         server, port = start(empty_handlers(arguments.response_bytes))
     else:
-        from serving.models.engine import run_in_one_thread  # brings in TensorFlow
+        from serving.models.engine import run_in_one_thread  # loads TensorFlow
 
-        run_in_one_thread()  # as the server does, so that its own work is compared
+        run_in_one_thread()  # as the measured server does
         server, port = start(plain_handlers(arguments.version_folder))
     sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def start(handlers: Mapping[str, grpc.RpcMethodHandler]) -> tuple[grpc.Server, int]:
-    """Returns a started server of those methods on a free port of this machine, and the port."""
+    """Starts a server with these methods on a free loopback port; returns the server and the port."""
     threads = concurrent.futures.ThreadPoolExecutor(_THREADS)
     server = grpc.server(threads, options=[("grpc.so_reuseport", 0)])
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
@@ -59,18 +59,18 @@ def start(handlers: Mapping[str, grpc.RpcMethodHandler]) -> tuple[grpc.Server, i
 
 
 def empty_handlers(response_bytes: int) -> dict[str, grpc.RpcMethodHandler]:
-    """Returns a Triage that takes bytes and returns as many as said, always the same: what gRPC itself costs."""
+    """Returns a Triage that answers with constant bytes of a given length, which measures gRPC alone."""
     response = bytes(response_bytes)
     return {"Triage": grpc.unary_unary_rpc_method_handler(lambda request, context: response)}
 
 
 def plain_handlers(version_folder: pathlib.Path) -> dict[str, grpc.RpcMethodHandler]:
-    """Returns a Triage that runs the SavedModel once a request, without checks, and the timing of the model alone.
+    """Returns a Triage that runs the SavedModel once per request without checks, and a method that times the model.
 
-    The model alone is the one that `triage serve` runs, LiteRT's for a version that has it.
+    The timed model is the one that `triage serve` runs, by default LiteRT's.
     """
     from schemas import features
-    from serving.models.litert import LiteRtEngine  # brings in TensorFlow
+    from serving.models.litert import LiteRtEngine  # loads TensorFlow
     from serving.models.state_tensors import to_inputs, to_responses
 
     engine = LiteRtEngine(version_folder)

@@ -1,7 +1,7 @@
-"""`triage bench serve`: how fast the server is, beside an empty handler and the server that one would write first.
+"""`triage bench serve`: the server's speed beside an empty handler and a straightforward server.
 
-All three run as processes of their own and are called by one more process, in turns and over several rounds, so that
-what else the machine does hits all alike: read the ratios.
+Each of the three is a process, and another process calls them in turns over several rounds, so that other work on the
+machine affects all of them alike: compare the ratios.
 """
 
 import argparse
@@ -39,7 +39,7 @@ _START_SECONDS = 120.0
 
 @dataclasses.dataclass(frozen=True)
 class Server:
-    """A server that is measured."""
+    """A server to measure."""
 
     name: str
     address: str
@@ -49,20 +49,20 @@ class Server:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage bench serve`."""
     parser.add_argument("--model-base-path", type=pathlib.Path, required=True, help="directory of the model's versions")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the median counts; default: 5")
-    parser.add_argument("--seconds", type=float, default=1.0, help="length of one measurement; default: 1")
+    parser.add_argument("--rounds", type=int, default=5, help="number of rounds, whose median counts; default: 5")
+    parser.add_argument("--seconds", type=float, default=1.0, help="duration of one measurement; default: 1")
     parser.add_argument(
         "--serve-option",
         action="append",
         default=[],
         metavar="OPTION",
-        help="an option of triage serve to measure it with, such as --serve-option=--no-enable-batching",
+        help="an option for the measured triage serve, such as --serve-option=--no-enable-batching",
     )
     figures_file.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures and reports; returns 0 also where a goal is missed, which the report says.
+    """Measures and reports; returns 0 even if a goal is missed.
 
     Raises:
         InputError: an option is out of its range, there is no model, or a server does not start.
@@ -96,13 +96,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def make_requests(vocabulary: Vocabulary, seed: int = 0) -> list[bytes]:
-    """Returns serialized TriageRequests of random evidence, half of it present."""
-    chance = random.Random(seed)  # noqa: S311 (no secret)
+    """Returns serialized TriageRequests with random evidence, half of it present."""
+    generator = random.Random(seed)  # noqa: S311 (not secret)
     count = min(EVIDENCE, len(vocabulary))
     requests = []
     for _ in range(_REQUESTS):
-        codes = chance.sample(vocabulary.codes, count)
-        state = state_message(codes[::2], codes[1::2], questions_asked=chance.randrange(5))
+        codes = generator.sample(vocabulary.codes, count)
+        state = state_message(codes[::2], codes[1::2], questions_asked=generator.randrange(5))
         requests.append(triage_service_pb2.TriageRequest(state=state).SerializeToString())
     return requests
 
@@ -116,11 +116,11 @@ class _Load:
         self.request = requests[0]
 
     def measure(self, job: Job) -> Measurement:
-        """Does one job and returns what it found."""
+        """Runs one job and returns its result."""
         self._send(dataclasses.asdict(job))
         line = self._results.readline()
         if not line:
-            raise InputError("the process that calls the servers ended; its message stands above")
+            raise InputError("the load generator ended; see its message above")
         return Measurement(**json.loads(line))
 
     def _send(self, value: object) -> None:
@@ -150,7 +150,7 @@ def _round(number: int, servers: Sequence[Server], load: _Load, seconds: float) 
 
 
 def _processor_seconds(process: int) -> float:
-    """Returns the processor time of a process so far, NaN on systems without /proc."""
+    """Returns the processor time of a process so far, NaN without /proc."""
     try:
         fields = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
@@ -172,7 +172,7 @@ def _triage_server(base: pathlib.Path, options: Sequence[str]) -> Iterator[Serve
             end = time.monotonic() + _START_SECONDS
             while not port_file.exists():
                 if process.poll() is not None or time.monotonic() > end:
-                    raise InputError("triage serve did not start; its message stands above")
+                    raise InputError("triage serve did not start; see its message above")
                 time.sleep(0.05)
             yield Server("triage", f"127.0.0.1:{port_file.read_text().strip()}", process.pid)
 
@@ -182,7 +182,7 @@ def _peer(kind: str, options: Sequence[str]) -> Iterator[Server]:
     with _process(["-m", "serving.bench.peers", kind, *options], subprocess.PIPE, subprocess.PIPE) as process:
         port = cast(IO[str], process.stdout).readline().strip()
         if not port:
-            raise InputError(f"the {kind} server did not start; its message stands above")
+            raise InputError(f"the {kind} server did not start; see its message above")
         yield Server(kind, f"127.0.0.1:{port}", process.pid)
 
 

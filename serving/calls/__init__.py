@@ -1,1 +1,1 @@
-"""How calls reach the server: listening, the event loop, limits, errors as gRPC statuses."""
+"""How calls reach the server: ports, the event loop, limits, and errors as gRPC statuses."""

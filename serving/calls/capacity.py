@@ -1,10 +1,10 @@
-"""How many calls the server holds: further ones are refused at once."""
+"""Limits the number of calls that the server holds."""
 
 from serving.errors import ExhaustedError
 
 
 class Places:
-    """Places for calls; to be used in one thread.
+    """Places for calls; for use in one thread.
 
     Args:
         number: how many there are.
@@ -16,17 +16,19 @@ class Places:
 
     @property
     def taken(self) -> int:
-        """The number of calls that are held."""
+        """The number of calls held now."""
         return self._taken
 
     def take(self) -> None:
-        """Takes a place, to be given back with `leave`.
+        """Takes a place, which `leave` gives back.
 
         Raises:
-            ExhaustedError: there is none; nothing is to be given back.
+            ExhaustedError: all places are taken; do not call `leave`.
         """
         if self._taken >= self._number:
-            raise ExhaustedError(f"{self._number} calls are running or waiting, more are not taken: try again later")
+            raise ExhaustedError(
+                f"{self._number} calls are running or waiting, and no more are accepted: try again later"
+            )
         self._taken += 1
 
     def leave(self) -> None:

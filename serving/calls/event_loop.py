@@ -1,4 +1,4 @@
-"""The event loop that answers calls, in a thread of its own, and the threads that do what would hold it up."""
+"""The event loop that answers calls, in a thread of its own, and worker threads for what would block it."""
 
 import asyncio
 import concurrent.futures
@@ -15,35 +15,35 @@ from serving.call import QUEUE, current
 _Result = TypeVar("_Result")
 
 _TURN_SECONDS = 0.0005
-_STEP = 10  # of the system's nice values: a tenth of the processor, where others want all of it
+_NICE_STEP = 10  # leaves about a tenth of a busy processor
 
 
 def take_short_turns() -> None:
-    """Has threads of this process keep Python's interpreter for half a millisecond at most while others wait for it.
+    """Makes threads release Python's interpreter after half a millisecond if others wait for it.
 
-    A call needs several turns, and by default each waits for 5 ms where a thread loads a version meanwhile.
+    A call needs several turns. By default each would wait 5 ms while another thread loads a version.
     """
     sys.setswitchinterval(_TURN_SECONDS)
 
 
 def step_back() -> None:
-    """Has the system prefer other threads to the one that calls this, as loading a version can wait and calls cannot.
+    """Lowers the priority of the calling thread: loading a version can wait, and calls cannot.
 
-    Only Linux knows priorities of threads; elsewhere nothing happens.
+    Only Linux has priorities of threads; elsewhere this does nothing.
     """
     if sys.platform == "linux":
         thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _STEP)
+        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _NICE_STEP)
 
 
 class EventLoop:
     """Runs coroutines in one thread, until `close`.
 
     Args:
-        name: that of the thread.
+        name: the thread's name.
 
     Attributes:
-        loop: asyncio's.
+        loop: the event loop.
     """
 
     def __init__(self, name: str):
@@ -52,11 +52,11 @@ class EventLoop:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
-        """Returns or raises what a coroutine does; not to be called in the loop's own thread."""
+        """Returns or raises what a coroutine does; call this from other threads only."""
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
 
     def close(self) -> None:
-        """Cancels what is still running, and ends; does nothing the second time."""
+        """Cancels all tasks and stops the loop; does nothing the second time."""
         if self._thread.is_alive():
             self.run(_cancel_others())
             self.loop.call_soon_threadsafe(self.loop.stop)
@@ -71,23 +71,23 @@ class EventLoop:
 
 
 class Workers:
-    """Threads for work that takes longer than the event loop should stand still.
+    """Threads for work that would block the event loop for too long.
 
     Args:
-        threads: how many there are.
+        threads: number of threads.
     """
 
     def __init__(self, threads: int):
         self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="worker")
 
     async def run(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
-        """Returns or raises what a function does in one of the threads, on behalf of the current call.
+        """Returns or raises what a function does in one of the threads, in the context of the current call.
 
-        What waits for a thread when the caller goes away is not begun. What has begun is not interrupted.
+        If the caller goes away, a function that still waits for a thread is not run; a running one is not interrupted.
         """
         context, submitted = contextvars.copy_context(), time.perf_counter()
-        # An error is not the future's: asyncio would log one that nobody fetches any more, with its evidence, and the
-        # stack of one that is fetched holds the future, so that both would stay until the next garbage collection.
+        # The future must not hold the error: asyncio would log an error that nobody retrieves, with its evidence, and
+        # the traceback of a retrieved one refers to the future, a cycle that only garbage collection would free.
         errors: list[Exception] = []
 
         def work() -> _Result | None:
@@ -104,12 +104,12 @@ class Workers:
         return cast(_Result, result)
 
     def close(self) -> None:
-        """Lets the threads end when they have done what they were given."""
+        """Ends the threads when they have finished their work."""
         self._pool.shutdown(wait=False)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """Returns a loop of uvloop, which takes a tenth less processor time for a call than asyncio's own."""
+    """Returns a uvloop, which takes a tenth less processor time per call than asyncio's own loop."""
     if sys.platform == "win32":
         return asyncio.new_event_loop()
     import uvloop

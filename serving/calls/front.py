@@ -1,8 +1,8 @@
-"""Takes each call: gives it an id, lets it in or not, reads its request, has it answered, and tells how it ended.
+"""Receives each call: gives it an id, admits or refuses it, reads its request, passes it on, and records its end.
 
-Towards the wire all calls are streams, and gRPC is told that these are: it then hands a call over when its headers
-are there. So a caller that sends nothing more is known, holds a place, and can be cut off. All of this runs on one
-event loop, which no call may hold up: what takes long goes to the workers.
+gRPC is told that all methods take streams, because it then hands a call over as soon as its headers arrive. A caller
+that sends nothing more is then known, takes a place, and can be cut off. All of this runs on one event loop, which no
+call may block: long work goes to the workers.
 """
 
 import abc
@@ -22,26 +22,26 @@ from schemas.errors import InputError
 from serving import call as calls
 from serving.calls.capacity import Places
 from serving.calls.event_loop import Workers
-from serving.calls.silence import Silence, let_go
+from serving.calls.silence import Silence, drop_traceback
 from serving.calls.status import end_of
 from serving.errors import UnsupportedError
 from serving.security.access import Access, OpenAccess
 from serving.telemetry.recorder import Telemetry
 
 LARGE_BYTES = 16 * 1024
-"""Length of a request from which on workers see to it: what is shorter takes less time than to hand it over."""
+"""Length from which requests go to the workers; handing shorter ones over takes longer than handling them."""
 
 _HEALTH = f"/{health.SERVICE_NAME}/"
 _UNKNOWN = "/unknown/unknown"
-_WORD_SECONDS = 0.005
+_CANCEL_SECONDS = 0.005
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a server bears.
+    """Limits on calls.
 
     Attributes:
-        places: number of calls that it holds.
+        places: largest number of calls at a time.
         silence_seconds: see `serving.calls.silence.Silence`.
         may_be_silent: methods whose callers may say nothing for as long as they like.
     """
@@ -52,15 +52,15 @@ class Limits:
 
 
 class Front(grpc.GenericRpcHandler):
-    """Answers calls by the servicers that are added to it, as to a `grpc.Server`.
+    """Passes calls to servicers, which are added to it as to a `grpc.Server`.
 
-    A method that is a coroutine or an asynchronous generator runs on the event loop, any other one in a worker. They
-    raise, and never abort. Health is answered whatever the limits and the access are, and is not observed.
+    Coroutines and asynchronous generators run on the event loop, other methods in a worker. They raise exceptions and
+    never abort. Health is always answered, whatever the limits and the access, and is not recorded.
 
     Args:
-        limits: how many calls are held, and how long silent ones.
-        workers: threads for what takes long.
-        telemetry: is told each call.
+        limits: limits on calls.
+        workers: threads for long work.
+        telemetry: records each call.
         access: who may call what.
     """
 
@@ -82,18 +82,18 @@ class Front(grpc.GenericRpcHandler):
         self._unknown_method = grpc.stream_unary_rpc_method_handler(_Unary(self, _UNKNOWN, _no_such_method()).answer)
 
     def add_generic_rpc_handlers(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
-        """Adds services, for the generated functions that add a servicer to a server."""
+        """Adds services; generated functions that add a servicer to a server call this."""
         self._services.extend(handlers)
 
     def add_registered_method_handlers(self, service: str, handlers: object) -> None:
-        """Does nothing: what newer generated functions call besides."""
+        """Does nothing; newer generated functions call this too."""
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
-        """Returns what answers a call. gRPC calls this in the context in which it then has the call answered."""
+        """Returns the handler of a call. gRPC calls this in the context in which it then runs the handler."""
         method = details.method
         handler = self._routes.get(method) or self._route(details)
         if handler is self._unknown_method:
-            method = _UNKNOWN  # that name is the caller's
+            method = _UNKNOWN  # the name itself is up to the caller
         if not method.startswith(_HEALTH):
             call = calls.Call(method, calls.request_id_of(details.invocation_metadata))
             calls.enter(call)
@@ -114,7 +114,7 @@ class Front(grpc.GenericRpcHandler):
 
 
 class _Route(abc.ABC):
-    """One method. gRPC hands it bytes, and gets bytes from it."""
+    """One method, which exchanges bytes with gRPC."""
 
     kind = ""
 
@@ -131,7 +131,7 @@ class _Route(abc.ABC):
         self._read = _read_without_limit if method in front.may_be_silent else front.silence.read
 
     async def answer(self, requests: object, context: Any) -> Any:
-        """Answers one call; gRPC's iterator of requests is left alone for `context.read`, which waits for no more."""
+        """Answers one call, whose requests it reads one at a time with `context.read`, not from `requests`."""
         call, taken = calls.current(), False
         try:
             if not self._health:
@@ -140,31 +140,34 @@ class _Route(abc.ABC):
                 taken = True
             return await self._answer(call, context)
         except grpc.aio.AbortError as aborted:  # by `serving.calls.silence`
-            self._gone(call, context)
-            let_go(aborted)
+            self._record_cancelled(call, context)
+            drop_traceback(aborted)
             return None
-        except (asyncio.CancelledError, grpc.aio.BaseError):  # also of reading and writing, when the call has ended
-            self._gone(call, context)
+        except (
+            asyncio.CancelledError,
+            grpc.aio.BaseError,
+        ):  # reading and writing raise them too, once the call has ended
+            self._record_cancelled(call, context)
             raise
         except Exception as error:
             failure = error
         finally:
             if taken:
                 self._places.leave()
-        try:  # not where it was caught: gRPC would log an error in here with what came before, which may hold evidence
+        try:  # outside of the except clause: gRPC would log an error here with its context, which may have evidence
             return await self._fail(call, context, failure)
         finally:
-            del failure  # which holds this frame
+            del failure  # it refers to this frame
 
     @abc.abstractmethod
     async def _answer(self, call: calls.Call, context: Any) -> Any:
-        """Answers a call that has been let in; what it raises ends the call with a status."""
+        """Answers an admitted call; what it raises ends the call with a status."""
 
     async def _request(self, call: calls.Call, context: Any) -> Any:
-        """Returns the only request of a call.
+        """Returns the single request of a call.
 
         Raises:
-            InputError: it cannot be parsed, or there is none.
+            InputError: it is missing or cannot be parsed.
         """
         data = await self._read(context)
         if data is grpc.aio.EOF:
@@ -189,8 +192,8 @@ class _Route(abc.ABC):
         call.add(calls.RESPOND, begin, time.perf_counter())
         return data
 
-    def _gone(self, call: calls.Call, context: Any) -> None:
-        """Tells the end of a call that its caller ended, or its deadline."""
+    def _record_cancelled(self, call: calls.Call, context: Any) -> None:
+        """Records a call that its caller or its deadline ended."""
         late = context.time_remaining() == 0
         code = grpc.StatusCode.DEADLINE_EXCEEDED if late else grpc.StatusCode.CANCELLED
         self._telemetry.end(call, self.kind, code.name)
@@ -201,8 +204,8 @@ class _Route(abc.ABC):
         self._telemetry.end(call, self.kind, status.code.name)
         try:
             await context.abort(status.code, status.message, metadata)
-        except grpc.aio.BaseError as aborted:  # always, also where the caller is gone
-            let_go(aborted)
+        except grpc.aio.BaseError as aborted:  # abort always raises, even if the caller has gone
+            drop_traceback(aborted)
 
 
 class _Unary(_Route):
@@ -222,7 +225,7 @@ class _Unary(_Route):
             data = await self._workers.run(self._serialize_message, call, response)
         else:
             data = self._serialize_message(call, response)
-        context.set_trailing_metadata(call.named)
+        context.set_trailing_metadata(call.id_metadata)
         self._telemetry.record_stages(call)
         self._telemetry.end(call, self.kind, grpc.StatusCode.OK.name)
         return data
@@ -237,7 +240,7 @@ class _Stream(_Route):
             requests = self._requests(call, context)
         else:
             requests = await self._request(call, context)
-        context.set_trailing_metadata(call.named)
+        context.set_trailing_metadata(call.id_metadata)
         async with contextlib.aclosing(self._behavior(requests, context)) as responses:
             async for response in responses:
                 await context.write(self._serialize_message(call, response))
@@ -250,8 +253,8 @@ class _Stream(_Route):
             message = await self._parse_message(data)
             call.add(calls.PARSE, begin, time.perf_counter())
             yield message
-        # Of a call that is cancelled the requests end too, just before word of it comes.
-        await asyncio.sleep(_WORD_SECONDS)
+        # The requests of a cancelled call end as well, just before the cancellation arrives.
+        await asyncio.sleep(_CANCEL_SECONDS)
 
 
 async def _read_without_limit(context: Any) -> Any:
@@ -266,14 +269,14 @@ def _no_such_method() -> grpc.RpcMethodHandler:
 
 
 def parse(deserializer: Callable[[bytes], Any], data: bytes) -> Any:
-    """Returns the message that `data` is.
+    """Returns the message in `data`.
 
     Raises:
-        InputError: it is none.
+        InputError: it cannot be parsed.
     """
     try:
         return deserializer(data)
     except message.DecodeError as error:
         raise InputError(
-            "the request cannot be parsed: send a message of this call's type, as the .proto files have it"
+            "the request cannot be parsed: send a message of this method's request type in the .proto file"
         ) from error

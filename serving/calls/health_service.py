@@ -1,4 +1,4 @@
-"""`grpc.health.v1.Health` on the event loop: says what a HealthServicer is told from whatever thread."""
+"""`grpc.health.v1.Health` on the event loop, with the statuses of a HealthServicer that any thread may set."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -8,9 +8,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 
 class HealthService(health_pb2_grpc.HealthServicer):
-    """Answers for `servicer`, whose own Watch is made for a server with threads.
+    """Answers from `servicer`, whose own Watch is for servers with threads.
 
-    gRPC's own servicer for asyncio forgets those that watch a service when one of them leaves.
+    gRPC's servicer for asyncio stops updating all watchers of a service when one of them leaves.
     """
 
     def __init__(self, servicer: health.HealthServicer):
@@ -19,24 +19,26 @@ class HealthService(health_pb2_grpc.HealthServicer):
     async def Check(  # noqa: N802
         self, request: health_pb2.HealthCheckRequest, context: Any
     ) -> health_pb2.HealthCheckResponse:
-        """Tells the status of a service."""
+        """Returns the status of a service."""
         return self._servicer.Check(request, context)
 
     async def Watch(  # noqa: N802
         self, request: health_pb2.HealthCheckRequest, context: Any
     ) -> AsyncIterator[health_pb2.HealthCheckResponse]:
-        """Tells the status of a service, and each change of it."""
-        loop, told, closing = asyncio.get_running_loop(), asyncio.Queue[Any](), _Closing()
-        self._servicer.Watch(request, closing, lambda response: loop.call_soon_threadsafe(told.put_nowait, response))
+        """Sends the status of a service, and each change of it."""
+        loop, statuses, closing = asyncio.get_running_loop(), asyncio.Queue[Any](), _Closing()
+        self._servicer.Watch(
+            request, closing, lambda response: loop.call_soon_threadsafe(statuses.put_nowait, response)
+        )
         try:
             while True:
-                yield await told.get()
+                yield await statuses.get()
         finally:
             closing.run()
 
 
 class _Closing:
-    """What HealthServicer.Watch asks of a context: to be told of the call's end."""
+    """The part of a context that HealthServicer.Watch needs: callbacks for the end of the call."""
 
     def __init__(self) -> None:
         self._callbacks: list[Callable[[], None]] = []

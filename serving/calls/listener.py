@@ -1,4 +1,4 @@
-"""A port of gRPC that is answered from an event loop."""
+"""A gRPC port that an event loop answers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from serving.calls.front import Front, Limits
 
 
 class Listener:
-    """Holds a port from the beginning, and answers on it between `start` and `stop`.
+    """Binds a port when it is made, and answers on it between `start` and `stop`.
 
     Args:
-        loop: where the calls are answered.
-        front: what answers them.
-        address: host and port, 0 for any free one.
+        loop: answers the calls.
+        front: receives the calls.
+        address: host and port; port 0 takes any free one.
         silence_seconds: as in ServeConfig.
-        options: gRPC's further options.
-        credentials: of the server, None for plain text.
+        options: further options of gRPC.
+        credentials: the server's, None for plain text.
 
     Raises:
-        OSError: the address cannot be listened on.
+        OSError: the address cannot be bound.
     """
 
     def __init__(
@@ -41,17 +41,17 @@ class Listener:
         self._front = front
         self._watch: asyncio.Task[None] | None = None
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
-        # Otherwise two servers share a port, and clients reach either.
+        # Without this two servers could share a port, and clients would reach either.
         self._options = [("grpc.so_reuseport", 0), *silence.options(silence_seconds), *options]
         self.port = loop.run(self._hold(f"{host}:{address[1]}", credentials))
         self.address = f"{host}:{self.port}"
 
     def start(self) -> None:
-        """Starts to answer."""
+        """Starts answering."""
         self._loop.run(self._start())
 
     def stop(self, grace_seconds: float) -> None:
-        """Takes no further calls, gives those that run some time to end, and lets the port go."""
+        """Refuses new calls, gives those in progress some time to finish, and releases the port."""
         self._loop.run(self._stop(grace_seconds))
 
     async def _hold(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
@@ -69,32 +69,33 @@ class Listener:
 
     async def _stop(self, grace_seconds: float) -> None:
         if self._watch is None:
-            await self._start()  # a server that has not begun would keep its port
+            await self._start()  # a server that was never started would keep its port
         await self._server.stop(grace_seconds)
         if self._watch is not None:
             self._watch.cancel()
 
 
 LIVENESS = "liveness"
-"""The service to ask about whether the process itself is well, whatever it can serve now."""
-_PLACES = 16  # for calls other than health, all of which are refused
+"""The health service that reports whether the process works, whatever it can serve."""
+_PLACES = 16  # for calls of other services, all of which are refused
 
 
 class ProbePort:
     """Answers `grpc.health.v1.Health/Check`, and nothing else, from `start` until `stop`.
 
-    It says what `servicer` says, and SERVING for the service LIVENESS: a restart helps a process that does not answer,
-    not one that waits for a model. It is answered on the loop of the other calls, and so tells that this one turns.
+    It reports the statuses of `servicer`, and SERVING for the service LIVENESS: a restart helps a process that does not
+    answer, but not one that waits for a model. As it shares the event loop with the other calls, it shows that the loop
+    runs.
 
     Args:
-        loop: where it is answered.
+        loop: answers the calls.
         host: as in ServeConfig.
         port: number of the port, 0 for any free one.
-        servicer: what the server's own port says about health.
+        servicer: the statuses that the server's main port reports.
         silence_seconds: as in ServeConfig.
 
     Raises:
-        InputError: the address cannot be listened on.
+        InputError: the address cannot be bound.
     """
 
     def __init__(self, loop: EventLoop, host: str, port: int, servicer: health.HealthServicer, silence_seconds: float):
@@ -103,7 +104,7 @@ class ProbePort:
         check = grpc.unary_unary_rpc_method_handler(
             self._check, health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
         )
-        # Check alone: a Watch would be held for as long as its caller likes.
+        # Check only: a Watch would last as long as its caller likes.
         front.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(health.SERVICE_NAME, {"Check": check}),))
         try:
             self._listener = Listener(loop, front, (host, port), silence_seconds)
@@ -115,11 +116,11 @@ class ProbePort:
         self.port, self.address = self._listener.port, self._listener.address
 
     def start(self) -> None:
-        """Starts to answer."""
+        """Starts answering."""
         self._listener.start()
 
     def stop(self) -> None:
-        """Ends the port."""
+        """Closes the port."""
         self._listener.stop(0)
 
     async def _check(self, request: health_pb2.HealthCheckRequest, context: Any) -> health_pb2.HealthCheckResponse:

@@ -1,4 +1,4 @@
-"""Which gRPC status an exception becomes: the one table of it."""
+"""The table of gRPC statuses that exceptions become."""
 
 import functools
 import logging
@@ -31,16 +31,16 @@ _LOGGER = logging.getLogger(__name__)
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 _RETRY_SECONDS = 1.0
-"""When a call may be tried again that could not be answered for now."""
+"""When to try again after a temporary failure."""
 
 
 class Status(NamedTuple):
-    """How a call ends that failed."""
+    """How a failed call ends."""
 
     code: grpc.StatusCode
     message: str
     reason: str  # for programs, in google.rpc.ErrorInfo
-    retry_seconds: float | None  # in google.rpc.RetryInfo, None where trying again is no use
+    retry_seconds: float | None  # in google.rpc.RetryInfo, None if trying again is no use
 
 
 class _Row(NamedTuple):
@@ -48,16 +48,16 @@ class _Row(NamedTuple):
     code: grpc.StatusCode
     reason: str
     retry_seconds: float | None = None
-    message: str | None = None  # without one, the exception speaks for itself
+    message: str | None = None  # by default the exception's own
 
 
 _MEMORY = "out of memory: send fewer states in a call"
-_UNEXPECTED = Status(grpc.StatusCode.INTERNAL, "the server failed to answer; its log tells why", "INTERNAL", None)
+_UNEXPECTED = Status(grpc.StatusCode.INTERNAL, "the server failed to answer; see its log", "INTERNAL", None)
 
 
 @functools.cache
 def _table() -> tuple[_Row, ...]:
-    import tensorflow as tf  # here, for a command line that is not to wait for it
+    import tensorflow as tf  # here, so that the command line starts without it
 
     code = grpc.StatusCode
     return (
@@ -82,12 +82,12 @@ def _table() -> tuple[_Row, ...]:
     )
 
 
-# Message and details travel in HTTP/2 headers, which clients limit to 8 KiB; percent-encoding triples a byte.
+# Message and details are HTTP/2 headers, which clients limit to 8 KiB, and percent-encoding triples bytes.
 _MAX_MESSAGE_BYTES = 1024
 
 
 def status_of(error: Exception) -> Status:
-    """Returns how `error` ends a call; an unexpected error's own message is kept from the client."""
+    """Returns how `error` ends a call; the message of an unexpected error is withheld from the client."""
     for row in _table():
         if isinstance(error, row.kind):
             message = _shorten(str(error) if row.message is None else row.message)
@@ -96,9 +96,9 @@ def status_of(error: Exception) -> Status:
 
 
 def end_of(error: Exception, method: str) -> tuple[Status, Metadata]:
-    """Returns how `error` ends the current call, and the metadata that tell it.
+    """Returns how `error` ends the current call, and the metadata with the details.
 
-    An unexpected error is logged by its type and stack. Its message is not: it may hold a patient's evidence.
+    The type and the stack of an unexpected error are logged. Its message is not, as it may contain evidence.
     """
     status = status_of(error)
     if status == _UNEXPECTED:
@@ -109,7 +109,7 @@ def end_of(error: Exception, method: str) -> tuple[Status, Metadata]:
     call.reason = status.reason
     if isinstance(error, FaultyRequestError):
         call.unknown_codes = sum(fault.reason == UNKNOWN_CODE for fault in error.faults)
-    return status, (*call.named, (KEY, details))
+    return status, (*call.id_metadata, (KEY, details))
 
 
 def _shorten(message: str) -> str:
@@ -123,22 +123,22 @@ KEY = "grpc-status-details-bin"
 """The metadata key under which gRPC's libraries look for the details."""
 
 DOMAIN = "triage.v1"
-"""What the reasons belong to."""
+"""The domain of the reasons."""
 
 MAX_BYTES = 3072
-"""The longest details: base64 makes them a third longer, and headers of more than 8 KiB do not arrive."""
+"""Largest size of the details: base64 adds a third, and headers above 8 KiB do not arrive."""
 
 
 def details_of(code: int, message: str, reason: str, retry_seconds: float | None, error: Exception) -> bytes:
     """Returns a serialized google.rpc.Status of at most `MAX_BYTES` beyond its message.
 
-    It holds an ErrorInfo with `reason`, a RetryInfo where a later call may succeed, and of a faulty request a
-    BadRequest and an UnknownCode for each unknown code, as far as there is room.
+    It has an ErrorInfo with `reason`, a RetryInfo if a later call may succeed, and for a faulty request a BadRequest
+    and one UnknownCode per unknown code, as far as there is room.
 
     Args:
         code: number of the gRPC status.
-        message: the call's message, which must be the same here.
-        reason: the reason of the table in `serving.calls.status`.
+        message: the message of the status.
+        reason: the reason from the table.
         retry_seconds: when to try again, None for never.
         error: what ended the call.
     """
@@ -156,10 +156,10 @@ def details_of(code: int, message: str, reason: str, retry_seconds: float | None
 
 
 def _fault_details(error: FaultyRequestError, room: int) -> list[any_pb2.Any]:
-    """Returns a BadRequest and UnknownCodes of about `room` bytes at most: of many faults, the first ones."""
+    """Returns a BadRequest and UnknownCodes of at most about `room` bytes, for as many faults as fit."""
     bad_request = error_details_pb2.BadRequest()
     unknown: list[any_pb2.Any] = []
-    room -= 128  # for the names of types, and the lengths of what is nested
+    room -= 128  # for type names and the lengths of nested messages
     for fault in error.faults:
         violation = error_details_pb2.BadRequest.FieldViolation(
             field=fault.field, description=fault.description, reason=fault.reason

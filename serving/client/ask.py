@@ -27,24 +27,26 @@ from triage_client import (
 from triage_client.connection import is_loopback
 
 FAILED = 1
-DISCLAIMER = "Research software for decision support. It is no medical device and does not replace a clinician."
+DISCLAIMER = "Research software for decision support. It is not a medical device and does not replace a clinician."
 _BAR_WIDTH = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage ask`."""
     parser.add_argument("--server", default="127.0.0.1:8500", metavar="HOST:PORT", help="default: 127.0.0.1:8500")
-    parser.add_argument("--present", nargs="+", default=[], metavar="CODE", help="evidence that the patient has")
-    parser.add_argument("--absent", nargs="+", default=[], metavar="CODE", help="evidence that the patient has not")
-    parser.add_argument("--questions-asked", type=int, default=0, metavar="N", help="questions so far; default: 0")
+    parser.add_argument("--present", nargs="+", default=[], metavar="CODE", help="evidence that is present")
+    parser.add_argument("--absent", nargs="+", default=[], metavar="CODE", help="evidence that is absent")
+    parser.add_argument(
+        "--questions-asked", type=int, default=0, metavar="N", help="number of questions so far; default: 0"
+    )
     parser.add_argument(
         "--max-questions", type=int, default=0, metavar="N", help="limit on questions, if lower than the model's"
     )
     parser.add_argument("--no-more-evidence", action="store_true", help="nobody can answer another question")
+    parser.add_argument("--allow-unknown-codes", action="store_true", help="ignore codes that the model does not know")
     parser.add_argument(
-        "--allow-unknown-codes", action="store_true", help="leave codes out that the model does not know"
+        "--timeout", type=float, default=5.0, metavar="SECONDS", help="longest time to wait; default: 5"
     )
-    parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="wait this long; default: 5")
     channel.add_arguments(parser)
     figures.add_argument(parser)
 
@@ -158,7 +160,7 @@ def _print(response: TriageResponse) -> None:
     console.print(table)
     for title, codes in (("unknown", response.unknown_codes), ("conflicting", response.conflicting_codes)):
         if codes:
-            console.print(rich.text.Text(f"{title} codes, not part of the decision: {', '.join(codes)}"))
+            console.print(rich.text.Text(f"{title} codes, ignored in the decision: {', '.join(codes)}"))
     for rule in response.fired_rules:
         change = f"{action_label(rule.from_action)} -> {action_label(rule.to_action)}"
         console.print(rich.text.Text(f"safety rule {rule.rule_id} ({change}): {rule.reason}"))

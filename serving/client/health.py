@@ -1,4 +1,4 @@
-"""`triage health`: asks a server whether it answers, for scripts and for probes that run a command."""
+"""`triage health`: checks whether a server can answer, for scripts and for probes that run a command."""
 
 import argparse
 import sys
@@ -16,17 +16,19 @@ NOT_SERVING = 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage health`."""
     parser.add_argument("--server", default="127.0.0.1:8500", metavar="HOST:PORT", help="default: 127.0.0.1:8500")
-    parser.add_argument("--service", default="", metavar="NAME", help="ask about this service, not the whole server")
-    parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="wait this long; default: 5")
+    parser.add_argument("--service", default="", metavar="NAME", help="check this service instead of the whole server")
+    parser.add_argument(
+        "--timeout", type=float, default=5.0, metavar="SECONDS", help="longest time to wait; default: 5"
+    )
     channel.add_arguments(parser)
     figures.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what the server says.
+    """Prints the status that the server reports.
 
     Returns:
-        0 where that is SERVING, 1 otherwise and where there is no answer.
+        0 for SERVING, 1 for any other status or no answer.
 
     Raises:
         InputError: an option is wrong.
@@ -35,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"--timeout {arguments.timeout}: expected a number of seconds above 0")
     credentials = channel.credentials_of(arguments)
     if arguments.token_file is not None:
-        raise InputError("--token-file: health needs no token: leave it out")
+        raise InputError("--token-file: health needs no token: leave out this option")
     request = health_pb2.HealthCheckRequest(service=arguments.service)
     try:
         with channel.open_channel(arguments.server, credentials) as opened:

@@ -1,1 +1,1 @@
-"""Engines that answer evidence states, and the versions of a model as they come and go."""
+"""Engines that run a model, and the versions of a model that are loaded."""

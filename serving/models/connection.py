@@ -21,12 +21,12 @@ _LOGGER = logging.getLogger(__name__)
 _Response = TypeVar("_Response")
 
 CONNECT_SECONDS = 0.5
-"""How long a call waits for a connection. Nothing is sent before there is one, and nothing is sent twice."""
+"""How long a call waits for a connection. A request is sent only over an open connection, and only once."""
 
 _OPTIONS = [
-    ("grpc.enable_http_proxy", 0),  # a proxy of the environment would read a patient's evidence
+    ("grpc.enable_http_proxy", 0),  # an HTTP proxy from the environment would read patients' evidence
     ("grpc.max_receive_message_length", -1),
-    # gRPC would wait up to two minutes before it looks again for a server that was away.
+    # gRPC's own backoff grows to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
@@ -35,17 +35,17 @@ _UNREACHABLE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
 class Connection:
-    """Calls the TensorFlow Serving at `address`, from any thread; it connects again by itself after an interruption.
+    """Calls the TensorFlow Serving at `address`, from any thread, and reconnects after an interruption.
 
     Args:
         address: `HOST:PORT`.
-        timeout_seconds: the longest that a call may take.
+        timeout_seconds: largest duration of a call.
 
     Each call raises:
         UnavailableError: the server cannot be reached, or went away during the call.
-        DeadlineError: the answer did not come in time.
+        DeadlineError: the call took too long.
         GoneError: it does not serve the model or the version.
-        ExhaustedError: it has no room for the request.
+        ExhaustedError: the request is too large for it.
         EngineError: it failed in another way.
     """
 
@@ -54,25 +54,25 @@ class Connection:
         self._timeout_seconds = timeout_seconds
         self._connected = threading.Event()
         self._channel = grpc.insecure_channel(address, options=_OPTIONS)
-        self._channel.subscribe(self._note, try_to_connect=True)
+        self._channel.subscribe(self._on_change, try_to_connect=True)
         self._prediction = prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
         self._model = model_service_pb2_grpc.ModelServiceStub(self._channel)
 
     def close(self) -> None:
         """Ends the connection."""
-        self._channel.unsubscribe(self._note)
+        self._channel.unsubscribe(self._on_change)
         self._channel.close()
 
     def predict(
         self, request: predict_pb2.PredictRequest, timeout_seconds: float | None = None
     ) -> predict_pb2.PredictResponse:
-        """Runs a signature of the remote model, within `timeout_seconds` if that is less than the longest."""
+        """Runs a signature of the remote model, within the smaller of both timeouts."""
         return self._call(self._prediction.Predict, request, timeout_seconds)
 
     def status(
         self, request: get_model_status_pb2.GetModelStatusRequest
     ) -> get_model_status_pb2.GetModelStatusResponse:
-        """Asks for the states of the remote model's versions."""
+        """Returns the states of the remote model's versions."""
         return self._call(self._model.GetModelStatus, request, None)
 
     def _call(self, method: Callable[..., _Response], request: Any, timeout_seconds: float | None) -> _Response:
@@ -85,7 +85,7 @@ class Connection:
         try:
             return method(request, timeout=remaining, metadata=current().outgoing)
         except grpc.RpcError as error:
-            raise self._exception_of(error.code()) from None  # its details may hold evidence
+            raise self._exception_of(error.code()) from None  # the original details may contain evidence
 
     def _connect(self, seconds: float) -> None:
         if self._connected.is_set():
@@ -97,14 +97,14 @@ class Connection:
             ready.cancel()
             raise UnavailableError(f"TensorFlow Serving at {self.address} cannot be reached: try again later") from None
 
-    def _note(self, state: grpc.ChannelConnectivity) -> None:
+    def _on_change(self, state: grpc.ChannelConnectivity) -> None:
         if state is grpc.ChannelConnectivity.READY:
             self._connected.set()
         else:
             self._connected.clear()
 
     def _exception_of(self, code: grpc.StatusCode) -> Exception:
-        """Returns the exception for a status that the remote server, or gRPC on the way there, ended a call with."""
+        """Returns the exception for the status of a call that failed, remotely or on the way."""
         place = f"TensorFlow Serving at {self.address}"
         if code in _UNREACHABLE:
             return UnavailableError(f"{place} went away during the call: try again later")

@@ -1,7 +1,7 @@
-"""Encodes messages as state vectors, as the graph of `serving_default` encodes codes.
+"""Encodes messages as state vectors, in the same way as the graph of `serving_default`.
 
-It is done here for the engine in this process, as it costs the graph more time than the network itself takes for one
-state. No line of Python runs once for each piece of evidence.
+For a single state, looking codes up in the graph takes longer than the network itself, so engines in this process do it
+here. No line of Python runs once per piece of evidence.
 """
 
 import operator
@@ -20,7 +20,7 @@ _UNKNOWN = -1
 
 
 class Encoded(NamedTuple):
-    """States, and the codes that had no part in them."""
+    """States, and the codes that are not part of them."""
 
     states: np.ndarray  # float32 [B, E] in {-1, 0, 1}
     questions_asked: np.ndarray  # int32 [B]
@@ -29,16 +29,16 @@ class Encoded(NamedTuple):
 
 
 class StateEncoder:
-    """Encodes by one vocabulary."""
+    """Encodes messages with one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary):
         self._cells = {code: cell for cell, code in enumerate(vocabulary.codes)}
 
     def encode(self, messages: Sequence[triage_pb2.EvidenceState]) -> Encoded:
-        """Returns the states of `messages`, in their order.
+        """Returns the states of `messages`, in the same order.
 
-        A code that is unknown, or both present and absent, leaves its cell 0 and is listed as often as it comes: the
-        unknown ones that are present before those that are absent. Evidence of any other status is left out.
+        A code that is unknown, or both present and absent, leaves its cell 0 and is listed as often as it occurs;
+        unknown codes that are present precede those that are absent. Evidence of any other status is ignored.
         """
         lists = [message.evidence for message in messages]
         evidence = list(chain.from_iterable(lists))
@@ -70,7 +70,7 @@ class StateEncoder:
 
 
 def _codes_by_row(chosen: np.ndarray, rows: np.ndarray, codes: Sequence[str], lists: Sequence[object]) -> np.ndarray:
-    """Returns the chosen codes of each row, which stand one row after the other, as bytes `[B, W]`."""
+    """Returns the chosen codes, which are sorted by row, as bytes `[B, W]`."""
     bounds: Any = np.searchsorted(rows[chosen], np.arange(len(lists) + 1)).tolist()
     listed = list(map(str.encode, map(codes.__getitem__, chosen.tolist())))
     return pad_rows(listed[begin:end] for begin, end in pairwise(bounds))

@@ -1,4 +1,4 @@
-"""What answers evidence states: the model behind the services."""
+"""The interface of an engine, which runs one version of a model, and the engine in this process."""
 
 import abc
 import os
@@ -21,7 +21,7 @@ from serving.models.state_tensors import to_responses
 from triage.v1 import triage_pb2
 
 THREADS = "TF_NUM_INTRAOP_THREADS"
-"""TensorFlow's own variable: the number of threads that share the work of one operation."""
+"""TensorFlow's variable for the number of threads that share one operation."""
 
 
 RunInThread = Callable[..., Awaitable[Any]]
@@ -114,16 +114,16 @@ class WrappedEngine(Engine):
 
 
 def run_in_one_thread() -> None:
-    """Has TensorFlow run each operation in one thread, unless TF_NUM_INTRAOP_THREADS says otherwise.
+    """Makes TensorFlow run each operation in one thread, unless TF_NUM_INTRAOP_THREADS is set.
 
-    To share the products of one small batch out costs more than it gains, and the cores have other calls to answer.
-    TensorFlow reads the variable once, when it first runs anything in this process.
+    Splitting the products of a small batch costs more than it gains, and the other cores have other calls to answer.
+    TensorFlow reads the variable once, when it first runs an operation in this process.
     """
     os.environ.setdefault(THREADS, "1")
 
 
 class SavedModelEngine(Engine):
-    """Answers in this process, from one version of an exported model.
+    """Runs one version of an exported model in this process.
 
     Args:
         folder: the version, `<model base path>/<number>`.
@@ -137,18 +137,18 @@ class SavedModelEngine(Engine):
         self._encoder = StateEncoder(self.vocabulary)
         try:
             self._model = SavedModel(folder)
-        except Exception as error:  # of a half-written model TensorFlow complains with ValueError, KeyError and others
+        except Exception as error:  # TensorFlow raises ValueError, KeyError and others for a half-written model
             raise InputError(f"{folder}: cannot load the SavedModel: export the model again: {error}") from error
         self.signatures = self._model.signatures
         for name in (features.SERVING_DEFAULT, features.STATE):
             if name not in self.signatures:
-                raise InputError(f"{folder}: no signature {name!r}: expected a model that `triage export` wrote")
+                raise InputError(f"{folder}: no signature {name!r}: expected a model from `triage export`")
 
     def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Runs one signature, whose inputs have been checked against `signatures`.
+        """Returns the outputs of one signature for inputs that have been checked against `signatures`.
 
         Raises:
-            KeyError: the signature cannot be called.
+            KeyError: there is no such signature.
             tf.errors.OpError: the graph failed.
         """
         return self._model.run(signature, inputs)

@@ -1,4 +1,4 @@
-"""LiteRT answers small batches of a version, from the file beside its SavedModel."""
+"""Runs small batches with LiteRT, from the TFLite file beside a version's SavedModel."""
 
 import contextlib
 import hashlib
@@ -20,13 +20,13 @@ from serving.models.engine import SavedModelEngine
 
 try:
     from ai_edge_litert.interpreter import Interpreter
-except ImportError:  # where LiteRT cannot be had, the SavedModel answers
+except ImportError:  # the SavedModel then runs all batches
     Interpreter = None
 
-_MOST_INTERPRETERS = 8  # each holds the weights once more, in the order in which its processor multiplies them
+_MOST_INTERPRETERS = 8  # each holds a copy of the weights, packed for its processor
 
-_GREETING = b"Created TensorFlow Lite XNNPACK delegate"
-_ONE_AT_A_TIME = threading.Lock()  # who holds back what is written to standard error
+_BANNER = b"Created TensorFlow Lite XNNPACK delegate"
+_STANDARD_ERROR = threading.Lock()  # held by the thread that redirects standard error
 
 
 class InterpreterPool:
@@ -34,34 +34,34 @@ class InterpreterPool:
 
     Args:
         content: the whole file.
-        interpreters: how many may be made; by default as many as there are cores, but 8 at most.
+        interpreters: largest number of interpreters; by default one per core, up to 8.
 
     Raises:
-        InputError: LiteRT is not installed, or `content` is no TFLite file with the signature.
+        InputError: LiteRT is not installed, or `content` is not a TFLite file with the signature `state`.
     """
 
     def __init__(self, content: bytes, interpreters: int | None = None):
         if Interpreter is None:
             raise InputError("LiteRT is not installed: pip install ai-edge-litert")
-        self._content = content  # which interpreters read from, and do not keep alive
+        self._content = content  # interpreters read from it without keeping it alive
         places = interpreters or min(os.cpu_count() or 1, _MOST_INTERPRETERS)
-        with _ONE_AT_A_TIME, _without_greeting():
+        with _STANDARD_ERROR, _without_banner():
             first = self._new_runner()
-        # None is one that may still be made. The last one is taken first, so that none is made without need.
+        # None stands for an interpreter not made yet. The last entry is taken first, so none is made needlessly.
         self._idle: list[Any] = [*[None] * (places - 1), first]
 
     @property
     def size(self) -> int:
-        """Length of the file in bytes, most of which are weights."""
+        """Length of the file in bytes, which is mostly weights."""
         return len(self._content)
 
     def run(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray] | None:
         """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1.
 
-        None where as many calls are under way as there may be interpreters.
+        None if all interpreters are in use.
 
         Raises:
-            InputError: LiteRT failed; that interpreter is not used again.
+            InputError: LiteRT failed; the interpreter is not used again.
         """
         try:
             runner = self._idle.pop()
@@ -89,11 +89,11 @@ class InterpreterPool:
 
 
 @contextlib.contextmanager
-def _without_greeting() -> Iterator[None]:
-    """Keeps a line from standard error that LiteRT writes there with the first interpreter of a process.
+def _without_banner() -> Iterator[None]:
+    """Removes the line that LiteRT writes to standard error with the first interpreter of a process.
 
-    It has no setting for that, and no log of the server's has such lines. What others write meanwhile comes a moment
-    later; where the system has no files in memory, the line stays.
+    LiteRT has no setting for it. Whatever other threads write meanwhile appears a moment later. The line stays on
+    systems without in-memory files.
     """
     try:
         sys.stderr.flush()
@@ -108,7 +108,7 @@ def _without_greeting() -> Iterator[None]:
         os.dup2(shown, 2)
         os.lseek(held, 0, os.SEEK_SET)
         with open(held, "rb") as lines:
-            os.write(shown, b"".join(line for line in lines if _GREETING not in line))
+            os.write(shown, b"".join(line for line in lines if _BANNER not in line))
         os.close(shown)
 
 
@@ -116,8 +116,8 @@ def read_litert_model(folder: pathlib.Path, info: ModelInfo) -> InterpreterPool:
     """Returns the model in the LiteRT file of the version in `folder`.
 
     Raises:
-        InputError: the file cannot be read, is not the one that was exported, or cannot be run. LiteRT looks at less of
-            what it runs than TensorFlow does: a damaged file could end the process, so it must be whole.
+        InputError: the file cannot be read, is not the exported one, or cannot be run. LiteRT checks files less than
+            TensorFlow does, and a damaged one could crash the process, so the digest must match.
     """
     path = folder / directories.LITERT
     try:
@@ -125,7 +125,7 @@ def read_litert_model(folder: pathlib.Path, info: ModelInfo) -> InterpreterPool:
     except OSError as error:
         raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
     if hashlib.sha256(content).hexdigest() != info.litert_sha256:
-        raise InputError(f"{path}: is damaged: its SHA-256 is not the one in {directories.MANIFEST}")
+        raise InputError(f"{path}: damaged: its SHA-256 differs from the one in {directories.MANIFEST}")
     try:
         return InterpreterPool(content)
     except InputError as error:
@@ -135,21 +135,21 @@ def read_litert_model(folder: pathlib.Path, info: ModelInfo) -> InterpreterPool:
 _LOGGER = logging.getLogger(__name__)
 
 MOST_STATES = 64
-"""In one run; for more the SavedModel is as fast (docs/serving.md)."""
+"""Largest batch for LiteRT; the SavedModel is as fast for larger ones (docs/serving.md)."""
 BRIEF_BYTES = 16 * 2**20
-"""Length of a LiteRT file up to which one state takes no more than a millisecond or two: its weights are read once."""
-_SIZES = (1, 2, 3, 5, 8, 13, 64)  # of the check's batches, as the computation is not the same for each size
+"""Length of a TFLite file up to which one state takes a millisecond or two, the time to read its weights once."""
+_SIZES = (1, 2, 3, 5, 8, 13, 64)  # sizes of the checked batches, as the computation depends on the size
 
 
 class LiteRtEngine(SavedModelEngine):
-    """Answers small batches with LiteRT, and all else with the SavedModel.
+    """Runs small batches with LiteRT, and everything else with the SavedModel.
 
-    Where the LiteRT file is missing or damaged, or does not answer as the SavedModel does, the log says so, and the
-    SavedModel answers everything.
+    If the TFLite file is missing or damaged, or its answers differ from the SavedModel's, the log says so, and the
+    SavedModel runs everything.
 
     Args:
         folder: the version, `<model base path>/<number>`.
-        most_states: in one run of LiteRT.
+        most_states: largest batch for LiteRT.
 
     Raises:
         InputError: the SavedModel is damaged.
@@ -164,31 +164,31 @@ class LiteRtEngine(SavedModelEngine):
             model = read_litert_model(folder, self.info)
             self._check(model)
         except InputError as error:
-            _LOGGER.warning("version %s: the SavedModel answers small batches too: %s", version, error)
+            _LOGGER.warning("version %s: LiteRT is not used: %s", version, error)
             return
         self.litert = model
-        _LOGGER.info("version %s: LiteRT answers up to %d states at once", version, most_states)
+        _LOGGER.info("version %s: LiteRT runs up to %d states at once", version, most_states)
 
     @property
     def brief_states(self) -> int:
-        """The most states that LiteRT answers in less time than it takes to have a thread do it, 0 for none."""
+        """1 for a network so small that LiteRT answers one state faster than a thread takes over, else 0."""
         return 1 if self.litert is not None and self.litert.size <= BRIEF_BYTES else 0
 
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Returns the outputs of the signature `state`, as `SavedModelEngine` does."""
+        """Returns the outputs of the signature `state`, as those of `SavedModelEngine`."""
         if self.litert is not None and 0 < len(states) <= self._most_states:
             try:
                 outputs = self.litert.run(states, questions_asked)
-            except InputError as error:  # such as for want of memory; a caller need not pay for it
+            except InputError as error:  # such as lack of memory; the SavedModel can still answer the caller
                 version, self.litert = self.info.model_version, None
-                _LOGGER.error("version %s: the SavedModel answers small batches from now on: %s", version, error)
+                _LOGGER.error("version %s: LiteRT failed and is no longer used: %s", version, error)
             else:
                 if outputs is not None:
                     return outputs
         return super().decide(states, questions_asked)
 
     def _check(self, model: InterpreterPool) -> None:
-        """Raises InputError where `model` does not answer as the SavedModel does."""
+        """Raises InputError if the answers of `model` differ from those of the SavedModel."""
         states, questions_asked = parity.probes(self.info.evidence_count, self.info.max_questions, sum(_SIZES))
         ends = list(itertools.accumulate(_SIZES))
         parts: list[Any] = [
@@ -198,4 +198,4 @@ class LiteRtEngine(SavedModelEngine):
         outputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         fault = parity.difference(outputs, super().decide(states, questions_asked))
         if fault:
-            raise InputError(f"LiteRT answers otherwise than the SavedModel: {fault}")
+            raise InputError(f"LiteRT and the SavedModel differ: {fault}")

@@ -1,4 +1,4 @@
-"""A model base path in an object store (`gs://`): its whole versions, copied to this machine as they come."""
+"""A model base path in an object store (`gs://`), whose complete versions are copied to this machine."""
 
 import contextlib
 import pathlib
@@ -18,14 +18,14 @@ _PARTIAL = "fetching"
 
 
 class ModelStore:
-    """A folder that follows a model base path in an object store.
+    """A local folder that mirrors a model base path in an object store.
 
-    A version is whole where its saved_model.pb is, as that goes up last, and is taken to stay as it is: another model
-    needs another number.
+    A version is complete once it has a saved_model.pb, which is uploaded last. It is not expected to change after that:
+    another model needs another number.
 
     Args:
         uri: the base path.
-        folder: of this machine, made here; holds the versions.
+        folder: the local folder, which must not exist yet.
     """
 
     def __init__(self, uri: str, folder: pathlib.Path):
@@ -34,17 +34,17 @@ class ModelStore:
         folder.mkdir(parents=True)
 
     def refresh(self) -> None:
-        """Fetches new versions, and drops those that are gone.
+        """Fetches new versions, and deletes those that are gone.
 
         Raises:
-            InputError: the store cannot be read; what is here stays.
+            InputError: the store cannot be read; the local versions stay.
         """
         import tensorflow as tf
 
         try:
             names = locations.objects(tf.io.gfile, self.uri)
             if directories.SAVED_MODEL in names:
-                raise InputError(f"{self.uri}: this is one version: give the folder that holds it")
+                raise InputError(f"{self.uri}: this is one version: give the folder that contains it")
             whole = {name.split("/")[0] for name in names if name.endswith(f"/{directories.SAVED_MODEL}")}
             versions = {name for name in whole if directories.version_number(name) is not None}
             here = {path.name for path in self.folder.iterdir()}
@@ -66,19 +66,19 @@ class ModelStore:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 tf.io.gfile.copy(f"{self.uri}/{name}", str(target), overwrite=True)
             (partial / version).rename(self.folder / version)
-        finally:  # also where the disk is full, which half a version would keep full
+        finally:  # also after an error, such as a full disk
             shutil.rmtree(partial, ignore_errors=True)
 
 
 class StoredModels:
-    """Another source of versions, on a base path that follows an object store; see `serving.models.watcher.Source`."""
+    """A source of versions that first updates a base path from an object store."""
 
     def __init__(self, source: "Source", store: ModelStore):
         self._source = source
         self._store = store
 
     def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
-        """Returns the folder of each version, those that have come since the last time too.
+        """Updates the base path and returns the folder of each version.
 
         Raises:
             InputError: the store cannot be read.
@@ -93,10 +93,10 @@ class StoredModels:
 
 @contextlib.contextmanager
 def local_base(location: str) -> Iterator[tuple[pathlib.Path, ModelStore | None]]:
-    """Yields the folder of this machine to look for versions in, and the store that it follows, if it does.
+    """Yields the local folder of versions, and the store that it mirrors, if any.
 
     Args:
-        location: a path of this machine, or an address.
+        location: a local path, or the address of an object store.
     """
     if not locations.is_remote(location):
         yield pathlib.Path(location), None

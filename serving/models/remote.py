@@ -1,4 +1,4 @@
-"""Versions that a TensorFlow Serving elsewhere has loaded, and that this machine has a copy of."""
+"""Versions that another TensorFlow Serving has loaded and of which this machine has a copy."""
 
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -20,15 +20,15 @@ from triage.v1 import triage_pb2
 
 
 class RemoteEngine(Engine):
-    """One version of a remote model. The manifest and the vocabulary are those of the same version on this machine.
+    """One version of a remote model, with manifest and vocabulary from the local copy of the version.
 
     Args:
         connection: to the TensorFlow Serving.
-        model_name: the name of the model there.
-        folder: the version on this machine, whose number is the version there.
+        model_name: the name of the remote model.
+        folder: the local copy, whose number is that of the remote version.
 
     Raises:
-        InputError: the version here is damaged, or another model is served under its number there.
+        InputError: the local copy is damaged, or the remote version of its number is another model.
         UnavailableError: and the other errors of `Connection`.
     """
 
@@ -41,7 +41,7 @@ class RemoteEngine(Engine):
     def triage(
         self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
     ) -> list[triage_pb2.TriageResponse]:
-        """Returns one response for each state, in their order, from one call of Predict.
+        """Returns one response for each state, in the same order, from one call of Predict.
 
         Raises:
             UnavailableError: and the other errors of `Connection`.
@@ -71,7 +71,7 @@ class RemoteEngine(Engine):
         return {alias: tf.make_ndarray(response.outputs[alias]) for alias in outputs}
 
     def _check_same_model(self, folder: pathlib.Path) -> None:
-        """Compares the vocabulary that the remote model answers with: a number alone does not make it the same."""
+        """Compares the fingerprints of both vocabularies, as equal version numbers do not make the same model."""
         state = triage_pb2.EvidenceState().SerializeToString()
         inputs = {features.EVIDENCE_STATES: np.array([state], object)}
         answer = self._predict(features.TRIAGE, inputs, [features.TRIAGE_RESPONSES])[features.TRIAGE_RESPONSES][0]
@@ -88,11 +88,11 @@ _AVAILABLE = get_model_status_pb2.ModelVersionStatus.AVAILABLE
 
 
 class RemoteModels:
-    """Finds the versions that are available there and have a folder here, for their manifest and vocabulary.
+    """Finds the versions that the remote server has available and that have a local folder.
 
     Args:
         connection: to the TensorFlow Serving.
-        model_name: the name of the model there.
+        model_name: the name of the remote model.
     """
 
     def __init__(self, connection: Connection, model_name: str):
@@ -100,11 +100,11 @@ class RemoteModels:
         self._model_name = model_name
 
     def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
-        """Returns the folder of each version that is available there.
+        """Returns the local folder of each version that is available remotely.
 
         Raises:
             InputError: the base path cannot be read.
-            UnavailableError: the TensorFlow Serving cannot tell its versions, or has none that is here.
+            UnavailableError: the TensorFlow Serving cannot list its versions, or has none with a local folder.
         """
         here = list_versions(base)
         request = get_model_status_pb2.GetModelStatusRequest()
@@ -125,10 +125,10 @@ class RemoteModels:
         return {number: folder for number, folder in here.items() if number in there}
 
     def load(self, folder: pathlib.Path) -> RemoteEngine:
-        """Returns the engine of a version, which has answered once.
+        """Returns the engine of a version, warm.
 
         Raises:
-            InputError: the version here is damaged, or another one than there.
+            InputError: the local copy is damaged, or differs from the remote version.
             UnavailableError: and the other errors of `Connection`.
         """
         engine = RemoteEngine(self._connection, self._model_name, folder)

@@ -12,18 +12,18 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 
 class SavedModel:
-    """Runs the signatures of the SavedModel in a folder; calls come from several threads at once.
+    """Runs the signatures of the SavedModel in a folder, from any number of threads.
 
-    A session takes the graph over whole, as TensorFlow Serving does. `tf.saved_model.load` makes Python objects of its
-    operations instead, and calls that other threads answer meanwhile wait for the interpreter again and again.
+    A session imports the graph as a whole, as TensorFlow Serving does. `tf.saved_model.load` makes a Python object of
+    each operation, during which calls in other threads wait for the interpreter again and again.
 
     Args:
-        folder: of the SavedModel.
-        grappler: whether Grappler rewrites the graph, which makes loading longer and no run shorter
+        folder: the SavedModel.
+        grappler: whether Grappler rewrites the graph, which slows loading down and speeds no run up
             (`benchmarks/loading.py`).
 
     Raises:
-        Exception: of one of many kinds, where the SavedModel is damaged.
+        Exception: any of several kinds, if the SavedModel is damaged.
     """
 
     def __init__(self, folder: pathlib.Path, grappler: bool = False):
@@ -34,20 +34,20 @@ class SavedModel:
         with graph.as_default():
             meta_graph = tf.compat.v1.saved_model.load(self._session, [tf.saved_model.SERVING], os.fspath(folder))
         graph.finalize()
-        # Copied, as a part of a message keeps the whole of it in memory.
+        # Copied, as a reference to a part of a message keeps all of it in memory.
         self.signatures = {name: copy.deepcopy(value) for name, value in meta_graph.signature_def.items()}
         self._inputs, self._outputs = {}, {}
         for name, signature in self.signatures.items():
-            if signature.inputs:  # the one that initialises the tables is an operation, not a function
+            if signature.inputs:  # the one that initialises tables is an operation, not a function
                 self._inputs[name] = _tensors(graph, signature.inputs)
                 self._outputs[name] = _tensors(graph, signature.outputs)
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Returns the outputs of a signature by their aliases.
+        """Returns the outputs of a signature by alias.
 
         Args:
             signature: its name, a key of `signatures`.
-            inputs: by their aliases, of the types and shapes that the signature states.
+            inputs: by alias, of the types and shapes that the signature declares.
 
         Raises:
             KeyError: there is no such signature, or it has no such input.
@@ -66,7 +66,7 @@ def _tensors(graph: tf.Graph, named: Mapping[str, meta_graph_pb2.TensorInfo]) ->
 
 
 def _is_for_operators(record: logging.LogRecord) -> bool:
-    """Whether to log a line of TensorFlow's: neither where it reads from nor its advice on the loader is."""
+    """Returns whether to log a record of TensorFlow's, except its paths and its advice on the deprecated loader."""
     return record.levelno > logging.INFO and "is deprecated" not in record.getMessage()
 
 

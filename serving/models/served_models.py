@@ -1,4 +1,4 @@
-"""What is served, and by which engine, as the settings say."""
+"""Assembles sources, engines and watcher from the settings."""
 
 import logging
 import pathlib
@@ -24,14 +24,14 @@ class LocalModels:
     """Finds versions below a model base path, and loads them into this process.
 
     Args:
-        litert: whether LiteRT answers small batches.
+        litert: whether LiteRT runs small batches.
     """
 
     def __init__(self, litert: bool = True):
         self._litert = litert
 
     def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
-        """Returns the folder of each version that can be loaded.
+        """Returns the folder of each version.
 
         Raises:
             InputError: the base path cannot be read.
@@ -42,7 +42,7 @@ class LocalModels:
         """Returns the engine of a version, warm.
 
         Raises:
-            InputError: the version is damaged, or does not answer its own warm-up requests.
+            InputError: the version is damaged, or fails on its own warm-up requests.
         """
         engine = LiteRtEngine(folder) if self._litert else SavedModelEngine(folder)
         requests = warmup.run_requests(engine, folder)
@@ -52,12 +52,12 @@ class LocalModels:
 
 
 def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = None) -> Watcher:
-    """Returns what brings versions into the engine that `config` names; it has not looked yet.
+    """Returns the watcher for the engine that `config` names; it has not looked for versions yet.
 
     Args:
         config: the settings of the server.
-        wanted: which versions are to be served.
-        store: the object store that the model base path follows, None where it follows none.
+        wanted: which versions to serve.
+        store: the object store that the model base path mirrors, None without one.
     """
     source: Source
     if config.engine == "tensorflow-serving":
@@ -70,5 +70,5 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
         source = StoredModels(source, store)
     source = SafeguardedModels(source, config.rules)
     if config.enable_batching:
-        source = BatchedModels(source, config.batching)  # around all else: the rest is done in the threads of the runs
+        source = BatchedModels(source, config.batching)  # outermost, so that batches pass the rest in their own threads
     return Watcher(Versions(config.model_name), source, wanted)

@@ -1,6 +1,6 @@
-"""Between `triage.v1` messages and the tensors of the signature `serving_default`: the one way of every engine.
+"""Converts `triage.v1` messages to the inputs of the signature `serving_default`, and its outputs to messages.
 
-The messages are taken apart here, not in the graph, where one that cannot be parsed would fail its whole batch.
+Messages are parsed here and not in the graph, where one malformed message would fail its whole batch.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ OUTPUTS = (
     features.UNKNOWN_CODES,
     features.CONFLICTING_CODES,
 )
-"""The outputs of every model that `to_responses` reads."""
+"""The outputs that `to_responses` reads of every model."""
 
 
 def outputs_of(info: ModelInfo) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def outputs_of(info: ModelInfo) -> tuple[str, ...]:
     return (*OUTPUTS, *rules, *novelty)
 
 
-# One row for each action: a serialized TriageResponse of that one Q-value, whose float stands in the last four bytes.
+# Row per action: a serialized TriageResponse with that one Q-value, a float in the last four bytes.
 _SERIALIZED_Q_VALUES = np.array(
     [
         list(triage_pb2.TriageResponse(q_values=[triage_pb2.QValue(action=action, value=1.0)]).SerializeToString())
@@ -46,14 +46,14 @@ _SERIALIZED_Q_VALUES = np.array(
 
 _CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
 
-# More questions than any model's limit: what makes `serving_default` force a decision, which has no other word for it.
+# More questions than any model's limit, which is the only way to make `serving_default` force a decision.
 _NO_QUESTIONS_LEFT = 2**31 - 1
 
 
 def to_inputs(states: Sequence[triage_pb2.EvidenceState]) -> dict[str, np.ndarray]:
     """Returns the inputs of `serving_default`: `present` and `absent` bytes [B, N], `questions_asked` int32 [B].
 
-    Evidence whose status is neither present nor absent is left out. The codes have at least one column.
+    Evidence whose status is neither present nor absent is ignored. The codes have at least one column.
     """
     pieces = [list(state.evidence) for state in states]
     statuses = [list(map(_STATUS, evidence)) for evidence in pieces]
@@ -65,13 +65,13 @@ def to_inputs(states: Sequence[triage_pb2.EvidenceState]) -> dict[str, np.ndarra
 
 
 def to_responses(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[triage_pb2.TriageResponse]:
-    """Returns the response of each row of the outputs of the model.
+    """Returns the response of each row of the model's outputs.
 
     `q_values` are float32 [B, A], codes bytes [B, U], `rules_fired` bool [B, R], and the others [B].
     """
     serialized = map(bytes.__add__, repeat(_constant_part(info)), _serialized_q_values(outputs[features.Q_VALUES]))
     messages = list(map(triage_pb2.TriageResponse.FromString, serialized))
-    # A zip of lists: element by element, NumPy is slow.
+    # Lists, as NumPy is slow element by element.
     rows = zip(messages, *(outputs[name].tolist() for name in OUTPUTS if name != features.Q_VALUES), strict=True)
     for message, action, best_triage, forced, unknown, conflicting in rows:
         message.action = WIRE_ACTIONS[action]
@@ -87,9 +87,9 @@ def to_responses(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[tri
 
 
 def to_decisions(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[triage_pb2.TriageResponse]:
-    """Returns what any signature of the model decided, from all of its outputs: no novelty, and codes if it reads any.
+    """Returns the decisions in the outputs of any signature: without novelty, and with codes only if it reads codes.
 
-    `triage_responses` are bytes [B], the others as `to_responses` has them.
+    `triage_responses` are bytes [B], the other outputs as in `to_responses`.
     """
     if features.TRIAGE_RESPONSES in outputs:
         return list(map(triage_pb2.TriageResponse.FromString, outputs[features.TRIAGE_RESPONSES]))
@@ -102,8 +102,8 @@ def _add_novelty(
     messages: Sequence[triage_pb2.TriageResponse], outputs: Mapping[str, np.ndarray], info: ModelInfo
 ) -> None:
     if info.novelty_threshold is not None:
-        told = zip(outputs[features.NOVELTY].tolist(), outputs[features.IS_NOVEL].tolist(), strict=True)
-        for message, (novelty, is_novel) in zip(messages, told, strict=True):
+        pairs = zip(outputs[features.NOVELTY].tolist(), outputs[features.IS_NOVEL].tolist(), strict=True)
+        for message, (novelty, is_novel) in zip(messages, pairs, strict=True):
             message.novelty, message.is_novel = novelty, is_novel
 
 
@@ -118,7 +118,7 @@ def _add_rules(
 
 
 def add_fired_rules(response: triage_pb2.TriageResponse, before: Decision, fired: Sequence[SafetyRule]) -> None:
-    """Adds the rules that fired to a response, in their order, with the decisions from `before` the first one on."""
+    """Adds the rules that fired, in order, with the decision before and after each; `before` precedes the first."""
     response.fired_rules.extend(
         triage_pb2.FiredRule(
             rule_id=rule.rule_id, reason=rule.reason, from_action=WIRE_ACTIONS[source], to_action=WIRE_ACTIONS[target]
@@ -128,7 +128,7 @@ def add_fired_rules(response: triage_pb2.TriageResponse, before: Decision, fired
 
 
 def _model_decision(q_values: np.ndarray, forced: bool) -> Decision:
-    """Returns the decision of the model alone, on evidence; equal values go to the first, and to triage before ask."""
+    """Returns the model's own decision; of equal values the first wins, and triage wins over ask."""
     best = int(q_values[: Action.ASK].argmax())
     return Decision(Action(best), bool(not forced and q_values[Action.ASK] > q_values[best]))
 
@@ -142,8 +142,8 @@ def _constant_part(info: ModelInfo) -> bytes:
 def _serialized_q_values(q_values: np.ndarray) -> list[bytes]:
     """Returns a serialized TriageResponse of Q-values alone for each row of `q_values` `[B, A]` float32.
 
-    Serialized messages one after the other are the message of all their fields. To fill in the floats of all rows at
-    once takes a tenth of the time that it takes to make five messages for each row.
+    Concatenated serialized messages are the message with all of their fields. Filling in the floats of all rows at once
+    takes a tenth of the time of making five messages per row.
     """
     rows = np.broadcast_to(_SERIALIZED_Q_VALUES, (len(q_values), *_SERIALIZED_Q_VALUES.shape)).copy()
     rows[:, :, -4:] = np.ascontiguousarray(q_values, "<f4").view(np.uint8).reshape(*q_values.shape, 4)
@@ -151,7 +151,7 @@ def _serialized_q_values(q_values: np.ndarray) -> list[bytes]:
 
 
 def _codes(evidence: Sequence[triage_pb2.Evidence], statuses: Sequence[int], status: int) -> list[bytes]:
-    """Returns the codes of one status; there is no line of Python that runs once for each piece of evidence."""
+    """Returns the codes of one status, without running a line of Python per piece of evidence."""
     return list(map(str.encode, map(_CODE, compress(evidence, map(status.__eq__, statuses)))))
 
 
@@ -163,6 +163,6 @@ def pad_rows(rows: Iterable[list[bytes]]) -> np.ndarray:
 
 
 def questions_asked(state: triage_pb2.EvidenceState) -> int:
-    """Returns the number of questions to tell a signature, above any limit where the model must triage now."""
+    """Returns the number of questions for a signature: beyond any limit if the model must triage now."""
     limited = 0 < state.max_questions <= state.questions_asked
     return _NO_QUESTIONS_LEFT if state.no_more_evidence or limited else state.questions_asked

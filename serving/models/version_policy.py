@@ -1,4 +1,4 @@
-"""Which versions a server should have loaded."""
+"""Which versions a server should load."""
 
 import dataclasses
 import pathlib
@@ -9,13 +9,13 @@ from schemas.errors import InputError
 
 @dataclasses.dataclass(frozen=True)
 class VersionPolicy:
-    """The highest `count` versions, all of them where it is None, or the `numbers` where given."""
+    """The highest `count` versions, or all if `count` is None; or `numbers` if given."""
 
     count: int | None = 1
     numbers: frozenset[int] | None = None
 
     def choose(self, there: Collection[int]) -> frozenset[int]:
-        """Returns those of the versions `there` that the policy wants."""
+        """Returns which of the versions `there` the policy wants."""
         if self.numbers is not None:
             return self.numbers & frozenset(there)
         ordered = sorted(there, reverse=True)
@@ -24,7 +24,7 @@ class VersionPolicy:
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What a server should serve. Versions that a label names are loaded beside those of the policy."""
+    """What a server should serve: the versions of the policy, and those with a label."""
 
     base: pathlib.Path
     policy: VersionPolicy = VersionPolicy()

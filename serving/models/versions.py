@@ -1,7 +1,7 @@
-"""The versions of a model that are loaded, and what became of the others.
+"""The loaded versions of a model, and the status of the others.
 
-A call borrows the engine of one version until it ends. A version that is retired gets no new calls, and its engine is
-let go when the last call that borrowed it has ended.
+A call borrows the engine of one version until it ends. A retired version gets no new calls, and its engine is released
+when the last call that borrowed it ends.
 """
 
 import contextlib
@@ -15,11 +15,11 @@ from serving.errors import NotFoundError, UnavailableError
 from serving.models.engine import Engine
 
 KEPT = 10
-"""How many of the versions that have ended are remembered."""
+"""How many unloaded or broken versions are remembered."""
 
 
 class State(enum.IntEnum):
-    """Where a version stands, with the numbers of tensorflow.serving.ModelVersionStatus.State."""
+    """The state of a version, with the numbers of tensorflow.serving.ModelVersionStatus.State."""
 
     LOADING = 20
     AVAILABLE = 30
@@ -29,7 +29,7 @@ class State(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class VersionStatus:
-    """What became of one version; `error` tells why it could not be loaded, and is empty otherwise."""
+    """The status of one version; `error` says why it could not be loaded, and is empty otherwise."""
 
     version: int
     state: State
@@ -58,11 +58,11 @@ class Versions:
         self._on_forget: list[Callable[[frozenset[int]], None]] = []
         self._labels: dict[str, int] = {}
         self._default: int | None = None
-        self._ended = False
+        self._released = False
 
     @property
     def default(self) -> int | None:
-        """The version that answers who names none; None before the first is loaded."""
+        """The version that answers calls that name none; None before the first is loaded."""
         with self._lock:
             return self._default
 
@@ -80,7 +80,7 @@ class Versions:
 
     @contextlib.contextmanager
     def borrow(self, version: int | None = None) -> Iterator[Engine]:
-        """Lends the engine of `version`, of the default version if None, for the length of a `with` block.
+        """Lends the engine of `version`, by default of the default version, for the length of a `with` block.
 
         Raises:
             NotFoundError: the version is not loaded; the message is TensorFlow Serving's.
@@ -96,7 +96,7 @@ class Versions:
 
     @contextlib.contextmanager
     def borrow_default(self) -> Iterator[Engine]:
-        """Lends the engine of the default version, as `borrow`, to a service whose clients know no versions.
+        """Lends the engine of the default version, for a service whose clients cannot choose a version.
 
         Raises:
             UnavailableError: no version is loaded.
@@ -121,18 +121,18 @@ class Versions:
             return self._labels[label]
 
     def statuses(self) -> list[VersionStatus]:
-        """Returns the status of every version that is not forgotten, in the order of their numbers."""
+        """Returns the status of every remembered version, by number."""
         with self._lock:
             return [self._statuses[version] for version in sorted(self._statuses)]
 
     def note(self, number: int, state: State, error: str = "") -> None:
-        """Records what becomes of a version that is not loaded."""
+        """Records the state of a version that is not loaded."""
         with self._lock:
             if number not in self._loaded:
                 self._set_status(VersionStatus(number, state, error))
 
     def publish(self, engine: Engine) -> None:
-        """Makes a warm engine available, in place of one of the same version."""
+        """Makes a warm engine available, in place of any of the same version."""
         number = int(engine.info.model_version)
         with self._lock:
             before = self._loaded.get(number)
@@ -140,39 +140,39 @@ class Versions:
             self._set_status(VersionStatus(number, State.AVAILABLE))
             if before is not None:
                 before.retired = True
-                self._end_if_idle(before)
+                self._release_if_idle(before)
 
     def set_default(self, number: int) -> None:
-        """Makes a loaded version the one that answers who names none."""
+        """Makes a loaded version the default."""
         with self._lock:
             if number not in self._loaded:
                 raise KeyError(number)
             self._default = number
 
     def retire(self, number: int) -> None:
-        """Lends a loaded version to no further call; it must not be the default one."""
+        """Stops lending a loaded version; it must not be the default."""
         with self._lock:
             if number == self._default:
                 raise ValueError(f"version {number} is the default")
             loaded = self._loaded.pop(number)
             loaded.retired = True
             self._set_status(VersionStatus(number, State.UNLOADING))
-            self._end_if_idle(loaded)
+            self._release_if_idle(loaded)
 
-    def take_ended(self) -> bool:
-        """Returns whether a retired engine has been let go since the last call."""
+    def take_released(self) -> bool:
+        """Returns whether a retired engine has been released since this was last asked."""
         with self._lock:
-            ended, self._ended = self._ended, False
-            return ended
+            released, self._released = self._released, False
+            return released
 
     def on_forget(self, listener: Callable[[frozenset[int]], None]) -> None:
-        """Calls `listener` with the numbers of versions that are forgotten, of which nothing more is to be kept."""
+        """Calls `listener` with the numbers of versions to forget, so that it can drop what it keeps of them."""
         self._on_forget.append(listener)
 
     def forget(self, but: Collection[int] = ()) -> None:
-        """Forgets all versions that have ended but the last `KEPT`, and those in `but`.
+        """Forgets unloaded and broken versions, except the last `KEPT` and those in `but`.
 
-        A server that runs for a year sees many versions, each with what is counted of it.
+        A server sees many versions in a year, each with its metrics.
         """
         with self._lock:
             ended = [number for number, status in self._statuses.items() if status.state is State.END]
@@ -184,7 +184,7 @@ class Versions:
                 listener(forgotten)
 
     def set_labels(self, labels: Mapping[str, int]) -> None:
-        """Replaces all labels, each of which names a version."""
+        """Replaces all labels."""
         with self._lock:
             self._labels = dict(labels)
 
@@ -199,13 +199,13 @@ class Versions:
     def _give_back(self, loaded: _Loaded) -> None:
         with self._lock:
             loaded.borrowed -= 1
-            self._end_if_idle(loaded)
+            self._release_if_idle(loaded)
 
-    def _end_if_idle(self, loaded: _Loaded) -> None:
+    def _release_if_idle(self, loaded: _Loaded) -> None:
         if loaded.retired and loaded.borrowed == 0:
-            self._ended = True
+            self._released = True
             number = int(loaded.engine.info.model_version)
-            if number not in self._loaded:  # it may have been loaded again meanwhile
+            if number not in self._loaded:  # otherwise it has been loaded again meanwhile
                 self._set_status(VersionStatus(number, State.END))
 
     def _set_status(self, status: VersionStatus) -> None:

@@ -1,4 +1,4 @@
-"""Runs the warm-up requests of a version, so that no client waits for TensorFlow's lazy initialisation."""
+"""Runs the warm-up requests of a version, so that no client waits for TensorFlow to initialise."""
 
 import itertools
 import pathlib
@@ -12,21 +12,21 @@ from serving.messages import state_message
 from serving.models.engine import Engine
 
 MAX_REQUESTS = 1000
-"""Requests that are run at most, as in TensorFlow Serving."""
+"""Largest number of requests, as in TensorFlow Serving."""
 
 
 def warm_up(engine: Engine) -> None:
-    """Runs one state through the typed service's way to the model."""
+    """Runs one state as the typed service would."""
     engine.triage([state_message(engine.vocabulary.codes[:1])])
 
 
 def run_requests(engine: Engine, folder: pathlib.Path) -> int:
     """Runs the requests in `assets.extra/tf_serving_warmup_requests` of a version and returns their number.
 
-    A version without the file has none. Requests of other kinds than Predict are left out, as no signature takes them.
+    A version need not have the file. Requests other than Predict are skipped, as no signature takes them.
 
     Raises:
-        InputError: the file is damaged, or the model does not answer a request.
+        InputError: the file is damaged, or the model fails on a request.
     """
     path = folder / directories.WARMUP_REQUESTS
     if not path.exists():
@@ -40,6 +40,6 @@ def run_requests(engine: Engine, folder: pathlib.Path) -> int:
                 inputs = {alias: tf.make_ndarray(tensor) for alias, tensor in request.inputs.items()}
                 engine.predict(request.model_spec.signature_name or features.SERVING_DEFAULT, inputs)
                 done += 1
-    except Exception as error:  # of a damaged record or a request that does not fit, each in its own way
+    except Exception as error:  # a damaged record and an unfit request raise various errors
         raise InputError(f"{path}: request {done + 1} failed: {type(error).__name__}: {error}") from error
     return done

@@ -1,4 +1,4 @@
-"""Keeps the loaded versions in step with the versions that there are."""
+"""Keeps the loaded versions up to date with the versions in the model base path."""
 
 import gc
 import logging
@@ -24,23 +24,23 @@ class Source(Protocol):
         """Returns the folder of each version.
 
         Raises:
-            InputError: the versions cannot be told from the base path.
-            UnavailableError: a remote engine cannot be reached; DeadlineError where it is too slow.
+            InputError: the base path cannot be read.
+            UnavailableError: a remote engine cannot be reached; DeadlineError if it is too slow.
         """
 
     def load(self, folder: pathlib.Path) -> Engine:
-        """Returns the engine of a version, warm; raises whatever is wrong with the version."""
+        """Returns the engine of a version, warm; raises an error if the version is faulty."""
 
 
 class Watcher:
-    """Loads new versions beside the old ones, makes the best one the default, and retires what is not wanted any more.
+    """Loads new versions beside the old ones, makes the highest the default, and retires those no longer wanted.
 
-    A version that cannot be loaded is told once, by log and status, and tried again when its files have changed. The
-    versions of the policy count without it: the next lower one stays, or is loaded. What answers is retired only when
-    another wanted version answers, so the last one stays, whatever becomes of its files.
+    A version that cannot be loaded is reported once, by log and status, and tried again when its files change. The
+    policy then chooses among the others, so the next lower version stays or is loaded. The default version is retired
+    only when another wanted version can answer, so the last one stays even if its files are deleted.
 
     Args:
-        versions: the loaded versions; nobody else changes them.
+        versions: the loaded versions, which only this watcher changes.
         source: where versions come from.
         wanted: what to serve.
     """
@@ -52,27 +52,27 @@ class Watcher:
         self._lock = threading.Lock()
         self._reachable = True
         self._folders: dict[int, pathlib.Path] = {}  # of the loaded versions
-        self._broken: dict[int, tuple[pathlib.Path, object]] = {}  # folder and its files when it could not be loaded
+        self._broken: dict[int, tuple[pathlib.Path, object]] = {}  # folder and state of its files when loading failed
         self._errors: dict[int, str] = {}  # why a version is not loaded
-        self._told: set[str] = set()  # what the last look logged
-        self._telling: set[str] = set()
+        self._logged_before: set[str] = set()  # warnings of the last look
+        self._logged: set[str] = set()
 
     @property
     def ready(self) -> bool:
-        """Whether a version answers, and the last look could reach what it runs in."""
+        """Whether a version can answer, and the last look reached the engine."""
         return self._reachable and self.versions.default is not None
 
     def look(self) -> None:
-        """Compares what is loaded with what there is, once, and returns when the difference is made up."""
+        """Checks the base path once, and returns when the loaded versions are up to date."""
         with self._lock:
             self._look()
 
     def check(self) -> None:
-        """Refuses to go on without a default version, or without one that has a label.
+        """Checks that there is a default version, and that every pinned or labelled version is loaded.
 
         Raises:
-            InputError: why a version is not there, or could not be loaded.
-            UnavailableError: a remote engine cannot be reached; DeadlineError where it is too slow.
+            InputError: why a version is missing or could not be loaded.
+            UnavailableError: a remote engine cannot be reached; DeadlineError if it is too slow.
         """
         with self._lock:
             loaded = self.versions.loaded
@@ -84,10 +84,10 @@ class Watcher:
                 raise self._reason(None)
 
     def reload(self, wanted: Wanted) -> None:
-        """Serves something else from now on, or goes on as before where nothing of it can be served.
+        """Changes what to serve, or changes nothing if no version of it can be served.
 
         Raises:
-            PreconditionError: no version of it can be served; the message says why.
+            PreconditionError: no version can be served; the message says why.
         """
         with self._lock:
             before, self._wanted = self._wanted, wanted
@@ -99,23 +99,23 @@ class Watcher:
             raise PreconditionError(f"no such version can be served, the old configuration stays: {reason}")
 
     def run(self, seconds: float, stop: threading.Event, after: Callable[[], None]) -> None:
-        """Looks every so many seconds until `stop` is set, and calls `after` each time."""
+        """Looks every `seconds` until `stop` is set, and calls `after` each time."""
         while not stop.wait(seconds):
             try:
                 self.look()
                 after()
-            except Exception:  # nothing here sees evidence, and the server must outlive a fault in here
+            except Exception:  # the traceback has no evidence, and the server must survive errors here
                 _LOGGER.exception("looking for new versions failed")
 
     def _look(self) -> bool:
-        """Returns whether a version of the policy answers now."""
-        self._told, self._telling = self._telling, set()
+        """Returns whether a version of the policy can answer now."""
+        self._logged_before, self._logged = self._logged, set()
         try:
             there = self._source.versions(self._wanted.base)
             self._reachable = True
         except (InputError, UnavailableError, DeadlineError) as error:
             self._reachable = isinstance(error, InputError)
-            self._tell(str(error))
+            self._warn_once(str(error))
             return False
         for number, (folder, files) in list(self._broken.items()):
             if there.get(number) != folder or file_states(folder) != files:
@@ -125,15 +125,15 @@ class Watcher:
         failed = set(self._broken)
         while missing := self._missing(there, failed):
             chosen, _ = self._wanted_of(there, failed)
-            number = max(missing & chosen or missing)  # labelled ones can wait
+            number = max(missing & chosen or missing)  # versions that are only labelled can wait
             if not self._load(number, there[number]):
                 failed.add(number)
-                gc.collect()  # of half a SavedModel, see below
+                gc.collect()  # frees a partly loaded SavedModel, see below
             self._settle(there, failed)
         return self._settle(there, failed)
 
     def _wanted_of(self, there: Mapping[int, pathlib.Path], failed: set[int]) -> tuple[frozenset[int], frozenset[int]]:
-        """Returns the versions that the policy wants, and those together with the labelled ones."""
+        """Returns the versions that the policy wants, and the same with the labelled versions."""
         chosen = self._wanted.policy.choose(there.keys() - failed)
         return chosen, chosen | (frozenset(self._wanted.labels.values()) & there.keys())
 
@@ -147,16 +147,16 @@ class Watcher:
         try:
             engine = self._source.load(folder)
             if file_states(folder) != files:
-                raise InputError(f"{folder}: its files changed while they were read: it is read again")
+                raise InputError(f"{folder}: its files changed while it was loaded: it will be loaded again")
         except (UnavailableError, DeadlineError) as error:
             self._fail(number, str(error))
-            self._tell(str(error))
+            self._warn_once(str(error))
             return False
         except Exception as error:
             text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
             self._broken[number] = (folder, files)
             self._fail(number, text)
-            _LOGGER.error("version %d cannot be loaded, until its files change: %s", number, text)
+            _LOGGER.error("version %d cannot be loaded and is tried again when its files change: %s", number, text)
             return False
         self.versions.publish(engine)
         self._folders[number] = folder
@@ -168,7 +168,7 @@ class Watcher:
         self.versions.note(number, State.END, text)
 
     def _settle(self, there: Mapping[int, pathlib.Path], failed: set[int]) -> bool:
-        """Chooses the default version, moves the labels and retires the rest; returns whether the policy has a say."""
+        """Chooses the default, moves labels, retires the rest; returns whether a version of the policy can answer."""
         chosen, wanted = self._wanted_of(there, failed)
         loaded = self.versions.loaded
         ready = {number for number in chosen & loaded if self._folders[number] == there[number]}
@@ -176,20 +176,20 @@ class Watcher:
             best, default = max(ready), self.versions.default
             if best != default:
                 self.versions.set_default(best)
-                _LOGGER.info("version %d answers%s", best, "" if default is None else f" in place of {default}")
+                _LOGGER.info("version %d is the default%s", best, "" if default is None else f", after {default}")
             for number in sorted(loaded - wanted):
                 self.versions.retire(number)
                 del self._folders[number]
-                _LOGGER.info("version %d is not wanted any more", number)
+                _LOGGER.info("version %d is no longer wanted", number)
         elif self.versions.default is not None:
-            self._tell(f"{self._wanted.base}: no version that is wanted: version {self.versions.default} stays")
+            self._warn_once(f"{self._wanted.base}: no wanted version: version {self.versions.default} stays")
         self.versions.set_labels({label: n for label, n in self._wanted.labels.items() if n in self.versions.loaded})
-        if self.versions.take_ended():
-            gc.collect()  # a SavedModel refers to itself in circles, and holds much memory for few objects
+        if self.versions.take_released():
+            gc.collect()  # a SavedModel has reference cycles: few objects, much memory
         return bool(ready)
 
     def _reason(self, number: int | None) -> Exception:
-        """Returns why a version, the highest if None, is not loaded."""
+        """Returns why a version is not loaded, the highest by default."""
         try:
             there = self._source.versions(self._wanted.base)
         except (InputError, UnavailableError, DeadlineError) as error:
@@ -203,8 +203,8 @@ class Watcher:
         except InputError as error:
             return error
 
-    def _tell(self, text: str) -> None:
-        """Logs a state that lasts, unless the look before did so."""
-        if text not in self._told:
+    def _warn_once(self, text: str) -> None:
+        """Logs a lasting condition, unless the last look did."""
+        if text not in self._logged_before:
             _LOGGER.warning("%s", text)
-        self._telling.add(text)
+        self._logged.add(text)

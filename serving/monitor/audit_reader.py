@@ -1,4 +1,4 @@
-"""Reads an audit log: the cases that were decided in it, whichever call they came by."""
+"""Reads the cases in an audit log, whichever method they were recorded from."""
 
 import dataclasses
 import pathlib
@@ -17,7 +17,7 @@ from triage.v1 import triage_pb2
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One evidence state and its answer; codes are told once each."""
+    """One evidence state and its answer, with each code once."""
 
     version: int
     present: frozenset[str]
@@ -29,19 +29,19 @@ class Case:
 
 @dataclasses.dataclass
 class Reading:
-    """What was found beside the cases."""
+    """Counts of what was read."""
 
     files: int = 0
     records: int = 0
-    unread: int = 0  # records of signatures or outputs that do not tell evidence and action
-    damaged: list[str] = dataclasses.field(default_factory=list)  # files that end within a record
+    unread: int = 0  # records whose signature or outputs lack evidence or action
+    damaged: list[str] = dataclasses.field(default_factory=list)  # files that end inside a record
 
 
 def read_cases(directory: pathlib.Path, reading: Reading) -> Iterator[Case]:
-    """Yields every answer of the log in `directory`, and fills `reading`.
+    """Yields every answer in the log in `directory`, and updates `reading`.
 
     Raises:
-        InputError: there is no such directory, no file in it, or a file that is none of an audit log.
+        InputError: the directory cannot be read or has no files, or a file is not from an audit log.
     """
     try:
         paths = sorted(path for path in directory.iterdir() if path.suffix == ".tfrecord")
@@ -62,7 +62,7 @@ def read_cases(directory: pathlib.Path, reading: Reading) -> Iterator[Case]:
         except (tf.errors.OpError, DecodeError) as error:
             if reading.records == before:
                 raise InputError(f"{path}: not an audit log of triage serve: expected PredictionLogs") from error
-            reading.damaged.append(path.name)  # it is being written, or the server was killed
+            reading.damaged.append(path.name)  # it is still being written, or the server was killed
 
 
 def _cases(log: prediction_log_pb2.PredictionLog) -> list[Case]:
@@ -114,5 +114,5 @@ def _codes(row: np.ndarray) -> frozenset[str]:
 
 
 def decided(case: Case) -> bool:
-    """Returns whether the case was triaged, and not asked about further."""
-    return 0 <= case.action < NUM_DECISIONS  # ask comes after the decisions
+    """Returns whether the case was triaged, not answered with ask."""
+    return 0 <= case.action < NUM_DECISIONS  # ask follows the decisions

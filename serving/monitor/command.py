@@ -1,4 +1,4 @@
-"""`triage monitor`: compares an audit log with the cases that a version was made for."""
+"""`triage monitor`: compares an audit log with the cases that a version was trained and evaluated on."""
 
 import argparse
 import pathlib
@@ -9,11 +9,11 @@ from schemas import directories, figures
 from schemas.errors import InputError
 from schemas.reference import Reference
 
-if TYPE_CHECKING:  # brings in SciPy and TensorFlow
+if TYPE_CHECKING:  # loads SciPy and TensorFlow
     from serving.monitor.audit_reader import Reading
 
 DRIFTED = 1
-"""Exit code of --fail-on-drift where there is drift."""
+"""Exit code with --fail-on-drift if there is drift."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,27 +26,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model",
         type=pathlib.Path,
         metavar="DIR",
-        help="version that answered, exported with --data; or its base path",
+        help="version that answered, exported with --data, or its base path",
     )
-    reference.add_argument("--data", type=pathlib.Path, metavar="DIR", help="data directory that it was trained on")
+    reference.add_argument(
+        "--data", type=pathlib.Path, metavar="DIR", help="data directory that the version was trained on"
+    )
     parser.add_argument("--alpha", type=float, default=0.01, help="false discovery rate (default 0.01)")
     parser.add_argument(
-        "--fewest-cases", type=int, default=100, metavar="N", help="conclude nothing from fewer cases (default 100)"
+        "--fewest-cases", type=int, default=100, metavar="N", help="draw no conclusion from fewer cases (default 100)"
     )
     parser.add_argument(
         "--unknown-limit", type=float, default=0.01, help="acceptable share of cases with unknown codes (default 0.01)"
     )
-    parser.add_argument(
-        "--fail-on-drift", action="store_true", help=f"end with exit code {DRIFTED} where there is drift"
-    )
+    parser.add_argument("--fail-on-drift", action="store_true", help=f"end with exit code {DRIFTED} if there is drift")
     figures.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compares, and prints what differs.
+    """Compares, and prints the differences.
 
     Returns:
-        0, or `DRIFTED` where that is wanted and there is drift.
+        0, or `DRIFTED` if there is drift and --fail-on-drift is given.
 
     Raises:
         InputError: an option is out of its range, or the log or the reference cannot be read.
@@ -90,7 +90,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _reference(arguments: argparse.Namespace) -> tuple[Reference, int | None]:
-    """Returns what to compare with, and the version whose answers count, None for all."""
+    """Returns the reference, and the version whose answers are compared, None for all."""
     if arguments.data is not None:
         from serving.monitor.data_reference import read_reference
 
@@ -117,10 +117,10 @@ def _print(report: dict[str, Any], reading: "Reading") -> None:
     console = rich.console.Console(highlight=False, markup=False, soft_wrap=True)
     console.print(
         f"{reading.records:,} records in {reading.files:,} files: {report['cases']:,} decided cases, "
-        f"{report['answers_that_ask']:,} answers that ask, {report['answers_of_other_versions']:,} of other versions"
+        f"{report['answers_that_ask']:,} answers that ask, {report['answers_of_other_versions']:,} from other versions"
     )
     for name in reading.damaged:
-        console.print(f"{name} ends within a record: it is being written, or the server was killed")
+        console.print(f"{name} ends inside a record: it is still being written, or the server was killed")
     console.print(f"compared with {report['reference_cases']:,} cases: {report['reference']}")
     unknown = report["unknown_codes"]
     if unknown["share"] is not None:
@@ -137,17 +137,17 @@ def _print(report: dict[str, Any], reading: "Reading") -> None:
             table.add_row(each["code"], each["status"], *rates)
         console.print(table)
     if "evidence" in report:
-        console.print(f"{len(report['evidence'])} of {report['evidence_tested']} rates of evidence differ")
+        console.print(f"{len(report['evidence'])} of {report['evidence_tested']} evidence rates differ")
     console.print(_sentence(report))
     sys.stdout.flush()
 
 
 def _sentence(report: dict[str, Any]) -> str:
     if report["verdict"] == "too_few_cases":
-        return f"too few cases to tell: {report['cases']} decided, {report['fewest_cases']} are needed"
+        return f"too few cases: {report['cases']} decided, at least {report['fewest_cases']} needed"
     if report["verdict"] == "drift":
-        return "drift: the served cases are not like those that the version was made for"
+        return "drift: the served cases differ from those of the reference"
     return (
-        f"no drift found; a difference of rates below an effect of {report['smallest_effect']:.2f} (Cohen's h) could "
+        f"no drift found; differences of rates below an effect of {report['smallest_effect']:.2f} (Cohen's h) could "
         "be missed"
     )

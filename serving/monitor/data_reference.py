@@ -1,4 +1,4 @@
-"""The cases of a data directory's training split, for comparison with served ones."""
+"""Evidence rates in the training split of a data directory, for comparison with served cases."""
 
 import pathlib
 
@@ -13,11 +13,11 @@ from schemas.reference import Reference
 def read_reference(data: pathlib.Path) -> Reference:
     """Returns how often each piece of evidence is present and absent in the vignettes of the training split.
 
-    They are whole vignettes, of which nobody knows when a version would decide; so number of pieces and urgencies are
-    left open.
+    The number of pieces and the urgencies are left out, as it is unknown at which point of a whole vignette a version
+    would decide.
 
     Raises:
-        InputError: it is no data directory, or a file of it is damaged.
+        InputError: it is not a data directory, or a file in it is damaged.
     """
     try:
         names = sorted(path.name for path in data.iterdir())
@@ -25,7 +25,7 @@ def read_reference(data: pathlib.Path) -> Reference:
         raise InputError(f"--data {data}: cannot read: {error.strerror or error}") from error
     shards = {name: parts for name in names if (parts := directories.shard_parts(name)) and parts[0] == "train"}
     if not shards:
-        raise InputError(f"--data {data}: no training shards: expected a data directory, as triage prepare makes it")
+        raise InputError(f"--data {data}: no training shards: expected a data directory from triage prepare")
     cases = 0
     counts: dict[str, dict[str, float]] = {features.PRESENT: {}, features.ABSENT: {}}
     for name, parts in shards.items():

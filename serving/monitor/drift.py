@@ -1,4 +1,4 @@
-"""Whether served cases differ from those that a version was made for, by more than chance and by enough to matter."""
+"""Whether served cases differ from reference cases by more than chance, and by enough to matter."""
 
 import collections
 import dataclasses
@@ -14,17 +14,17 @@ from schemas.triage import DECISION_LABELS
 from serving.monitor.audit_reader import Case
 
 SMALL_EFFECT = 0.2
-"""Cohen's h of two rates from which they count as different: 0.05 and 0.10 differ by 0.19, 0.40 and 0.50 by 0.20."""
+"""Cohen's h from which two rates count as different: 0.05 and 0.10 differ by 0.19, 0.40 and 0.50 by 0.20."""
 
 LARGE_SHIFT = 0.2
-"""Population stability index from which two distributions count as different, as is the custom."""
+"""Population stability index from which two distributions count as different, by convention."""
 
-_FEWEST = 5.0  # expected in a class of a chi-square test
+_FEWEST = 5.0  # expected cases per class of a chi-square test
 
 
 @dataclasses.dataclass
 class Observed:
-    """Decided cases of a log, counted."""
+    """Counts of the decided cases in a log."""
 
     cases: int = 0
     forced: int = 0
@@ -36,7 +36,7 @@ class Observed:
     pieces: collections.Counter[int] = dataclasses.field(default_factory=collections.Counter)
 
     def add(self, case: Case) -> None:
-        """Counts one case; a code that the version does not know is no evidence of its own."""
+        """Counts one case; codes that the version does not know are not counted as evidence."""
         self.cases += 1
         self.forced += case.forced
         self.with_unknown += bool(case.unknown)
@@ -53,8 +53,8 @@ class Thresholds:
 
     Attributes:
         alpha: share of false alarms among alarms (false discovery rate), and of the intervals that miss.
-        fewest_cases: below so many nothing is concluded.
-        unknown: share of cases with unknown codes that is acceptable.
+        fewest_cases: smallest number of cases for a conclusion.
+        unknown: acceptable share of cases with unknown codes.
     """
 
     alpha: float = 0.01
@@ -65,11 +65,11 @@ class Thresholds:
 def compare(observed: Observed, reference: Reference, thresholds: Thresholds) -> dict[str, Any]:
     """Returns the figures of the comparison, ready for JSON.
 
-    `verdict` is `drift`, `no_drift` or `too_few_cases`. `distributions` are the urgencies and the number of pieces of
-    evidence, where the reference tells them: population stability index, chi-square test. `evidence` has each piece of
-    evidence that drifted, the clearest first: rates, Fisher's exact test. The p-values of both, each for itself, are
-    corrected into q-values (Benjamini-Hochberg). `unknown_codes` has a Wilson interval. `smallest_effect` is Cohen's h
-    of a difference of rates that would be found with a probability of 0.8, were it the only one tested.
+    `verdict` is `drift`, `no_drift` or `too_few_cases`. `distributions` compares the urgencies and the number of pieces
+    of evidence, if the reference has them: population stability index and chi-square test. `evidence` lists the pieces
+    of evidence that drifted, the clearest first: rates and Fisher's exact test. The p-values of each of the two groups
+    are corrected to q-values (Benjamini-Hochberg). `unknown_codes` has a Wilson interval. `smallest_effect` is the
+    Cohen's h that a single test of rates would detect with a probability of 0.8.
     """
     figures: dict[str, Any] = {
         "cases": observed.cases,
@@ -83,7 +83,7 @@ def compare(observed: Observed, reference: Reference, thresholds: Thresholds) ->
         return {"verdict": "too_few_cases", **figures}
     distributions = _distributions(observed, reference)
     evidence = _evidence(observed, reference)
-    for tests in (distributions, evidence):  # apart, or a thousand rates would drown two distributions
+    for tests in (distributions, evidence):  # separately, or a thousand rates would outweigh two distributions
         for test, q in zip(tests, _correct(tests), strict=True):
             effect = test["psi"] >= LARGE_SHIFT if "psi" in test else abs(test["effect"]) >= SMALL_EFFECT
             test["q"], test["drifted"] = q, bool(q < thresholds.alpha and effect)
@@ -102,7 +102,7 @@ def compare(observed: Observed, reference: Reference, thresholds: Thresholds) ->
 
 
 def wilson(count: int, total: int, alpha: float) -> tuple[float, float]:
-    """Returns the Wilson interval of a rate, which covers it with probability 1 - `alpha`; (0, 1) of no cases."""
+    """Returns the Wilson interval of a rate with confidence 1 - `alpha`; (0, 1) without cases."""
     if not total:
         return 0.0, 1.0
     interval = stats.binomtest(count, total).proportion_ci(1 - alpha, method="wilson")
@@ -153,7 +153,7 @@ def _distribution(name: str, classes: Sequence[Any], observed: Any, expected: An
 
 
 def _merge(table: np.ndarray) -> np.ndarray:
-    """Returns `table` [2, C] with neighbouring classes put together until each expects enough cases on both sides."""
+    """Returns `table` [2, C] with neighbouring classes merged until each expects enough cases on both sides."""
     smaller = min(table.sum(axis=1)) / table.sum()
     columns: list[np.ndarray] = []
     for column in table.T:
@@ -192,7 +192,7 @@ def _evidence(observed: Observed, reference: Reference) -> list[dict[str, Any]]:
 
 
 def _scale(observed: Observed, reference: Reference) -> float:
-    """Returns what to take of the evidence of whole vignettes, where a served case is decided before all is known."""
+    """Returns the factor for the evidence of whole vignettes, as served cases are decided on part of theirs."""
     if reference.pieces:
         return 1.0
     total = sum(reference.present.values()) + sum(reference.absent.values())

@@ -1,24 +1,24 @@
-"""Which addresses are this machine's own: what goes there crosses no network."""
+"""Which addresses are loopback, so that data sent there crosses no network."""
 
 import ipaddress
 import urllib.parse
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether `host`, a name or an address without a port, is sure to be this machine."""
+    """Returns whether `host`, a name or an address without a port, is certain to be this machine."""
     host = host.removeprefix("[").removesuffix("]")
     if host.lower() == "localhost":
         return True
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return False  # a name may come to mean anything
+        return False  # a name may resolve to anything
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return (mapped or address).is_loopback
 
 
 def is_loopback_target(target: str) -> bool:
-    """Returns whether a client's `HOST:PORT`, or `ipv4:`, `ipv6:` and what a call's peer is called, is this machine."""
+    """Returns whether a target such as `HOST:PORT`, or the `ipv4:` or `ipv6:` address of a peer, is this machine."""
     target = urllib.parse.unquote(target)  # a peer's address is percent-encoded: ipv6:%5B::1%5D:8500
     for scheme in ("ipv4:", "ipv6:", "dns:"):
         target = target.removeprefix(scheme)

@@ -1,4 +1,4 @@
-"""Certificates and keys from files, for either end of an encrypted connection. Needs no TensorFlow."""
+"""Certificates and keys from files, for both ends of a TLS connection. Needs no TensorFlow."""
 
 import pathlib
 import ssl
@@ -9,15 +9,15 @@ from schemas.errors import InputError
 
 
 def server_credentials(certificate: str, key: str, client_ca: str) -> grpc.ServerCredentials:
-    """Returns what a server listens with.
+    """Returns the credentials of a server.
 
     Args:
-        certificate: PEM file of the server's certificate, then of those between it and the root.
+        certificate: PEM file of the server's certificate, followed by any intermediate certificates.
         key: PEM file of the certificate's private key.
-        client_ca: PEM file of the roots that must have signed a client's certificate; "" asks clients for none.
+        client_ca: PEM file of the root certificates of clients; "" requires no client certificate.
 
     Raises:
-        InputError: a file is missing or is not what it should be, or the key is another certificate's.
+        InputError: a file is missing or malformed, or the key belongs to another certificate.
     """
     pair = _pair("--tls-certificate", certificate, "--tls-key", key)
     if not client_ca:
@@ -27,19 +27,19 @@ def server_credentials(certificate: str, key: str, client_ca: str) -> grpc.Serve
 
 
 def channel_credentials(ca: str = "", certificate: str = "", key: str = "") -> grpc.ChannelCredentials:
-    """Returns what a client connects with.
+    """Returns the credentials of a client.
 
     Args:
-        ca: PEM file of the roots to trust, and no others; "" trusts those of this system.
+        ca: PEM file of the only root certificates to trust; "" trusts those of this system.
         certificate: PEM file of the client's own certificate, "" for none.
         key: PEM file of that certificate's private key.
 
     Raises:
-        InputError: a file is missing or is not what it should be, or the key is another certificate's.
+        InputError: a file is missing or malformed, or the key belongs to another certificate.
     """
     roots = _certificates("--tls-ca", ca) if ca else _system_roots()
     if bool(certificate) != bool(key):
-        raise InputError("--tls-client-certificate and --tls-client-key belong together: give both, or neither")
+        raise InputError("--tls-client-certificate and --tls-client-key need each other: give both or neither")
     if not certificate:
         return grpc.ssl_channel_credentials(roots)
     private_key, chain = _pair("--tls-client-certificate", certificate, "--tls-client-key", key)
@@ -47,16 +47,16 @@ def channel_credentials(ca: str = "", certificate: str = "", key: str = "") -> g
 
 
 def _pair(certificate_option: str, certificate: str, key_option: str, key: str) -> tuple[bytes, bytes]:
-    """Returns the contents of a key and of its certificate; gRPC itself would say only that no call gets through."""
+    """Returns the contents of a key and its certificate, after checks whose failure gRPC would not explain."""
     chain = _certificates(certificate_option, certificate)
     private_key = _read(key_option, key)
     try:
-        # Without a password OpenSSL would ask for one on the terminal.
+        # With password=None OpenSSL would ask for one on the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             raise InputError(
-                f"{key_option} {key}: not the key of the certificate in {certificate_option} {certificate}"
+                f"{key_option} {key}: does not belong to the certificate in {certificate_option} {certificate}"
             ) from error
         raise InputError(
             f"{key_option} {key}: expected the private key of {certificate}, in PEM format and without a password "
@@ -85,8 +85,8 @@ def _read(option: str, path: str) -> bytes:
 
 
 def _system_roots() -> bytes | None:
-    """Returns the roots that OpenSSL trusts here, or None, which are those that come with gRPC."""
-    paths = ssl.get_default_verify_paths()  # heeds SSL_CERT_FILE and SSL_CERT_DIR
+    """Returns the root certificates that OpenSSL trusts here, or None for those of gRPC."""
+    paths = ssl.get_default_verify_paths()  # respects SSL_CERT_FILE and SSL_CERT_DIR
     if paths.cafile:
         return _certificates("SSL_CERT_FILE", paths.cafile)
     if paths.capath:

@@ -1,4 +1,4 @@
-"""The tokens that callers show, from a file that may change while the server runs."""
+"""Valid tokens, from a file that may change while the server runs."""
 
 import hashlib
 import hmac
@@ -12,18 +12,18 @@ from schemas.errors import InputError
 
 _LOGGER = logging.getLogger(__name__)
 
-# RFC 6750's b68token: other characters would not come through an HTTP header as they are.
+# RFC 6750's b68token: an HTTP header may change other characters.
 _ALLOWED = frozenset(string.ascii_letters + string.digits + "-._~+/=")
 
 
 class TokenFile:
-    """The tokens in a file, one a line; blank lines and lines that begin with # are none. For use from any thread.
+    """The tokens in a file, one per line, except blank lines and lines that begin with #. For use from any thread.
 
-    The file is read again when it has changed. While it cannot be read, is faulty or holds no token, the tokens from
-    before stay valid, and the log says so once, without a token.
+    The file is read again when it changes. While it cannot be read, is faulty or has no token, the earlier tokens stay
+    valid, and the log says so once, without a token.
 
     Raises:
-        InputError: the file cannot be read, a line is no token, or there is none.
+        InputError: the file cannot be read, a line is not a token, or there is no token.
     """
 
     def __init__(self, path: pathlib.Path):
@@ -33,8 +33,8 @@ class TokenFile:
         self._digests = _digests(read_tokens(path))
 
     def accepts(self, token: str) -> bool:
-        """Returns whether `token` is one of the file's, in a time that tells only how many there are."""
-        digest = _digest(token)  # of one length, so that the time does not tell a token's length
+        """Returns whether `token` is in the file, in a time that depends only on the number of tokens."""
+        digest = _digest(token)  # of constant length, so that the time does not reveal a token's length
         accepted = False
         for known in self._current():
             accepted |= hmac.compare_digest(known, digest)
@@ -44,16 +44,16 @@ class TokenFile:
         with self._lock:
             state = self._look()
             if state != self._state:
-                self._state = state  # also of a faulty file, which is told once and read again when it changes
+                self._state = state  # even of a faulty file, which is reported once
                 try:
                     self._digests = _digests(read_tokens(self._path))
-                    _LOGGER.info("%s: read again: %d tokens", self._path, len(self._digests))
+                    _LOGGER.info("%s: read again, %d tokens", self._path, len(self._digests))
                 except InputError as error:
-                    _LOGGER.error("%s; the tokens from before stay valid", error)
+                    _LOGGER.error("%s; the earlier tokens stay valid", error)
             return self._digests
 
     def _look(self) -> tuple[int, ...] | None:
-        """Returns what changes with the file, None while it cannot be looked at."""
+        """Returns values that change with the file, None while it cannot be read."""
         try:
             status = os.stat(self._path)
         except OSError:
@@ -65,14 +65,16 @@ def read_tokens(path: pathlib.Path) -> list[str]:
     """Returns the tokens in a file, at least one.
 
     Raises:
-        InputError: it cannot be read, a line is no token, or there is none. No message holds a token.
+        InputError: it cannot be read, a line is not a token, or there is no token. No message contains a token.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
     except UnicodeDecodeError:
-        raise InputError(f"{path}: expected text, one token a line") from None  # its cause would hold the tokens
+        raise InputError(
+            f"{path}: expected text with one token per line"
+        ) from None  # the cause would contain the tokens
     tokens = []
     for number, line in enumerate(lines, start=1):
         token = line.strip()
@@ -82,12 +84,12 @@ def read_tokens(path: pathlib.Path) -> list[str]:
             raise InputError(f"{path}:{number}: expected a token of letters, digits and -._~+/= without spaces")
         tokens.append(token)
     if not tokens:
-        raise InputError(f"{path}: expected a token a line, found none")
+        raise InputError(f"{path}: expected one token per line, found none")
     return tokens
 
 
 def is_token(text: str) -> bool:
-    """Returns whether `text` can be sent as a token."""
+    """Returns whether `text` is a token."""
     return bool(text) and _ALLOWED.issuperset(text)
 
 

@@ -1,1 +1,1 @@
-"""What the server reports about itself: metrics, traces, logs, the audit log."""
+"""What the server records about itself: metrics, traces, logs, and the audit log."""

@@ -1,7 +1,7 @@
 """The audit log: a sample of the answers, as TensorFlow Serving's PredictionLogs in TFRecord files.
 
-It holds patients' evidence, and is written only where somebody asks for it. No call waits for it: what the disk is too
-slow for is dropped and counted.
+It contains patients' evidence, and is written only on request. No call waits for it: records for which the disk is too
+slow are dropped and counted.
 """
 
 import collections
@@ -27,24 +27,24 @@ from triage.v1 import triage_pb2
 _LOGGER = logging.getLogger(__name__)
 
 MAX_WAITING_BYTES = 16 * 1024 * 1024
-"""Bytes of answers that wait for the disk at most."""
+"""Largest size of the answers that wait for the disk."""
 
 _CLOSE_SECONDS = 5.0
 
 
 class AuditLog:
-    """Writes records from a thread of its own, into files that only this user may read.
+    """Writes records in a thread of its own, to files that only this user may read.
 
     Args:
-        directory: where the files go; it is made where there is none.
-        model_name: the name of the model for clients of TensorFlow Serving.
-        percent: share of the answers that are recorded, drawn at random, above 0 and up to 100.
-        rotation: bytes at which a file is ended and the next one begun, and number of files to keep in the directory,
-            of which the oldest go first; 0 keeps all.
-        count: is told `written`, `dropped` or `failed` and a number of records.
+        directory: where the files go; it is made if needed.
+        model_name: the name of the model in the records.
+        percent: percentage of answers to record, drawn at random, above 0 and up to 100.
+        rotation: size in bytes at which a new file begins, and number of files to keep in the directory, after which
+            the oldest are deleted; 0 keeps all.
+        count: called with `written`, `dropped` or `failed` and a number of records.
 
     Raises:
-        InputError: the directory cannot be written.
+        InputError: the directory cannot be written to.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class AuditLog:
         self._directory, self._model_name, self._share = directory, model_name, percent / 100
         self._count = _ignore if count is None else count
         self._file_bytes, self._files = rotation
-        self._chance = random.SystemRandom()
+        self._random = random.SystemRandom()
         self._changed = threading.Condition()
         self._waiting: collections.deque[tuple[int, Callable[[], Message]]] = collections.deque()
         self._waiting_bytes = 0
@@ -79,19 +79,19 @@ class AuditLog:
     def record_answers(
         self, call: Call, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]
     ) -> None:
-        """Records an answer of the typed service, as a call of the signature `triage`, if it is one of the sample."""
-        if not self._chosen():
+        """Records answers of the typed service as a call of the signature `triage`, if the call is in the sample."""
+        if not self._in_sample():
             return
-        # Bytes, since an interview's state changes while this waits.
-        sent, answered = [s.SerializeToString() for s in states], [r.SerializeToString() for r in responses]
+        # Serialized now, as an interview's state changes while this waits.
+        requests, answers = [s.SerializeToString() for s in states], [r.SerializeToString() for r in responses]
         version, request_id, seconds = int(responses[0].model_version), call.request_id, int(time.time())
 
         def record() -> Message:
             log = self._record(version, features.TRIAGE, request_id, seconds)
             predict = log.predict_log
             for key, tensors, values in (
-                (features.EVIDENCE_STATES, predict.request.inputs, sent),
-                (features.TRIAGE_RESPONSES, predict.response.outputs, answered),
+                (features.EVIDENCE_STATES, predict.request.inputs, requests),
+                (features.TRIAGE_RESPONSES, predict.response.outputs, answers),
             ):
                 tensor = tensors[key]
                 tensor.dtype = tf.string.as_datatype_enum
@@ -99,13 +99,13 @@ class AuditLog:
                 tensor.string_val.extend(values)
             return log
 
-        self._add(sum(map(len, sent)) + sum(map(len, answered)), record)
+        self._add(sum(map(len, requests)) + sum(map(len, answers)), record)
 
     def record_predict(
         self, call: Call, request: predict_pb2.PredictRequest, response: predict_pb2.PredictResponse
     ) -> None:
-        """Records an answer of Predict, if it is one of the sample."""
-        if not self._chosen():
+        """Records an answer of Predict, if the call is in the sample."""
+        if not self._in_sample():
             return
         spec, seconds = response.model_spec, int(time.time())
 
@@ -118,14 +118,14 @@ class AuditLog:
         self._add(request.ByteSize() + response.ByteSize(), record)
 
     def close(self) -> None:
-        """Writes what waits, for some seconds at most, and ends the file."""
+        """Writes the waiting records, for a few seconds at most, and closes the file."""
         with self._changed:
             self._closing = True
             self._changed.notify()
         self._thread.join(_CLOSE_SECONDS)
 
-    def _chosen(self) -> bool:
-        return self._share >= 1 or self._chance.random() < self._share
+    def _in_sample(self) -> bool:
+        return self._share >= 1 or self._random.random() < self._share
 
     def _record(self, version: int, signature: str, request_id: str, seconds: int) -> prediction_log_pb2.PredictionLog:
         log = prediction_log_pb2.PredictionLog()
@@ -183,11 +183,11 @@ class AuditLog:
             self._file.flush()
             self._failing = False
         except (OSError, tf.errors.OpError) as error:
-            written = 0  # none of them is sure to be there
-            if not self._failing:  # once for as long as it lasts
+            written = 0  # none of them is certain to be on disk
+            if not self._failing:  # once, however long it lasts
                 _LOGGER.error("the audit log in %s cannot be written: %s", self._directory, _reason(error))
             self._failing = True
-            self._written_bytes = self._file_bytes  # a record may be there by half: go on in another file
+            self._written_bytes = self._file_bytes  # a record may be incomplete, so begin a new file
         self._count("written", written)
         if written < len(records):
             self._count("failed", len(records) - written)
@@ -196,7 +196,7 @@ class AuditLog:
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         self._number += 1
         path = self._directory / f"triage-{stamp}-{os.getpid()}-{self._number:05d}.tfrecord"
-        # Made here, with its rights: TensorFlow would let the group and others read it.
+        # Made here with its permissions: TensorFlow's would let group and others read it.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         self._file: Any = tf.io.TFRecordWriter(os.fspath(path))
         self._written_bytes = 0

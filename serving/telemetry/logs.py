@@ -1,4 +1,4 @@
-"""How the server logs: lines for people, or one JSON object a line. Neither holds evidence."""
+"""Formats of the log: lines for people, or one JSON object per line, both without evidence."""
 
 import json
 import logging
@@ -10,27 +10,27 @@ from serving.call import current
 
 
 def configure(log_format: str, stream: TextIO | None = None) -> None:
-    """Makes the process log to standard error as text or as JSON, unless it logs already."""
+    """Makes the process log to standard error as text or JSON, unless logging is configured already."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 class TextFormatter(logging.Formatter):
-    """A line for people, with the request id where it was logged for a call."""
+    """A line for people, with the request id if it was logged during a call."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """Returns the line without the stack."""
+        """Returns the line without a traceback."""
         request_id = current().request_id
         fields = "".join(f" {name}={value}" for name, value in getattr(record, "fields", {}).items())
         return super().formatMessage(record) + fields + (f" [{request_id}]" if request_id else "")
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, severity, logger, message, and what else belongs to it."""
+    """One JSON object per line: time, severity, logger, message, and further fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the object as one line of text."""

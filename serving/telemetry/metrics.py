@@ -1,6 +1,6 @@
-"""What Prometheus is told: of every call how it ended and how long it took, of every answer what was decided.
+"""Prometheus metrics: how calls ended and how long they took, what was decided, and which versions are loaded.
 
-No metric holds evidence, nor anything that a caller chose: labels are names of methods, versions, actions and rules.
+No metric contains evidence or text from callers: labels are names of methods, versions, actions and rules.
 """
 
 import collections
@@ -16,7 +16,7 @@ from serving.call import STAGES, Call
 from serving.messages import action_label
 from triage.v1 import triage_pb2
 
-if TYPE_CHECKING:  # brings in TensorFlow
+if TYPE_CHECKING:  # loads TensorFlow
     from serving.models.versions import Versions
 import ssl
 import wsgiref.simple_server
@@ -33,7 +33,7 @@ _STATES = ("loading", "available", "unloading", "broken")
 
 
 class Metrics:
-    """The metrics of one server, in a registry of their own; its methods may be called from any thread.
+    """The metrics of one server, in a separate registry; its methods may be called from any thread.
 
     Args:
         model_name: the name of the model for clients of TensorFlow Serving.
@@ -49,44 +49,44 @@ class Metrics:
         call = ("grpc_type", "grpc_service", "grpc_method")
         self._handled = self._counter("grpc_server_handled", "Calls that ended", (*call, "grpc_code"))
         self._handling = self._histogram(
-            "grpc_server_handling_seconds", "From a call's arrival to its end", call, _CALL_SECONDS
+            "grpc_server_handling_seconds", "Time from a call's arrival to its end", call, _CALL_SECONDS
         )
         self._stages = self._histogram(
-            "triage_stage_seconds", "Time of an answer by stage", (*_VERSION, "signature", "stage"), _STAGE_SECONDS
+            "triage_stage_seconds", "Time per answer by stage", (*_VERSION, "signature", "stage"), _STAGE_SECONDS
         )
         self._batches = self._histogram(
             "triage_batch_size", "Evidence states in one run of the model", (*_VERSION, "signature"), _BATCH_SIZES
         )
         self._actions = self._counter("triage_actions", "Answers by action", (*_VERSION, "action"))
         self._urgencies = self._counter("triage_urgencies", "Answers by best triage decision", (*_VERSION, "urgency"))
-        self._forced = self._counter("triage_forced_decisions", "Answers where asking was not possible", _VERSION)
+        self._forced = self._counter("triage_forced_decisions", "Answers for which asking was not possible", _VERSION)
         self._unknown = self._counter(
-            "triage_unknown_codes", "Codes that the model does not know, left out or refused", ("model_name", "outcome")
+            "triage_unknown_codes", "Codes that the model does not know, ignored or refused", ("model_name", "outcome")
         )
         self._conflicting = self._counter("triage_conflicting_codes", "Codes both present and absent", _VERSION)
         self._rules = self._counter("triage_rules_fired", "Safety rules that fired", (*_VERSION, "rule_id"))
         pair = ("model_name", "role", "model_version", "other_version")
-        self._compared = self._counter("triage_compared_answers", "Answers that another version gave too", pair)
+        self._compared = self._counter("triage_compared_answers", "Answers that another version gave again", pair)
         self._disagreed = self._counter(
             "triage_disagreements",
             "Answers in which another version took another action",
             (*pair, "action", "other_action"),
         )
-        self._audit = self._counter("triage_audit_records", "Calls by what became of their audit record", ("outcome",))
+        self._audit = self._counter("triage_audit_records", "Audit records by outcome", ("outcome",))
 
     def watch(self, versions: "Versions") -> None:
-        """Tells from now on which versions are loaded, broken, labelled and the default, and keeps none they forget."""
+        """Exports the states, labels and default of `versions`, and drops the metrics of versions they forget."""
         self.registry.register(_VersionCollector(versions))
         versions.on_forget(self._forget)
 
     def count_call(self, call: Call, kind: str, code: str, seconds: float) -> None:
-        """Counts a call that ended with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
+        """Counts a call with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
         _, service, method = call.method.split("/", 2)
         self._handled(kind, service, method, code).inc()
         self._handling(kind, service, method).observe(seconds)
 
     def observe_stages(self, call: Call) -> None:
-        """Adds the stages of one answer, each as often as it took place."""
+        """Observes the time of each stage of one answer."""
         seconds: dict[str, float] = collections.defaultdict(float)
         for stage, begin, end in call.stages:
             seconds[stage] += end - begin
@@ -95,7 +95,7 @@ class Metrics:
                 self._stages(self._model_name, call.model_version, call.signature, stage).observe(seconds[stage])
 
     def observe_run(self, version: str, signature: str, states: int) -> None:
-        """Counts one run of the model for that many evidence states."""
+        """Observes one run of the model for a number of evidence states."""
         self._batches(self._model_name, version, signature).observe(states)
 
     def count_answers(self, responses: Sequence[triage_pb2.TriageResponse]) -> None:
@@ -116,16 +116,16 @@ class Metrics:
                 self._rules(*named, rule.rule_id).inc()
 
     def count_refused_codes(self, number: int) -> None:
-        """Counts unknown codes for which a call was refused."""
+        """Counts unknown codes that a call was refused for."""
         self._unknown(self._model_name, "refused").inc(number)
 
     def count_comparison(self, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]) -> None:
         """Counts the actions of two versions on the same states.
 
         Args:
-            role: why there are two, `canary` or `shadow`.
-            versions: the one that answered, and the other one.
-            actions: the TriageActions that both took.
+            role: the reason for the comparison, `canary` or `shadow`.
+            versions: the version that answered, and the other one.
+            actions: pairs of their TriageActions.
         """
         named = (self._model_name, role, *versions)
         for (action, other), count in collections.Counter(actions).items():
@@ -134,7 +134,7 @@ class Metrics:
                 self._disagreed(*named, action_label(action), action_label(other)).inc(count)
 
     def count_audit_records(self, outcome: str, calls: int = 1) -> None:
-        """Counts calls by what became of their audit record: `written`, `dropped` or `failed`."""
+        """Counts audit records by outcome: `written`, `dropped` or `failed`."""
         self._audit(outcome).inc(calls)
 
     def _counter(self, name: str, text: str, labels: Sequence[str]) -> "_Series":
@@ -156,10 +156,10 @@ class Metrics:
 
 
 class _Series:
-    """Finds a metric's child by its label values, which the library's `labels` takes longer for.
+    """Finds a metric's child by its label values, faster than the library's `labels`.
 
     Args:
-        metric: of the library.
+        metric: the library's metric.
         labels: the names of its labels.
     """
 
@@ -170,7 +170,7 @@ class _Series:
         self._lock = threading.Lock()
 
     def __call__(self, *values: str) -> Any:
-        """Returns the child; who still counts in one that is forgotten meanwhile counts for nobody."""
+        """Returns the child; counts in one that is forgotten meanwhile are lost."""
         child = self._children.get(values)
         if child is None:
             with self._lock:
@@ -187,7 +187,7 @@ class _Series:
 
 
 class _VersionCollector(Collector):
-    """Reads the versions when Prometheus asks."""
+    """Exports the state of the versions when Prometheus scrapes."""
 
     def __init__(self, versions: "Versions"):
         self._versions = versions
@@ -200,7 +200,7 @@ class _VersionCollector(Collector):
         for status in self._versions.statuses():
             known = "broken" if status.error else status.state.name.lower()
             if known not in counts:
-                continue  # it has ended, as it should
+                continue  # it has been unloaded
             counts[known] += 1
             state.add_metric((name, str(status.version), known), 1)
         for known, count in counts.items():
@@ -218,10 +218,10 @@ class _VersionCollector(Collector):
 
 
 class MetricsPort:
-    """Answers `/metrics` from its making until `close`; over TLS where the server does.
+    """Serves `/metrics` until `close`, over TLS if the server uses TLS.
 
     Raises:
-        InputError: the address cannot be listened on, or a file of certificates or a key cannot be used.
+        InputError: the address cannot be bound, or a certificate or key cannot be used.
     """
 
     def __init__(self, config: ServeConfig, registry: CollectorRegistry):
@@ -230,7 +230,7 @@ class MetricsPort:
             encryption = {"certfile": config.tls_certificate, "keyfile": config.tls_key}
         if config.tls_client_ca:
             encryption |= {"client_cafile": config.tls_client_ca, "client_auth_required": True}
-        prometheus_client.disable_created_metrics()  # a series for each series, of which nothing is made
+        prometheus_client.disable_created_metrics()  # these would double the number of series
         place = f"{config.metrics_host}:{config.metrics_port}"
         self._server: wsgiref.simple_server.WSGIServer
         self._thread: threading.Thread
@@ -243,13 +243,13 @@ class MetricsPort:
         except OSError as error:
             raise InputError(
                 f"--metrics-port: cannot listen on {place}: {error.strerror or error}: choose another --metrics-port, "
-                "or 0 for any free one; --metrics-host must be an address of this machine"
+                "or 0 for any free port; --metrics-host must be an address of this machine"
             ) from error
         host = f"[{config.metrics_host}]" if ":" in config.metrics_host else config.metrics_host
         self.url = f"{'https' if config.encrypted else 'http'}://{host}:{self._server.server_port}/metrics"
 
     def close(self) -> None:
-        """Ends the port."""
+        """Closes the port."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""What the server keeps of its calls, for those who run it: metrics, log lines, traces and an audit log."""
+"""Records calls for operators: metrics, log lines, traces and an audit log."""
 
 import logging
 import pathlib
@@ -11,7 +11,7 @@ from serving.config import ServeConfig
 from serving.telemetry.metrics import Metrics
 from triage.v1 import triage_pb2
 
-if TYPE_CHECKING:  # brings in TensorFlow
+if TYPE_CHECKING:  # loads TensorFlow
     from tensorflow_serving.apis import predict_pb2
 
     from serving.models.versions import Versions
@@ -22,13 +22,13 @@ _CALLS = logging.getLogger("serving.calls")
 
 
 class Telemetry:
-    """The one place that a call, an answer or a run of the model is told; without arguments it keeps nothing.
+    """Records calls, answers and runs of the model; without arguments it records nothing.
 
     Args:
-        metrics: where to count, None for nowhere.
-        log_calls: whether each call is a line in the log.
-        audit: where to record answers, None for nowhere.
-        tracing: what makes spans of calls, None for none.
+        metrics: counts them, if given.
+        log_calls: whether to log a line for each call.
+        audit: writes answers to the audit log, if given.
+        tracing: makes spans, if given.
     """
 
     def __init__(
@@ -48,17 +48,17 @@ class Telemetry:
         """Returns the telemetry that `config` asks for.
 
         Raises:
-            InputError: the directory of the audit log cannot be written, or there is no such exporter of traces.
+            InputError: the audit log cannot be written, or the exporter of traces does not exist or start.
         """
         metrics, audit, tracing = None, None, None
         if config.metrics_port >= 0:
             metrics = Metrics(config.model_name)
         if config.traces:
-            from serving.telemetry.tracing import Tracing, exporter_of  # brings in an extra
+            from serving.telemetry.tracing import Tracing, exporter_of  # needs an extra
 
             tracing = Tracing(exporter_of(config.traces))
         if config.audit_log:
-            from serving.telemetry.audit import AuditLog  # brings in TensorFlow
+            from serving.telemetry.audit import AuditLog  # loads TensorFlow
 
             rotation = (config.audit_file_bytes, config.audit_files)
             count = None if metrics is None else metrics.count_audit_records
@@ -66,26 +66,26 @@ class Telemetry:
         return cls(metrics, config.log_calls, audit, tracing)
 
     def watch(self, versions: "Versions") -> None:
-        """Tells from now on how the versions are, see `Metrics.watch`."""
+        """Exports the state of the versions from now on, see `Metrics.watch`."""
         if self.metrics is not None:
             self.metrics.watch(versions)
 
     def close(self) -> None:
-        """Hands over what waits, and ends."""
+        """Writes what is waiting, and ends."""
         if self._audit is not None:
             self._audit.close()
         if self._tracing is not None:
             self._tracing.close()
 
     def begin(self, call: Call, metadata: Any) -> None:
-        """Takes a call with its metadata, (key, value) pairs, before anything runs for it."""
+        """Records the arrival of a call with its metadata, (key, value) pairs."""
         if self._tracing is not None:
             self._tracing.begin(call, metadata)
 
     def record_answers(
         self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]
     ) -> None:
-        """Takes what one version answered in the current call; there is at least one answer."""
+        """Records the answers of one version in the current call, at least one."""
         call = current()
         call.model_version = responses[0].model_version
         call.states += len(responses)
@@ -95,7 +95,7 @@ class Telemetry:
             self._audit.record_answers(call, states, responses)
 
     def record_run(self, version: str, signature: str, states: int) -> None:
-        """Takes one run of the model for that many evidence states, of one call or of several."""
+        """Records one run of the model for a number of evidence states, of one or more calls."""
         if self.metrics is not None:
             self.metrics.observe_run(version, signature, states)
 
@@ -105,7 +105,7 @@ class Telemetry:
         response: "predict_pb2.PredictResponse",
         decisions: Sequence[triage_pb2.TriageResponse] = (),
     ) -> None:
-        """Takes what Predict answered in the current call; only metrics need `decisions`, what was decided."""
+        """Records an answer of Predict in the current call; only metrics need the `decisions` in it."""
         call = current()
         call.model_version = str(response.model_spec.version.value)
         call.signature = response.model_spec.signature_name
@@ -118,12 +118,12 @@ class Telemetry:
             self._audit.record_predict(call, request, response)
 
     def record_comparison(self, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]) -> None:
-        """Takes the actions of two versions on the same states, see `Metrics.compared`."""
+        """Records the actions of two versions on the same states, see `Metrics.count_comparison`."""
         if self.metrics is not None:
             self.metrics.count_comparison(role, versions, actions)
 
     def record_stages(self, call: Call) -> None:
-        """Takes the stages of an answer that was sent, and forgets them for the next one of a stream."""
+        """Records the stages of an answer that was sent, and clears them for the next answer of a stream."""
         if self.metrics is not None:
             self.metrics.observe_stages(call)
         if self._tracing is not None:
@@ -131,7 +131,7 @@ class Telemetry:
         call.stages.clear()
 
     def end(self, call: Call, kind: str, code: str) -> None:
-        """Takes the end of a call with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
+        """Records the end of a call with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
         seconds = time.perf_counter() - call.arrived
         if self.metrics is not None:
             self.metrics.count_call(call, kind, code, seconds)

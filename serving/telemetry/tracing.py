@@ -1,7 +1,7 @@
-"""OpenTelemetry traces: a span for each call, below the caller's, and one for each stage of it. No span holds evidence.
+"""OpenTelemetry traces, without evidence: a span for each call, below the caller's, and one for each of its stages.
 
-Needs the extra `tracing`. Sampling, limits and the service's name are those of OpenTelemetry's own environment
-variables (OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME and others).
+Needs the extra `tracing`. OpenTelemetry's own environment variables set sampling, limits and the service's name
+(OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME and others).
 """
 
 import importlib.metadata
@@ -15,11 +15,11 @@ if TYPE_CHECKING:  # an extra
     from opentelemetry.sdk.trace.export import SpanExporter
 
 _GROUP = "opentelemetry_traces_exporter"
-_SERVERS_FAULT = ("UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS")
+_SERVER_ERRORS = ("UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS")
 
 
 class Tracing:
-    """Makes the spans of one server, and hands them to an exporter from a thread of its own.
+    """Makes the spans of one server, and passes them to an exporter in a separate thread.
 
     Args:
         exporter: where the spans go.
@@ -55,7 +55,7 @@ class Tracing:
         call.outgoing += tuple(passed_on.items())
 
     def record_stages(self, call: Call) -> None:
-        """Adds a span for each stretch of a stage."""
+        """Adds a span for each stage."""
         if call.span is None or not call.span.is_recording():
             return
         below = self._trace.set_span_in_context(call.span)
@@ -78,20 +78,20 @@ class Tracing:
         ):
             if value:
                 span.set_attribute(name, value)
-        if code in _SERVERS_FAULT:
+        if code in _SERVER_ERRORS:
             span.set_status(self._trace.StatusCode.ERROR)
         span.end()
 
     def close(self) -> None:
-        """Hands over the spans that wait, and ends."""
+        """Exports the waiting spans, and ends."""
         self._provider.shutdown()
 
 
 def exporter_of(name: str) -> "SpanExporter":
-    """Returns the exporter that an installed package offers under `name`, as OpenTelemetry's own tools look for it.
+    """Returns the exporter that an installed package registers as `name`, as OpenTelemetry's own tools do.
 
     Raises:
-        InputError: OpenTelemetry is not installed, or offers none of this name, or it does not start.
+        InputError: OpenTelemetry is not installed, or the exporter does not exist or start.
     """
     try:
         import opentelemetry.sdk.trace  # noqa: F401
@@ -100,8 +100,10 @@ def exporter_of(name: str) -> "SpanExporter":
     exporters = {entry.name: entry for entry in importlib.metadata.entry_points(group=_GROUP)}
     if name not in exporters:
         there = ", ".join(sorted(exporters))
-        raise InputError(f"--traces {name}: no such exporter: installed are {there}: install the package that has it")
+        raise InputError(
+            f"--traces {name}: no such exporter: installed are {there}: install the package that provides it"
+        )
     try:
         return exporters[name].load()()
-    except Exception as error:  # another package's
+    except Exception as error:  # raised by another package
         raise InputError(f"--traces {name}: the exporter does not start: {type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""`tensorflow.serving.ModelService`: which versions are there, how they are, and which there should be."""
+"""`tensorflow.serving.ModelService`: the states of the versions, and reloads of the configuration."""
 
 import pathlib
 
@@ -21,9 +21,9 @@ from serving.tf_serving.prediction_service import chosen_version
 SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
 
 
-# ruff would have method names in lower case (N802), but they are the .proto's.
+# The method names are those of the .proto file, not snake case (N802).
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    """Tells the state of the versions of a model, and changes what is served."""
+    """Reports the states of a model's versions, and changes which are served."""
 
     def __init__(self, watcher: Watcher):
         self._watcher = watcher
@@ -32,7 +32,7 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
     def GetModelStatus(  # noqa: N802
         self, request: get_model_status_pb2.GetModelStatusRequest, context: grpc.ServicerContext
     ) -> get_model_status_pb2.GetModelStatusResponse:
-        """Tells the state of one version, or of all; of one that could not be loaded also why."""
+        """Returns the state of one version, or of all, with the reason if a version could not be loaded."""
         if not request.HasField("model_spec"):
             raise InputError("Missing ModelSpec")
         spec = request.model_spec
@@ -50,7 +50,7 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
     def HandleReloadConfigRequest(  # noqa: N802
         self, request: model_management_pb2.ReloadConfigRequest, context: grpc.ServicerContext
     ) -> model_management_pb2.ReloadConfigResponse:
-        """Serves what the new configuration says, and answers when it does."""
+        """Applies a new configuration, and answers once it is in effect."""
         self._watcher.reload(read_config(request.config, self._versions))
         response = model_management_pb2.ReloadConfigResponse()
         response.status.SetInParent()
@@ -71,11 +71,11 @@ PLATFORM = "tensorflow"
 
 
 def read_config(config: model_server_config_pb2.ModelServerConfig, versions: Versions) -> Wanted:
-    """Returns what `config` wants served.
+    """Returns what `config` asks the server to serve.
 
     Raises:
-        InputError: it is no list of one model, the served one, or its fields do not fit.
-        PreconditionError: a label is to name a version that is not loaded now.
+        InputError: it is not a list of exactly the served model, or a field is not supported.
+        PreconditionError: a label names a version that is not loaded now.
     """
     if config.WhichOneof("config") != "model_config_list":
         raise InputError(
@@ -85,7 +85,7 @@ def read_config(config: model_server_config_pb2.ModelServerConfig, versions: Ver
     models = config.model_config_list.config
     names = [model.name for model in models]
     if names != [versions.model_name]:
-        raise InputError(f"this server serves one model: expected one config, of {versions.model_name}, got {names}")
+        raise InputError(f"this server serves one model: expected one config, for {versions.model_name}, got {names}")
     (model,) = models
     if model.model_platform != PLATFORM and model.model_type != model_server_config_pb2.TENSORFLOW:
         raise InputError(f"Model {model.name} requests unsupported platform {model.model_platform!r}: use {PLATFORM!r}")
@@ -108,6 +108,6 @@ def _policy(model: model_server_config_pb2.ModelConfig) -> VersionPolicy:
     if kind == "specific":
         numbers = model.model_version_policy.specific.versions
         if not numbers:
-            raise InputError(f"model {model.name}: the policy 'specific' names no version")
+            raise InputError(f"model {model.name}: the policy 'specific' has no versions")
         return VersionPolicy(numbers=frozenset(numbers))
     return VersionPolicy(count=model.model_version_policy.latest.num_versions or 1)

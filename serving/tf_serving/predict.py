@@ -1,7 +1,7 @@
-"""Predict as TensorFlow Serving answers it: tensors of a request to a signature's inputs, outputs to a response.
+"""Answers Predict as TensorFlow Serving does: checks the tensors of a request, runs a signature, makes a response.
 
-The wording of refusals follows TensorFlow Serving's where it has one. Where the graph would fail on an input's type or
-shape, the request is refused before, by the name of the input.
+Error messages are TensorFlow Serving's where it has them. Inputs of a wrong type or shape, on which the graph would
+fail, are refused by name before it runs.
 """
 
 import math
@@ -22,7 +22,7 @@ from serving.errors import PreconditionError
 from serving.models.engine import Engine
 from triage.v1 import triage_pb2
 
-# TensorFlow Serving fills these fields, not `tensor_content`, and clients without TensorFlow read them.
+# TensorFlow Serving sets these fields and not `tensor_content`, and clients without TensorFlow read them.
 _VALUE_FIELDS = {tf.float32: "float_val", tf.int32: "int_val", tf.bool: "bool_val", tf.string: "string_val"}
 _INITIALIZER = "__saved_model_init_op"
 
@@ -30,11 +30,11 @@ _INITIALIZER = "__saved_model_init_op"
 def predict(
     engine: Engine, request: predict_pb2.PredictRequest, config: ServeConfig
 ) -> tuple[predict_pb2.PredictResponse, Mapping[str, np.ndarray]]:
-    """Returns the outputs of the signature that `request` names: those in its output filter if it has one, and all.
+    """Runs the signature that `request` names; returns the response, with the filtered outputs, and all outputs.
 
     Raises:
         PreconditionError: there is no such signature.
-        InputError: an input is missing, too much, too large, or of another type or shape, or an output is not known.
+        InputError: an input is missing, unknown, too large, or of another type or shape, or an output is unknown.
         tf.errors.OpError: the graph failed.
     """
     name = request.model_spec.signature_name or features.SERVING_DEFAULT
@@ -72,7 +72,7 @@ def _check_names(sent: Mapping[str, object], known: Mapping[str, object]) -> Non
 def _read(
     alias: str, tensor: tensor_pb2.TensorProto, info: meta_graph_pb2.TensorInfo, config: ServeConfig
 ) -> np.ndarray:
-    """Returns one input, after a look at its size: a few bytes can state a tensor that no memory holds."""
+    """Returns one input, after checking its size: a few bytes can declare a tensor that exceeds all memory."""
     if tensor.dtype != info.dtype:
         raise InputError(f"Expects {alias} to be {_type_name(info.dtype)} but {_type_name(tensor.dtype)} is provided")
     shape = [dimension.size for dimension in tensor.tensor_shape.dim]
@@ -94,9 +94,9 @@ def _read(
 
 
 def _check_messages(states: np.ndarray, max_evidence: int) -> None:
-    """Refuses messages of more evidence than the typed service takes: the graph makes all as long as the longest.
+    """Refuses messages with more evidence than the typed service accepts, as the graph pads all to the longest.
 
-    What is no message at all is left to the graph, which ends the call as TensorFlow Serving does.
+    A malformed message is left to the graph, which fails as in TensorFlow Serving.
     """
     for number, serialized in enumerate(states):
         try:
@@ -111,7 +111,7 @@ def _check_messages(states: np.ndarray, max_evidence: int) -> None:
 
 
 def _choose_outputs(wanted: Iterable[str], known: Mapping[str, object]) -> list[str]:
-    """Returns the outputs to send: those that the request names, or all."""
+    """Returns the outputs that the request names, by default all."""
     chosen: list[str] = []
     for alias in wanted:
         if alias not in known:
@@ -137,7 +137,7 @@ def _write(values: np.ndarray) -> tensor_pb2.TensorProto:
 
 
 def _type_name(number: int) -> str:
-    """Returns a type's name as TensorFlow's own messages have it."""
+    """Returns the name of a type in TensorFlow's own messages."""
     try:
         name = tf.as_dtype(number).name
     except TypeError:

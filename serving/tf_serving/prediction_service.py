@@ -1,4 +1,4 @@
-"""`tensorflow.serving.PredictionService`: answers clients that were written for TensorFlow Serving."""
+"""`tensorflow.serving.PredictionService`, for clients written for TensorFlow Serving."""
 
 import contextlib
 from typing import Any
@@ -26,9 +26,9 @@ SERVICE = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"
 _SIGNATURE_DEF = "signature_def"
 
 
-# ruff would have method names in lower case (N802), but they are the .proto's.
+# The method names are those of the .proto file, not snake case (N802).
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """Answers Predict and GetModelMetadata; the calls that take tf.Examples have no signature to go to."""
+    """Answers Predict and GetModelMetadata; no signature takes the tf.Examples of the other methods."""
 
     def __init__(self, versions: Versions, config: ServeConfig, telemetry: Telemetry | None = None):
         self._versions = versions
@@ -39,7 +39,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         self, request: predict_pb2.PredictRequest, context: grpc.ServicerContext
     ) -> predict_pb2.PredictResponse:
         """Runs one signature on the tensors of the request."""
-        with self._chosen(request) as engine:
+        with self._borrow(request) as engine:
             response, outputs = predict(engine, request, self._config)
             info = engine.info
         self._telemetry.record_predict(
@@ -50,7 +50,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     def GetModelMetadata(  # noqa: N802
         self, request: get_model_metadata_pb2.GetModelMetadataRequest, context: grpc.ServicerContext
     ) -> get_model_metadata_pb2.GetModelMetadataResponse:
-        """Tells the signatures of a version."""
+        """Returns the signatures of a version."""
         if not request.HasField("model_spec"):
             raise InputError("Missing ModelSpec")
         if not request.metadata_field:
@@ -59,7 +59,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             if field != _SIGNATURE_DEF:
                 raise InputError(f"Metadata field {field} is not supported")
         response = get_model_metadata_pb2.GetModelMetadataResponse()
-        with self._chosen(request) as engine:
+        with self._borrow(request) as engine:
             response.model_spec.name = request.model_spec.name
             response.model_spec.version.value = int(engine.info.model_version)
             signatures = get_model_metadata_pb2.SignatureDefMap(signature_def=engine.signatures)
@@ -69,23 +69,23 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         return response
 
     def Classify(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        """Refuses: it takes tf.Examples, for which the model has no signature."""
+        """Raises UnsupportedError: it takes tf.Examples, for which the model has no signature."""
         raise _without_signature("Classify")
 
     def Regress(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        """Refuses: it takes tf.Examples, for which the model has no signature."""
+        """Raises UnsupportedError: it takes tf.Examples, for which the model has no signature."""
         raise _without_signature("Regress")
 
     def MultiInference(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        """Refuses: it takes tf.Examples, for which the model has no signature."""
+        """Raises UnsupportedError: it takes tf.Examples, for which the model has no signature."""
         raise _without_signature("MultiInference")
 
-    def _chosen(self, request: Any) -> contextlib.AbstractContextManager[Engine]:
+    def _borrow(self, request: Any) -> contextlib.AbstractContextManager[Engine]:
         """Lends the engine of the version that the request's ModelSpec asks for.
 
         Raises:
-            InputError: there is no ModelSpec, or its name is missing or its label unknown.
-            NotFoundError: the model or the version is not served here.
+            InputError: the ModelSpec or its name is missing, or its label is unknown.
+            NotFoundError: this server does not serve the model or version.
         """
         if not request.HasField("model_spec"):
             raise InputError("Missing ModelSpec")
@@ -93,11 +93,11 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
 
 def chosen_version(spec: model_pb2.ModelSpec, versions: Versions) -> int | None:
-    """Returns the version that `spec` asks for by its number or label, None where it leaves the choice.
+    """Returns the version that `spec` names by number or label, None if it names neither.
 
     Raises:
-        InputError: the name is missing, or the label is not known.
-        NotFoundError: it is another model's name.
+        InputError: the model name is missing, or the label is unknown.
+        NotFoundError: the name is that of another model.
     """
     if not spec.name:
         raise InputError("ModelSpec has no name specified.")
@@ -114,6 +114,6 @@ def chosen_version(spec: model_pb2.ModelSpec, versions: Versions) -> int | None:
 
 def _without_signature(call: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{call} takes tf.Examples, for which no signature of this model is made: use Predict with signature "
+        f"{call} takes tf.Examples, for which this model has no signature: use Predict with the signature "
         "serving_default, or triage.v1.TriageService"
     )

@@ -29,7 +29,7 @@ def run(server):
 
 @pytest.fixture
 def silent():
-    """The address of a server that takes connections and says nothing."""
+    """The address of a server that accepts connections and sends nothing."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -79,7 +79,7 @@ def test_an_interview_ends_when_no_more_is_known(run):
     assert [each.ended for each in run(use)] == [False, True]
 
 
-def test_after_the_end_nothing_is_sent(run, scripted):
+def test_nothing_is_sent_after_the_end(run, scripted):
     async def use(client):
         async with client.interview() as interview:
             await interview.no_more_evidence()

@@ -22,7 +22,7 @@ def client(server):
 
 @pytest.fixture
 def silent():
-    """The address of a server that takes connections and says nothing."""
+    """The address of a server that accepts connections and sends nothing."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -55,7 +55,7 @@ def test_unknown_codes_are_allowed_where_that_is_said(client):
         assert interview.present("gout").response.unknown_codes == ["gout"]
 
 
-def test_the_model_and_its_vocabulary_are_told(client):
+def test_the_model_and_its_vocabulary_are_reported(client):
     info, vocabulary = client.model_info(), client.vocabulary()
     assert (info.model_version, info.evidence_count, info.max_questions) == ("7", 2, 3)
     assert [(entry.code, entry.question) for entry in vocabulary.entries] == [
@@ -87,7 +87,7 @@ def test_an_interview_ends_when_no_more_is_known(client):
         assert interview.no_more_evidence().ended
 
 
-def test_after_the_end_nothing_is_sent(scripted):
+def test_nothing_is_sent_after_the_end(scripted):
     with TriageClient(scripted[1], timeout_seconds=SECONDS) as client, client.interview() as interview:
         interview.no_more_evidence()
         with pytest.raises(ValueError, match="the interview has ended"):  # though this server's stream is still open
@@ -98,7 +98,7 @@ def test_interviews_that_were_left_are_given_back(client):
     begun = 0
     for _ in range(1000):
         with client.interview() as interview, contextlib.suppress(triage_client.ResourceExhaustedError):
-            interview.present("fever")  # refused while the server has not yet seen that the others were left
+            interview.present("fever")  # refused while the server has not yet noticed that the others ended
             begun += 1
         if begun == 6:  # the server conducts two at a time
             return
@@ -129,8 +129,8 @@ def test_a_batch_that_is_too_large_is_refused(client):
         client.batch_triage([STATE] * 5)  # the server takes 4
 
 
-def test_a_server_that_is_not_there_is_unavailable():
-    with socket.socket() as taken:  # bound and not listening: nobody else can answer on this port
+def test_a_server_that_is_missing_is_unavailable():
+    with socket.socket() as taken:  # bound but not listening, so no other process answers on this port
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with (

@@ -1,4 +1,4 @@
-"""Servers for the client package: the real one, and one that is told what to answer."""
+"""Servers for the client package: the real one, and a scripted one."""
 
 import collections
 import concurrent.futures

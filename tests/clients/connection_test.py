@@ -50,7 +50,7 @@ def test_tls_with_a_client_certificate_carries_the_token(call, encrypted, certif
 @pytest.mark.parametrize(
     ("root", "name"), [("other.pem", "client"), ("ca.pem", None), ("ca.pem", "other"), (None, None)]
 )
-def test_who_cannot_prove_who_they_are_is_not_talked_to(root, name, encrypted, certificates):
+def test_peers_without_a_trusted_certificate_are_refused(root, name, encrypted, certificates):
     service, address = encrypted
     chosen = credentials(certificates, root, name) if root else None  # None speaks plain text
     with pytest.raises(UnavailableError):
@@ -91,7 +91,7 @@ def test_a_token_goes_to_no_other_host_in_plain_text(client):
         client("triage.example:8500", token="abc")
 
 
-def test_a_token_goes_to_another_host_in_plain_text_where_that_is_wanted(scripted):
+def test_a_token_goes_to_another_host_in_plain_text_on_request(scripted):
     service, address = scripted
     # This machine too, by an address that does not count as loopback.
     elsewhere = address.replace("127.0.0.1", "0.0.0.0")  # noqa: S104 (nothing is bound)
@@ -102,7 +102,7 @@ def test_a_token_goes_to_another_host_in_plain_text_where_that_is_wanted(scripte
 
 
 def test_no_proxy_gets_a_token_in_plain_text():
-    with pytest.raises(ValueError, match="an HTTP proxy would read it"):
+    with pytest.raises(ValueError, match="an HTTP proxy could read it"):
         TriageClient("localhost:8500", token="abc", http_proxy=True)
 
 
@@ -154,12 +154,12 @@ def test_a_file_that_is_no_certificate_is_named(certificates):
 
 
 def test_a_certificate_wants_its_key(certificates):
-    with pytest.raises(ValueError, match="certificate and private_key: expected both or none"):
+    with pytest.raises(ValueError, match="certificate and private_key: expected both or neither"):
         tls_credentials(certificate=certificates / "client.pem")
 
 
 @BOTH
-def test_the_environments_proxy_is_used_where_wanted_only(call, scripted, monkeypatch):
+def test_the_environments_proxy_is_used_only_on_request(call, scripted, monkeypatch):
     _, address = scripted
     for name in ("http_proxy", "https_proxy", "grpc_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there
@@ -179,7 +179,7 @@ def test_a_call_is_tried_again_while_the_server_is_unavailable(call, scripted):
 
 
 @BOTH
-def test_tries_have_an_end(call, scripted):
+def test_attempts_are_limited(call, scripted):
     service, address = scripted
     service.failures = [grpc.StatusCode.UNAVAILABLE] * 10
     with pytest.raises(UnavailableError, match="as scripted"):

@@ -30,7 +30,7 @@ def packed(message):
     return detail
 
 
-def test_what_googles_own_messages_say_is_read():
+def test_details_in_googles_own_messages_are_read():
     status = status_pb2.Status(code=14, message="no")
     delay = duration_pb2.Duration(seconds=2, nanos=500_000_000)
     violations = [error_details_pb2.BadRequest.FieldViolation(field="state", description="missing", reason="MISSING")]
@@ -68,11 +68,11 @@ def test_what_googles_own_messages_say_is_read():
     ],
     ids=["no metadata", "no details", "no message", "no bytes", "a broken detail"],
 )
-def test_what_cannot_be_read_counts_as_not_said(metadata):
+def test_unreadable_details_are_left_out(metadata):
     assert from_metadata(metadata) == ErrorDetails()
 
 
-def test_a_refused_batch_tells_the_field_and_the_nearest_codes(server):
+def test_a_refused_batch_reports_the_field_and_the_nearest_codes(server):
     with (
         TriageClient(server.address, timeout_seconds=30.0) as client,
         pytest.raises(triage_client.InvalidArgumentError) as error,
@@ -99,7 +99,7 @@ def test_the_asyncio_client_and_interviews_tell_the_same(server):
     assert of_interview.violations[0].nearest_codes == ("fever",)
 
 
-def test_google_rpc_is_not_needed_and_its_presence_does_no_harm():
+def test_google_rpc_is_neither_needed_nor_a_conflict():
     script = (
         "import sys\n"
         "if sys.argv[1] == 'without': sys.modules['google.rpc'] = None\n"

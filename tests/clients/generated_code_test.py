@@ -1,4 +1,4 @@
-"""The client's copy of the contract: not stale, and at peace with the server's package in one process."""
+"""The client's generated code: current, and without conflict with the server's in one process."""
 
 import os
 import pathlib

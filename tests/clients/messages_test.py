@@ -15,8 +15,8 @@ def test_an_evidence_state_holds_what_is_known():
 
 
 @pytest.mark.parametrize("name", ["present", "absent"])
-def test_one_text_is_not_taken_for_its_letters(name):
-    with pytest.raises(TypeError, match=rf"{name}: expected several codes, such as \['fever'\]; got one text"):
+def test_a_single_text_is_not_split_into_letters(name):
+    with pytest.raises(TypeError, match=rf"{name}: expected several codes, such as \['fever'\]; got a single text"):
         evidence_state(**{name: "fever"})
 
 

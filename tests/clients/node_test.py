@@ -324,7 +324,7 @@ print([
     assert refused[2]["message"] == "ca.key: expected a PEM file with a CERTIFICATE"
 
 
-def test_a_wrong_argument_is_told_before_anything_is_sent(node):
+def test_a_wrong_argument_is_reported_before_anything_is_sent(node):
     printed = node(
         HEADER
         + """

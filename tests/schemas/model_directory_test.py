@@ -101,7 +101,7 @@ def test_a_base_path_that_is_not_there_is_told(tmp_path):
 
 
 def test_a_version_given_for_its_base_path_is_told(version):
-    with pytest.raises(InputError, match=f"give the folder that holds it, {version.parent}"):
+    with pytest.raises(InputError, match=f"give the folder that contains it, {version.parent}"):
         find_version(version)
 
 

@@ -39,15 +39,15 @@ def test_what_the_file_leaves_out_keeps_its_default(tmp_path):
         ("max_size { value: 8 }", r"batching.txt:1:1.*no field named"),
         ("max_batch_size { value: 0 }", "max_batch_size 0: expected a whole number from 1"),
         ("batch_timeout_micros { value: -1 }", "batch_timeout_micros -1: expected a whole number from 0"),
-        ("allowed_batch_sizes: 8 allowed_batch_sizes: 4", r"allowed_batch_sizes \[8, 4\]: expected rising numbers"),
-        ("max_batch_size { value: 8 } allowed_batch_sizes: 4", "the last of them max_batch_size, which is 8"),
+        ("allowed_batch_sizes: 8 allowed_batch_sizes: 4", r"allowed_batch_sizes \[8, 4\]: expected ascending numbers"),
+        ("max_batch_size { value: 8 } allowed_batch_sizes: 4", "that end with max_batch_size, 8"),
     ],
 )
-def test_a_faulty_file_is_told_with_the_place(tmp_path, text, complaint):
+def test_a_faulty_file_is_reported_with_the_place(tmp_path, text, complaint):
     with pytest.raises(InputError, match=complaint):
         read(tmp_path, text)
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"--batching-parameters-file .*none: cannot read: No such file"):
         read_parameters(tmp_path / "none")

@@ -1,4 +1,4 @@
-"""The call that a thread answers."""
+"""The current call of a thread or task."""
 
 import contextvars
 
@@ -37,7 +37,7 @@ def test_the_callers_request_id_is_taken(name):
 @pytest.mark.parametrize(
     "name", ["", "x" * 129, "two words", "line\nbreak", "-option", "fièvre", b"bytes", '"quoted"', "{brace}"]
 )
-def test_what_would_not_do_in_a_log_line_is_replaced(name):
+def test_request_ids_that_are_unsafe_in_a_log_are_replaced(name):
     given = calls.request_id_of((("x-request-id", name),))
     assert given != name
     assert len(given) == 32

@@ -44,7 +44,7 @@ def test_a_server_is_closed_to_other_machines_by_default():
         ({"grace_seconds": float("nan")}, "--grace-seconds nan"),
     ],
 )
-def test_a_setting_out_of_range_is_told_by_its_option(setting, complaint):
+def test_a_setting_out_of_range_is_reported_with_its_option(setting, complaint):
     with pytest.raises(InputError, match=f"^{complaint}: expected"):
         ServeConfig(**setting)
 
@@ -55,10 +55,10 @@ def test_a_setting_out_of_range_is_told_by_its_option(setting, complaint):
         ({"engine": "other"}, "--engine other: expected one of saved-model, tensorflow-serving"),
         ({"engine": "tensorflow-serving"}, "--tf-serving '': expected the HOST:PORT"),
         ({"engine": "tensorflow-serving", "tf_serving": "host"}, "--tf-serving 'host': expected the HOST:PORT"),
-        ({"tf_serving": "host:8500"}, "--tf-serving belongs to --engine tensorflow-serving"),
+        ({"tf_serving": "host:8500"}, "--tf-serving needs --engine tensorflow-serving"),
         (
             {"engine": "tensorflow-serving", "tf_serving": "host:8500", "poll_seconds": 0.0},
-            "--poll-seconds 0: with --engine tensorflow-serving",
+            "--poll-seconds 0: --engine tensorflow-serving needs",
         ),
         ({"engine_timeout_seconds": 0.0}, "--engine-timeout-seconds 0.0: expected"),
     ],
@@ -74,10 +74,10 @@ PAIR = {"tls_certificate": "server.pem", "tls_key": "server.key"}
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
-        ({"tls_certificate": "server.pem"}, "--tls-certificate and --tls-key belong together"),
-        ({"tls_key": "server.key"}, "--tls-certificate and --tls-key belong together"),
-        ({"tls_client_ca": "ca.pem"}, "--tls-client-ca belongs to --tls-certificate and --tls-key"),
-        ({"insecure": True, **PAIR}, "--insecure is for plain text: leave it out"),
+        ({"tls_certificate": "server.pem"}, "--tls-certificate and --tls-key need each other"),
+        ({"tls_key": "server.key"}, "--tls-certificate and --tls-key need each other"),
+        ({"tls_client_ca": "ca.pem"}, "--tls-client-ca needs TLS: also give --tls-certificate"),
+        ({"insecure": True, **PAIR}, "--insecure means plain text: leave out this option"),
     ],
 )
 def test_the_settings_of_tls_fit_together(setting, complaint):
@@ -86,14 +86,14 @@ def test_the_settings_of_tls_fit_together(setting, complaint):
 
 
 @pytest.mark.parametrize("host", ["::", "10.0.0.7", "triage.example.org"])
-def test_other_machines_get_in_over_tls_or_where_somebody_says_that_plain_text_will_do(host):
+def test_other_machines_get_in_over_tls_or_with_insecure(host):
     with pytest.raises(InputError, match=f"^--host {host}: .* give --tls-certificate and --tls-key, or --insecure"):
         ServeConfig(host=host)
     assert ServeConfig(host=host, **PAIR).encrypted
     assert not ServeConfig(host=host, insecure=True).encrypted
 
 
-def test_metrics_stay_on_this_machine_unless_they_are_encrypted_or_somebody_says_that_plain_text_will_do():
+def test_metrics_stay_on_this_machine_unless_encrypted_or_insecure():
     with pytest.raises(InputError, match=r"^--metrics-host ::: .* give --tls-certificate and --tls-key, or --insecure"):
         ServeConfig(metrics_port=0, metrics_host="::")
     assert ServeConfig(metrics_host="::").metrics_port == -1  # nobody listens
@@ -108,7 +108,7 @@ def test_batching_is_on_and_takes_its_numbers_from_the_file(tmp_path):
     assert ServeConfig(batching_parameters_file=str(path)).batching.max_batch_size == 8
 
 
-def test_a_faulty_batching_file_is_told_at_the_start(tmp_path):
+def test_a_faulty_batching_file_is_reported_at_the_start(tmp_path):
     path = tmp_path / "batching.txt"
     path.write_text("max_batch_size { value: 0 }")
     with pytest.raises(InputError, match="max_batch_size 0: expected a whole number from 1"):
@@ -116,5 +116,5 @@ def test_a_faulty_batching_file_is_told_at_the_start(tmp_path):
 
 
 def test_a_batching_file_without_batching_is_refused():
-    with pytest.raises(InputError, match="--batching-parameters-file belongs to batching"):
+    with pytest.raises(InputError, match="--batching-parameters-file needs batching"):
         ServeConfig(batching_parameters_file="batching.txt", enable_batching=False)

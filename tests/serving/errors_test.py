@@ -1,4 +1,4 @@
-"""Failures of the server are no bad input: each has its own place in the table of statuses."""
+"""Failures of the server are not bad input: each has its row in the table of statuses."""
 
 import inspect
 

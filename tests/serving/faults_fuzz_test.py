@@ -1,4 +1,4 @@
-"""Messages that nobody would send: each is answered or refused for what it is, and never as a fault of the server.
+"""Unusual messages are answered or refused with the right status, never with an internal error.
 
 TRIAGE_FUZZED_MESSAGES is their number in all; docs/serving.md says how many were tried.
 """
@@ -95,7 +95,7 @@ def refusal(channel, method, requests):
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("method", "message"), TARGETS.items())
-def test_bytes_by_chance_are_refused_as_what_they_are(channel, method, message):
+def test_random_bytes_are_refused_with_the_right_status(channel, method, message):
     @EACH
     @given(requests=st.lists(st.binary(max_size=100), min_size=1, max_size=3))
     def answer(requests):
@@ -106,7 +106,7 @@ def test_bytes_by_chance_are_refused_as_what_they_are(channel, method, message):
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("method", "message"), TARGETS.items())
-def test_messages_of_any_content_are_answered_or_refused_as_what_they_are(channel, client, method, message):
+def test_messages_of_any_content_are_answered_or_refused_with_the_right_status(channel, client, method, message):
     @EACH
     @given(fields=st.lists(content(message.DESCRIPTOR), min_size=1, max_size=3))
     def answer(fields):

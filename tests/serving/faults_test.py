@@ -1,4 +1,4 @@
-"""Faults of the servers' side: versions that change all the time, processes that are killed, full disks, lost engines.
+"""Faults on the server's side: versions that change all the time, killed processes, full disks, lost engines.
 
 Slow and vanishing clients are in silence_test.py, messages that nobody would send in faults_fuzz_test.py.
 """
@@ -71,7 +71,7 @@ class Ended:
 
 
 class Load:
-    """Callers that ask the same all the time, each on a connection of its own, for the length of a `with` block.
+    """Callers that repeat the same call, each on its own connection, for the length of a `with` block.
 
     Args:
         connect: makes a client.
@@ -101,7 +101,7 @@ class Load:
         return [call for call in self.ended if call.error]
 
     def wait(self, answers):
-        """Returns after so many more answers; fails where none come for a minute."""
+        """Returns after a number of further answers; fails if none arrive for a minute."""
         wanted = len(self.ended) - len(self.failed) + answers
         last = (0, time.monotonic())
         while (answered := len(self.ended) - len(self.failed)) < wanted:
@@ -133,7 +133,7 @@ class Shelf:
         self.publish()
 
     def publish(self):
-        """Puts the next version there in one step, and takes away the one before the last."""
+        """Publishes the next version in one step, and deletes the one before the last."""
         self.newest += 1
         partial = self.base.with_name("partial")
         shutil.copytree(self._folders[self.newest % 2], partial)
@@ -153,7 +153,7 @@ def shelf(tmp_path, model_base_path, contrary_version):
 
 @contextlib.contextmanager
 def stub_client(address):
-    """Calls the generated stub, which tries nothing again."""
+    """Calls the generated stub, which does not retry."""
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         stub = triage_service_pb2_grpc.TriageServiceStub(channel)
         request = triage_service_pb2.TriageRequest
@@ -250,7 +250,7 @@ def test_clients_find_a_server_again_that_was_killed_and_started_anew(shelf):
         assert Shelf.wrong(load.ended) == []
 
 
-def test_an_engine_that_is_lost_is_told_with_when_to_try_again_and_found_again(model_base_path, watcher):
+def test_an_engine_that_is_lost_is_reported_with_when_to_try_again_and_found_again(model_base_path, watcher):
     config = ServeConfig(port=0, grace_seconds=0.0)
     engine = TriageServer(config)
     engine.start(watcher)

@@ -1,4 +1,4 @@
-"""A call that comes alone is answered on the event loop, where that holds up nobody, and in a thread otherwise."""
+"""A single call is answered on the event loop if that blocks no other call, and in a thread otherwise."""
 
 import asyncio
 import threading
@@ -61,7 +61,7 @@ def test_only_a_brief_run_for_a_lone_call_is_done_on_the_loop(loop, brief_states
     assert (thread == LOOP) is on_the_loop
 
 
-def test_an_engine_that_does_not_say_that_it_is_brief_is_asked_in_a_thread(loop):
+def test_an_engine_that_is_not_brief_runs_in_a_thread(loop):
     engine = BriefEngine(1)
     del engine.brief_states
     loop.run(batched(engine).answer([FEVER], alone=True))

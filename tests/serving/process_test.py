@@ -1,4 +1,4 @@
-"""The first signal is waited for, the second ends the process as if nobody caught it."""
+"""The first signal ends the wait, and the second ends the process by its default action."""
 
 import argparse
 import gc
@@ -15,7 +15,7 @@ import pytest
 
 from schemas.errors import InputError
 from serving import process, server
-from serving.process import EndSignals, leave_out_what_is_loaded
+from serving.process import EndSignals, freeze_loaded_objects
 
 
 @pytest.fixture(autouse=True)
@@ -27,14 +27,14 @@ def _handlers_as_before():
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_signal_that_comes_is_told_and_the_next_one_is_not_caught(number):
+def test_the_first_signal_is_returned_and_the_second_ends_the_process(number):
     signals = EndSignals()
     os.kill(os.getpid(), number)
     assert signals.wait() == number
     assert {signal.getsignal(caught) for caught in (signal.SIGTERM, signal.SIGINT)} == {signal.SIG_DFL}
 
 
-def test_a_signal_that_the_system_hands_to_another_thread_is_told_too():
+def test_a_signal_delivered_to_another_thread_is_returned_too():
     signals = EndSignals()
     waiting, handed = threading.Event(), threading.Event()
 
@@ -51,7 +51,7 @@ def test_a_signal_that_the_system_hands_to_another_thread_is_told_too():
     thread.join()
 
 
-def test_it_holds_the_port_and_nothing_lies_beside_it(tmp_path):
+def test_the_port_file_has_the_port_and_no_partial_file_remains(tmp_path):
     path = tmp_path / "port"
     path.write_text("1\n")
     process.write(path, 8500)
@@ -59,7 +59,7 @@ def test_it_holds_the_port_and_nothing_lies_beside_it(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["port"]
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path):
+def test_a_folder_that_is_missing_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"--port-file .*port: cannot write: No such file or directory"):
         process.write(tmp_path / "nowhere" / "port", 8500)
 
@@ -71,11 +71,11 @@ class Node:
         self.itself = self
 
 
-def test_objects_of_before_are_not_walked_again_and_later_ones_are_freed():
+def test_frozen_objects_are_not_collected_and_later_ones_are():
     before = weakref.ref(Node())
     kept = Node()
     try:
-        leave_out_what_is_loaded()
+        freeze_loaded_objects()
         assert gc.get_freeze_count() > 1000  # Python's own modules alone have more
         assert all(each is not kept for each in gc.get_objects())
         after = weakref.ref(Node())

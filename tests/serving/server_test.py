@@ -38,7 +38,7 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 def start_process(*command):
-    """Starts Python as a user would: without the variable that TF-Agents needs."""
+    """Starts Python as a user would, without the variable that TF-Agents needs."""
     environment = {key: value for key, value in os.environ.items() if key != "TF_USE_LEGACY_KERAS"}
     environment["PYTHONPATH"] = f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python"
     return subprocess.Popen(
@@ -76,7 +76,7 @@ def test_reflection_lists_the_services(channel):
 
 
 class SlowEngine(Engine):
-    """An engine that takes its time, and tells when it was asked."""
+    """An engine that is slow, and signals when it was called."""
 
     def __init__(self, engine, seconds):
         self._engine, self._seconds = engine, seconds
@@ -90,7 +90,7 @@ class SlowEngine(Engine):
 
 
 class Shelf:
-    """A source of one version, which comes when the test wants it."""
+    """A source of one version, which appears when the test says so."""
 
     def __init__(self, engine, there=True):
         self.engine, self.there = engine, there
@@ -204,7 +204,10 @@ def test_one_connection_cannot_fill_the_server(engine):
     gated, ended, other_ended = GatedEngine(engine), queue.SimpleQueue(), queue.SimpleQueue()
     # 2 calls of the one connection, 2 whose threads have answered and not yet ended, and the other's are 5 of 2 + 4.
     settings = {"max_workers": 1, "max_interviews": 1, "max_waiting": 4, "max_streams": 2}
-    apart = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]  # or both would share a connection
+    apart = [
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.use_local_subchannel_pool", 1),
+    ]  # otherwise both would share a connection
     with (
         served(gated, **settings) as server,
         direct_channel(server.address) as channel,
@@ -221,7 +224,7 @@ def test_one_connection_cannot_fill_the_server(engine):
 
 
 class BrokenEngine(Engine):
-    """An engine that fails, and gives away what it was asked."""
+    """An engine whose error contains the evidence."""
 
     def __init__(self, engine):
         self.info, self.vocabulary = engine.info, engine.vocabulary
@@ -234,7 +237,7 @@ def code_of(error):
     return error.status if isinstance(error, TriageError) else error.code()
 
 
-def test_nothing_that_is_written_holds_evidence(engine, caplog, capfd):
+def test_no_output_contains_evidence(engine, caplog, capfd):
     secret = triage_service_pb2.TriageRequest(state=state_message(["chest_pain"])).SerializeToString()
     with (
         caplog.at_level(logging.DEBUG),
@@ -259,7 +262,7 @@ def test_nothing_that_is_written_holds_evidence(engine, caplog, capfd):
     assert "chest_pain" not in written
 
 
-def test_a_port_in_use_is_told(server):
+def test_a_port_in_use_is_reported(server):
     with pytest.raises(InputError, match=f"cannot listen on {server.address}: is another server running there"):
         TriageServer(ServeConfig(port=server.port))
 
@@ -311,11 +314,11 @@ def test_the_command_serves_until_a_signal_and_ends_in_order(model_base_path, tm
         process.kill()
         errors = process.communicate()[1]
     assert "Traceback" not in errors
-    assert errors.count("version 3: LiteRT answers up to 64 states at once") == litert
+    assert errors.count("version 3: LiteRT runs up to 64 states at once") == litert
     assert os.listdir(tmp_path) == ["port"]
 
 
-def test_the_command_answers_on_while_it_drains_so_that_load_balancers_can_notice(model_base_path):
+def test_the_command_keeps_answering_while_it_drains_so_that_load_balancers_can_notice(model_base_path):
     options = ["--model-base-path", str(model_base_path), "--port", "0", "--drain-seconds", "600"]
     process = start_process(str(ROOT / "triage_cli.py"), "serve", *options)
     try:
@@ -361,7 +364,7 @@ def test_the_command_swaps_a_new_version_in_without_failing_a_call(model_base_pa
 
 
 def test_a_remote_engine_may_come_later_than_the_server(model_base_path, config, watcher):
-    with socket.socket() as taken:  # bound and not listening: nobody else can answer on this port
+    with socket.socket() as taken:  # bound but not listening, so no other process answers on this port
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         options = ["--model-base-path", str(model_base_path), "--port", "0", "--poll-seconds", "0.1"]
@@ -408,11 +411,11 @@ def test_with_a_remote_engine_only_the_typed_service_is_offered(remote_server):
         (["--version", "7"], "no version 7: the versions here are 3"),
         (["--label", "stable=7"], "no version 7: the versions here are 3"),
         (["--shadow-version", "7"], "no version 7: the versions here are 3"),
-        (["--canary-percent", "5"], "no version has the label canary: give one with --label canary=VERSION"),
+        (["--canary-percent", "5"], "no version has the label canary: set it with --label canary=VERSION"),
         (["--label", "stable"], "--label stable: expected NAME=VERSION, such as stable=3"),
     ],
 )
-def test_a_version_that_is_not_there_ends_the_command_with_one_line(model_base_path, capsys, options, complaint):
+def test_a_version_that_is_missing_ends_the_command_with_one_line(model_base_path, capsys, options, complaint):
     arguments = ["serve", "--model-base-path", str(model_base_path), "--port", "0", "--grace-seconds", "0", *options]
     assert triage_cli.main(arguments) == 2
     line = capsys.readouterr().err.splitlines()[-1]

@@ -1,6 +1,6 @@
-"""A client of triage.v1.TriageService for Python programs; needs grpcio and protobuf only. See README.md.
+"""A client of triage.v1.TriageService; needs grpcio and protobuf only. See README.md.
 
-Research software for decision support. It is no medical device and does not replace a clinician.
+Research software for decision support. It is not a medical device and does not replace a clinician.
 """
 
 from triage_client.asynchronous import AsyncInterview, AsyncTriageClient

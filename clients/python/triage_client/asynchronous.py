@@ -15,9 +15,9 @@ from triage_client.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_
 
 
 class AsyncTriageClient:
-    """Calls a TriageService from asyncio. Make it inside the event loop; use it as a context manager, or call `close`.
+    """Calls a TriageService from asyncio. Make it in the event loop; use it as a context manager, or call `close`.
 
-    Arguments, retries and errors are those of `TriageClient`. A task that is cancelled cancels its call.
+    Arguments, retries and errors are those of `TriageClient`. Cancelling a task cancels its call.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class AsyncTriageClient:
         await self.close()
 
     async def close(self) -> None:
-        """Ends the connection; calls and interviews should have ended before."""
+        """Closes the connection; calls and interviews should have ended before."""
         await self._channel.close()
 
     async def triage(
@@ -61,12 +61,12 @@ class AsyncTriageClient:
         allow_unknown_codes: bool = False,
         timeout_seconds: Optional[float] = None,
     ) -> list[triage_pb2.TriageResponse]:
-        """Returns the answer to each evidence state, in their order. One faulty state fails them all."""
+        """Returns the answer to each evidence state, in the same order. One faulty state fails the call."""
         request = messages.batch_request(states, allow_unknown_codes)
         return list((await self._call(self._stub.BatchTriage, request, timeout_seconds)).responses)
 
     async def model_info(self, *, timeout_seconds: Optional[float] = None) -> triage_service_pb2.GetModelInfoResponse:
-        """Returns which model answers, and how it was made."""
+        """Returns a description of the model that answers, and of how it was made."""
         return await self._call(self._stub.GetModelInfo, triage_service_pb2.GetModelInfoRequest(), timeout_seconds)
 
     async def vocabulary(self, *, timeout_seconds: Optional[float] = None) -> triage_service_pb2.GetVocabularyResponse:
@@ -80,7 +80,7 @@ class AsyncTriageClient:
         allow_unknown_codes: bool = False,
         timeout_seconds: float = INTERVIEW_SECONDS,
     ) -> "AsyncInterview":
-        """Begins an interview, which may take `timeout_seconds` in all. Use it as a context manager (`async with`)."""
+        """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager (`async with`)."""
         script = messages.Script(max_questions, allow_unknown_codes)
         checked_seconds("timeout_seconds", timeout_seconds)
         try:
@@ -99,7 +99,7 @@ class AsyncTriageClient:
 
 
 class AsyncInterview:
-    """As `Interview`, for asyncio. Made by `AsyncTriageClient.interview`; one task at a time may use it."""
+    """As `Interview`, for asyncio. Made by `AsyncTriageClient.interview`; for one task at a time."""
 
     def __init__(self, method: Any, script: messages.Script, connection: Connection, timeout_seconds: float):
         self._script = script
@@ -119,22 +119,22 @@ class AsyncInterview:
         self._stream.cancel()
 
     async def present(self, code: str) -> triage_service_pb2.InterviewResponse:
-        """Says that the patient has `code`."""
-        return await self._say(self._script.present(code))
+        """Reports that `code` is present."""
+        return await self._send(self._script.present(code))
 
     async def absent(self, code: str) -> triage_service_pb2.InterviewResponse:
-        """Says that the patient has not `code`."""
-        return await self._say(self._script.absent(code))
+        """Reports that `code` is absent."""
+        return await self._send(self._script.absent(code))
 
     async def not_known(self) -> triage_service_pb2.InterviewResponse:
-        """Says that the question could not be answered."""
-        return await self._say(self._script.not_known())
+        """Reports that the question could not be answered."""
+        return await self._send(self._script.not_known())
 
     async def no_more_evidence(self) -> triage_service_pb2.InterviewResponse:
-        """Says that nobody can answer another question: the server must triage."""
-        return await self._say(self._script.no_more_evidence())
+        """Reports that nobody can answer further questions: the server must triage."""
+        return await self._send(self._script.no_more_evidence())
 
-    async def _say(self, request: triage_service_pb2.InterviewRequest) -> triage_service_pb2.InterviewResponse:
+    async def _send(self, request: triage_service_pb2.InterviewRequest) -> triage_service_pb2.InterviewResponse:
         if self._ended:
             raise ValueError(ENDED)
         try:
@@ -145,7 +145,7 @@ class AsyncInterview:
         except grpc.RpcError as error:
             self.close()
             raise errors.from_rpc(error) from error
-        except BaseException:  # a task that was cancelled: the answer to come would be taken for the next one's
+        except BaseException:  # a cancelled task: its late answer would be taken for the next one
             self.close()
             raise
         if response is grpc.aio.EOF:
@@ -155,11 +155,11 @@ class AsyncInterview:
         return response
 
     async def _exchange(self, request: triage_service_pb2.InterviewRequest) -> Any:
-        # Reading begins first: where the server answers and ends the stream at once, the write may fail for that, and
-        # with it every read that begins later.
+        # Reading begins first: if the server answers and ends the stream at once, the write may fail, and with it every
+        # read that begins later.
         answer = asyncio.ensure_future(self._stream.read())
         try:
-            with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):  # the reading says how the stream ended
+            with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):  # the read reports how the stream ended
                 await self._stream.write(request)
             return await answer
         finally:

@@ -1,4 +1,4 @@
-"""The client that waits for its answers. `triage_client.asynchronous` has the same for asyncio."""
+"""The synchronous client. `triage_client.asynchronous` has the same for asyncio."""
 
 import queue
 import threading
@@ -20,17 +20,17 @@ class TriageClient:
 
     Args:
         server: `HOST:PORT`, or any other target that gRPC knows.
-        timeout_seconds: how long a call may take, its retries included.
-        credentials: of an encrypted connection, such as `tls_credentials(...)` gives; None is plain text.
+        timeout_seconds: largest duration of a call, including retries.
+        credentials: of an encrypted connection, such as those of `tls_credentials(...)`; None means plain text.
         token: sent with each call as `authorization: Bearer TOKEN`.
-        insecure: the token may go to another host in plain text.
-        http_proxy: use the HTTP proxy that the environment names. In plain text it reads what is sent.
+        insecure: whether the token may go to another host in plain text.
+        http_proxy: whether to use the HTTP proxy of the environment, which can read plain text.
 
-    A call that the server did not answer for being UNAVAILABLE is tried again, four times in all, within its deadline.
-    Each method raises a `TriageError`, and ValueError for a `timeout_seconds` that is no deadline or after `close`.
+    A call that fails with UNAVAILABLE is tried again within its deadline, up to four attempts in all. Methods raise
+    `TriageError`, and ValueError for an invalid `timeout_seconds` or after `close`.
 
     Raises:
-        ValueError: an argument is out of its range, or the token would travel in plain text to another host.
+        ValueError: an argument is out of its range, or the token would go to another host in plain text.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class TriageClient:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection, and what is under way on it."""
+        """Closes the connection and cancels its calls."""
         self._channel.close()
 
     def triage(
@@ -74,12 +74,12 @@ class TriageClient:
         allow_unknown_codes: bool = False,
         timeout_seconds: Optional[float] = None,
     ) -> list[triage_pb2.TriageResponse]:
-        """Returns the answer to each evidence state, in their order. One faulty state fails them all."""
+        """Returns the answer to each evidence state, in the same order. One faulty state fails the call."""
         request = messages.batch_request(states, allow_unknown_codes)
         return list(self._call(self._stub.BatchTriage, request, timeout_seconds).responses)
 
     def model_info(self, *, timeout_seconds: Optional[float] = None) -> triage_service_pb2.GetModelInfoResponse:
-        """Returns which model answers, and how it was made."""
+        """Returns a description of the model that answers, and of how it was made."""
         return self._call(self._stub.GetModelInfo, triage_service_pb2.GetModelInfoRequest(), timeout_seconds)
 
     def vocabulary(self, *, timeout_seconds: Optional[float] = None) -> triage_service_pb2.GetVocabularyResponse:
@@ -93,7 +93,7 @@ class TriageClient:
         allow_unknown_codes: bool = False,
         timeout_seconds: float = INTERVIEW_SECONDS,
     ) -> "Interview":
-        """Begins an interview, which may take `timeout_seconds` in all. Use it as a context manager."""
+        """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager."""
         script = messages.Script(max_questions, allow_unknown_codes)
         checked_seconds("timeout_seconds", timeout_seconds)
         return Interview(self._stub.Interview, script, self._connection, timeout_seconds)
@@ -107,17 +107,17 @@ class TriageClient:
 
 
 class Interview:
-    """Says one thing after the other, each of which is answered on all that was said. Made by `TriageClient.interview`.
+    """Reports evidence piece by piece; each answer considers everything so far. Made by `TriageClient.interview`.
 
-    Each answer may take the client's `timeout_seconds`. Each method raises a `TriageError`, which ends the interview,
-    and ValueError after the end. One thread at a time may use it.
+    Each answer may take the client's `timeout_seconds`. Methods raise `TriageError`, which ends the interview, and
+    ValueError after the end. For one thread at a time.
     """
 
     def __init__(self, method: Any, script: messages.Script, connection: Connection, timeout_seconds: float):
         self._script = script
         self._answer_seconds = connection.timeout_seconds
-        self._said: queue.SimpleQueue[Optional[triage_service_pb2.InterviewRequest]] = queue.SimpleQueue()
-        requests: Iterator[Any] = iter(self._said.get, None)
+        self._requests: queue.SimpleQueue[Optional[triage_service_pb2.InterviewRequest]] = queue.SimpleQueue()
+        requests: Iterator[Any] = iter(self._requests.get, None)
         self._responses = method(requests, timeout=timeout_seconds, metadata=connection.metadata)
         self._ended = False
 
@@ -130,35 +130,35 @@ class Interview:
     def close(self) -> None:
         """Ends the interview."""
         self._ended = True
-        self._said.put(None)
+        self._requests.put(None)
         self._responses.cancel()
 
     def present(self, code: str) -> triage_service_pb2.InterviewResponse:
-        """Says that the patient has `code`."""
-        return self._say(self._script.present(code))
+        """Reports that `code` is present."""
+        return self._send(self._script.present(code))
 
     def absent(self, code: str) -> triage_service_pb2.InterviewResponse:
-        """Says that the patient has not `code`."""
-        return self._say(self._script.absent(code))
+        """Reports that `code` is absent."""
+        return self._send(self._script.absent(code))
 
     def not_known(self) -> triage_service_pb2.InterviewResponse:
-        """Says that the question could not be answered."""
-        return self._say(self._script.not_known())
+        """Reports that the question could not be answered."""
+        return self._send(self._script.not_known())
 
     def no_more_evidence(self) -> triage_service_pb2.InterviewResponse:
-        """Says that nobody can answer another question: the server must triage."""
-        return self._say(self._script.no_more_evidence())
+        """Reports that nobody can answer further questions: the server must triage."""
+        return self._send(self._script.no_more_evidence())
 
-    def _say(self, request: triage_service_pb2.InterviewRequest) -> triage_service_pb2.InterviewResponse:
+    def _send(self, request: triage_service_pb2.InterviewRequest) -> triage_service_pb2.InterviewResponse:
         if self._ended:
             raise ValueError(ENDED)
         late = threading.Event()
-        # A stream has one deadline, that of the whole interview; a silent server must not hold its caller so long.
+        # The stream's only deadline is that of the whole interview, too long to wait for a silent server.
         timer = threading.Timer(self._answer_seconds, self._give_up, [late])
         timer.daemon = True
         timer.start()
         try:
-            self._said.put(request)
+            self._requests.put(request)
             response = next(self._responses)
             self._ended = response.ended
             return response
@@ -170,7 +170,7 @@ class Interview:
             if late.is_set() and error.code() is grpc.StatusCode.CANCELLED:
                 raise errors.late_answer(self._answer_seconds) from error
             raise errors.from_rpc(error) from error
-        except BaseException:  # Ctrl-C: the answer to come would be taken for the next one's
+        except BaseException:  # Ctrl-C: the late answer would be taken for the next one
             self.close()
             raise
         finally:

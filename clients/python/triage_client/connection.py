@@ -1,4 +1,4 @@
-"""How to reach a server: deadline, retries, TLS, token, proxy. The same for the sync and the asyncio client."""
+"""How to reach a server: deadline, retries, TLS, token and proxy, for both clients."""
 
 import dataclasses
 import ipaddress
@@ -13,7 +13,7 @@ import grpc
 MAX_ATTEMPTS = 4
 MAX_SECONDS = 86400
 _SERVICE = "triage.v1.TriageService"
-_IDEMPOTENT = ("Triage", "BatchTriage", "GetModelInfo", "GetVocabulary")  # all but the stream
+_IDEMPOTENT = ("Triage", "BatchTriage", "GetModelInfo", "GetVocabulary")  # all methods but the stream
 _SERVICE_CONFIG = {
     "methodConfig": [
         {
@@ -27,7 +27,7 @@ _SERVICE_CONFIG = {
             },
         }
     ],
-    # A server that fails more than it answers gets no second attempts, which would keep it down.
+    # No retries to a server that fails more often than it answers: they would keep it overloaded.
     "retryThrottling": {"maxTokens": 20, "tokenRatio": 0.1},
 }
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750
@@ -38,10 +38,10 @@ Path = Union[str, "os.PathLike[str]"]
 
 @dataclasses.dataclass(frozen=True)
 class Connection:
-    """Where a server is and how to call it.
+    """The address of a server and how to call it.
 
     Raises:
-        ValueError: an argument is out of its range, or the token would travel in plain text.
+        ValueError: an argument is out of its range, or the token would go to another host in plain text.
     """
 
     server: str
@@ -57,7 +57,7 @@ class Connection:
         checked_seconds("timeout_seconds", self.timeout_seconds)
         if self.token is None:
             return
-        if not _TOKEN.fullmatch(self.token):  # not shown: it is a secret
+        if not _TOKEN.fullmatch(self.token):  # the message omits it, as it is a secret
             raise ValueError("token: expected letters, digits and -._~+/ with = at the end (RFC 6750)")
         if self.credentials is not None or self.insecure:
             return
@@ -67,38 +67,38 @@ class Connection:
                 "give credentials=tls_credentials(...), or insecure=True to send it in plain text"
             )
         if self.http_proxy:
-            raise ValueError("token: an HTTP proxy would read it: give credentials=tls_credentials(...)")
+            raise ValueError("token: an HTTP proxy could read it: give credentials=tls_credentials(...)")
 
     def channel(self, api: Any) -> Any:
-        """Returns a channel of `api`, which is `grpc` or `grpc.aio`."""
+        """Returns a channel of `api`, either `grpc` or `grpc.aio`."""
         options = [
             ("grpc.enable_http_proxy", int(self.http_proxy)),
             ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
-            ("grpc.service_config_disable_resolution", 1),  # no DNS record changes the retries
-            # gRPC would wait up to two minutes before it looks again for a server that was away.
+            ("grpc.service_config_disable_resolution", 1),  # DNS records must not change the retries
+            # gRPC's own backoff grows to two minutes.
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
         ]
         if self.credentials is None:
             return api.insecure_channel(self.server, options=options)
         credentials = self.credentials
-        if self.token is not None:  # gRPC sends call credentials over encrypted connections only
+        if self.token is not None:  # gRPC sends call credentials only over encrypted connections
             call = grpc.access_token_call_credentials(self.token)
             credentials = grpc.composite_channel_credentials(credentials, call)
         return api.secure_channel(self.server, credentials, options=options)
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """What each call carries beside its message: the token, where the channel's credentials do not hold it."""
+        """The metadata of each call: the token, unless the channel's credentials contain it."""
         if self.token is None or self.credentials is not None:
             return ()
         return (("authorization", f"Bearer {self.token}"),)
 
     def seconds(self, timeout_seconds: Optional[float]) -> float:
-        """Returns the deadline of one call, this connection's where none is given.
+        """Returns the timeout of one call, by default the connection's.
 
         Raises:
-            ValueError: it is not above 0, or more than a day.
+            ValueError: it is not above 0, or above a day.
         """
         return self.timeout_seconds if timeout_seconds is None else checked_seconds("timeout_seconds", timeout_seconds)
 
@@ -107,7 +107,7 @@ def checked_seconds(name: str, value: float) -> float:
     """Returns `value`.
 
     Raises:
-        ValueError: it is not above 0, or more than a day: every call has a deadline.
+        ValueError: it is not above 0, or above a day.
     """
     if not 0 < value <= MAX_SECONDS:
         raise ValueError(f"{name}: expected a number of seconds above 0 and at most {MAX_SECONDS}; got {value!r}")
@@ -115,7 +115,7 @@ def checked_seconds(name: str, value: float) -> float:
 
 
 def is_loopback(server: str) -> bool:
-    """Returns whether what is sent to a gRPC target stays on this machine; what is not understood does not."""
+    """Returns whether a gRPC target is on this machine; False for targets of unknown form."""
     if server.startswith(("unix:", "unix-abstract:")):
         return True
     match = _ADDRESS.fullmatch(server)
@@ -136,19 +136,19 @@ def tls_credentials(
     certificate: Optional[Path] = None,
     private_key: Optional[Path] = None,
 ) -> grpc.ChannelCredentials:
-    """Returns credentials of an encrypted connection.
+    """Returns the credentials of an encrypted connection.
 
     Args:
-        root_certificates: PEM file of the authorities that may vouch for the server; gRPC's own list without it.
-        certificate: PEM file of the client's certificate chain, for a server that wants one.
+        root_certificates: PEM file of the authorities to trust; by default gRPC's own list.
+        certificate: PEM file of the client's certificate chain, for a server that requires one.
         private_key: PEM file of its private key.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: a file holds no PEM text, or only one of `certificate` and `private_key` is given.
+        ValueError: a file is not in PEM format, or only one of `certificate` and `private_key` is given.
     """
     if (certificate is None) != (private_key is None):
-        raise ValueError("certificate and private_key: expected both or none")
+        raise ValueError("certificate and private_key: expected both or neither")
     return grpc.ssl_channel_credentials(
         root_certificates=_pem(root_certificates, "CERTIFICATE"),
         private_key=_pem(private_key, "PRIVATE KEY"),
@@ -160,7 +160,7 @@ def _pem(path: Optional[Path], kind: str) -> Optional[bytes]:
     if path is None:
         return None
     content = pathlib.Path(path).read_bytes()
-    # gRPC takes anything, and each call fails later without naming the file.
+    # gRPC accepts anything, and calls would fail later without naming the file.
     if not re.search(rb"-----BEGIN [A-Z ]*" + kind.encode() + rb"-----", content):
         raise ValueError(f"{os.fspath(path)}: expected a PEM file with a {kind}")
     return content

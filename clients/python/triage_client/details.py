@@ -1,7 +1,7 @@
 """The details of a failed call: google.rpc.Status, read without googleapis-common-protos.
 
-The messages are described here under names of this package. They are the same bytes on the wire, and clash with no
-other description of google.rpc in the process.
+The messages are declared here under names of this package. They have the same bytes on the wire, and do not clash with
+other declarations of google.rpc in the process.
 """
 
 import dataclasses
@@ -21,8 +21,8 @@ _STRING, _INT32, _INT64 = (
 )
 _BYTES = descriptor_pb2.FieldDescriptorProto.TYPE_BYTES
 _MESSAGE = descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE
-# As in google/rpc/status.proto, google/rpc/error_details.proto, google/protobuf/any.proto and duration.proto, as far as
-# it is read here: (name, number, type, message type where it is one, repeated).
+# The fields used here of google/rpc/status.proto and error_details.proto, google/protobuf/any.proto and duration.proto:
+# (name, number, type, message type, repeated).
 _FIELDS: dict[str, list[tuple[str, int, int, str, bool]]] = {
     "Any": [("type_url", 1, _STRING, "", False), ("value", 2, _BYTES, "", False)],
     "Status": [("code", 1, _INT32, "", False), ("details", 3, _MESSAGE, "Any", True)],
@@ -44,10 +44,10 @@ class FieldViolation:
 
     Attributes:
         field: path of the field, such as `states[3].evidence[2].code`.
-        description: what was expected.
+        description: what is wrong.
         reason: the kind of fault, for programs, such as `UNKNOWN_CODE`.
-        code: of an unknown code, the code; "" otherwise.
-        nearest_codes: of an unknown code, the known ones that are spelt most like it, the nearest first.
+        code: the unknown code, "" for other faults.
+        nearest_codes: the known codes most similar to an unknown one, the most similar first.
     """
 
     field: str
@@ -59,13 +59,13 @@ class FieldViolation:
 
 @dataclasses.dataclass(frozen=True)
 class ErrorDetails:
-    """What a failed call tells beside its status and message; empty where it tells nothing.
+    """The details of a failed call besides status and message; empty if it has none.
 
     Attributes:
-        reason: why, for programs, such as `OVERLOADED`.
-        violations: what is wrong with the request, field by field.
-        retry_after_seconds: when a later call may succeed, None where nothing is said.
-        request_id: the call's name in the server's log.
+        reason: the reason, for programs, such as `OVERLOADED`.
+        violations: what is wrong with the request, by field.
+        retry_after_seconds: when a later call may succeed, None if unknown.
+        request_id: the call's id in the server's log.
     """
 
     reason: str = ""
@@ -92,8 +92,8 @@ _CLASSES = _classes()
 
 
 def from_metadata(metadata: Optional[Iterable[tuple[str, Any]]]) -> ErrorDetails:
-    """Returns the details in a call's trailing metadata; what cannot be read counts as not said."""
-    values = dict(iter(metadata or ()))  # of asyncio, a mapping whose items are not its pairs
+    """Returns the details in a call's trailing metadata; unreadable details are left out."""
+    values = dict(iter(metadata or ()))  # asyncio's is a mapping whose items() differ
     request_id = values.get(REQUEST_ID, "")
     try:
         status = _CLASSES["Status"].FromString(values.get(KEY, b""))

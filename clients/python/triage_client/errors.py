@@ -1,4 +1,4 @@
-"""What a call raises: one class for each gRPC status that a caller may want to tell apart."""
+"""The exceptions of a call: one class for each gRPC status that a caller may handle."""
 
 from typing import Optional
 
@@ -9,15 +9,15 @@ from triage_client.details import ErrorDetails, FieldViolation
 
 
 class TriageError(Exception):
-    """The server refused a call, failed at it, or could not be reached in time. The cause is gRPC's own error.
+    """A call failed: the server refused it, failed, or could not be reached in time. The cause is gRPC's error.
 
     Attributes:
         status: the gRPC status.
-        message: what the server, or gRPC where no server answered, says about it. It may name evidence codes.
-        reason: why, for programs, such as `OVERLOADED`; "" where nothing is said. docs/serving.md lists them.
-        violations: what is wrong with the request, field by field; none for other errors.
-        retry_after_seconds: when a later call may succeed, None where nothing is said.
-        request_id: the call's name in the server's log, "" where no server answered.
+        message: the message of the server, or of gRPC if no server answered. It may contain evidence codes.
+        reason: the reason, for programs, such as `OVERLOADED`; "" if unknown. docs/serving.md lists them.
+        violations: what is wrong with the request, by field; empty for other errors.
+        retry_after_seconds: when a later call may succeed, None if unknown.
+        request_id: the call's id in the server's log, "" if no server answered.
     """
 
     def __init__(self, status: grpc.StatusCode, message: str, details: ErrorDetails = ErrorDetails()):  # noqa: B008
@@ -34,31 +34,31 @@ class TriageError(Exception):
 
 
 class InvalidArgumentError(TriageError):
-    """The request is wrong; the message names the field and what was expected."""
+    """The request is faulty; the message names the field and what is wrong."""
 
 
 class UnauthenticatedError(TriageError):
-    """The server wants a token, or another one."""
+    """The token is missing or not valid."""
 
 
 class PermissionDeniedError(TriageError):
-    """The server knows the caller and does not allow the call."""
+    """The caller lacks permission for the call."""
 
 
 class NotFoundError(TriageError):
-    """The server does not hold what was asked for."""
+    """The server does not have what was asked for."""
 
 
 class FailedPreconditionError(TriageError):
-    """The server is not in the state that the call needs."""
+    """The server is not in the state that the call requires."""
 
 
 class ResourceExhaustedError(TriageError):
-    """The request is too large, or the server has too much to do."""
+    """The request is too large, or the server is overloaded."""
 
 
 class UnavailableError(TriageError):
-    """No server was reached, or its certificate is not trusted, or it cannot answer now; a later call may succeed."""
+    """No server was reached, its certificate is not trusted, or it cannot answer now; a later call may succeed."""
 
 
 class DeadlineExceededError(TriageError):
@@ -66,15 +66,15 @@ class DeadlineExceededError(TriageError):
 
 
 class CallCancelledError(TriageError):
-    """The call was ended before its answer, by this client or by the server."""
+    """The client or the server cancelled the call before its answer."""
 
 
 class UnimplementedError(TriageError):
-    """The server does not offer the call: it is no triage server, or an older one."""
+    """The server does not offer the method: it is not a triage server, or an older one."""
 
 
 class InternalError(TriageError):
-    """The server failed, or sent what no triage server sends."""
+    """The server failed, or sent an invalid answer."""
 
 
 _BY_STATUS: dict[grpc.StatusCode, type[TriageError]] = {
@@ -103,5 +103,5 @@ def from_rpc(error: grpc.RpcError) -> TriageError:
 
 
 def late_answer(seconds: float) -> DeadlineExceededError:
-    """Returns the error of an answer within an interview that did not come."""
+    """Returns the error of an answer in an interview that did not arrive in time."""
     return DeadlineExceededError(grpc.StatusCode.DEADLINE_EXCEEDED, f"no answer within {seconds:g} s")

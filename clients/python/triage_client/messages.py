@@ -1,4 +1,4 @@
-"""Requests, made from Python values."""
+"""Makes requests from Python values."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,14 +17,14 @@ def evidence_state(
     """Returns what is known about a patient at one moment.
 
     Args:
-        present: codes of the vocabulary that the patient has.
-        absent: codes that the patient has not.
+        present: codes of present evidence.
+        absent: codes of absent evidence.
         questions_asked: number of questions so far, 0 or more.
-        no_more_evidence: nobody can answer another question, so that the server must triage.
-        max_questions: limit on the number of questions; 0 means the model's own.
+        no_more_evidence: whether nobody can answer further questions, so that the server must triage.
+        max_questions: limit on the number of questions; 0 means the model's limit.
 
     Raises:
-        TypeError: `present` or `absent` is one text, or holds something else than texts.
+        TypeError: `present` or `absent` is a single text, or contains anything but texts.
         ValueError: a number does not fit into 32 bits, or a code is not Unicode text.
     """
     evidence = [
@@ -41,7 +41,7 @@ def evidence_state(
 
 def _evidence(name: str, codes: Iterable[str], status: triage_pb2.EvidenceStatus) -> list[triage_pb2.Evidence]:
     if isinstance(codes, (str, bytes)):
-        raise TypeError(f"{name}: expected several codes, such as [{codes!r}]; got one text")
+        raise TypeError(f"{name}: expected several codes, such as [{codes!r}]; got a single text")
     return [triage_pb2.Evidence(code=code, status=status) for code in codes]
 
 
@@ -58,7 +58,7 @@ def batch_request(
 
 
 class Script:
-    """The requests of one interview; only the first one holds its settings."""
+    """Makes the requests of one interview, of which only the first has the settings."""
 
     def __init__(self, max_questions: int, allow_unknown_codes: bool):
         self._first: dict[str, Any] = {
@@ -68,19 +68,19 @@ class Script:
         }
 
     def present(self, code: str) -> triage_service_pb2.InterviewRequest:
-        """Says that the patient has `code`."""
+        """Reports that `code` is present."""
         return self._request(evidence=triage_pb2.Evidence(code=code, status=triage_pb2.EVIDENCE_STATUS_PRESENT))
 
     def absent(self, code: str) -> triage_service_pb2.InterviewRequest:
-        """Says that the patient has not `code`."""
+        """Reports that `code` is absent."""
         return self._request(evidence=triage_pb2.Evidence(code=code, status=triage_pb2.EVIDENCE_STATUS_ABSENT))
 
     def not_known(self) -> triage_service_pb2.InterviewRequest:
-        """Says that the question could not be answered."""
+        """Reports that the question could not be answered."""
         return self._request(not_known=True)
 
     def no_more_evidence(self) -> triage_service_pb2.InterviewRequest:
-        """Says that nobody can answer another question."""
+        """Reports that nobody can answer further questions."""
         return self._request(no_more_evidence=True)
 
     def _request(self, **said: Any) -> triage_service_pb2.InterviewRequest:

@@ -35,7 +35,7 @@ def test_each_goal_is_compared_with_what_was_reached():
     ]
 
 
-def test_a_goal_that_is_missed_is_told():
+def test_a_missed_goal_is_reported():
     missed = a_round(triage=2000.0, half=(0.001, 0.005), single=0.0018)
     assert reached([missed]) == [
         (pytest.approx(0.5), False),

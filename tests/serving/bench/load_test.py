@@ -25,7 +25,7 @@ def serve():
         server.stop(0).wait()
 
 
-def test_so_many_calls_are_under_way_at_a_time_as_the_job_says(serve):
+def test_the_number_of_concurrent_calls_is_that_of_the_job(serve):
     lock, under_way, most, seen = threading.Lock(), [0], [0], set()
 
     def count(request, context):

@@ -1,4 +1,4 @@
-"""The servers that ours is compared with do what they stand for."""
+"""The servers for comparison do their work."""
 
 import json
 
@@ -36,7 +36,7 @@ def test_the_plain_server_answers_with_the_model(call, model_base_path, hand_set
     assert [q_value.value for q_value in answer.q_values] == pytest.approx(hand_set.fever_q, abs=1e-6)
 
 
-def test_the_plain_server_tells_how_long_its_model_takes(call, model_base_path):
+def test_the_plain_server_reports_how_long_its_model_takes(call, model_base_path):
     request = triage_service_pb2.TriageRequest(state=state_message(["fever"])).SerializeToString()
     seconds = json.loads(call(plain_handlers(model_base_path / "3"), MODEL_SECONDS, request))
     assert 1e-6 < seconds < 10

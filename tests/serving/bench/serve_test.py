@@ -30,7 +30,7 @@ def test_requests_are_the_same_for_the_same_seed_and_can_be_answered(vocabulary)
         evidence = triage_service_pb2.TriageRequest.FromString(request).state.evidence
         assert sorted(piece.code for piece in evidence) == sorted(vocabulary.codes)  # all three: it has no ten
         present = [piece.status == triage_pb2.EVIDENCE_STATUS_PRESENT for piece in evidence]
-        assert present == [True, False, True]
+        assert present == [True, True, False]  # every other code is present, and those come first
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,14 @@ def test_requests_are_the_same_for_the_same_seed_and_can_be_answered(vocabulary)
     [
         (["--rounds", "0"], "--rounds 0: expected a whole number from 1"),
         (["--seconds", "0"], "--seconds 0.0: expected a number of seconds above 0"),
-        (["--serve-option=--port=-1"], "triage serve did not start; its message stands above"),
+        (["--serve-option=--port=-1"], "triage serve did not start; see its message above"),
     ],
 )
-def test_what_cannot_be_measured_is_told_in_one_line(model_base_path, capsys, options, complaint):
+def test_input_that_cannot_be_measured_is_reported_in_one_line(model_base_path, capsys, options, complaint):
     assert triage_cli.main(["bench", "serve", "--model-base-path", str(model_base_path), *options]) == 2
     assert capsys.readouterr().err.endswith(f"triage bench serve: error: {complaint}\n")
 
 
-def test_a_base_path_without_a_model_is_told(tmp_path, capsys):
+def test_a_base_path_without_a_model_is_reported(tmp_path, capsys):
     assert triage_cli.main(["bench", "serve", "--model-base-path", str(tmp_path)]) == 2
     assert "no model version here" in capsys.readouterr().err

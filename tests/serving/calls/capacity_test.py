@@ -1,4 +1,4 @@
-"""A full server refuses calls at once, and still tells its health."""
+"""A full server refuses calls at once, and still reports its health."""
 
 import contextlib
 import queue
@@ -43,7 +43,7 @@ def full_server(gated):
 def test_a_refusal_says_when_to_try_again(gated):
     with full_server(gated) as (_, _, refused):
         assert refused.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert refused.details() == "2 calls are running or waiting, more are not taken: try again later"
+        assert refused.details() == "2 calls are running or waiting, and no more are accepted: try again later"
         status = rpc_status.from_call(refused)
     info, retry = error_details_pb2.ErrorInfo(), error_details_pb2.RetryInfo()
     assert status.details[0].Unpack(info)
@@ -52,7 +52,7 @@ def test_a_refusal_says_when_to_try_again(gated):
     assert retry.retry_delay.seconds == 1
 
 
-def test_a_full_server_tells_its_health_and_that_it_drains(gated):
+def test_a_full_server_reports_health_and_draining(gated):
     with full_server(gated) as (server, channel, _):
         stub = health_pb2_grpc.HealthStub(channel)
         for service in ("", "triage.v1.TriageService"):
@@ -70,7 +70,9 @@ def test_a_place_that_is_given_back_can_be_taken_again():
     places = Places(2)
     places.take()
     places.take()
-    with pytest.raises(ExhaustedError, match="2 calls are running or waiting, more are not taken: try again later"):
+    with pytest.raises(
+        ExhaustedError, match="2 calls are running or waiting, and no more are accepted: try again later"
+    ):
         places.take()
     assert places.taken == 2
     places.leave()

@@ -38,7 +38,7 @@ def test_coroutines_run_in_one_thread_and_their_outcome_comes_back(loop):
         loop.run(fail())
 
 
-def test_what_still_runs_is_cancelled_at_the_end(loop):
+def test_running_tasks_are_cancelled_at_the_end(loop):
     ended = []
 
     async def wait():
@@ -80,7 +80,7 @@ def test_a_worker_does_not_hold_the_loop_up_and_knows_the_call(loop, workers):
     assert begin <= end
 
 
-def test_work_that_is_given_up_before_its_turn_is_not_done(loop, workers):
+def test_work_cancelled_before_its_turn_is_not_done(loop, workers):
     gate, done = threading.Event(), []
 
     async def ask():

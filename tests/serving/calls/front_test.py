@@ -1,4 +1,4 @@
-"""Calls through a real server: who answers them where, how they end, and what is told of them."""
+"""Calls through a real server: where they run, how they end, and what is recorded of them."""
 
 import asyncio
 import gc
@@ -380,7 +380,7 @@ class GoneContext:
         raise self.error
 
 
-def test_a_failure_that_cannot_be_told_any_more_leaves_nothing_in_the_log(fronted, caplog):
+def test_a_failure_after_the_caller_left_leaves_nothing_in_the_log(fronted, caplog):
     context = GoneContext()
 
     async def answer():
@@ -448,7 +448,7 @@ def left(channel):
         "left",
     ],
 )
-def test_a_call_that_has_ended_is_let_go_at_once_and_not_at_the_next_garbage_collection(
+def test_a_call_that_has_ended_is_released_at_once_and_not_at_the_next_garbage_collection(
     serving, no_collection, call, codes
 ):
     """gRPC refuses calls of a connection of which more are held than it may have at a time, with UNAVAILABLE."""
@@ -468,14 +468,14 @@ def test_a_call_that_has_ended_is_let_go_at_once_and_not_at_the_next_garbage_col
     assert found == codes
 
 
-def test_a_unary_call_without_a_request_is_told_so(fronted):
+def test_a_unary_call_without_a_request_is_reported_so(fronted):
     with pytest.raises(grpc.RpcError) as error:
         fronted.channel.stream_unary("/test.Service/Double")(iter([]), timeout=60)
     assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert error.value.details() == "the request is missing: send one message"
 
 
-def test_calls_hold_places_from_their_headers_on(fronted):
+def test_calls_take_places_when_their_headers_arrive(fronted):
     said = queue.SimpleQueue()
     silent = [fronted.channel.stream_unary("/test.Service/Double").future(iter(said.get, None)) for _ in range(3)]
     wait_until(lambda: fronted.front.places.taken == 3)
@@ -541,7 +541,7 @@ def test_bytes_that_are_no_message_are_an_invalid_argument(channel, method):
 
 
 @pytest.mark.parametrize("before", [[], [FEVER]])
-def test_such_bytes_end_an_interview_wherever_they_come(channel, before):
+def test_malformed_bytes_end_an_interview_wherever_they_arrive(channel, before):
     call = channel.stream_stream("/triage.v1.TriageService/Interview")(iter([*before, BROKEN]), timeout=30)
     answers = []
     with pytest.raises(grpc.RpcError) as error:
@@ -551,7 +551,7 @@ def test_such_bytes_end_an_interview_wherever_they_come(channel, before):
 
 
 @pytest.mark.parametrize("repeated", range(5))  # gRPC alone does not always hang
-def test_a_server_that_got_such_bytes_can_stop(serving, repeated):
+def test_a_server_can_stop_after_malformed_bytes(serving, repeated):
     with (
         serving() as server,
         grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,
@@ -568,7 +568,7 @@ def test_a_server_that_got_such_bytes_can_stop(serving, repeated):
             assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_health_is_as_grpc_has_it(channel):
+def test_health_equals_grpcs_own_servicer(channel):
     assert channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=30) == b"\x08\x01"
     watch = channel.unary_stream("/grpc.health.v1.Health/Watch")(b"", timeout=30)
     assert next(watch) == b"\x08\x01"

@@ -1,4 +1,4 @@
-"""Health for those that ask and those that watch."""
+"""Health checks and watches."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ def servicer():
     return health.HealthServicer()
 
 
-def test_a_check_tells_the_status_and_of_what_there_is_not_that(servicer):
+def test_a_check_returns_the_status_or_not_found(servicer):
     service, context = HealthService(servicer), Context()
     answer = asyncio.run(service.Check(health_pb2.HealthCheckRequest(), context))
     assert (answer.status, context.code) == (SERVING, grpc.StatusCode.OK)
@@ -33,7 +33,7 @@ def test_a_check_tells_the_status_and_of_what_there_is_not_that(servicer):
     assert context.code is grpc.StatusCode.NOT_FOUND
 
 
-def test_those_that_watch_are_told_of_changes_by_any_thread_also_when_one_of_them_leaves(servicer):
+def test_watchers_get_changes_from_any_thread_even_after_one_of_them_leaves(servicer):
     service = HealthService(servicer)
 
     def watch(name=""):

@@ -1,4 +1,4 @@
-"""A port, from the moment it is held until it is let go."""
+"""A port, from binding to release."""
 
 import grpc
 import pytest
@@ -43,7 +43,7 @@ def echo(listener, data):
         return channel.unary_unary("/test.Service/Echo")(data, timeout=30)
 
 
-def test_it_answers_between_start_and_stop_and_lets_the_port_go(listen):
+def test_it_answers_between_start_and_stop_and_releases_the_port(listen):
     listener = listen()
     listener.start()
     assert listener.address == f"127.0.0.1:{listener.port}"
@@ -55,7 +55,7 @@ def test_it_answers_between_start_and_stop_and_lets_the_port_go(listen):
     again.stop(0)
 
 
-def test_a_port_is_held_before_it_is_answered_on_and_let_go_without_that(listen):
+def test_a_port_is_held_before_it_is_answered_on_and_released_without_that(listen):
     listener = listen()
     with pytest.raises(OSError, match=rf"cannot listen on 127\.0\.0\.1:{listener.port}"):
         listen(listener.port)
@@ -145,7 +145,7 @@ def test_a_process_that_cannot_serve_is_alive(check, loop):
         port.stop()
 
 
-def test_without_the_setting_there_is_none(serving):
+def test_without_the_setting_there_is_no_probe_port(serving):
     with serving() as server:
         assert server.probes is None
 

@@ -1,4 +1,4 @@
-"""Slow, half-open and vanishing clients: the server answers the others, and gets its places back."""
+"""Slow, half-open and vanishing clients: the server answers the others, and frees their places."""
 
 import asyncio
 import contextlib
@@ -207,7 +207,7 @@ def test_a_connection_on_which_half_of_something_comes_is_closed(serving, sent):
             pass
 
 
-def test_calls_that_are_cancelled_while_they_run_or_wait_give_their_places_back(gated):
+def test_calls_cancelled_while_they_run_or_wait_give_their_places_back(gated):
     server = TriageServer(ServeConfig(port=0, grace_seconds=0.0, max_workers=1, max_interviews=1, max_waiting=2))
     server.start(gated.watcher())
     request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))

@@ -1,4 +1,4 @@
-"""From exception to gRPC status, and what the log keeps to itself."""
+"""From exception to gRPC status, and what the log omits."""
 
 import contextvars
 import logging
@@ -70,7 +70,7 @@ def test_an_unexpected_failure_is_logged_by_type_and_place_without_what_it_says(
     with caplog.at_level(logging.DEBUG):
         status, _ = end_of(raised(KeyError(EVIDENCE)), "Triage")
     assert status.code is grpc.StatusCode.INTERNAL
-    assert status.message == "the server failed to answer; its log tells why"
+    assert status.message == "the server failed to answer; see its log"
     assert "Triage: unexpected KeyError" in caplog.text
     assert "status_test.py" in caplog.text
     assert EVIDENCE not in caplog.text

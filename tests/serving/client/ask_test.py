@@ -33,7 +33,7 @@ def ask(server, capsys):
     return run
 
 
-def test_an_answer_for_people_shows_the_decision_the_values_and_what_it_is_not(ask):
+def test_an_answer_for_people_shows_decision_values_and_disclaimer(ask):
     code, output, _ = ask("--present", "fever", "--questions-asked", "10")
     lines = [line.strip() for line in output.splitlines()]
     assert code == 0
@@ -48,7 +48,7 @@ def test_an_answer_for_people_shows_the_decision_the_values_and_what_it_is_not(a
 def test_unknown_codes_are_shown_where_they_are_allowed(ask):
     code, output, _ = ask("--present", "fever", "gout", "--allow-unknown-codes")
     assert code == 0
-    assert "unknown codes, not part of the decision: gout" in output
+    assert "unknown codes, ignored in the decision: gout" in output
 
 
 def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
@@ -88,7 +88,7 @@ def ask_guarded(guarded_base_path, capsys):
     server.stop()
 
 
-def test_rules_that_fired_and_novel_evidence_are_told_to_people_and_to_programs(ask_guarded):
+def test_rules_that_fired_and_novel_evidence_are_reported_to_people_and_to_programs(ask_guarded):
     # A smoker with fever: Q of Yellow is sigmoid(L), that of ask sigmoid(2 L - L), and triage comes before ask.
     fever = "safety rule fever (Yellow -> Yellow): Fever in a smoker or an unknown one."
     hot = "safety rule hot_smoker (Yellow -> Red): Fever in a smoker."
@@ -133,8 +133,8 @@ def test_bad_input_is_one_line_and_exit_code_2(ask, arguments, complaint):
     assert errors.count("\n") == 1
 
 
-def test_a_server_that_is_not_there_is_told(capsys):
-    with socket.socket() as taken:  # bound and not listening: nobody else can answer on this port
+def test_a_server_that_is_missing_is_reported(capsys):
+    with socket.socket() as taken:  # bound but not listening, so no other process answers on this port
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         assert triage_cli.main(["ask", "--server", address, "--present", "fever"]) == 1
@@ -142,17 +142,17 @@ def test_a_server_that_is_not_there_is_told(capsys):
     assert line.startswith(f"triage ask: error: no server at {address}: start one with `triage serve")
 
 
-def test_a_server_that_cannot_answer_now_tells_why(tmp_path, capsys):
+def test_a_server_that_cannot_answer_now_says_why(tmp_path, capsys):
     server = TriageServer(ServeConfig(port=0, grace_seconds=0))
-    server.start(Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path)))  # which has not looked yet
+    server.start(Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path)))  # which has not looked for versions yet
     assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 1
     server.stop()
     expected = f"triage ask: error: {server.address}: UNAVAILABLE: no model version is ready: try again later\n"
     assert capsys.readouterr().err == expected
 
 
-def test_a_server_that_does_not_answer_in_time_is_told(capsys):
-    with socket.socket() as silent:  # takes the connection and says nothing
+def test_a_server_that_does_not_answer_in_time_is_reported(capsys):
+    with socket.socket() as silent:  # accepts the connection and sends nothing
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         address = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -168,7 +168,7 @@ def test_a_proxy_of_the_environment_gets_no_evidence(ask, monkeypatch):
     assert ask("--present", "fever")[0] == 0
 
 
-def test_a_token_goes_to_another_machine_in_plain_text_only_where_somebody_says_so(tmp_path, capsys):
+def test_a_token_goes_to_another_machine_in_plain_text_only_with_insecure(tmp_path, capsys):
     token = "secret"  # noqa: S105
     (tmp_path / "token").write_text(f"{token}\n")
     arguments = [

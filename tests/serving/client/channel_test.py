@@ -1,4 +1,4 @@
-"""`triage ask` over TLS, and what it says where no connection comes about."""
+"""`triage ask` over TLS, and its message without a connection."""
 
 import pytest
 
@@ -27,10 +27,10 @@ def test_a_server_that_wants_tls_and_a_certificate_is_asked_with_both(serving, t
         assert ask(server, "--tls-ca", certificates.ca, *own) == (0, "")
         code, error = ask(server, "--tls-ca", certificates.ca)
     assert code == 1
-    assert error.startswith(f"triage ask: error: {server.address} closed the connection: it may want TLS")
+    assert error.startswith(f"triage ask: error: {server.address} closed the connection: it may require TLS")
 
 
-def test_with_tls_alone_the_system_says_whom_to_trust(serving, tls, certificates, ask, monkeypatch):
+def test_with_tls_alone_the_roots_of_the_system_are_trusted(serving, tls, certificates, ask, monkeypatch):
     with serving(**tls) as server:
         monkeypatch.setenv("SSL_CERT_FILE", certificates.ca)
         assert ask(server, "--tls") == (0, "")
@@ -38,28 +38,28 @@ def test_with_tls_alone_the_system_says_whom_to_trust(serving, tls, certificates
         code, error = ask(server, "--tls")
     assert code == 1
     assert error == (
-        f"triage ask: error: {server.address}: its certificate is not trusted: give the root that signed it with "
-        "--tls-ca FILE\n"
+        f"triage ask: error: {server.address}: its certificate is not trusted: give the root certificate that signed "
+        "it with --tls-ca FILE\n"
     )
 
 
-def test_a_server_under_another_name_than_its_certificate_is_told(serving, tls, certificates, ask):
+def test_a_server_under_another_name_than_its_certificate_is_reported(serving, tls, certificates, ask):
     with serving(host="127.0.0.2", **tls) as server:
         code, error = ask(server, "--tls-ca", certificates.ca)
     assert code == 1
     assert error.startswith(f"triage ask: error: {server.address}: its certificate is for another name")
 
 
-def test_a_server_in_plain_text_is_told_from_one_that_is_not_trusted(server, certificates, ask):
+def test_a_server_without_tls_is_distinguished_from_an_untrusted_one(server, certificates, ask):
     code, error = ask(server, "--tls-ca", certificates.ca)
     assert code == 1
-    assert error.startswith(f"triage ask: error: {server.address} does not answer over TLS: leave out --tls")
+    assert error.startswith(f"triage ask: error: {server.address} does not use TLS: leave out --tls")
 
 
 def test_a_certificate_of_the_client_is_no_use_in_plain_text(server, ask):
     code, error = ask(server, "--tls-client-certificate", "a.pem", "--tls-client-key", "a.key")
     assert code == 2
-    assert error.startswith("triage ask: error: --tls-client-certificate and --tls-client-key belong to --tls")
+    assert error.startswith("triage ask: error: --tls-client-certificate and --tls-client-key need TLS")
 
 
 def test_a_token_is_shown_from_a_file_and_missed_where_the_server_wants_one(serving, tmp_path, ask):
@@ -71,7 +71,7 @@ def test_a_token_is_shown_from_a_file_and_missed_where_the_server_wants_one(serv
         assert ask(server, "--token-file", str(mine)) == (0, "")
         assert ask(server) == (
             1,
-            f"triage ask: error: {server.address}: this server wants a token: send one as the metadata "
+            f"triage ask: error: {server.address}: this server requires a token: send one as the metadata "
             "`authorization: Bearer TOKEN` (--token-file FILE)\n",
         )
         assert ask(server, "--token-file", str(tokens)) == (

@@ -15,7 +15,7 @@ from serving.server import TriageServer
 LONG = ["--timeout", "30"]
 
 
-def test_a_server_that_answers_is_0_and_says_so(server, capsys):
+def test_the_exit_code_is_0_for_a_serving_server(server, capsys):
     assert triage_cli.main(["health", "--server", server.address, *LONG]) == 0
     assert capsys.readouterr().out == "SERVING\n"
 
@@ -28,7 +28,7 @@ def test_a_service_is_asked_by_its_name_and_told_as_json(server, capsys):
     assert capsys.readouterr().err == f"triage health: error: {server.address} has no service other\n"
 
 
-def test_a_server_without_a_model_is_1(tmp_path, capsys):
+def test_the_exit_code_is_1_for_a_server_without_a_model(tmp_path, capsys):
     server = TriageServer(ServeConfig(port=0, grace_seconds=0))
     server.start(Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path)))
     try:
@@ -38,7 +38,7 @@ def test_a_server_without_a_model_is_1(tmp_path, capsys):
     assert capsys.readouterr().out == "NOT_SERVING\n"
 
 
-def test_a_server_that_is_not_there_is_1_with_what_to_do(capsys):
+def test_the_exit_code_is_1_without_a_server_and_the_message_helps(capsys):
     assert triage_cli.main(["health", "--server", "127.0.0.1:1", "--timeout", "30"]) == 1
     assert "no server at 127.0.0.1:1: start one with `triage serve" in capsys.readouterr().err
 
@@ -48,13 +48,13 @@ def test_a_server_over_tls_is_asked_over_tls(serving, certificates, capsys):
     with serving(tls_certificate=certificates.server, tls_key=key) as server:
         assert triage_cli.main(["health", "--server", server.address, "--tls-ca", certificates.ca, *LONG]) == 0
         assert triage_cli.main(["health", "--server", server.address, *LONG]) == 1
-        assert "it may want TLS" in capsys.readouterr().err
+        assert "it may require TLS" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("option", "message"),
     [(["--timeout", "0"], "--timeout 0.0: expected"), (["--token-file", "tokens"], "health needs no token")],
 )
-def test_an_option_that_is_wrong_is_2(option, message, capsys):
+def test_the_exit_code_is_2_for_a_wrong_option(option, message, capsys):
     assert triage_cli.main(["health", *option]) == 2
     assert message in capsys.readouterr().err

@@ -145,7 +145,7 @@ def test_a_batch_holds_no_more_than_its_largest_size_and_keeps_the_order():
     assert engine.runs == [[0], [1, 2, 3], [4], [5, 6, 7, 8], [9]]
 
 
-def test_several_batches_run_at_a_time_where_the_parameters_say_so():
+def test_several_batches_run_at_a_time_if_the_parameters_allow_it():
     engine = GatedEngine()
     front = batched(engine, num_batch_threads=2)
     calls = [Call(front, 1), Call(front, 2)]
@@ -173,7 +173,7 @@ def test_a_full_queue_refuses_at_once():
     assert [call.result() for call in calls] == [["0"], ["1"], ["2"]]
 
 
-def test_a_failure_hurts_only_the_request_that_causes_it():
+def test_a_failure_affects_only_the_request_that_causes_it():
     engine = GatedEngine()
     engine.fault = ValueError("thirteen")
     calls = gathered(engine, batched(engine), [1], [13], [2])
@@ -250,7 +250,7 @@ def test_a_batch_does_not_wait_longer_than_the_parameters_say():
     assert alone.result() == ["3"]
 
 
-def test_a_caller_without_company_does_not_wait():
+def test_a_single_caller_does_not_wait():
     engine = GatedEngine()
     front = batched(engine, batch_timeout_micros=2_000_000_000)
     engine.let(3)
@@ -278,7 +278,7 @@ def test_many_callers_all_get_their_own_answers(engine, hand_set):
     assert front.waiting == 0
 
 
-def test_versions_from_another_source_are_batched_and_let_go(model_base_path):
+def test_versions_from_another_source_are_batched_and_released(model_base_path):
     source = BatchedModels(LocalModels(), BatchingParameters())
     versions = source.versions(model_base_path)
     engine = source.load(versions[3])
@@ -368,7 +368,7 @@ class AwayEngine(Engine):
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_an_error_is_held_by_nobody_but_its_caller(loop, alone):
+def test_only_the_caller_refers_to_an_error(loop, alone):
     engine = AwayEngine()
     front = BatchedEngine(engine, BatchingParameters())
 
@@ -445,11 +445,11 @@ def test_calls_that_wait_when_a_version_is_replaced_are_answered_by_the_one_they
     versions.retire(1)
     threads[3].start()
     new.gate.entered()
-    assert not versions.take_ended()  # three calls still have it
+    assert not versions.take_released()  # three calls still have it
     old.gate.let(2)
     new.gate.let()
     for thread in threads:
         thread.join(timeout=30)
     assert answers == {0: "1", 1: "1", 2: "1", 3: "2"}
     assert old.gate.runs == [[0], [1, 2]]
-    assert versions.take_ended()
+    assert versions.take_released()

@@ -99,7 +99,7 @@ def test_the_callers_deadline_is_passed_on_up_to_the_longest(start, connect, cal
     assert expected - 3.0 < troubled.remaining[0] < expected + 1.0
 
 
-def test_a_server_that_is_away_is_told_soon_and_found_again_without_a_new_connection(start, connect):
+def test_a_server_that_is_away_is_reported_soon_and_found_again_without_a_new_connection(start, connect):
     port = free_port()
     connection = connect(port)
     begin = time.monotonic()

@@ -58,7 +58,7 @@ def test_the_version_is_the_name_of_the_folder_wherever_it_was_moved(model_base_
 
 
 @pytest.mark.parametrize("damage", [b"damaged", b""])
-def test_a_model_that_cannot_be_loaded_is_told(model_base_path, tmp_path, damage):
+def test_a_model_that_cannot_be_loaded_is_reported(model_base_path, tmp_path, damage):
     version = shutil.copytree(model_base_path / "3", tmp_path / "1")
     (version / "saved_model.pb").write_bytes(damage)
     with pytest.raises(InputError, match="cannot load the SavedModel"):

@@ -108,7 +108,7 @@ def test_an_interpreter_that_failed_is_not_used_again(content, hand_set):
 
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the line stays there")
-def test_litert_greets_nobody_and_what_others_say_meanwhile_is_not_lost(content, tmp_path):
+def test_the_banner_of_litert_is_removed_and_other_output_is_kept(content, tmp_path):
     path = tmp_path / "state.tflite"
     path.write_bytes(content)
     script = (
@@ -126,7 +126,7 @@ def test_litert_greets_nobody_and_what_others_say_meanwhile_is_not_lost(content,
     assert found.stderr.splitlines()[-3:] == ["before", "after", "at the end"]
 
 
-def test_where_nothing_can_be_held_back_litert_answers_all_the_same(content, monkeypatch):
+def test_litert_runs_without_in_memory_files(content, monkeypatch):
     def refuse(name):
         raise PermissionError(name)
 
@@ -139,18 +139,18 @@ def test_a_file_that_is_not_the_exported_one_is_not_run(version, content):
     for damaged in (b"", content[:-1], content[:500] + b"\xff" + content[501:]):
         path.write_bytes(damaged)
         with pytest.raises(
-            InputError, match=r"state\.tflite: is damaged: its SHA-256 is not the one in manifest\.json"
+            InputError, match=r"state\.tflite: damaged: its SHA-256 differs from the one in manifest\.json"
         ):
             read(version)
 
 
-def test_a_file_that_is_gone_is_told(version):
+def test_a_file_that_is_gone_is_reported(version):
     (version / "assets.extra" / "state.tflite").unlink()
     with pytest.raises(InputError, match=r"state\.tflite: cannot read: No such file"):
         read(version)
 
 
-def test_a_file_that_litert_does_not_take_is_told(version):
+def test_a_file_that_litert_does_not_take_is_reported(version):
     (version / "assets.extra" / "state.tflite").write_bytes(b"something else")
     path = version / "manifest.json"
     manifest = json.loads(path.read_text())
@@ -160,7 +160,7 @@ def test_a_file_that_litert_does_not_take_is_told(version):
         read(version)
 
 
-def test_an_installation_without_litert_is_told(content, monkeypatch):
+def test_an_installation_without_litert_is_reported(content, monkeypatch):
     monkeypatch.setattr(litert, "Interpreter", None)
     with pytest.raises(InputError, match="LiteRT is not installed"):
         InterpreterPool(content)
@@ -248,7 +248,7 @@ EVIDENCE_STATES = st.builds(
 
 @pytest.mark.parametrize("name", NAMES)
 @given(states=st.lists(EVIDENCE_STATES, min_size=1, max_size=9))
-def test_any_evidence_gets_the_answer_of_the_graph_that_reads_codes(engines, name, states):
+def test_any_evidence_gets_the_answer_of_the_graph(engines, name, states):
     engine = engines[name]
     assert engine.litert is not None
     assert_same(engine.triage(states), by_codes(engine, states))
@@ -295,7 +295,7 @@ def test_where_litert_fails_the_saved_model_answers_from_then_on(engines, monkey
     assert engine.litert is None
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
-    assert record.getMessage() == "version 1: the SavedModel answers small batches from now on: no memory"
+    assert record.getMessage() == "version 1: LiteRT failed and is no longer used: no memory"
 
 
 def test_predict_is_the_saved_models(watched):
@@ -327,13 +327,13 @@ def assert_answered_by_the_saved_model(version, hand_set, caplog, level, complai
 def test_a_file_that_decides_otherwise_is_not_used(version, contrary_version, hand_set, caplog):
     replace_file(version, (contrary_version / FILE).read_bytes())
     # Chest pain in a smoker: Blue has 0.1 in the one and, as Red has in the other, 0.75.
-    complaint = "LiteRT answers otherwise than the SavedModel: q_values by up to 0.65, more than 0.0001"
+    complaint = "LiteRT and the SavedModel differ: q_values by up to 0.65, more than 0.0001"
     assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, complaint)
 
 
 def test_a_damaged_file_is_not_used(version, hand_set, caplog):
     (version / FILE).write_bytes((version / FILE).read_bytes()[:-100])
-    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "is damaged: its SHA-256")
+    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "damaged: its SHA-256")
 
 
 def test_a_file_for_states_of_another_width_is_not_used(version, engines, hand_set, caplog):
@@ -346,13 +346,13 @@ def test_a_version_without_the_file_is_answered_by_the_saved_model(version, hand
     assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "state.tflite: cannot read")
 
 
-def test_the_log_says_who_answers(version, caplog):
+def test_the_log_says_that_litert_runs_small_batches(version, caplog):
     with caplog.at_level(logging.INFO):
         LiteRtEngine(version)
-    assert [record.getMessage() for record in caplog.records] == ["version 3: LiteRT answers up to 64 states at once"]
+    assert [record.getMessage() for record in caplog.records] == ["version 3: LiteRT runs up to 64 states at once"]
 
 
-def test_a_damaged_saved_model_is_told_as_ever(version):
+def test_a_damaged_saved_model_is_reported(version):
     (version / "saved_model.pb").write_bytes(b"damaged")
     with pytest.raises(InputError, match="cannot load the SavedModel"):
         LiteRtEngine(version)

@@ -27,7 +27,7 @@ def models(tmp_path):
     return ModelStore(BASE, tmp_path / "models")
 
 
-def test_a_server_follows_the_store(object_store, model_base_path, hand_set, models):
+def test_a_server_mirrors_the_store(object_store, model_base_path, hand_set, models):
     _put(object_store, model_base_path / "3", f"{BASE}/3")
     watcher = Watcher(Versions("triage"), StoredModels(LocalModels(), models), Wanted(models.folder))
     watcher.look()

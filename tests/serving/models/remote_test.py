@@ -41,7 +41,7 @@ def test_another_vocabulary_under_the_same_number_is_refused(connection, model_b
         RemoteEngine(connection, "triage", version)
 
 
-def test_a_version_that_is_not_served_there_is_gone(connection, model_base_path, tmp_path):
+def test_a_version_that_the_remote_server_lacks_is_gone(connection, model_base_path, tmp_path):
     version = shutil.copytree(model_base_path / "3", tmp_path / "4")
     with pytest.raises(GoneError, match="does not serve this model version"):
         RemoteEngine(connection, "triage", version)
@@ -53,7 +53,7 @@ def test_the_callers_deadline_ends_the_call(connection, model_base_path):
         remote.triage([state_message(["fever"])], timeout_seconds=0.0)
 
 
-def test_a_version_needs_to_be_there_and_here(connection, model_base_path, tmp_path):
+def test_a_version_must_be_remote_and_local(connection, model_base_path, tmp_path):
     for number in ("2", "3", "5"):
         shutil.copytree(model_base_path / "3", tmp_path / number)
     models = RemoteModels(connection, "triage")
@@ -62,13 +62,13 @@ def test_a_version_needs_to_be_there_and_here(connection, model_base_path, tmp_p
     assert response.model_version == "3"
 
 
-def test_no_common_version_is_told(connection, model_base_path, tmp_path):
+def test_no_common_version_is_reported(connection, model_base_path, tmp_path):
     shutil.copytree(model_base_path / "3", tmp_path / "4")
     with pytest.raises(UnavailableError, match=r"serves the versions \[3\] of 'triage'; .* has \[4\]: expected"):
         RemoteModels(connection, "triage").versions(tmp_path)
 
 
-def test_another_model_name_is_told(connection, model_base_path):
+def test_another_model_name_is_reported(connection, model_base_path):
     with pytest.raises(UnavailableError, match="serves no model 'other': give its name with --model-name"):
         RemoteModels(connection, "other").versions(model_base_path)
 

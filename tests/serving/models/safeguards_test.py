@@ -65,7 +65,7 @@ def test_a_code_that_is_both_present_and_absent_fires_nothing(ruled):
     assert told(response) == [("fever", ASK, ASK)]
 
 
-def test_all_rules_are_told_with_their_source(ruled):
+def test_all_rules_are_reported_with_their_source(ruled):
     found = [(rule.rule_id, rule.urgency, rule.stops_asking, rule.source) for rule in described_rules(ruled.info)]
     model, server = triage_service_pb2.RULE_SOURCE_MODEL, triage_service_pb2.RULE_SOURCE_SERVER
     assert found == [
@@ -128,7 +128,7 @@ def test_the_command_serves_with_the_rules_of_a_file(guarded_base_path, rules):
     assert sources == [triage_service_pb2.RULE_SOURCE_MODEL] * 3 + [triage_service_pb2.RULE_SOURCE_SERVER] * 2
     assert (nothing.action, told(nothing)) == (ASK, [])
     assert "Traceback" not in errors
-    assert "PredictionService does not obey them" in errors
+    assert "PredictionService does not apply them" in errors
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from schemas import features
+from schemas.parity import probes
 from serving.messages import state_message
-from serving.models.litert import probes
 from serving.models.saved_model import SavedModel
 
 
@@ -68,7 +68,7 @@ def test_the_signatures_are_stated_as_the_file_states_them(loaded):
 
 
 @pytest.mark.parametrize("signature", ["nothing", "__saved_model_init_op"])
-def test_what_is_no_signature_is_told(loaded, signature):
+def test_what_is_no_signature_is_reported(loaded, signature):
     with pytest.raises(KeyError):
         loaded.run(signature, {})
 
@@ -82,12 +82,12 @@ def test_what_is_no_signature_is_told(loaded, signature):
     ],
     ids=["missing", "more", "shape"],
 )
-def test_inputs_that_do_not_fit_are_told(loaded, inputs, error):
+def test_inputs_that_do_not_fit_are_reported(loaded, inputs, error):
     with pytest.raises(error):
         loaded.run(features.STATE, inputs)
 
 
-def test_to_load_leaves_no_line_in_the_log(folder):
+def test_loading_leaves_no_line_in_the_log(folder):
     lines = []
     handler = logging.Handler()
     handler.emit = lines.append

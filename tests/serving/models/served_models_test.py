@@ -76,7 +76,7 @@ def test_runs_are_batched_around_the_rules_and_those_around_the_model(served, tm
 
 
 @pytest.mark.parametrize(("litert", "kind"), [(True, LiteRtEngine), (False, SavedModelEngine)])
-def test_without_batching_and_rules_the_engine_stands_by_itself(served, litert, kind):
+def test_without_batching_and_rules_the_engine_is_not_wrapped(served, litert, kind):
     assert type(served(enable_batching=False, litert=litert)) is kind
 
 

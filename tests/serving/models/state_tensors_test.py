@@ -65,7 +65,7 @@ def test_no_question_is_left_at_the_states_own_limit_or_when_nobody_can_answer()
     assert to_inputs(states)["questions_asked"].tolist() == [2**31 - 1, 2, 2, 2**31 - 1]
 
 
-def test_rules_and_novelty_are_told(guarded_engine):
+def test_rules_and_novelty_are_reported(guarded_engine):
     states = [state_message(["fever", "smoker"]), state_message(["fever"], ["smoker"])]
     states += [state_message(["fever"]), state_message([], ["fever"])]
     responses = guarded_engine.triage(states)

@@ -27,11 +27,11 @@ def test_labels_name_versions():
 
 
 @pytest.mark.parametrize("text", ["stable", "stable=", "=3", "stable=x", "stable=-1", "stable=²"])
-def test_a_malformed_label_is_told(text):
+def test_a_malformed_label_is_reported(text):
     with pytest.raises(InputError, match=f"--label {text}: expected NAME=VERSION"):
         parse_labels([text])
 
 
-def test_a_label_given_twice_is_told():
+def test_a_label_given_twice_is_reported():
     with pytest.raises(InputError, match="--label stable=4: the label stable is given twice"):
         parse_labels(["stable=3", "stable=4"])

@@ -35,7 +35,7 @@ def test_nothing_is_lent_before_a_version_is_loaded(versions):
     assert versions.statuses() == []
 
 
-def test_the_default_version_answers_who_names_none_and_the_others_can_be_named(versions):
+def test_the_default_version_answers_calls_that_name_none_and_others_can_be_named(versions):
     three, five = Engine(3), Engine(5)
     versions.publish(three)
     versions.publish(five)
@@ -46,7 +46,7 @@ def test_the_default_version_answers_who_names_none_and_the_others_can_be_named(
     assert (versions.default, versions.loaded) == (3, {3, 5})
 
 
-def test_a_call_ends_on_the_engine_that_it_began_with_and_the_engine_is_let_go_after_it(versions):
+def test_a_call_ends_on_the_engine_that_it_began_with_and_the_engine_is_released_after_it(versions):
     three = Engine(3)
     kept = weakref.ref(three)
     versions.publish(three)
@@ -58,12 +58,12 @@ def test_a_call_ends_on_the_engine_that_it_began_with_and_the_engine_is_let_go_a
         versions.retire(3)
         assert versions.statuses()[0] == VersionStatus(3, State.UNLOADING)
         assert engine.info.model_version == "3"
-        assert not versions.take_ended()
+        assert not versions.take_released()
         with pytest.raises(NotFoundError):
             versions.borrow(3).__enter__()
     assert versions.statuses()[0] == VersionStatus(3, State.END)
-    assert versions.take_ended()
-    assert not versions.take_ended()
+    assert versions.take_released()
+    assert not versions.take_released()
     del engine
     gc.collect()
     assert kept() is None
@@ -79,7 +79,7 @@ def test_a_version_that_comes_again_while_it_drains_stays_available(versions):
     assert versions.statuses()[0] == VersionStatus(3, State.AVAILABLE)
 
 
-def test_what_became_of_a_version_that_is_not_loaded_is_noted_and_a_loaded_one_stays_available(versions):
+def test_the_state_of_a_version_that_is_not_loaded_is_recorded_and_a_loaded_one_stays_available(versions):
     versions.publish(Engine(3))
     versions.note(3, State.LOADING)
     versions.note(4, State.END, "damaged")
@@ -93,7 +93,7 @@ def test_the_default_version_cannot_be_retired(versions):
         versions.retire(3)
 
 
-def test_a_version_that_is_not_loaded_is_told(versions):
+def test_a_version_that_is_not_loaded_is_reported(versions):
     versions.publish(Engine(3))
     with pytest.raises(NotFoundError, match=r"^Servable not found for request: Specific\(triage, 4\)$"):
         versions.borrow(4).__enter__()
@@ -108,7 +108,7 @@ def test_new_labels_replace_the_old_ones(versions):
         versions.version_of("canary")
 
 
-def test_of_versions_that_have_ended_the_last_ten_are_remembered_and_such_as_are_still_of_interest(versions):
+def test_the_last_ten_ended_versions_and_those_of_interest_are_remembered(versions):
     told = []
     versions.on_forget(told.append)
     versions.publish(Engine(1))

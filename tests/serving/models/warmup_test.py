@@ -56,7 +56,7 @@ def test_requests_that_no_signature_takes_are_left_out(version):
 
 
 @pytest.mark.parametrize("signature", ["nothing", "state"])
-def test_a_request_that_the_model_does_not_answer_is_told(version, signature):
+def test_a_request_that_the_model_does_not_answer_is_reported(version, signature):
     log = prediction_log_pb2.PredictionLog()
     log.predict_log.request.model_spec.signature_name = signature
     log.predict_log.request.inputs["states"].CopyFrom(tf.make_tensor_proto([1.0]))
@@ -65,14 +65,14 @@ def test_a_request_that_the_model_does_not_answer_is_told(version, signature):
         run_requests(SavedModelEngine(version), version)
 
 
-def test_a_damaged_file_is_told(version):
+def test_a_damaged_file_is_reported(version):
     path = version / "assets.extra" / "tf_serving_warmup_requests"
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(InputError, match="tf_serving_warmup_requests: request 6 failed: DataLossError"):
         run_requests(SavedModelEngine(version), version)
 
 
-def test_the_typed_way_is_warmed_with_one_known_piece_of_evidence(version):
+def test_the_typed_service_is_warmed_up_with_one_known_piece_of_evidence(version):
     class Asked:
         def __init__(self, vocabulary):
             self.vocabulary, self.states = vocabulary, []

@@ -140,7 +140,7 @@ def test_the_version_that_answers_is_loaded_before_a_labelled_one(watch, folders
     assert caplog.text == ""
 
 
-def test_a_broken_version_is_told_once_and_tried_again_when_its_files_change(watch, folders, caplog):
+def test_a_broken_version_is_reported_once_and_tried_again_when_its_files_change(watch, folders, caplog):
     watcher = watch(3)
     folders.put(5, "half")
     for _ in range(3):
@@ -148,7 +148,7 @@ def test_a_broken_version_is_told_once_and_tried_again_when_its_files_change(wat
     assert served(watcher) == (3, {3})
     assert folders.loads == [3, 5]
     assert watcher.versions.statuses()[1] == VersionStatus(5, State.END, f"{folders.base / '5'}: damaged")
-    assert caplog.text.count("version 5 cannot be loaded, until its files change") == 1
+    assert caplog.text.count("version 5 cannot be loaded and is tried again when its files change") == 1
     folders.put(5, "good")
     watcher.look()
     assert served(watcher) == (5, {5})
@@ -180,7 +180,7 @@ def test_a_version_that_is_still_being_written_is_read_again(watch, folders):
     folders.before_load = lambda folder: (folder / f"more{len(folders.loads)}").touch()
     watcher.look()
     assert served(watcher) == (3, {3})
-    assert "changed while they were read" in watcher.versions.statuses()[1].error
+    assert "changed while it was loaded" in watcher.versions.statuses()[1].error
     folders.before_load = lambda folder: None
     watcher.look()
     assert served(watcher) == (5, {5})
@@ -193,9 +193,7 @@ def test_a_start_beside_a_broken_version_serves_the_next_lower_one(watch, folder
     watcher.check()
 
 
-def test_a_server_that_sees_many_versions_remembers_the_last_of_them_and_why_one_that_is_there_is_broken(
-    watch, folders
-):
+def test_after_many_versions_the_last_ones_and_existing_broken_ones_are_remembered(watch, folders):
     watcher = watch(1)
     folders.put(2, "broken")
     watcher.look()
@@ -217,16 +215,16 @@ def test_a_deleted_version_gives_way_to_the_next_lower_one(watch, folders):
     assert served(watcher) == (3, {3})
 
 
-def test_the_last_version_stays_when_its_files_are_deleted_and_that_is_told_once(watch, folders, caplog):
+def test_the_last_version_stays_when_its_files_are_deleted_and_that_is_reported_once(watch, folders, caplog):
     watcher = watch(5)
     folders.remove(5)
     for _ in range(3):
         watcher.look()
     assert served(watcher) == (5, {5})
-    assert caplog.text.count("no version that is wanted: version 5 stays") == 1
+    assert caplog.text.count("no wanted version: version 5 stays") == 1
 
 
-def test_a_base_path_that_cannot_be_read_changes_nothing_and_is_told_once(watch, folders, caplog):
+def test_a_base_path_that_cannot_be_read_changes_nothing_and_is_reported_once(watch, folders, caplog):
     watcher = watch(3)
     folders.offline = True
     for _ in range(3):

@@ -64,7 +64,7 @@ def test_a_file_that_ends_within_a_record_is_read_up_to_there(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"no TFRecord at all, this", None])
-def test_another_file_is_told(tmp_path, content):
+def test_another_file_is_reported(tmp_path, content):
     if content is None:
         write(tmp_path / "a.tfrecord", b"\xff\xff")
     else:
@@ -73,7 +73,7 @@ def test_another_file_is_told(tmp_path, content):
         list(read_cases(tmp_path, Reading()))
 
 
-def test_a_directory_without_files_is_told(tmp_path):
+def test_a_directory_without_files_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"no \.tfrecord files"):
         list(read_cases(tmp_path, Reading()))
     with pytest.raises(InputError, match="cannot read"):

@@ -39,15 +39,15 @@ def monitor(tmp_path, *options):
     return code, json.loads(path.read_text())
 
 
-def test_cases_like_the_versions_own_are_no_drift(serving, model, tmp_path, capsys):
+def test_cases_like_those_of_the_version_are_no_drift(serving, model, tmp_path, capsys):
     log = log_of(serving, tmp_path / "log", 100, 110)
     code, report = monitor(tmp_path, "--log", log, "--model", str(model.parent), "--fail-on-drift")
     assert (code, report["verdict"]) == (0, "no_drift")
     assert (report["cases"], report["answers_that_ask"], report["records"]) == (210, 1, 1)
-    assert "no drift found; a difference of rates below an effect of" in capsys.readouterr().out
+    assert "no drift found; differences of rates below an effect of" in capsys.readouterr().out
 
 
-def test_other_cases_are_drift_which_fails_where_that_is_wanted(serving, model, tmp_path, capsys):
+def test_other_cases_are_drift_which_fails_on_request(serving, model, tmp_path, capsys):
     options = ["--log", log_of(serving, tmp_path / "log", 200, 10), "--model", str(model)]
     code, report = monitor(tmp_path, *options)
     assert (code, report["verdict"]) == (0, "drift")
@@ -55,13 +55,13 @@ def test_other_cases_are_drift_which_fails_where_that_is_wanted(serving, model, 
     assert monitor(tmp_path, *options, "--fail-on-drift")[0] == 1
     output = capsys.readouterr().out
     assert "urgencies: drift (stability index" in output
-    assert "drift: the served cases are not like those that the version was made for" in output
+    assert "drift: the served cases differ from those of the reference" in output
 
 
 def test_few_cases_are_not_judged(serving, model, tmp_path, capsys):
     options = ["--log", log_of(serving, tmp_path / "log", 20, 0), "--model", str(model), "--fail-on-drift"]
     assert monitor(tmp_path, *options)[0] == 0
-    assert "too few cases to tell: 20 decided, 100 are needed" in capsys.readouterr().out
+    assert "too few cases: 20 decided, at least 100 needed" in capsys.readouterr().out
     code, report = monitor(tmp_path, *options, "--fewest-cases", "20")
     assert (code, report["verdict"]) == (1, "drift")
 
@@ -83,7 +83,9 @@ def test_answers_of_another_version_do_not_count(serving, model, tmp_path):
         (["--model", "{model}", "--fewest-cases", "0"], "--fewest-cases 0: expected a whole number from 1"),
     ],
 )
-def test_what_cannot_be_compared_is_told_in_a_line(model, model_base_path, tmp_path, capsys, options, complaint):
+def test_input_that_cannot_be_compared_is_reported_in_one_line(
+    model, model_base_path, tmp_path, capsys, options, complaint
+):
     (tmp_path / "log").mkdir()
     places = {"bare": model_base_path / "3", "tmp": tmp_path, "model": model}
     arguments = [option.format(**places) for option in options]

@@ -1,4 +1,4 @@
-"""Drift is found where there is some, and not where there is none."""
+"""Drift is detected if and only if there is drift."""
 
 import random
 
@@ -73,7 +73,7 @@ def test_unknown_codes_are_drift_where_their_share_is_sure_to_be_above_the_limit
     assert low < many["unknown_codes"]["share"] < high
 
 
-def test_from_few_cases_nothing_is_concluded():
+def test_few_cases_allow_no_conclusion():
     report = compare(served(99, RATES | {"code3": 1.0}, unknown=1.0), REFERENCE, Thresholds())
     assert report["verdict"] == "too_few_cases"
     assert "evidence" not in report

@@ -25,7 +25,7 @@ TOKEN = "right-token-123"  # noqa: S105
 
 @pytest.fixture(scope="module")
 def guarded(serving, tmp_path_factory):
-    """A server that wants a token."""
+    """A server that requires a token."""
     path = tmp_path_factory.mktemp("tokens") / "tokens"
     path.write_text(f"other\n{TOKEN}\n")
     with serving(tokens=str(path)) as server:
@@ -74,7 +74,7 @@ def test_the_right_token_opens_calls_of_every_kind(guarded):
 
 
 @pytest.mark.parametrize("token", [None, "wrong", TOKEN[:-1], TOKEN + "4"])
-def test_without_it_no_call_is_answered(guarded, token):
+def test_without_a_valid_token_no_call_is_answered(guarded, token):
     with TriageClient(guarded.address, timeout_seconds=30.0, token=token) as client:
         state = evidence_state(["fever"])
         typed = (
@@ -88,7 +88,7 @@ def test_without_it_no_call_is_answered(guarded, token):
 
 
 @pytest.mark.parametrize("kind", ["status", "reload", "predict", "reflection"])
-def test_the_other_services_want_it_too(guarded, kind):
+def test_the_other_services_require_a_token_too(guarded, kind):
     with direct_channel(guarded.address) as channel:
         call = calls(channel)[kind]
         assert code_of(call, ()) is grpc.StatusCode.UNAUTHENTICATED
@@ -119,7 +119,7 @@ def test_health_is_open_and_calls_that_do_not_exist_are_not(guarded):
         assert code_of(lambda: near(b"", timeout=30)) is grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_tokens_stand_in_no_log(guarded, caplog):
+def test_tokens_are_never_logged(guarded, caplog):
     with caplog.at_level(logging.DEBUG):
         for token in (TOKEN, "wrong-token-456"):
             with TriageClient(guarded.address, timeout_seconds=30.0, token=token) as client:

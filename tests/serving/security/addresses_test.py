@@ -8,7 +8,7 @@ from serving.security.addresses import is_loopback, is_loopback_target
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.8.9.10", "::1", "[::1]", "::ffff:127.0.0.1", "localhost", "LOCALHOST"]
 )
-def test_loopback_is_this_machine(host):
+def test_loopback_addresses_are_recognised(host):
     assert is_loopback(host)
 
 
@@ -16,7 +16,7 @@ def test_loopback_is_this_machine(host):
 @pytest.mark.parametrize(
     "host", ["", "::", "10.0.0.7", "::ffff:10.0.0.7", "triage.example.org", "127.0.0.1.nip.io", "localhost.io"]
 )
-def test_all_else_is_not(host):
+def test_other_addresses_are_not_loopback(host):
     assert not is_loopback(host)
 
 
@@ -24,7 +24,7 @@ def test_all_else_is_not(host):
     "target",
     ["127.0.0.1:8500", "localhost:1", "[::1]:8500", "ipv4:127.0.0.1:41", "ipv6:%5B::1%5D:41", "dns:localhost:1"],
 )
-def test_a_target_on_this_machine_is_told(target):
+def test_a_target_on_this_machine_is_recognised(target):
     assert is_loopback_target(target)
 
 
@@ -40,5 +40,5 @@ def test_a_target_on_this_machine_is_told(target):
         "ipv4:127.0.0.1@a:1",
     ],
 )
-def test_a_target_that_is_not_sure_to_be_here_is_elsewhere(target):
+def test_a_target_that_may_be_elsewhere_is_not_loopback(target):
     assert not is_loopback_target(target)

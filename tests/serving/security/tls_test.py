@@ -57,7 +57,7 @@ def test_without_a_ca_the_roots_of_the_system_are_trusted(serving, tls, certific
         assert code_of(server, channel_credentials()) is None
 
 
-def test_files_that_are_not_what_they_should_be_are_told_by_their_option(certificates, tmp_path):
+def test_files_that_are_not_what_they_should_be_are_reported_with_their_option(certificates, tmp_path):
     empty, missing = tmp_path / "empty.pem", tmp_path / "missing.pem"
     empty.touch()
     good, key = certificates.server, certificates.key(certificates.server)
@@ -68,7 +68,10 @@ def test_files_that_are_not_what_they_should_be_are_told_by_their_option(certifi
         ((str(empty), key, ""), f"--tls-certificate {empty}: expected certificates in PEM format"),
         ((good, str(missing), ""), f"--tls-key {missing}: cannot read: No such file or directory"),
         ((good, good, ""), f"--tls-key {good}: expected the private key of {good}, in PEM format"),
-        ((good, other_key, ""), f"--tls-key {other_key}: not the key of the certificate in --tls-certificate {good}"),
+        (
+            (good, other_key, ""),
+            f"--tls-key {other_key}: does not belong to the certificate in --tls-certificate {good}",
+        ),
         ((good, key, str(missing)), f"--tls-client-ca {missing}: cannot read: No such file or directory"),
         ((good, key, key), f"--tls-client-ca {key}: expected certificates in PEM format"),
     ):
@@ -88,11 +91,11 @@ def test_a_key_with_a_password_is_refused_rather_than_asked_for(certificates, tm
     ("names", "complaint"),
     [
         (("missing", "", ""), "--tls-ca missing: cannot read: No such file or directory"),
-        (("", "client", ""), "--tls-client-certificate and --tls-client-key belong together"),
-        (("", "", "client"), "--tls-client-certificate and --tls-client-key belong together"),
+        (("", "client", ""), "--tls-client-certificate and --tls-client-key need each other"),
+        (("", "", "client"), "--tls-client-certificate and --tls-client-key need each other"),
     ],
 )
-def test_faulty_settings_of_a_client_are_told_by_their_option(names, complaint, monkeypatch, tmp_path):
+def test_faulty_settings_of_a_client_are_reported_with_their_option(names, complaint, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=f"^{complaint}"):
         channel_credentials(*names)

@@ -1,4 +1,4 @@
-"""Which tokens a file gives, and what becomes of them when it changes."""
+"""The tokens in a file, and changes of the file."""
 
 import logging
 
@@ -19,7 +19,7 @@ def test_blank_lines_and_comments_are_no_tokens(path):
     assert read_tokens(path) == ["alpha-1", "beta+/="]
 
 
-def test_only_whole_tokens_are_accepted(path):
+def test_only_complete_tokens_are_accepted(path):
     tokens = TokenFile(path)
     assert [tokens.accepts(token) for token in ("alpha-1", "beta+/=")] == [True, True]
     for other in ("", "alpha", "alpha-12", "ALPHA-1", "# the ward", "alpha-1\nbeta+/="):
@@ -29,13 +29,13 @@ def test_only_whole_tokens_are_accepted(path):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"", "tokens: expected a token a line, found none"),
-        (b"# alpha\n\n", "tokens: expected a token a line, found none"),
+        (b"", "tokens: expected one token per line, found none"),
+        (b"# alpha\n\n", "tokens: expected one token per line, found none"),
         (b"alpha\nmy secret\n", "tokens:2: expected a token of letters, digits and"),
-        (b"secret\xff\n", "tokens: expected text, one token a line"),
+        (b"secret\xff\n", "tokens: expected text with one token per line"),
     ],
 )
-def test_a_faulty_file_is_told_without_a_token(path, content, complaint):
+def test_a_faulty_file_is_reported_without_a_token(path, content, complaint):
     path.write_bytes(content)
     with pytest.raises(InputError, match=complaint) as error:
         read_tokens(path)
@@ -43,7 +43,7 @@ def test_a_faulty_file_is_told_without_a_token(path, content, complaint):
     assert error.value.__cause__ is None
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(InputError, match="gone: cannot read: No such file or directory"):
         TokenFile(tmp_path / "gone")
 
@@ -55,7 +55,7 @@ def test_a_changed_file_changes_the_tokens(path):
 
 
 @pytest.mark.parametrize("content", ["", "gamma\nmy secret\n", None], ids=["emptied", "broken", "deleted"])
-def test_tokens_stay_while_their_file_is_no_good_which_is_logged_once(path, caplog, content):
+def test_earlier_tokens_stay_valid_while_their_file_is_faulty_which_is_logged_once(path, caplog, content):
     tokens = TokenFile(path)
     if content is None:
         path.unlink()
@@ -64,12 +64,12 @@ def test_tokens_stay_while_their_file_is_no_good_which_is_logged_once(path, capl
     with caplog.at_level(logging.INFO):
         assert [tokens.accepts(token) for token in ("alpha-1", "gamma", "alpha-1")] == [True, False, True]
     (record,) = caplog.records
-    assert record.getMessage().endswith("; the tokens from before stay valid")
+    assert record.getMessage().endswith("; the earlier tokens stay valid")
     assert not any(word in caplog.text for word in ("secret", "alpha", "gamma"))
     path.write_text("gamma\n")
     assert [tokens.accepts(token) for token in ("alpha-1", "gamma")] == [False, True]
 
 
 @pytest.mark.parametrize("text", ["", "a b", "a\n", "ä", "a,b"])
-def test_what_a_header_would_change_is_no_token(text):
+def test_a_token_has_no_characters_that_a_header_would_change(text):
     assert not is_token(text)

@@ -1,4 +1,4 @@
-"""The audit log holds what was answered, and holds nobody up."""
+"""The audit log records answers, and delays no call."""
 
 import errno
 import os
@@ -121,7 +121,7 @@ def test_what_the_disk_is_too_slow_for_is_dropped_and_counted(tmp_path, monkeypa
     assert len(records(tmp_path)) == 3
 
 
-def test_a_disk_that_is_full_for_a_while_is_told_once_and_then_written_again(tmp_path, monkeypatch, caplog):
+def test_a_disk_that_is_full_for_a_while_is_reported_once_and_then_written_again(tmp_path, monkeypatch, caplog):
     counts = Counts()
     log = AuditLog(tmp_path, "triage", count=counts)
 
@@ -162,7 +162,7 @@ def test_a_disk_that_is_full_for_a_while_is_told_once_and_then_written_again(tmp
     assert "chest_pain" not in caplog.text
 
 
-def test_a_directory_that_cannot_be_written_is_told_at_the_start(tmp_path):
+def test_a_directory_that_cannot_be_written_is_reported_at_the_start(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"^--audit-log .*file: cannot write: File exists: give a directory"):
         AuditLog(tmp_path / "file", "triage")

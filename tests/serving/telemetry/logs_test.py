@@ -32,7 +32,7 @@ def logged(formatter, request_id="", **extra):
     return stream.getvalue()
 
 
-def test_json_is_one_object_a_line_with_all_that_belongs_to_it():
+def test_json_is_one_object_per_line_with_all_fields():
     line = logged(JsonFormatter(), "r-17", fields={"code": "OK", "seconds": 0.25})
     assert line.count("\n") == 1
     entry = json.loads(line)

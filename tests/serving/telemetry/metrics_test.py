@@ -42,7 +42,7 @@ def test_a_call_is_counted_by_how_it_ended_and_how_long_it_took(metrics):
     assert value(metrics, "grpc_server_handling_seconds_sum", **named) == pytest.approx(0.206)
 
 
-def test_stretches_of_a_stage_are_one_observation(metrics):
+def test_repeated_stages_are_one_observation(metrics):
     call = Call()
     call.model_version, call.signature = "3", "serving_default"
     for begin, end in ((1.0, 1.25), (2.0, 2.5)):
@@ -189,7 +189,7 @@ def test_prometheus_can_read_the_metrics(registry, host):
         read(port.url)
 
 
-def test_a_taken_port_is_told(registry):
+def test_a_taken_port_is_reported(registry):
     config = ServeConfig(metrics_port=0)
     port = MetricsPort(config, registry)
     taken = dataclasses.replace(config, metrics_port=int(port.url.split(":")[2].split("/")[0]))

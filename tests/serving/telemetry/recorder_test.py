@@ -1,4 +1,4 @@
-"""What is kept of a call."""
+"""What telemetry records of a call."""
 
 import contextvars
 import logging
@@ -57,7 +57,7 @@ def test_each_answer_of_a_stream_has_its_own_stages():
     assert metrics.registry.get_sample_value("triage_stage_seconds_sum", named) == 2.0
 
 
-def test_a_call_is_a_line_in_the_log_where_that_is_wanted(caplog):
+def test_a_call_is_a_line_in_the_log_on_request(caplog):
     call = calls.Call("/triage.v1.TriageService/Triage", "r-17")
     call.model_version, call.states = "3", 2
     with caplog.at_level(logging.INFO):
@@ -72,7 +72,7 @@ def test_a_call_is_a_line_in_the_log_where_that_is_wanted(caplog):
     }
 
 
-def test_a_call_that_failed_tells_its_reason_and_its_unknown_codes_are_counted(caplog):
+def test_a_failed_call_has_its_reason_and_its_unknown_codes_are_counted(caplog):
     metrics = Metrics("triage")
     call = calls.Call("/triage.v1.TriageService/Triage")
     call.reason, call.unknown_codes = "INVALID_REQUEST", 2

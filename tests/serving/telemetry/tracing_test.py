@@ -1,4 +1,4 @@
-"""Traces go on from the caller's, down to the stages and to a TensorFlow Serving behind."""
+"""Traces continue the caller's, down to the stages and to a TensorFlow Serving."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def test_what_is_passed_on_names_the_calls_own_span(traced):
     assert not span.status.is_unset
 
 
-def test_a_tensorflow_serving_behind_goes_on_with_the_trace_and_the_request_id(model_base_path, watcher, monkeypatch):
+def test_a_tensorflow_serving_receives_the_trace_and_the_request_id(model_base_path, watcher, monkeypatch):
     exporters = {"front": InMemorySpanExporter(), "back": InMemorySpanExporter()}
     monkeypatch.setattr("serving.telemetry.tracing.exporter_of", exporters.__getitem__)
     back = TriageServer(ServeConfig(port=0, grace_seconds=1, traces="back"))
@@ -106,7 +106,7 @@ def test_a_tensorflow_serving_behind_goes_on_with_the_trace_and_the_request_id(m
     assert (asked.attributes["triage.request_id"], behind.attributes["triage.request_id"]) == ("r-17", "r-17")
 
 
-def test_what_the_caller_does_not_want_recorded_is_not(traced):
+def test_unsampled_traces_are_not_recorded(traced):
     call = Call("/s/m")
     traced[0].begin(call, [("traceparent", f"00-{TRACE}-{PARENT}-00")])
     call.add("model", 1.0, 2.0)
@@ -115,7 +115,7 @@ def test_what_the_caller_does_not_want_recorded_is_not(traced):
     assert spans_of(traced) == {}
 
 
-def test_an_exporter_that_is_not_there_is_told():
+def test_an_exporter_that_is_missing_is_reported():
     with pytest.raises(InputError, match=r"^--traces nowhere: no such exporter: installed are .*console"):
         exporter_of("nowhere")
 

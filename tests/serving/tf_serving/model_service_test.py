@@ -55,7 +55,7 @@ def test_a_loaded_version_is_available(stub, message):
         (get_model_status_pb2.GetModelStatusRequest(), grpc.StatusCode.INVALID_ARGUMENT, "Missing ModelSpec"),
     ],
 )
-def test_what_is_not_there_is_told_as_tensorflow_serving_does(stub, message, code, details):
+def test_a_missing_model_or_version_has_tensorflow_servings_message(stub, message, code, details):
     with pytest.raises(grpc.RpcError) as error:
         stub.GetModelStatus(message, timeout=30)
     assert (error.value.code(), error.value.details()) == (code, details)
@@ -102,7 +102,7 @@ def test_a_reload_loads_versions_and_labels_them_when_they_are_loaded(own):
     assert (versions.default, versions.loaded) == (3, {3})
 
 
-def test_a_reload_that_nothing_comes_of_leaves_all_as_it_was(own, tmp_path):
+def test_a_reload_without_effect_changes_nothing(own, tmp_path):
     stub, base, versions = own
     for message in (reload_request(base, [7], {}), reload_request(tmp_path / "nothing", [5], {})):
         with pytest.raises(grpc.RpcError) as error:
@@ -177,16 +177,16 @@ def test_the_deprecated_type_is_read(versions):
     ("message", "complaint"),
     [
         (model_server_config_pb2.ModelServerConfig(), "Only ModelConfigList is currently supported"),
-        (config(), r"expected one config, of triage, got \[\]"),
+        (config(), r"expected one config, for triage, got \[\]"),
         (config('name: "other"'), r"got \['other'\]"),
         (config(MODEL, MODEL), r"got \['triage', 'triage'\]"),
         (config('name: "triage" base_path: "/m"'), "requests unsupported platform ''"),
         (config('name: "triage" base_path: "/m" model_platform: "other"'), "requests unsupported platform 'other'"),
         (config('name: "triage" base_path: "m" model_platform: "tensorflow"'), "to have an absolute path"),
-        (config(f"{MODEL} model_version_policy {{ specific {{}} }}"), "names no version"),
+        (config(f"{MODEL} model_version_policy {{ specific {{}} }}"), "has no versions"),
     ],
 )
-def test_what_does_not_fit_is_told(versions, message, complaint):
+def test_what_does_not_fit_is_reported(versions, message, complaint):
     with pytest.raises(InputError, match=complaint):
         read_config(message, versions)
 

@@ -46,7 +46,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("model_spec", "code", "message"), REFUSED)
 @pytest.mark.parametrize("call", ["Predict", "GetModelMetadata"])
-def test_a_model_or_version_that_is_not_there_is_told_as_tensorflow_serving_does(stub, call, model_spec, code, message):
+def test_an_unknown_model_or_version_has_tensorflow_servings_message(stub, call, model_spec, code, message):
     requests = {
         "Predict": predict_pb2.PredictRequest(model_spec=model_spec),
         "GetModelMetadata": metadata_request(model_spec, "signature_def"),
@@ -91,9 +91,9 @@ def test_other_metadata_is_refused(stub, fields, message):
         ("MultiInference", inference_pb2.MultiInferenceRequest()),
     ],
 )
-def test_calls_that_take_examples_say_what_to_use(stub, call, message):
+def test_methods_that_take_examples_are_refused_with_advice(stub, call, message):
     with pytest.raises(grpc.RpcError) as error:
         getattr(stub, call)(message, timeout=30)
     assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
     assert error.value.details().startswith(f"{call} takes tf.Examples")
-    assert "use Predict with signature serving_default" in error.value.details()
+    assert "use Predict with the signature serving_default" in error.value.details()

@@ -1,4 +1,4 @@
-"""What an interview makes of the messages, one after the other."""
+"""The state of an interview after each message."""
 
 import pytest
 

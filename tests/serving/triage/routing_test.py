@@ -1,4 +1,4 @@
-"""Which version answers, and what the log says of the one that watches."""
+"""Which version answers, and what the log says of the shadow."""
 
 import logging
 import random
@@ -24,7 +24,7 @@ class Info:
 
 
 class Engine:
-    """An engine that decides on anything as it was told, or fails, once it may."""
+    """An engine that always decides as configured, or fails, when allowed to."""
 
     def __init__(self, version, action=RED):
         self.info = Info(str(version))
@@ -115,7 +115,7 @@ def test_a_shadow_that_fails_is_logged_by_the_kind_of_failure_alone(show):
     assert CODE not in log
 
 
-def test_a_slow_shadow_holds_nobody_up(versions):
+def test_a_slow_shadow_blocks_nobody(versions):
     shadow = Engine(5)
     shadow.may.clear()
     versions.publish(shadow)

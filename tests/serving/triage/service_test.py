@@ -214,7 +214,7 @@ def test_an_interview_stays_with_its_version(model_base_path, tmp_path):
 
 
 class Heard(logging.Handler):
-    """Collects what is logged, and tells when the wanted words came."""
+    """Collects log messages, and signals when one contains given words."""
 
     def __init__(self, words):
         super().__init__()
@@ -250,7 +250,7 @@ def test_the_canary_answers_the_typed_service_and_the_shadow_watches(model_base_
     assert not any("chest_pain" in line for line in heard.lines)
 
 
-def test_the_model_tells_how_it_was_made(client, vocabulary):
+def test_the_model_reports_how_it_was_made(client, vocabulary):
     info = client.model_info()
     assert (info.model_version, info.evidence_count, info.max_questions) == ("3", 3, 10)
     assert info.vocabulary_fingerprint == vocabulary.fingerprint

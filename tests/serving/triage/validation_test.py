@@ -76,7 +76,7 @@ def test_a_clear_state_passes(state, limits):
         "too much",
     ],
 )
-def test_a_faulty_state_is_told_by_its_place(state, limits, message):
+def test_a_faulty_state_is_reported_by_its_place(state, limits, message):
     with pytest.raises(InputError) as error:
         check_states([state], limits, batch=False)
     assert str(error.value).startswith(message)
@@ -106,7 +106,7 @@ def test_the_limit_on_evidence_is_never_less_than_the_vocabulary():
     check_states([state_message(["fever", "smoker"], ["chest_pain"])], limits, batch=False)
 
 
-def test_many_faults_are_told_in_part():
+def test_many_faults_are_reported_in_part():
     limits = RequestLimits(VOCABULARY, max_batch=1, max_evidence=1000)
     with pytest.raises(InputError) as error:
         check_states([state_message(f"x{number}" for number in range(1000))], limits, batch=False)
@@ -115,7 +115,7 @@ def test_many_faults_are_told_in_part():
     assert faults[-1] == "and more"
 
 
-def test_what_is_clear_at_a_glance_is_what_needs_no_second_look():
+def test_states_that_are_clear_pass_the_full_check_too():
     fever = state_message(["fever"])
     assert are_clear(
         [fever, state_message([], ["smoker", "fever"], 99, no_more_evidence=True, max_questions=99)], STRICT

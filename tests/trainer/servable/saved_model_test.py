@@ -209,5 +209,5 @@ def test_the_newest_version_is_the_one_that_a_server_takes(tmp_path):
         (tmp_path / name).mkdir()
     assert saved_model.newest_version(tmp_path) == tmp_path / "010"
     (tmp_path / "010" / "saved_model.pb").touch()
-    with pytest.raises(InputError, match="this is one version: give the folder that holds it"):
+    with pytest.raises(InputError, match="this is one version: give the folder that contains it"):
         saved_model.newest_version(tmp_path / "010")

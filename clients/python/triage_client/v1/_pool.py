@@ -1,7 +1,7 @@
 """The descriptor pool of this package's messages.
 
-protobuf's default pool holds each file and each message once a process. The server's package registers the same names
-there; where it is another version of it, a second registration would fail the import of whichever comes later.
+protobuf's default pool has each file and message once per process. Other generated code registers the same names there,
+and if it were of another version, the second registration would fail.
 """
 
 from google.protobuf import descriptor_pool
