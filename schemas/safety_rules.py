@@ -14,6 +14,7 @@ import dataclasses
 import hashlib
 import importlib.resources
 import pathlib
+import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -25,7 +26,6 @@ else:
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from schemas.rule_lines import RuleLines
 from schemas.triage import DECISION_LABELS, Action
 
 DEFAULT = "default"
@@ -157,7 +157,6 @@ def parse(text: str, source: str, vocabulary: Vocabulary) -> RuleSet:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{source}: not TOML: {error}") from None
-    lines = RuleLines(text)
     rules: list[SafetyRule] = []
     faults: list[str] = []
     if not tables:
@@ -166,7 +165,7 @@ def parse(text: str, source: str, vocabulary: Vocabulary) -> RuleSet:
         faults.append(f"{source}: {len(tables)} rules: expected at most {MAX_RULES}")
     for rule_id, table in tables.items():
         rule_faults = [
-            f"{source}: line {lines.find(rule_id, mark)}: rule {rule_id!r}: {fault}"
+            f"{source}: line {find_line(text, rule_id, mark)}: rule {rule_id!r}: {fault}"
             for mark, fault in _faults(rule_id, table, vocabulary)
         ]
         faults += rule_faults
@@ -295,3 +294,27 @@ def _contradictions(named: dict[str, set[Condition]]) -> Iterator[tuple[str, str
             yield code, f"{never}: {code!r} is in all and in none"
     if named["any"] and named["any"] <= named["none"]:
         yield "none", f"{never}: all conditions of any are in none"
+
+
+_HEADER = re.compile(r"""^\s*\[\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))""")
+
+
+def find_line(text: str, table: str, mark: str) -> int:
+    """Returns the number, from 1, of the first line of a TOML table with the word `mark`, by default of its header.
+
+    Comments are skipped. It is 1 without such a header, as in a file of inline tables.
+    """
+    start = None
+    word = re.compile(rf"(?<![\w.-]){re.escape(mark)}(?![\w-])")
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = _HEADER.match(line)
+        if header is not None:
+            here = next(part for part in header.groups() if part is not None) == table
+            if start is None and here:
+                start = number
+                continue
+            if start is not None and not here:
+                break
+        if start is not None and mark and not line.lstrip().startswith("#") and word.search(line):
+            return number
+    return start or 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.errors import InputError
 from serving.batching_parameters import BatchingParameters, read_parameters
-from serving.security.addresses import is_loopback
+from serving.security import is_loopback
 
 ENGINES = ("saved-model", "tensorflow-serving")
 LOG_FORMATS = ("text", "json")

@@ -16,20 +16,23 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from schemas.errors import InputError
 from serving import process
-from serving.calls.event_loop import EventLoop, Workers, step_back, take_short_turns
-from serving.calls.front import Front, Limits
-from serving.calls.health_service import HealthService
-from serving.calls.listener import Listener, ProbePort
+from serving.calls import (
+    EventLoop,
+    Front,
+    HealthService,
+    Limits,
+    Listener,
+    ProbePort,
+    Workers,
+    step_back,
+    take_short_turns,
+)
 from serving.config import ServeConfig
 from serving.models.model_store import ModelStore, local_base
 from serving.models.version_policy import VersionPolicy, Wanted, parse_labels
 from serving.process import EndSignals
-from serving.security import tls
-from serving.security.access import Access, LocalReloads, TokenAccess
-from serving.security.tokens import TokenFile
-from serving.telemetry import logs
-from serving.telemetry.metrics import MetricsPort
-from serving.telemetry.recorder import Telemetry
+from serving.security import Access, LocalReloads, TokenAccess, TokenFile, server_credentials
+from serving.telemetry import MetricsPort, Telemetry, configure_logging
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 if TYPE_CHECKING:
@@ -52,7 +55,7 @@ class TriageServer:
     def __init__(self, config: ServeConfig):
         credentials = None
         if config.encrypted:
-            credentials = tls.server_credentials(config.tls_certificate, config.tls_key, config.tls_client_ca)
+            credentials = server_credentials(config.tls_certificate, config.tls_key, config.tls_client_ca)
         access: Access = LocalReloads()
         if config.tokens:
             access = TokenAccess(TokenFile(pathlib.Path(config.tokens)))
@@ -80,7 +83,7 @@ class TriageServer:
 
         The server also offers TensorFlow Serving's services, unless a TensorFlow Serving is the engine.
         """
-        from serving.triage.service import TriageService  # loads TensorFlow
+        from serving.triage import TriageService  # loads TensorFlow
 
         self._telemetry.watch(watcher.versions)
         service = TriageService(watcher, self._config, self._front, self._telemetry)
@@ -152,13 +155,13 @@ def _add_tensorflow_serving(
     """Offers TensorFlow Serving's services, and returns their names."""
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # load TensorFlow
 
-    from serving.tf_serving import model_service, prediction_service
+    from serving.tf_serving import MODEL_SERVICE, PREDICTION_SERVICE, ModelService, PredictionService
 
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        prediction_service.PredictionService(watcher.versions, config, telemetry), front
+        PredictionService(watcher.versions, config, telemetry), front
     )
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(model_service.ModelService(watcher), front)
-    return prediction_service.SERVICE, model_service.SERVICE
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(watcher), front)
+    return PREDICTION_SERVICE, MODEL_SERVICE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -212,7 +215,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore | None) -> int:
     config = ServeConfig(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(ServeConfig)})
-    logs.configure(config.log_format)
+    configure_logging(config.log_format)
     pinned = None if arguments.version is None else frozenset([arguments.version])
     wanted = Wanted(base, VersionPolicy(numbers=pinned), _labels(arguments, config))
     if config.insecure:

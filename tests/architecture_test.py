@@ -39,6 +39,9 @@ LAYERS = {
     ),
 }
 
+# Their `__init__` names what other packages may use. Not serving.models, which would load TensorFlow for each of them.
+FACADES = ("serving.calls", "serving.security", "serving.telemetry", "serving.tf_serving", "serving.triage")
+
 
 def _imports(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -97,6 +100,17 @@ def test_imports_run_one_way_from_layer_to_layer():
             if modules[imported] != part and places[modules[imported]] >= places[part]
         ]
         assert wrong == []
+
+
+def test_packages_with_a_facade_are_imported_through_it():
+    wrong = [
+        f"{name} imports {imported}"
+        for name, imports in _graph().items()
+        for imported in imports
+        for facade in FACADES
+        if imported.startswith(f"{facade}.") and not name.startswith(facade)
+    ]
+    assert wrong == []
 
 
 def test_no_module_imports_itself_by_way_of_others():

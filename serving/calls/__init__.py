@@ -1,1 +1,19 @@
 """How calls reach the server: ports, the event loop, limits, and errors as gRPC statuses."""
+
+from serving.calls.event_loop import EventLoop, Workers, step_back, take_short_turns
+from serving.calls.front import LARGE_BYTES, Front, Limits
+from serving.calls.health_service import HealthService
+from serving.calls.listener import Listener, ProbePort
+
+__all__ = [
+    "LARGE_BYTES",
+    "EventLoop",
+    "Front",
+    "HealthService",
+    "Limits",
+    "Listener",
+    "ProbePort",
+    "Workers",
+    "step_back",
+    "take_short_turns",
+]

@@ -25,8 +25,8 @@ from serving.calls.event_loop import Workers
 from serving.calls.silence import Silence, drop_traceback
 from serving.calls.status import end_of
 from serving.errors import UnsupportedError
-from serving.security.access import Access, OpenAccess
-from serving.telemetry.recorder import Telemetry
+from serving.security import Access, OpenAccess
+from serving.telemetry import Telemetry
 
 LARGE_BYTES = 16 * 1024
 """Length from which requests go to the workers; handing shorter ones over takes longer than handling them."""

@@ -8,9 +8,9 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 
 from schemas.errors import InputError
-from serving.calls import silence
 from serving.calls.event_loop import EventLoop, Workers
 from serving.calls.front import Front, Limits
+from serving.calls.silence import options as silence_options
 
 
 class Listener:
@@ -42,7 +42,7 @@ class Listener:
         self._watch: asyncio.Task[None] | None = None
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         # Without this two servers could share a port, and clients would reach either.
-        self._options = [("grpc.so_reuseport", 0), *silence.options(silence_seconds), *options]
+        self._options = [("grpc.so_reuseport", 0), *silence_options(silence_seconds), *options]
         self.port = loop.run(self._hold(f"{host}:{address[1]}", credentials))
         self.address = f"{host}:{self.port}"
 

@@ -6,8 +6,7 @@ import pathlib
 import grpc
 
 from schemas.errors import InputError
-from serving.security.tls import channel_credentials
-from serving.security.tokens import read_tokens
+from serving.security import channel_credentials, read_tokens
 
 # An HTTP proxy from the environment would read patients' evidence; gRPC would use it even for loopback.
 _OPTIONS = [("grpc.enable_http_proxy", 0)]

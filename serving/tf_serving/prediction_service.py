@@ -19,7 +19,7 @@ from serving.errors import NotFoundError, UnsupportedError
 from serving.models.engine import Engine
 from serving.models.state_tensors import to_decisions
 from serving.models.versions import Versions
-from serving.telemetry.recorder import Telemetry
+from serving.telemetry import Telemetry
 from serving.tf_serving.predict import predict
 
 SERVICE = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name

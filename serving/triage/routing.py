@@ -13,7 +13,7 @@ from serving.errors import NotFoundError
 from serving.messages import action_label
 from serving.models.engine import Engine
 from serving.models.versions import Versions
-from serving.telemetry.recorder import Telemetry
+from serving.telemetry import Telemetry
 from triage.v1 import triage_pb2
 
 _LOGGER = logging.getLogger(__name__)

@@ -19,13 +19,13 @@ from typing import Any
 from schemas import features
 from schemas.errors import InputError
 from serving.call import PARSE, current
-from serving.calls.front import LARGE_BYTES, Front
+from serving.calls import LARGE_BYTES, Front
 from serving.config import ServeConfig
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
 from serving.models.engine import Engine
 from serving.models.safeguards import described_rules
 from serving.models.watcher import Watcher
-from serving.telemetry.recorder import Telemetry
+from serving.telemetry import Telemetry
 from serving.triage.interview import InterviewState
 from serving.triage.routing import Routing
 from serving.triage.validation import RequestLimits, are_clear, check_states

@@ -8,7 +8,7 @@ from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
-from schemas.safety_rules import Decision, SafetyRule
+from schemas.safety_rules import Decision, SafetyRule, find_line
 from schemas.triage import Action
 
 VOCABULARY = Vocabulary(
@@ -179,3 +179,37 @@ def test_none_means_no_rules_and_a_path_means_its_file(tmp_path):
     assert safety_rules.choose("none", VOCABULARY) == (safety_rules.RuleSet(), "")
     rules, remark = safety_rules.choose(str(path), VOCABULARY)
     assert ([rule.rule_id for rule in rules], rules.source, remark) == (["r"], str(path), "")
+
+
+LINES = """\
+# [a] is not here
+[a]
+reason = "fever"
+# fever_over_39 is not here
+all.present = [
+  "fever_over_39",
+]
+
+["b b"]
+all.present = ["fever"]
+[c.all]
+absent = ["cough"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "mark", "line"),
+    [
+        ("a", "", 2),
+        ("a", "reason", 3),
+        ("a", "fever_over_39", 6),  # not the comment before it
+        ("a", "fever", 3),
+        ("a", "39", 2),  # a part of a code is not the code: the header
+        ("a", "cough", 2),  # in another table
+        ("b b", "fever", 10),
+        ("c", "cough", 12),
+        ("nowhere", "fever", 1),
+    ],
+)
+def test_a_word_is_found_in_the_lines_of_its_table(table, mark, line):
+    assert find_line(LINES, table, mark) == line
