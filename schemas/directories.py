@@ -37,6 +37,16 @@ def shard_parts(name: str) -> tuple[str, int, int, bool] | None:
     return match[1], int(match[2]), int(match[3]), bool(match[4])
 
 
+LARGEST_VERSION = 2**63 - 1
+"""Versions are 64-bit integers on the wire."""
+
+
 def version_number(name: str) -> int | None:
-    """Returns the version number that a folder's name stands for; None for names that a server ignores."""
-    return int(name) if name.isascii() and name.isdecimal() else None
+    """Returns the number of a version's folder, None for a name that servers ignore."""
+    number = int(name) if name.isascii() and name.isdecimal() else None
+    return None if number is None or number > LARGEST_VERSION else number
+
+
+def is_too_large(name: str) -> bool:
+    """Returns whether a folder would be a version if its number were not above `LARGEST_VERSION`."""
+    return name.isascii() and name.isdecimal() and version_number(name) is None

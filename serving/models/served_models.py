@@ -1,8 +1,10 @@
 """Assembles sources, engines and watcher from the settings."""
 
+import contextlib
 import logging
 import pathlib
 
+from schemas import directories
 from schemas.model_directory import list_versions
 from serving.config import ServeConfig
 from serving.models import warmup
@@ -29,6 +31,7 @@ class LocalModels:
 
     def __init__(self, litert: bool = True):
         self._litert = litert
+        self._ignored: set[str] = set()  # names that have been logged
 
     def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
         """Returns the folder of each version.
@@ -36,7 +39,12 @@ class LocalModels:
         Raises:
             InputError: the base path cannot be read.
         """
-        return list_versions(base)
+        versions = list_versions(base)
+        with contextlib.suppress(OSError):  # the base path is gone again
+            for name in {path.name for path in base.iterdir() if directories.is_too_large(path.name)} - self._ignored:
+                _LOGGER.warning("%s: ignored: the largest version is %d", base / name, directories.LARGEST_VERSION)
+                self._ignored.add(name)
+        return versions
 
     def load(self, folder: pathlib.Path) -> SavedModelEngine:
         """Returns the engine of a version, warm.

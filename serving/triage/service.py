@@ -86,8 +86,8 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             )
         if self._interviews >= self._config.max_interviews:
             raise ExhaustedError(
-                f"{self._config.max_interviews} interviews are under way, more are not taken: try again later, or call "
-                "Triage with all that is known"
+                f"{self._config.max_interviews} interviews are in progress, and no more are accepted: try again later, "
+                "or call Triage with all that is known"
             )
         self._interviews += 1
         try:

@@ -1,6 +1,6 @@
 import pytest
 
-from schemas.directories import shard_name, shard_parts
+from schemas.directories import is_too_large, shard_name, shard_parts, version_number
 
 
 def test_shard_names_are_those_of_tensorflow_datasets():
@@ -26,3 +26,20 @@ def test_a_shard_name_tells_its_parts(parts):
 )
 def test_other_names_are_no_shards(name):
     assert shard_parts(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "too_large"),
+    [
+        ("3", 3, False),
+        ("007", 7, False),
+        ("9223372036854775807", 2**63 - 1, False),
+        ("9223372036854775808", None, True),
+        ("latest", None, False),
+        ("-1", None, False),
+        ("\u0663", None, False),  # a digit, but not an ASCII one
+    ],
+)
+def test_a_version_is_a_64_bit_number(name, number, too_large):
+    assert version_number(name) == number
+    assert is_too_large(name) is too_large

@@ -86,3 +86,13 @@ def test_a_remote_engine_is_asked_for_its_versions(model_base_path):
     watcher.look()
     with pytest.raises(UnavailableError):
         watcher.check()
+
+
+def test_a_folder_whose_number_is_no_64_bit_integer_is_ignored_with_one_warning(tmp_path, caplog):
+    for name in ("3", str(2**63 - 1), str(2**63)):
+        (tmp_path / name).mkdir()
+    models = LocalModels()
+    for _ in range(2):
+        assert models.versions(tmp_path).keys() == {3, 2**63 - 1}
+    (record,) = caplog.records
+    assert record.getMessage() == f"{tmp_path / str(2**63)}: ignored: the largest version is 9223372036854775807"

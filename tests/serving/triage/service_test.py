@@ -187,7 +187,7 @@ def test_interviews_have_places_of_their_own_and_give_them_back(client):
         with client.interview() as three, pytest.raises(TriageError) as error:
             three.present("fever")
         assert error.value.status is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert error.value.message.startswith("2 interviews are under way")
+        assert error.value.message.startswith("2 interviews are in progress")
         assert client.triage(evidence_state(["fever"])).action == ASK
         for interview in (one, two):
             interview.no_more_evidence()
