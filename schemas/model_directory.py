@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
@@ -47,12 +48,13 @@ def list_versions(base: pathlib.Path) -> dict[int, pathlib.Path]:
     Raises:
         InputError: the base path cannot be read, or is itself a version.
     """
-    if (base / directories.SAVED_MODEL).exists():
-        raise InputError(f"{base}: this is one version: give the folder that contains it, {base.parent}")
     try:
         names = [entry.name for entry in base.iterdir()]
-    except OSError as error:
-        raise InputError(f"{base}: cannot read the model base path: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{base}: cannot read the model base path: {reason}") from error
+    if directories.SAVED_MODEL in names:
+        raise InputError(f"{base}: this is one version: give the folder that contains it, {base.parent}")
     return {number: base / name for name in names if (number := directories.version_number(name)) is not None}
 
 
@@ -130,6 +132,7 @@ def read_version(folder: pathlib.Path) -> tuple[ModelInfo, Vocabulary]:
         raise InputError(
             f"{path}: safety_rules, novelty or litert are missing or malformed: export the model again"
         ) from error
+    _check_rules(folder, manifest["safety_rules"])
     return ModelInfo(model_version=folder.name, manifest_json=text, **values, **safeguards), vocabulary
 
 
@@ -153,6 +156,21 @@ def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
         "novelty_threshold": None if novelty is None else float(novelty["threshold"]),
         "litert_sha256": str(manifest["litert"]["sha256"]),
     }
+
+
+def _check_rules(folder: pathlib.Path, described: dict[str, Any]) -> None:
+    """Raises InputError if the version's file of rules is not the one that the manifest describes."""
+    if not described["rules"]:
+        return
+    path = folder / directories.RULES
+    try:
+        fingerprint = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the rules: {error.strerror or error}: export the model again") from error
+    if fingerprint != described.get("fingerprint"):
+        raise InputError(
+            f"{path}: its fingerprint differs from the one in {directories.MANIFEST}: export the model again"
+        )
 
 
 def _read_manifest(folder: pathlib.Path) -> tuple[str, dict[str, Any]]:

@@ -1,7 +1,9 @@
 """Reading a model base path: the choice of a version, and what is wrong with a damaged one."""
 
+import hashlib
 import json
 import os
+import pathlib
 
 import pytest
 
@@ -100,6 +102,11 @@ def test_a_base_path_that_is_not_there_is_told(tmp_path):
         find_version(tmp_path / "absent")
 
 
+def test_a_path_that_no_system_takes_is_reported():
+    with pytest.raises(InputError, match="cannot read the model base path: embedded null"):
+        list_versions(pathlib.Path("/models\0"))
+
+
 def test_a_version_given_for_its_base_path_is_told(version):
     with pytest.raises(InputError, match=f"give the folder that contains it, {version.parent}"):
         find_version(version)
@@ -166,4 +173,20 @@ def test_a_vocabulary_that_was_reordered_after_the_export_is_told(version):
     header, first, *rest = path.read_text().splitlines()
     path.write_text("\n".join([header, *rest, first]) + "\n")
     with pytest.raises(InputError, match="the vocabulary was changed after the export"):
+        read_version(version)
+
+
+def test_rules_that_are_not_those_of_the_manifest_are_refused(version):
+    text = b"[pain]\n"
+    rule = {"rule_id": "pain", "reason": "Pain.", "urgency": "Red", "stop_asking": True}
+    described = {"rules": [rule], "fingerprint": f"sha256:{hashlib.sha256(text).hexdigest()}"}
+    manifest = json.loads((version / "manifest.json").read_text()) | {"safety_rules": described}
+    (version / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"rules\.toml: cannot read the rules: No such file"):
+        read_version(version)
+    (version / "assets.extra").mkdir()
+    (version / "assets.extra" / "rules.toml").write_bytes(text)
+    assert [each.rule_id for each in read_version(version)[0].rules] == ["pain"]
+    (version / "assets.extra" / "rules.toml").write_bytes(text + b"garbled")
+    with pytest.raises(InputError, match=r"rules\.toml: its fingerprint differs"):
         read_version(version)
