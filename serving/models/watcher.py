@@ -91,9 +91,13 @@ class Watcher:
         """
         with self._lock:
             before, self._wanted = self._wanted, wanted
-            if self._look():
-                return
-            reason = self._reason(None)
+            try:
+                if self._look():
+                    return
+                reason = self._reason(None)
+            except Exception:
+                self._wanted = before
+                raise
             self._wanted = before
             self._look()
             raise PreconditionError(f"no such version can be served, the old configuration stays: {reason}")
@@ -153,10 +157,14 @@ class Watcher:
             self._warn_once(str(error))
             return False
         except Exception as error:
-            text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+            expected = isinstance(error, InputError)
+            text = str(error) if expected else f"{folder}: an unexpected {type(error).__name__}: see the server's log"
             self._broken[number] = (folder, files)
             self._fail(number, text)
-            _LOGGER.error("version %d cannot be loaded and is tried again when its files change: %s", number, text)
+            _LOGGER.error(
+                "version %d cannot be loaded and is tried again when its files change: %s",
+                number, text, exc_info=None if expected else error,
+            )  # fmt: skip
             return False
         self.versions.publish(engine)
         self._folders[number] = folder

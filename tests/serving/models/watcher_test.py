@@ -295,7 +295,19 @@ def test_a_reload_that_cannot_be_served_says_why_and_the_old_one_stays(watch, fo
     assert watcher.versions.version_of("stable") == 3
 
 
-def test_looking_goes_on_after_a_fault_and_ends_when_told(watch, folders, caplog):
+def test_a_reload_that_raises_keeps_the_old_configuration(watch, folders, monkeypatch):
+    watcher = watch(3)
+    monkeypatch.setattr(folders, "versions", lambda base: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        watcher.reload(Wanted(folders.base / "other"))
+    monkeypatch.undo()
+    folders.put(5)
+    watcher.look()
+    assert served(watcher) == (5, {5})
+    assert watcher._wanted.base == folders.base
+
+
+def test_looking_continues_after_an_error_and_stops_on_request(watch, folders, caplog):
     watcher = watch(3)
     stop, rounds = threading.Event(), []
 
@@ -309,3 +321,14 @@ def test_looking_goes_on_after_a_fault_and_ends_when_told(watch, folders, caplog
         watcher.run(0.001, stop, after)
     assert len(rounds) == 2
     assert "looking for new versions failed" in caplog.text
+
+
+def test_an_unexpected_error_of_a_version_is_reported_without_its_text(watch, folders, caplog):
+    def fail(folder):
+        raise KeyError("raw text")
+
+    folders.before_load = fail
+    watcher = watch(3)
+    (status,) = watcher.versions.statuses()
+    assert status.error == f"{folders.base / '3'}: an unexpected KeyError: see the server's log"
+    assert "raw text" in caplog.text
