@@ -38,6 +38,18 @@ class EndSignals:
                 return self._received.get(timeout=_LOOK_SECONDS)
 
 
+def remove(path: pathlib.Path) -> None:
+    """Removes a port file, if there is one.
+
+    Raises:
+        InputError: it cannot be removed.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"--port-file {path}: cannot remove: {error.strerror or error}") from error
+
+
 def write(path: pathlib.Path, port: int) -> None:
     """Writes `port` and a line feed, atomically.
 

@@ -230,6 +230,8 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
     server.start(watcher)
     process.freeze_loaded_objects()  # before loading models, which must be freed
     try:
+        if arguments.port_file is not None:
+            process.remove(arguments.port_file)  # left by an earlier server
         watcher.look()
         _check(watcher, config)
         signals = EndSignals()
@@ -245,6 +247,8 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
         number = _watch_until(signals, watcher, server, config)
     finally:
         server.stop()
+        if arguments.port_file is not None:
+            process.remove(arguments.port_file)
     return 0 if number == signal.SIGTERM else 128 + number
 
 

@@ -59,6 +59,17 @@ def test_the_port_file_has_the_port_and_no_partial_file_remains(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["port"]
 
 
+def test_a_port_file_is_removed_if_there_is_one(tmp_path):
+    path = tmp_path / "port"
+    process.write(path, 8500)
+    for _ in range(2):
+        process.remove(path)
+        assert list(tmp_path.iterdir()) == []
+    path.mkdir()
+    with pytest.raises(InputError, match=r"--port-file .*port: cannot remove: "):
+        process.remove(path)
+
+
 def test_a_folder_that_is_missing_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"--port-file .*port: cannot write: No such file or directory"):
         process.write(tmp_path / "nowhere" / "port", 8500)
