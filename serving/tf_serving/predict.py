@@ -43,6 +43,7 @@ def predict(
     signature = engine.signatures[name]
     _check_names(request.inputs, signature.inputs)
     inputs = {alias: _read(alias, request.inputs[alias], info, config) for alias, info in signature.inputs.items()}
+    _check_values(inputs)
     if features.EVIDENCE_STATES in inputs:
         _check_messages(inputs[features.EVIDENCE_STATES], max(config.max_evidence, len(engine.vocabulary)))
     wanted = _choose_outputs(request.output_filter, signature.outputs)
@@ -91,6 +92,17 @@ def _read(
         return tf.make_ndarray(tensor)
     except (ValueError, TypeError) as error:
         raise InputError(f"tensor parsing error: {alias}") from error
+
+
+def _check_values(inputs: Mapping[str, np.ndarray]) -> None:
+    """Refuses batches of different sizes, which the graph may broadcast, and numbers that are not finite."""
+    sizes = {alias: len(value) for alias, value in sorted(inputs.items()) if value.ndim}
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{alias} {size}" for alias, size in sizes.items())
+        raise InputError(f"Expects inputs of the same batch size but got {listed}")
+    for alias, value in inputs.items():
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            raise InputError(f"Expects {alias} to be finite but NaN or infinity is provided")
 
 
 def _check_messages(states: np.ndarray, max_evidence: int) -> None:
