@@ -173,6 +173,7 @@ class AuditLog:
                 if self._written_bytes >= self._file_bytes:
                     if not self._failing:
                         self._file.flush()
+                        self._is_empty = False
                     with contextlib.suppress(tf.errors.OpError):
                         self._file.close()
                     self._begin_file()
@@ -181,13 +182,15 @@ class AuditLog:
                 self._written_bytes += len(serialized)
                 written += 1
             self._file.flush()
-            self._failing = False
+            self._failing, self._is_empty = False, False
         except (OSError, tf.errors.OpError) as error:
             written = 0  # none of them is certain to be on disk
             if not self._failing:  # once, however long it lasts
                 _LOGGER.error("the audit log in %s cannot be written: %s", self._directory, _reason(error))
             self._failing = True
             self._written_bytes = self._file_bytes  # a record may be incomplete, so begin a new file
+            if self._is_empty:
+                self._path.unlink(missing_ok=True)
         self._count("written", written)
         if written < len(records):
             self._count("failed", len(records) - written)
@@ -196,6 +199,7 @@ class AuditLog:
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         self._number += 1
         path = self._directory / f"triage-{stamp}-{os.getpid()}-{self._number:05d}.tfrecord"
+        self._path, self._is_empty = path, True  # without a record that is certain to be on disk
         # Made here with its permissions: TensorFlow's would let group and others read it.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         self._file: Any = tf.io.TFRecordWriter(os.fspath(path))

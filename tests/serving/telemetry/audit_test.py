@@ -154,6 +154,7 @@ def test_a_disk_that_is_full_for_a_while_is_reported_once_and_then_written_again
 
     answer_and_wait("failed", 1)
     answer_and_wait("failed", 2)
+    assert list(tmp_path.iterdir()) == []  # failed attempts leave no empty files
     monkeypatch.setattr(tf.io, "TFRecordWriter", writer)
     answer_and_wait("written", 1)
     log.close()
