@@ -162,7 +162,7 @@ def test_a_certificate_wants_its_key(certificates):
 def test_the_environments_proxy_is_used_only_on_request(call, scripted, monkeypatch):
     _, address = scripted
     for name in ("http_proxy", "https_proxy", "grpc_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # no server listens there
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("no_grpc_proxy", raising=False)
     assert call(address) == "scripted"

@@ -13,7 +13,7 @@ CLIENT = ROOT / "clients" / "python"
 
 
 def test_the_generated_code_is_not_stale(tmp_path):
-    # In a process of its own: the compiler and TensorFlow each bring a protobuf in C++, and together they crash.
+    # In a separate process: the compiler and TensorFlow each bring a protobuf in C++, and together they crash.
     subprocess.run([sys.executable, CLIENT / "generate.py", tmp_path], check=True, timeout=60)
     committed = CLIENT / "triage_client" / "v1"
     names = sorted(path.name for path in tmp_path.iterdir())

@@ -30,7 +30,7 @@ SECONDS = 300
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
-    """The client's folder, in a copy of its own beside the .proto files, installed and compiled."""
+    """A copy of the client's folder beside the .proto files, installed and compiled."""
     if not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("needs the programs node and npm")
     version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
@@ -55,7 +55,7 @@ def node(package):
     """Runs a JavaScript module in the package's folder, or in `folder`, and returns what it prints."""
 
     def run(code, *arguments, folder=package):
-        # The module's place decides what the package's own name means, its working directory where ca.pem is.
+        # The module's path decides what the package's name means; its working directory has ca.pem.
         path = package / "module.mjs"
         path.write_text(code, encoding="utf-8")
         ran = subprocess.run(
@@ -364,7 +364,7 @@ def test_an_example_of_the_readme_runs(node, example, server, encrypted, certifi
 
 def test_the_generated_code_is_not_stale(package, tmp_path):
     out = tmp_path / "generated"
-    # In a process of its own: the compiler and TensorFlow each bring a protobuf in C++, and together they crash.
+    # In a separate process: the compiler and TensorFlow each bring a protobuf in C++, and together they crash.
     subprocess.run([sys.executable, package / "generate.py", out], check=True, timeout=SECONDS)
     committed = CLIENT / "src" / "generated"
     written = {path.relative_to(out): path.read_bytes() for path in out.rglob("*.ts")}

@@ -1,4 +1,4 @@
-"""The client as a package: what its wheel holds, and what it needs."""
+"""The client's wheel: its content and its requirements."""
 
 import ast
 import importlib.util
@@ -22,7 +22,7 @@ def wheel(tmp_path_factory):
     if not all(importlib.util.find_spec(name) for name in ("pip", "setuptools", "wheel")):
         pytest.skip("needs pip, setuptools and wheel, which build the package")
     folder = tmp_path_factory.mktemp("wheel")
-    # A copy: setuptools leaves its build folder beside the sources, and would take what is in it next time.
+    # A copy, as setuptools leaves its build folder beside the sources and would include it the next time.
     skipped = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
     shutil.copytree(CLIENT, folder / "source", ignore=skipped)
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--quiet"]

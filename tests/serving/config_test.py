@@ -96,7 +96,7 @@ def test_other_machines_get_in_over_tls_or_with_insecure(host):
 def test_metrics_stay_on_this_machine_unless_encrypted_or_insecure():
     with pytest.raises(InputError, match=r"^--metrics-host ::: .* give --tls-certificate and --tls-key, or --insecure"):
         ServeConfig(metrics_port=0, metrics_host="::")
-    assert ServeConfig(metrics_host="::").metrics_port == -1  # nobody listens
+    assert ServeConfig(metrics_host="::").metrics_port == -1  # no port
     assert ServeConfig(metrics_port=0, metrics_host="::", **PAIR).encrypted
     assert not ServeConfig(metrics_port=0, metrics_host="::", insecure=True).encrypted
 

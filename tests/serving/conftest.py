@@ -250,7 +250,7 @@ class Certificates(NamedTuple):
 
 @pytest.fixture(scope="session")
 def openssl(tmp_path_factory):
-    """Runs the program in a folder of its own."""
+    """Runs the program in a separate folder."""
     if shutil.which("openssl") is None:
         pytest.skip("needs the program openssl")
     folder = tmp_path_factory.mktemp("openssl")
@@ -285,7 +285,7 @@ def certificates(openssl):
 
 @pytest.fixture(scope="session")
 def serving(watcher):
-    """Starts a server of version 3 with settings of its own, for the length of a `with` block."""
+    """Starts a server of version 3 with other settings, for the length of a `with` block."""
 
     @contextlib.contextmanager
     def start(**settings):

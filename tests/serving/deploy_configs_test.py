@@ -1,4 +1,4 @@
-"""What TensorFlow Serving is started with: its files are what the script writes, and its flags are its own."""
+"""TensorFlow Serving's files are those that the script writes, and its flags exist."""
 
 import pathlib
 import runpy

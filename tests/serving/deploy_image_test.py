@@ -1,4 +1,4 @@
-"""The image: linted, from pinned bases, as nobody, with all that the server needs and nothing of training."""
+"""The image: linted, from pinned bases, without root, with all that the server needs and nothing of training."""
 
 import importlib.metadata
 import json
@@ -117,13 +117,13 @@ def test_the_lock_is_closed_and_by_hash_and_names_no_place():
         try:
             needs = importlib.metadata.requires(name) or []
         except importlib.metadata.PackageNotFoundError:
-            continue  # not installed here; what it needs was locked with it
+            continue  # not installed here; its requirements are locked too
         for need in map(Requirement, needs):
             if need.marker is None or need.marker.evaluate({"extra": ""}):
                 assert canonicalize_name(need.name) in pins().keys() | replaced, f"{name} needs {need.name}"
 
 
-# Lets nothing be imported from site-packages but what the lock names, TensorFlow as its variant.
+# Allows imports from site-packages only of what the lock names, with TensorFlow's variant.
 ONLY_LOCKED = """
 import importlib.metadata, sys
 allowed = set(sys.argv.pop(1).split(","))
@@ -143,7 +143,7 @@ sys.exit(triage_cli.main())
 @pytest.mark.parametrize("command", ["serve", "health"])
 def test_a_command_of_the_image_needs_no_more_than_the_lock(command, tmp_path):
     allowed = ",".join([*pins(), *REQUIREMENTS["INSTEAD"], "dyqn-triage", "dyqn-triage-client"])
-    # A folder without versions is told only after everything was loaded.
+    # A folder without versions is reported only after everything was loaded.
     options = {"serve": ["--model-base-path", tmp_path, "--port", "0"], "health": ["--server", "127.0.0.1:1"]}
     ran = subprocess.run(
         [sys.executable, "-c", ONLY_LOCKED, allowed, command, *options[command]],

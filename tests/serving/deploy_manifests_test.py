@@ -37,7 +37,7 @@ def container(name):
 
 
 def parsed(arguments):
-    """The settings that a command line of `triage serve` gives, which are those that it would run with."""
+    """The settings that a command line of `triage serve` would run with."""
     parser = argparse.ArgumentParser(exit_on_error=False)
     server.add_arguments(parser)
     options = parser.parse_args([*ENTRYPOINT, *arguments])
@@ -113,7 +113,7 @@ def test_a_pod_has_time_to_drain(name):
     drained = asleep + config.drain_seconds + config.grace_seconds
     assert asleep >= container(name)["readinessProbe"]["periodSeconds"]
     assert pod(name)["terminationGracePeriodSeconds"] > drained
-    for other in pod(name)["containers"][1:]:  # what answers for it must outlive it, and end in time itself
+    for other in pod(name)["containers"][1:]:  # the model server must outlive it, and end in time
         assert drained < other["lifecycle"]["preStop"]["sleep"]["seconds"] < pod(name)["terminationGracePeriodSeconds"]
 
 
@@ -141,7 +141,7 @@ def test_every_file_that_a_flag_names_is_mounted_from_a_secret_or_a_volume(name)
 
 
 def test_compose_and_kubernetes_start_the_same_server():
-    """So that the test that starts the one has started the other."""
+    """A test that starts one of them thus covers the other."""
 
     def comparable(arguments):
         files = {"tls_certificate": "server.pem", "tls_key": "server.key", "tokens": "tokens"}

@@ -48,7 +48,7 @@ exec setpriv --reuid 65532 --regid 65532 --clear-groups --no-new-privs --boundin
 
 @pytest.fixture(scope="module")
 def folder():
-    """A folder that everybody may look into, unlike pytest's own."""
+    """A folder that every user may read, unlike pytest's own."""
     path = pathlib.Path(tempfile.mkdtemp(prefix="triage-deploy-"))
     path.chmod(0o755)
     (path / "tmp").mkdir()
@@ -58,7 +58,7 @@ def folder():
 
 @pytest.fixture(scope="module")
 def confined(folder):
-    """What a command line begins with to be confined; nothing where that cannot be done here."""
+    """The beginning of a confined command line, empty if this machine cannot confine."""
     prefix = ["unshare", "--mount", "--propagation", "private", "sh", "-c", CONFINE, "sh", str(folder / "tmp")]
     code = "import grpc, sys; sys.path.insert(0, sys.argv[1]); import serving"
     try:
@@ -70,7 +70,7 @@ def confined(folder):
 
 @pytest.fixture(scope="module")
 def mounted(folder, model_base_path, certificates):
-    """What the manifests mount, by the place where they mount it."""
+    """The files that the manifests mount, by mount path."""
     shutil.copytree(model_base_path, folder / "models")
     (folder / "tls").mkdir()
     shutil.copy(certificates.server, folder / "tls" / "tls.crt")
@@ -93,7 +93,7 @@ def free_port():
 
 
 class Process:
-    """The container of a manifest, at its own ports of this machine."""
+    """The container of a manifest as a process, on other ports."""
 
     def __init__(self, manifest, mounted, confined, folder, places=()):
         spec = yaml.safe_load((DEPLOY / "kubernetes" / manifest).read_text())["spec"]["template"]["spec"]
@@ -124,7 +124,7 @@ class Process:
         return argument
 
     def probe(self, name, seconds=5.0):
-        """Asks what the manifest's probe asks, as the kubelet does: in plain text, with a connection of its own."""
+        """Runs the manifest's probe as the kubelet does: in plain text, over a new connection."""
         asked = self.container[name]["grpc"]
         address = f"127.0.0.1:{self.ports[asked['port']]}"
         with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
@@ -148,7 +148,7 @@ class Process:
         return pathlib.Path(self.log.name).read_text()
 
     def end(self):
-        """Ends it as the kubelet does, and returns its exit code."""
+        """Stops it as the kubelet does, and returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(SECONDS)
 

@@ -38,7 +38,7 @@ FAULTS = {
     grpc.StatusCode.DEADLINE_EXCEEDED,
 }
 
-# What gets past the first look, so that it reaches what is behind.
+# Values that pass the first checks and so reach the code behind them.
 STATE = state_message(["fever"]).SerializeToString()
 WORDS = ["triage", "stable", "serving_default", "chest_pain", "fever", "smoker", features.TRIAGE]
 WORDS += [features.EVIDENCE_STATES, features.PRESENT, features.ABSENT, features.QUESTIONS_ASKED]
@@ -83,11 +83,11 @@ def content(message, depth=4):
 
 
 def refusal(channel, method, requests):
-    """Sends bytes as they are, and returns the status that the call ends with."""
+    """Sends raw bytes, and returns the status of the call."""
     if method.endswith("/Interview"):
         call = channel.stream_stream(method)(iter(requests), timeout=60)
         with contextlib.suppress(grpc.RpcError):
-            collections.deque(call, maxlen=0)  # the status comes behind the answers
+            collections.deque(call, maxlen=0)  # the status follows the answers
     else:
         call = channel.unary_unary(method).future(requests[0], timeout=60)
     return call.code()

@@ -61,7 +61,7 @@ def server_process(base, port=0, *options):
 
 @dataclasses.dataclass
 class Ended:
-    """How one call ended: when it began and ended, the version and action, or the error."""
+    """One finished call: begin, end, version and action, or the error."""
 
     begin: float
     end: float
@@ -142,7 +142,7 @@ class Shelf:
 
     @staticmethod
     def wrong(calls):
-        """The answers that are not those of the version they name."""
+        """The answers that do not match the version they name."""
         return [call for call in calls if not call.error and call.action != (BLUE if call.version % 2 else RED)]
 
 
@@ -188,7 +188,7 @@ def test_a_version_swapped_every_second_for_a_minute_fails_no_request_and_slows_
     with server_process(shelf.base, 0, "--poll-seconds", "0.1") as (_, port):
         steady, swapped = [], []
         with without_retries(port) as load:
-            for _ in range(6):  # they take turns, as whatever else the machine does may change
+            for _ in range(6):  # in turns, as the load of the machine may change
                 for durations, swaps in ((steady, False), (swapped, True)):
                     before = len(load.ended)
                     for _ in range(10):
@@ -286,7 +286,7 @@ def test_an_engine_that_is_lost_is_reported_with_when_to_try_again_and_found_aga
 
 
 def answered_after_trying_again_as_told(client, seconds=60.0):
-    """Returns the answer; a call before the connection is looked for again may be told to wait, and does."""
+    """Returns the answer; it waits and tries again as long as the server says so."""
     until = time.monotonic() + seconds
     while True:
         try:
@@ -313,7 +313,7 @@ def health(server):
 
 @contextlib.contextmanager
 def full_disk(room):
-    """Lets no file of this process grow beyond `room` bytes; Python turns the signal for it into an OSError."""
+    """Limits files of this process to `room` bytes; Python turns the signal into an OSError."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
     try:
@@ -323,7 +323,7 @@ def full_disk(room):
 
 
 def decides(watcher):
-    """Returns the version that answers, and what it decides."""
+    """Returns the version that answers, and its action."""
     with watcher.versions.borrow_default() as engine:
         (response,) = engine.triage([STATE])
     return int(response.model_version), response.action
@@ -361,7 +361,7 @@ def test_what_a_full_disk_leaves_of_a_version_is_not_served(model_base_path, con
     watcher.look()
     files = sorted(path.relative_to(contrary_version) for path in contrary_version.rglob("*") if path.is_file())
     assert pathlib.Path("saved_model.pb") in files
-    for number, name in enumerate(files):  # the copy broke off in one after the other
+    for number, name in enumerate(files):  # the copy stopped in each file in turn
         version = shutil.copytree(contrary_version, base / "4", dirs_exist_ok=True)
         for later in files[number + 1 :]:
             (version / later).unlink(missing_ok=True)

@@ -28,7 +28,7 @@ def loop():
 
 
 class BriefEngine(Engine):
-    """Notes the threads that it is asked in; a slow state waits for `gate`."""
+    """Records the threads that it runs in; a slow state waits for `gate`."""
 
     info = vocabulary = None
     brief_states = 0

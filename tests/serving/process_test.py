@@ -41,7 +41,7 @@ def test_a_signal_delivered_to_another_thread_is_returned_too():
     def take_it():
         waiting.wait(10)
         signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
-        handed.wait(10)  # while it runs, the main thread has nothing but the signal to wake for
+        handed.wait(10)  # meanwhile only the signal can wake the main thread
 
     thread = threading.Thread(target=take_it)
     thread.start()
@@ -91,7 +91,7 @@ def test_frozen_objects_are_not_collected_and_later_ones_are():
         assert all(each is not kept for each in gc.get_objects())
         after = weakref.ref(Node())
         gc.collect()
-        assert before() is None  # garbage is not kept for good
+        assert before() is None  # garbage is collected
         assert after() is None
     finally:
         gc.unfreeze()
@@ -133,7 +133,7 @@ def arenas(limit, **environment):
 
 def test_threads_share_as_many_arenas_as_there_are_cores():
     most = max(2, os.cpu_count())
-    assert arenas("") > 2  # else the limit would show nothing
+    assert arenas("") > 2  # otherwise the limit would prove nothing
     assert arenas(LIMIT) <= most
     assert arenas(f"import os; os.cpu_count = lambda: 1; {LIMIT}") == 2
     assert arenas(f"import os; os.cpu_count = lambda: 3; {LIMIT}") == 3

@@ -218,7 +218,7 @@ def test_one_connection_cannot_fill_the_server(engine):
         gated.gate.set()
         codes = {ended.get(timeout=30).code() for _ in range(50)}
         assert other_ended.get(timeout=30).code() is grpc.StatusCode.OK
-    # gRPC refuses a stream with UNAVAILABLE that comes before the end of another has come through.
+    # gRPC refuses a stream with UNAVAILABLE that arrives before the end of another one is processed.
     assert grpc.StatusCode.OK in codes
     assert codes <= {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}
 
@@ -258,7 +258,7 @@ def test_no_output_contains_evidence(engine, caplog, capfd):
                 call()
             assert code_of(error.value).name == code
     written = caplog.text + "".join(capfd.readouterr())
-    assert "Triage: unexpected RuntimeError" in written  # it is the log that was looked at
+    assert "Triage: unexpected RuntimeError" in written  # the log is not empty
     assert "chest_pain" not in written
 
 
@@ -287,7 +287,7 @@ def test_a_port_in_use_is_one_line_on_the_command_line(server, model_base_path, 
 )
 def test_a_server_that_would_not_be_safe_does_not_start(server, tmp_path, monkeypatch, capsys, options, complaint):
     monkeypatch.chdir(tmp_path)
-    taken = ["--port", str(server.port)]  # what is wrong with the settings is told before that
+    taken = ["--port", str(server.port)]  # faulty settings are reported before that
     assert triage_cli.main(["serve", "--model-base-path", str(tmp_path), *taken, *options]) == 2
     errors = capsys.readouterr().err
     assert errors.startswith(f"triage serve: error: {complaint}")

@@ -1,4 +1,4 @@
-"""That a server under load holds its memory flat: the command of docs/serving.md, with a new version each second."""
+"""A server under load does not grow in memory: the command of docs/serving.md, with a new version each second."""
 
 import json
 import os
@@ -26,6 +26,5 @@ def test_memory_does_not_grow_with_calls_and_versions(model_base_path, tmp_path)
     assert found["versions"] > 60
     assert set(found["calls"]) == {"answered", "refused", "cancelled"}
     assert min(found["calls"].values()) > 100
-    # A version that stays in memory is some megabytes, and there are sixty in a minute; of what is kept of a version
-    # that has ended, 80 kB would be too much.
+    # Sixty versions load per minute. A version that stays in memory takes megabytes; even 80 kB each would be too much.
     assert found["least_megabytes_per_minute"] < 5

@@ -1,4 +1,4 @@
-"""The thread of the event loop, and the threads beside it."""
+"""The event loop's thread, and the worker threads."""
 
 import asyncio
 import contextvars

@@ -55,7 +55,7 @@ def channel(server):
 
 
 def read(server, name, **labels):
-    """Returns the value of one metric as Prometheus gets it, None where there is none."""
+    """Returns the value of one metric as Prometheus reads it, None if there is none."""
     from prometheus_client.parser import text_string_to_metric_families
 
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -68,7 +68,7 @@ def read(server, name, **labels):
 
 
 def read_until(server, wanted, name, **labels):
-    """Returns the value once it is `wanted`, or after half a minute: an end is counted after the caller has it."""
+    """Returns the value once it is `wanted`, or after half a minute: calls are counted after their end."""
     end = time.monotonic() + 30
     while (value := read(server, name, **labels)) != wanted and time.monotonic() < end:
         pass
@@ -157,7 +157,7 @@ def test_calls_whose_callers_leave_are_counted_whether_they_run_or_wait(gated):
                 call.cancel()
             assert read_until(server, 3, "grpc_server_handled_total", **TRIAGE, grpc_code="CANCELLED") == 3
             with pytest.raises(grpc.RpcError):
-                stub.Triage(request, timeout=0.2)  # nobody answers
+                stub.Triage(request, timeout=0.2)  # there is no answer
             late = read_until(server, 1, "grpc_server_handled_total", **TRIAGE, grpc_code="DEADLINE_EXCEEDED")
             gated.gate.set()
             triage(channel, "fever")
@@ -199,7 +199,7 @@ def test_decisions_and_rules_are_counted_by_whichever_service_and_signature_they
         ("rules_fired", "fever"): 2,
         ("rules_fired", "hot_smoker"): 1,
         ("actions", "Red"): 5,
-        ("actions", "ask"): 1,  # fever alone is asked on about, for the rule is no red flag
+        ("actions", "ask"): 1,  # fever alone: the rule does not stop asking
         ("urgencies", "Red"): 5,
         ("urgencies", "Yellow"): 1,
     }
@@ -207,7 +207,7 @@ def test_decisions_and_rules_are_counted_by_whichever_service_and_signature_they
 
 
 def prediction(signature, output, **inputs):
-    """A request for one output only: what was decided is counted whatever the caller wants to see of it."""
+    """A request for one output only: decisions are counted even if the output filter drops them."""
     request = predict_pb2.PredictRequest(output_filter=[output])
     request.model_spec.name, request.model_spec.signature_name = "triage", signature
     for alias, values in inputs.items():
@@ -231,7 +231,7 @@ PREDICTIONS = (
 
 
 class Recorded(Telemetry):
-    """Keeps how calls ended."""
+    """Records how calls ended."""
 
     def __init__(self):
         super().__init__()
@@ -245,7 +245,7 @@ class Recorded(Telemetry):
 
 
 def number(data):
-    """Parses a number, in the thread that it says it did."""
+    """Parses a number, and records the thread."""
     try:
         return int(data), threading.current_thread().name
     except ValueError as error:
@@ -347,7 +347,7 @@ def test_streams_are_answered_one_by_one_and_their_generators_are_closed(fronted
     assert fronted.service.closed.wait(60)
     method, kind, code = fronted.telemetry.next()
     assert (method, kind) == ("/test.Service/Echo", "bidi_stream")
-    assert code in ("CANCELLED", "OK")  # gRPC may tell that the requests ended well before it tells why
+    assert code in ("CANCELLED", "OK")  # gRPC may report the end of the requests before its reason
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_a_failure_ends_a_call_with_its_status_and_gives_its_place_back(fronted,
 
 
 class GoneContext:
-    """A call whose caller goes away just before it is told how the call ended."""
+    """A call whose caller leaves just before it would get the status."""
 
     def __init__(self):
         self.error = grpc.aio.InternalError("cannot be sent")
@@ -389,7 +389,7 @@ def test_a_failure_after_the_caller_left_leaves_nothing_in_the_log(fronted, capl
 
     with caplog.at_level(logging.DEBUG):
         assert asyncio.run(answer()) is None
-    assert context.error.__context__ is None  # else the failure would be logged with it, whatever its words are
+    assert context.error.__context__ is None  # otherwise the failure would be logged with it
     assert fronted.telemetry.next() == ("/test.Service/Fail", "unary", "NOT_FOUND")
     assert fronted.front.places.taken == 0
     assert "no 7 here" not in caplog.text
@@ -397,7 +397,7 @@ def test_a_failure_after_the_caller_left_leaves_nothing_in_the_log(fronted, capl
 
 @pytest.fixture
 def no_collection():
-    """Garbage is not collected: what is held by a cycle stays."""
+    """Disables garbage collection, so that cycles stay."""
     gc.collect()
     gc.disable()
     yield
@@ -451,7 +451,7 @@ def left(channel):
 def test_a_call_that_has_ended_is_released_at_once_and_not_at_the_next_garbage_collection(
     serving, no_collection, call, codes
 ):
-    """gRPC refuses calls of a connection of which more are held than it may have at a time, with UNAVAILABLE."""
+    """gRPC refuses calls with UNAVAILABLE on a connection that has too many of them in memory."""
     with (
         serving(max_streams=16, silence_seconds=0.05) as server,
         grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,

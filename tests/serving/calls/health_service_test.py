@@ -53,7 +53,7 @@ def test_watchers_get_changes_from_any_thread_even_after_one_of_them_leaves(serv
     first, second = asyncio.run(watch_all())
     assert first == [SERVING, SERVING, SERVICE_UNKNOWN]
     assert second == [NOT_SERVING, SERVING]
-    servicer.set("", SERVING)  # and nobody is left who would have to be told on a loop that has ended
+    servicer.set("", SERVING)  # and no watcher is left on a closed loop
 
 
 def anext_of(watcher):

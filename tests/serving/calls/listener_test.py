@@ -23,7 +23,7 @@ def loop():
 
 @pytest.fixture
 def listen(loop):
-    """Listens with a service whose one method gives back what it gets."""
+    """Listens with a service whose one method echoes its request."""
 
     async def echo(request, context):
         return request
@@ -91,7 +91,7 @@ def open_channel():
 
 @pytest.fixture
 def check(open_channel):
-    """Asks a port as a probe does: a connection for each question."""
+    """Checks a port as a probe does: over a new connection each time."""
 
     def check(address, service=""):
         request = health_pb2.HealthCheckRequest(service=service)
@@ -113,7 +113,7 @@ def test_it_says_what_the_server_says_in_plain_text_where_the_server_wants_tls_a
     with serving(probe_port=0, **tls) as server:
         address = server.probes.address
         assert [check(address, service) for service in ("", SERVICE, LIVENESS)] == [SERVING] * 3
-        # and nothing else gets in there
+        # and no other service is offered there
         stub = triage_service_pb2_grpc.TriageServiceStub(open_channel(address))
         with pytest.raises(grpc.RpcError) as error:
             stub.Triage(triage_service_pb2.TriageRequest(state=state_message(["fever"])), timeout=30)

@@ -25,7 +25,7 @@ from triage_client import ResourceExhaustedError, TriageClient, evidence_state
 ROOT = pathlib.Path(__file__).parents[3]
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
-HALF_A_FRAME = b"\x00\x00\x40\x01\x04\x00\x00\x00\x01half"  # HEADERS of 64 bytes, of which 4 come
+HALF_A_FRAME = b"\x00\x00\x40\x01\x04\x00\x00\x00\x01half"  # HEADERS of 64 bytes, of which 4 arrive
 OWN_CONNECTION = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
 
 
@@ -34,18 +34,18 @@ def own_channel(server):
 
 
 def never():
-    """Returns an iterator of requests of which none comes."""
+    """Returns an iterator of requests that never yields."""
     return iter(queue.SimpleQueue().get, None)
 
 
 def begin(channel, method):
-    """Sends a call's headers and nothing more."""
+    """Sends only the headers of a call."""
     return channel.stream_unary(method).future(never())
 
 
 @contextlib.contextmanager
 def client_process(script, *arguments):
-    """Runs a client in a process of its own, which says a line when it has begun."""
+    """Runs a client in a process, which prints a line when it has begun."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
     process = subprocess.Popen(
         [sys.executable, "-c", script, *arguments], env=environment, stdout=subprocess.PIPE, text=True
@@ -96,7 +96,7 @@ def test_health_checks_that_send_no_request_do_not_keep_health_from_the_others(s
 
 
 class Stream:
-    """A call of which messages come when the test says so."""
+    """A call whose messages arrive when the test says so."""
 
     def __init__(self):
         self.messages, self.aborted = asyncio.Queue(), asyncio.Event()
@@ -112,7 +112,7 @@ class Stream:
 def test_a_stream_is_cut_off_for_one_long_silence_and_not_for_two_short_ones():
     async def talk():
         silence, stream = Silence(20.0), Stream()
-        for _ in range(2):  # something comes between two looks
+        for _ in range(2):  # a message arrives between two looks
             listening = asyncio.create_task(silence.read(stream))
             await asyncio.sleep(0)
             silence.look()
@@ -190,7 +190,7 @@ def test_an_interview_in_which_nothing_is_said_holds_a_place_and_no_more(serving
     ):
         silent = channel.stream_stream("/triage.v1.TriageService/Interview")(never(), timeout=2)
         assert client.triage(evidence_state(["fever"])).model_version == "3"
-        assert silent.code() is grpc.StatusCode.DEADLINE_EXCEEDED  # who answers gRPC's questions may think
+        assert silent.code() is grpc.StatusCode.DEADLINE_EXCEEDED  # a client that answers pings may take its time
         until(lambda: can_interview(client))
 
 

@@ -59,7 +59,7 @@ def test_a_long_message_fits_into_a_header_and_stays_readable():
 
 
 def raised(error):
-    """Returns an exception as a service raised it, with its stack."""
+    """Returns an exception with a traceback, as a service raises it."""
     try:
         raise error
     except Exception as caught:

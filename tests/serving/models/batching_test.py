@@ -86,7 +86,7 @@ class Batched:
 
 
 class Call(threading.Thread):
-    """A call of its own thread, with one state for each number of questions."""
+    """A call in a new thread, with one state per number of questions."""
 
     def __init__(self, engine, *numbers, timeout=None):
         super().__init__(daemon=True)
@@ -230,7 +230,7 @@ def test_a_batch_waits_for_as_many_callers_as_there_were_before():
     engine = GatedEngine()
     front = batched(engine, batch_timeout_micros=30_000_000)
     calls = gathered(engine, front, [1], [2])
-    engine.let()  # three were under way, so the next batch waits for a third
+    engine.let()  # three were in progress, so the next batch waits for a third
     wait_until(lambda: front.gathering)
     assert engine.runs == [[0]]
     calls.append(Call(front, 3))
@@ -355,7 +355,7 @@ def test_each_call_has_the_stages_of_its_run_and_one_of_them_counts_it(loop):
 
 
 class AwayEngine(Engine):
-    """Is not there, until it is told to be; in a thread, or on the event loop for a call that is alone."""
+    """An engine that is unavailable until `away` is unset."""
 
     info = vocabulary = None
     brief_states = 1

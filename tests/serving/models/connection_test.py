@@ -1,4 +1,4 @@
-"""The connection to a TensorFlow Serving: what it does when that is away, slow or in trouble."""
+"""The connection to a TensorFlow Serving that is away, slow or failing."""
 
 import concurrent.futures
 import logging

@@ -83,7 +83,7 @@ def test_threads_get_the_answers_to_their_own_states(engine, hand_set):
         assert answer == pytest.approx(expected, abs=1e-6)
 
 
-# Runs a product that TensorFlow shares out among its threads, and tells how many of them there are then.
+# Runs a product that TensorFlow splits among its threads, and prints the number of threads.
 COUNT_THREADS = """
 import os, sys, tensorflow as tf
 from serving.models.engine import run_in_one_thread

@@ -1,4 +1,4 @@
-"""LiteRT runs the file of a version, in several threads, or says what is wrong with it."""
+"""LiteRT runs the file of a version in several threads, or reports a faulty file."""
 
 import concurrent.futures
 import hashlib
@@ -189,7 +189,7 @@ def statistics(evidence_count, classes=4):
 
 
 def assert_same(responses, expected):
-    """Compares what LiteRT answers with what the SavedModel does; where Q-values tie, rounding may decide."""
+    """Compares the answers of LiteRT and the SavedModel; rounding may decide ties of Q-values."""
     assert len(responses) == len(expected)
     for response, message in zip(responses, expected, strict=True):
         found, wanted = ([q.value for q in answer.q_values] for answer in (response, message))
@@ -197,7 +197,7 @@ def assert_same(responses, expected):
         assert response.novelty == pytest.approx(message.novelty, abs=0.0051)  # a percentile is one of 200
         rounded = ["q_values", "novelty", *(["is_novel"] if response.novelty != message.novelty else [])]
         if not decided_clearly(np.array([wanted]), TOLERANCE)[0]:
-            rounded += ["action", "best_triage", "fired_rules"]  # a rule tells from which decision to which
+            rounded += ["action", "best_triage", "fired_rules"]  # a rule names the decisions before and after it
         for answer in (response, message):
             for name in rounded:
                 answer.ClearField(name)
@@ -205,7 +205,7 @@ def assert_same(responses, expected):
 
 
 def by_codes(engine, states):
-    """Returns what the signature `serving_default` answers, which looks up codes in the graph."""
+    """Returns the answers of the signature `serving_default`, which looks up codes in the graph."""
     return to_responses(engine.predict("serving_default", to_inputs(states)), engine.info)
 
 

@@ -97,7 +97,7 @@ def test_a_service_with_rules_answers_and_describes_itself(guarded_base_path, ru
 
 
 def serve(base, rules):
-    """Starts `triage serve --rules` in a process of its own."""
+    """Starts `triage serve --rules` in a separate process."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
     command = [sys.executable, str(ROOT / "triage_cli.py"), "serve", "--model-base-path", str(base), "--port", "0"]
     return subprocess.Popen(

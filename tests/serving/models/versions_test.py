@@ -16,7 +16,7 @@ class Info:
 
 
 class Engine:
-    """What the versions look at; what it answers is not their business."""
+    """The part of an engine that versions use."""
 
     def __init__(self, version):
         self.info = Info(str(version))

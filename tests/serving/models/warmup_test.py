@@ -18,7 +18,7 @@ def version(model_base_path, tmp_path):
 
 
 class Counting(SavedModelEngine):
-    """An engine that tells which signatures ran on how many rows."""
+    """An engine that records which signatures ran on how many rows."""
 
     def __init__(self, folder):
         super().__init__(folder)

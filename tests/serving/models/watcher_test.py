@@ -1,4 +1,4 @@
-"""Versions come and go: what is loaded, what answers, and what a broken version changes (nothing)."""
+"""As versions appear and disappear: which are loaded, which answers, and that broken ones change nothing."""
 
 import gc
 import logging

@@ -28,7 +28,7 @@ def log_of(serving, path, red, blue):
         TriageClient(server.address, timeout_seconds=30.0) as client,
     ):
         states = [evidence_state(["chest_pain"])] * red + [evidence_state([], ["smoker"], no_more_evidence=True)] * blue
-        client.batch_triage([*states, evidence_state(["fever"])])  # the last one is asked about further
+        client.batch_triage([*states, evidence_state(["fever"])])  # the last one gets the answer ask
     return str(path)
 
 

@@ -1,4 +1,4 @@
-"""Tokens and the permission to change what is served, through real servers."""
+"""Tokens and the permission to reload, through real servers."""
 
 import logging
 import socket
@@ -145,7 +145,7 @@ def test_without_tokens_this_machine_may_change_what_is_served(server):
 
 
 class Context:
-    """What is asked about a call, from an address that no test can call from on every machine."""
+    """A call's context with the address of another machine."""
 
     def __init__(self, peer):
         self._peer = peer
@@ -164,7 +164,7 @@ def test_without_tokens_another_machine_may_not(peer):
 def test_another_machine_is_refused_by_a_whole_server(serving):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing: it only tells this machine's own address on the network
+            probe.connect(("192.0.2.1", 9))  # sends nothing, and reveals this machine's address on the network
         except OSError:
             pytest.skip("this machine has no other address than loopback")
         own = probe.getsockname()[0]

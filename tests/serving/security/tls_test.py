@@ -1,4 +1,4 @@
-"""TLS and mutual TLS, against a real server, and what is wrong with the files for it."""
+"""TLS and mutual TLS against a real server, and errors for faulty files."""
 
 import shutil
 

@@ -100,7 +100,9 @@ def test_a_tensorflow_serving_receives_the_trace_and_the_request_id(model_base_p
     spans = {name: exporter.get_finished_spans() for name, exporter in exporters.items()}
     (asked,) = [span for span in spans["front"] if span.name == "triage.v1.TriageService/Triage"]
     calls = [span for span in spans["back"] if span.name == "tensorflow.serving.PredictionService/Predict"]
-    (behind,) = [span for span in calls if span.context.trace_id == asked.context.trace_id]  # others: of the start
+    (behind,) = [
+        span for span in calls if span.context.trace_id == asked.context.trace_id
+    ]  # the others are from the start
     assert format(asked.parent.span_id, "016x") == PARENT
     assert behind.parent.span_id == asked.context.span_id
     assert (asked.attributes["triage.request_id"], behind.attributes["triage.request_id"]) == ("r-17", "r-17")

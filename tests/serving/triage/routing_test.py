@@ -78,7 +78,7 @@ def test_without_any_version_the_service_is_unavailable():
 
 @pytest.fixture
 def show(versions, caplog):
-    """Shows calls to a shadow of version 5 that decides as given, and returns it and what the log says."""
+    """Shows calls to a shadow, version 5, with a given action; returns the shadow and the log."""
 
     def run(action, *calls):
         shadow = Engine(5, action)
