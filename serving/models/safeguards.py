@@ -97,15 +97,13 @@ def _apply(
     response: triage_pb2.TriageResponse,
     vocabulary: Vocabulary,
 ) -> None:
-    """Changes a response to obey `rules`; where nothing is known it stays ASK, whatever the rules."""
+    """Changes a response to obey `rules`. None fires where nothing is known, as each requires some evidence."""
     ignored = set(response.conflicting_codes)
     codes: dict[int, set[str]] = {triage_pb2.EVIDENCE_STATUS_PRESENT: set(), triage_pb2.EVIDENCE_STATUS_ABSENT: set()}
     for evidence in state.evidence:
         if evidence.status in codes and evidence.code in vocabulary and evidence.code not in ignored:
             codes[evidence.status].add(evidence.code)
     present, absent = codes.values()
-    if not present and not absent:
-        return
     fired = [rule for rule in rules if rule.fires(present, absent)]
     before = decision = Decision(Action(response.best_triage - _RED), response.action == _ASK)
     for rule in fired:

@@ -115,7 +115,7 @@ for thread in threads: thread.join()
 libc.malloc_info(0, ctypes.c_void_p.in_dll(libc, "stdout"))
 libc.fflush(None)
 """
-LIMIT = "from serving import allocator; process.limit_arenas()"
+LIMIT = "from serving import process; process.limit_arenas()"
 
 
 def arenas(limit, **environment):

@@ -237,7 +237,7 @@ class Recorded(Telemetry):
         super().__init__()
         self.ends = queue.SimpleQueue()
 
-    def ended(self, call, kind, code):
+    def end(self, call, kind, code):
         self.ends.put((call.method, kind, code))
 
     def next(self):

@@ -90,7 +90,7 @@ def test_interpreters_are_made_when_needed_and_no_more_than_allowed(content):
 
         return runner
 
-    model._idle, model._made = [None, None], count
+    model._idle, model._new_runner = [None, None], count
     assert model.run(STATES, np.zeros(4, np.int32)) is not None
     assert made == [0, 1]
     # The innermost call came while both were at work, the one around it while one was.

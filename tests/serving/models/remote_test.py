@@ -33,7 +33,7 @@ def test_the_answers_are_those_of_the_engine_in_this_process(connection, engine,
 
 def test_another_vocabulary_under_the_same_number_is_refused(connection, model_base_path, tmp_path):
     version = shutil.copytree(model_base_path / "3", tmp_path / "3")
-    other = Vocabulary([Evidence("cough", "symptom", "Cough", "Do you cough?")])
+    other = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "rash", "chills"))
     other.save(version / "assets" / "vocabulary.csv")
     manifest = json.loads((version / "manifest.json").read_text())
     (version / "manifest.json").write_text(json.dumps(manifest | {"vocabulary_fingerprint": other.fingerprint}))

@@ -166,10 +166,6 @@ def test_without_rules_the_engine_is_the_models_own(guarded_base_path):
     assert not isinstance(SafeguardedModels(LocalModels(), "").load(guarded_base_path / "4"), SafeguardedEngine)
 
 
-def test_no_rule_of_the_server_fires_where_nothing_is_known(guarded_base_path, tmp_path):
-    path = tmp_path / "server.toml"
-    path.write_text('[all]\nreason = "Always."\nurgency = "Red"\nnone.present = ["smoker"]\n')
-    engine = SafeguardedModels(LocalModels(), str(path)).load(guarded_base_path / "4")
-    nothing, fever = engine.triage([state_message(), state_message(["fever"])])
+def test_nothing_known_stays_ask(ruled):
+    (nothing,) = ruled.triage([state_message(no_more_evidence=True)])
     assert (nothing.action, told(nothing)) == (ASK, [])
-    assert (fever.action, told(fever)[-1]) == (RED, ("all", ASK, RED))
