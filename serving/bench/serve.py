@@ -78,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         triage = stack.enter_context(_triage_server(arguments.model_base_path, arguments.serve_option))
         plain = stack.enter_context(_peer("plain", ["--version-folder", os.fspath(folder)]))
+        _call(plain.address, "Triage", requests[0])  # its first call initialises the graph
         response_bytes = len(_call(triage.address, "Triage", requests[0]))
         empty = stack.enter_context(_peer("empty", ["--response-bytes", str(response_bytes)]))
         load = stack.enter_context(_load(requests))
