@@ -200,5 +200,5 @@ def _check_manifest(path: pathlib.Path, manifest: Any) -> None:
         value = manifest.get(key)
         if type(value) is not kind:  # not isinstance, for which True is a number
             raise InputError(f"{path}: {key} {value!r}: expected a value of type {kind.__name__}")
-        if kind is int and value < 1:
+        if isinstance(value, int) and value < 1:
             raise InputError(f"{path}: {key} {value}: expected a whole number from 1: export the model again")

@@ -14,7 +14,15 @@ def _version(base, number, compared_with, mark=gate.BLESSED):
     folder = base / str(number)
     (folder / "assets").mkdir(parents=True)
     (folder / "assets" / "vocabulary.csv").write_text("codes")
-    (folder / "manifest.json").write_text(json.dumps({"gate": {"serving_version": compared_with}}))
+    manifest = {
+        "format_version": 1,
+        "vocabulary_fingerprint": "sha256:vocabulary",
+        "data_fingerprint": "sha256:data",
+        "evidence_count": 3,
+        "max_questions": 10,
+        "gate": {"serving_version": compared_with},
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     (folder / mark).touch()
     return folder
 
