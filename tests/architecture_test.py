@@ -105,7 +105,7 @@ def test_imports_run_one_way_from_layer_to_layer():
 def test_packages_with_a_facade_are_imported_through_it():
     wrong = [
         f"{name} imports {imported}"
-        for name, imports in _graph().items()
+        for name, imports in import_graph().items()
         for imported in imports
         for facade in FACADES
         if imported.startswith(f"{facade}.") and not name.startswith(facade)
