@@ -131,6 +131,7 @@ def measure_evaluation(repeats: int) -> dict[str, Any]:
 
     The agent asks until the limit, so that it must judge every state of every order.
     """
+    from trainer.config import NetworkConfig
     from trainer.dyqn.network import build_network
     from trainer.dyqn.rollout import Rollout, greedy_policy
     from trainer.evaluation.evaluate import order_seeds
@@ -140,7 +141,7 @@ def measure_evaluation(repeats: int) -> dict[str, Any]:
         _command("simulate", pathlib.Path(name) / "data")
         data = DataDirectory.open(pathlib.Path(name) / "data")
         vignettes = data.read("test")
-    network = build_network(len(data.vocabulary), (1024, 1024), seed=0)
+    network = build_network(len(data.vocabulary), NetworkConfig(), seed=0)
     output = network.get_layer("q_values")
     output.set_weights([output.kernel.numpy(), np.array([0.0, 0.0, 0.0, 0.0, 9.0])])
     rollout = Rollout(vignettes, len(data.vocabulary), 23, greedy_policy(network))

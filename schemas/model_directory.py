@@ -38,6 +38,12 @@ class ModelInfo:
     """Safety rules that the server adds."""
     novelty_threshold: float | None = None
     """None for a model that does not estimate how novel evidence is."""
+    probabilities: bool = False
+    """Whether the model has probabilities beside its Q-values."""
+    safety_weight: float = 0.0
+    """Weight of P(safe) in the decision of a model that has probabilities."""
+    sure_enough: float | None = None
+    """Merit of a decision at which such a model stops asking; None for one that stops by its Q-values alone."""
     litert_sha256: str = ""
     """SHA-256 of the LiteRT file, in hexadecimal."""
 
@@ -130,20 +136,24 @@ def read_version(folder: pathlib.Path) -> tuple[ModelInfo, Vocabulary]:
         safeguards = _safeguards(manifest)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
-            f"{path}: safety_rules, novelty or litert are missing or malformed: export the model again"
+            f"{path}: safety_rules, decision, novelty or litert are missing or malformed: export the model again"
         ) from error
     _check_rules(folder, manifest["safety_rules"])
     return ModelInfo(model_version=folder.name, manifest_json=text, **values, **safeguards), vocabulary
 
 
 def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields of `ModelInfo` on rules, novelty and the LiteRT file.
+    """Returns the fields of `ModelInfo` on the decision, rules, novelty and the LiteRT file.
 
     Raises:
         KeyError, TypeError, ValueError, AttributeError: an entry is missing or malformed.
     """
-    novelty = manifest["novelty"]
+    novelty, decision = manifest["novelty"], manifest["decision"]
+    sure_enough = decision.get("sure_enough")
     return {
+        "probabilities": bool(decision["probabilities"]),
+        "safety_weight": float(decision.get("safety_weight", 0.0)),
+        "sure_enough": None if sure_enough is None else float(sure_enough),
         "rules": tuple(
             SafetyRule(
                 rule_id=str(rule["rule_id"]),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from schemas import features
+from schemas.model_directory import ModelInfo
 from schemas.triage import Action
 
 Q_BOUND = 1e-4
@@ -46,22 +47,29 @@ def probes(evidence_count: int, max_questions: int, count: int, seed: int = 0) -
     return states, questions_asked
 
 
-def difference(actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> str | None:
-    """Returns the first difference between outputs of the signature `state` that rounding cannot explain, or None."""
+def difference(actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], info: ModelInfo) -> str | None:
+    """Returns the first difference between outputs of the signature `state` that rounding cannot explain, or None.
+
+    Args:
+        actual: outputs of one engine.
+        expected: outputs of the other.
+        info: the model, for how it decides.
+    """
     names = [name for name in expected if name not in (features.ACTION_LABEL, features.BEST_TRIAGE_LABEL)]
     missing = sorted(set(names) - actual.keys())
     if missing:
         return f"it lacks {', '.join(missing)}"
-    for name, bound in ((features.Q_VALUES, Q_BOUND), (features.NOVELTY, NOVELTY_BOUND)):
+    probabilities = ((features.P_APPROPRIATE, Q_BOUND), (features.P_SAFE, Q_BOUND))
+    for name, bound in ((features.Q_VALUES, Q_BOUND), *probabilities, (features.NOVELTY, NOVELTY_BOUND)):
         # Not `> bound`, so that NaN is a difference.
         if name in names and not (np.abs(actual[name] - expected[name]) <= bound).all():
             return f"{name} by up to {np.abs(actual[name] - expected[name]).max():.2g}, more than {bound:g}"
     for name in (features.FORCED, features.RULES_FIRED):
         if name in names and not np.array_equal(actual[name], expected[name]):
             return name
-    clear = decided_clearly(expected[features.Q_VALUES])
-    for name in (features.ACTION, features.BEST_TRIAGE):
-        if (clear & (actual[name] != expected[name])).any():
+    clear = decided_clearly(expected, info)
+    for name in (features.ACTION, features.BEST_TRIAGE, features.MODEL_ACTION, features.MODEL_BEST_TRIAGE):
+        if name in names and (clear & (actual[name] != expected[name])).any():
             return name
     if features.IS_NOVEL in names:
         same = actual[features.NOVELTY] == expected[features.NOVELTY]
@@ -70,10 +78,16 @@ def difference(actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarr
     return None
 
 
-def decided_clearly(q_values: np.ndarray, bound: float = Q_BOUND) -> np.ndarray:
-    """Returns, bool `[B]`, the rows of Q-values `[B, A]` whose decision differences within `bound` cannot change."""
-    best = np.sort(q_values[:, : Action.ASK], axis=1)
-    between = best[:, -1] - best[:, -2]
-    asking = np.abs(q_values[:, Action.ASK] - best[:, -1])
-    apart: np.ndarray = np.minimum(between, asking) > 2 * bound
-    return apart
+def decided_clearly(outputs: Mapping[str, np.ndarray], info: ModelInfo, bound: float = Q_BOUND) -> np.ndarray:
+    """Returns, bool `[B]`, the rows of outputs whose decision cannot change by differences within `bound`."""
+    q_values = outputs[features.Q_VALUES]
+    merits = q_values[:, : Action.ASK]
+    margins = [np.abs(q_values[:, Action.ASK] - merits.max(axis=1))]
+    if info.probabilities:
+        weight = info.safety_weight
+        merits = (outputs[features.P_APPROPRIATE] + weight * outputs[features.P_SAFE]) / (1 + weight)
+        if info.sure_enough is not None:
+            margins.append(np.abs(merits.max(axis=1) - info.sure_enough))
+    best = np.sort(merits, axis=1)
+    clear: np.ndarray = np.min([*margins, best[:, -1] - best[:, -2]], axis=0) > 2 * bound
+    return clear

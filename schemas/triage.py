@@ -1,6 +1,7 @@
 """The actions of the agent: four triage decisions in urgency order, and `ask` last."""
 
 import enum
+from typing import Any
 
 from schemas.errors import InputError
 
@@ -33,6 +34,23 @@ NUM_ACTIONS = len(Action)
 
 MAX_QUESTIONS = 23
 """The number of questions after which the agent must triage (paper, section "Metrics")."""
+
+NO_QUESTIONS_LEFT = 2**31 - 1
+"""The `questions_asked` of a signature that stands for "no more evidence to ask for": it reaches every limit."""
+
+
+def is_forced(questions_asked: Any, max_questions: Any, exhausted: Any = False) -> Any:
+    """Returns whether the agent must triage now: it may not ask, as the limit is reached or nothing is left to ask for.
+
+    The one rule for numbers, NumPy arrays and tensors alike.
+
+    Args:
+        questions_asked: `ask` actions so far, also those that revealed nothing; int or integers `[B]`.
+        max_questions: the limit, at least 1.
+        exhausted: bool, or booleans `[B]`: no evidence is left.
+    """
+    return (questions_asked >= max_questions) | exhausted
+
 
 _DECISIONS_BY_LABEL = {decision.label: decision for decision in TRIAGE_DECISIONS}
 

@@ -12,6 +12,7 @@ LARGEST_PACKAGE = 15
 LAYERS = {
     "trainer": (
         ("config", "options", "progress", "state"),
+        ("presets",),
         ("vignettes", "safeguards"),
         ("dyqn",),
         ("runs",),

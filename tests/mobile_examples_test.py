@@ -13,6 +13,7 @@ import pytest
 import triage_cli
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.exporting import tflite_file
 from trainer.runs.job import TrainedNetwork
@@ -43,7 +44,7 @@ finally:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     """A model that asks until fever is known: present means Red, absent Blue; else it would say Green. Limit 4."""
-    network = build_network(3, (2,), seed=0)
+    network = build_network(3, NetworkConfig(hidden_sizes=(2,)), seed=0)
     hidden = np.array([[0, 0], [1, -1], [0, 0]], np.float32)  # fever present, fever absent
     network.get_layer("hidden_1").set_weights([hidden, np.zeros(2, np.float32)])
     kernel = np.array([[9, 0, 0, 0, 0], [0, 0, 0, 9, 0]], np.float32)

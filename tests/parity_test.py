@@ -14,7 +14,7 @@ from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
-from trainer.config import TrainConfig
+from trainer.config import NetworkConfig, TrainConfig
 from trainer.dyqn.agent import DyqnAgent
 from trainer.dyqn.decision import best_triage
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
@@ -38,7 +38,7 @@ TOLERANCE = 1e-6
 @pytest.fixture(scope="module")
 def model():
     """A network whose every weight is drawn at random, biases too, so that no two cells or actions are alike."""
-    model = build_network(EVIDENCE_COUNT, (32, 16), seed=0)
+    model = build_network(EVIDENCE_COUNT, NetworkConfig(hidden_sizes=(32, 16)), seed=0)
     generator = np.random.default_rng(1)
     model.set_weights([generator.normal(0, 0.2, weight.shape) for weight in model.get_weights()])
     return model

@@ -1,9 +1,9 @@
 """Every hyper-parameter: frozen dataclasses that are the configuration file and the command line of `triage train`.
 
-A field's metadata holds the text of its `--help`; a field's name is its flag.
+A field's metadata holds the text of its `--help`; a field's name is its flag. The defaults are the preset `paper`, see
+`trainer.presets`.
 """
 
-import argparse
 import dataclasses
 import difflib
 import json
@@ -13,9 +13,16 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from schemas import locations
 from schemas.errors import InputError
 from schemas.triage import MAX_QUESTIONS
+
+ASK_QUERIES = ("or", "and")
+"""The names in `trainer.dyqn.targets.QUERIES`, which may not be imported here: configuration needs no TensorFlow."""
+
+
+STEPS_PER_ROOT = 60
+"""Steps times the square root of the number of vignettes, where the number of steps follows from it: many epochs on few
+vignettes, few on many. Training mostly ends earlier, see `ValidationConfig`."""
 
 
 def _field(default: Any, text: str, choices: tuple[str, ...] | None = None) -> Any:
@@ -27,20 +34,42 @@ class EnvironmentConfig:
     """The vignette environment (paper, section "The Vignette environment")."""
 
     max_questions: int = _field(MAX_QUESTIONS, "questions after which the agent must triage")
+    environments: int = _field(1, "episodes that run side by side; each step takes one action in each of them")
+    start: str = _field(
+        "one", "evidence known when an episode starts: one piece, or any number of them (exploring starts)",
+        ("one", "any"),
+    )  # fmt: skip
+    draw: str = _field(
+        "uniform", "how vignettes are drawn: uniformly, or each once before any comes again (epochs)",
+        ("uniform", "epochs"),
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class NetworkConfig:
     """The Q-network (paper, section "The Agent")."""
 
-    hidden_sizes: tuple[int, ...] = _field((1024, 1024), "units of each hidden SELU layer")
+    hidden_sizes: tuple[int, ...] = _field((1024, 1024), "units of each hidden layer")
+    activation: str = _field("selu", "of the hidden layers", ("selu", "relu"))
+    inputs: str = _field(
+        "signed", "one input for each code, signed, or two: known to be present, known to be absent",
+        ("signed", "two"),
+    )  # fmt: skip
+    dropout: float = _field(0.0, "share of each hidden layer's units that a training step leaves out")
+    evidence_dropout: float = _field(0.0, "share of the known evidence that a training step leaves out")
+    networks: int = _field(1, "networks whose outputs are averaged")
+    outputs: str = _field(
+        "q_values", "q_values alone, or beside them for each decision the probability that it is appropriate and safe",
+        ("q_values", "probabilities"),
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class TargetConfig:
     """The TD target of `ask` (paper, section "Dynamic Q-Learning")."""
 
-    ask_query: str = _field("or", "heuristic of the ask target", ("or", "and"))
+    ask_query: str = _field("or", "heuristic of the ask target", ASK_QUERIES)
+    loss: str = _field("squared", "between an output and its target", ("squared", "cross_entropy"))
     best_triage_over: str = _field(
         "appropriate", "decisions over which Q_m is the maximum: all, or the vignette's appropriate ones",
         ("appropriate", "all"),
@@ -77,6 +106,17 @@ class MemoryConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class ValidationConfig:
+    """Training vignettes that no network learns from: they end the training, and calibrate the probabilities."""
+
+    validation_share: float = _field(
+        0.0, "share of the training vignettes that is held out, 2,000 at most; 0 means none"
+    )
+    validation_interval: int = _field(100, "steps between looks at the loss on what is held out")
+    patience: int = _field(5, "looks without a lower loss after which the training ends; the best weights are kept")
+
+
+@dataclasses.dataclass(frozen=True)
 class OptimiserConfig:
     """The optimiser, which the paper leaves open; how it was chosen: docs/training.md."""
 
@@ -90,8 +130,9 @@ class LearnerConfig:
     """How an optimisation is computed, not what is computed; the measurements are in docs/performance.md."""
 
     engine: str = _field(
-        "fused", "fused: one pass over s and s', sparse first layer, compiled; plain: automatic gradients, dense",
-        ("fused", "plain"),
+        "fused", "fused: one pass over s and s', sparse first layer, compiled; plain: automatic gradients, dense; "
+        "compiled: plain, compiled by XLA",
+        ("fused", "plain", "compiled"),
     )  # fmt: skip
     precision: str = _field(
         "float32", "of the hidden layers' matrix products in an optimisation; sums and weights stay float32",
@@ -103,7 +144,10 @@ class LearnerConfig:
 class LoopConfig:
     """The training cycle (paper, algo:dyqn); how the number of steps was chosen: docs/training.md."""
 
-    steps: int = _field(6000, "steps (actions of the agent) to train for")
+    steps: int = _field(
+        6000, "steps to train for, each an action of the agent in every environment; 0 means that the number follows "
+        "from that of the vignettes"
+    )  # fmt: skip
     burn_in_steps: int = _field(1000, "steps before the first optimisation")
     seed: int = _field(0, "seed of every random draw")
     window_episodes: int = _field(20, "episodes in the sliding window of the training metrics")
@@ -123,12 +167,20 @@ class TrainConfig:
     target: TargetConfig = TargetConfig()
     exploration: ExplorationConfig = ExplorationConfig()
     memory: MemoryConfig = MemoryConfig()
+    validation: ValidationConfig = ValidationConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
     learner: LearnerConfig = LearnerConfig()
     loop: LoopConfig = LoopConfig()
 
     def __post_init__(self) -> None:
         _check(self)
+
+    def resolved(self, vignettes: int) -> "TrainConfig":
+        """Returns the configuration with the number of steps that suits a training split of so many vignettes."""
+        if self.loop.steps:
+            return self
+        steps = self.loop.burn_in_steps + round(STEPS_PER_ROOT * math.sqrt(vignettes))
+        return dataclasses.replace(self, loop=dataclasses.replace(self.loop, steps=steps))
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Returns the configuration as JSON can hold it; `from_dict` reads it back."""
@@ -166,7 +218,7 @@ def _typed(field: "dataclasses.Field[Any]", value: Any, source: str) -> Any:
     """Returns a JSON value as the field's type, which is that of its default."""
     default = field.default
     if isinstance(default, tuple):
-        if not isinstance(value, list | tuple) or not value:
+        if not isinstance(value, list | tuple):
             raise InputError(f"{source}: expected a list of numbers, not {value!r}")
         return tuple(_number(type(default[0]), item, source) for item in value)
     if isinstance(default, str):
@@ -187,8 +239,10 @@ def _check(config: TrainConfig) -> None:
     """Raises InputError where a value is out of range, or two values do not fit together."""
     memory, loop, exploration = config.memory, config.loop, config.exploration
     buckets = memory.bucket_probabilities
-    positive = ("memory_capacity", "batch_size", "window_episodes", "steps_per_call", "evaluation_orders", "steps",
-                "checkpoint_interval", "checkpoints_kept", "max_questions", "ask_noise_episodes")  # fmt: skip
+    positive = ("memory_capacity", "batch_size", "window_episodes", "steps_per_call", "evaluation_orders",
+                "environments", "networks", "validation_interval", "patience", "checkpoint_interval",
+                "checkpoints_kept", "max_questions", "ask_noise_episodes")  # fmt: skip
+    network, validation, learner = config.network, config.validation, config.learner
     sections = (getattr(config, section.name) for section in dataclasses.fields(config))
     values = {name: value for section in sections for name, value in dataclasses.asdict(section).items()}
     rules = [(values[name] >= 1, f"{name} must be at least 1") for name in positive]
@@ -203,53 +257,23 @@ def _check(config: TrainConfig) -> None:
         (0 <= config.optimiser.weight_decay < math.inf, "weight_decay must be 0 or more"),
         (all(0 <= scale < math.inf for scale in (exploration.ask_noise_initial, exploration.ask_noise_final)),
          "ask noise must be 0 or more"),
-        (min(loop.burn_in_steps, loop.evaluation_interval, loop.seed) >= 0,
-         "burn_in_steps, evaluation_interval and seed must be 0 or more"),
-        (config.learner.engine == "fused" or config.learner.precision == "float32",
-         "precision bfloat16 needs the engine fused"),
+        (min(loop.evaluation_interval, loop.seed) >= 0, "evaluation_interval and seed must be 0 or more"),
         (loop.burn_in_steps >= 1, "burn_in_steps must be at least 1: the first optimisation needs a memory"),
+        (learner.engine == "fused" or learner.precision == "float32", "precision bfloat16 needs the engine fused"),
+        (learner.engine != "fused" or (network == dataclasses.replace(
+            network, inputs="signed", dropout=0.0, evidence_dropout=0.0, networks=1, outputs="q_values"
+         ) and config.target.loss == "squared" and not validation.validation_share),
+         "the engine fused learns one network without dropout, probabilities and validation_share, by the squared "
+         "error: choose the engine compiled"),
+        (0 <= network.dropout < 1 and 0 <= network.evidence_dropout < 1, "dropouts must lie in [0, 1)"),
+        (0 <= validation.validation_share <= 0.5, "validation_share must lie in [0, 0.5]"),
+        (loop.window_episodes >= config.environment.environments, "window_episodes must be at least environments"),
+        (memory.memory_capacity >= config.environment.environments, "memory_capacity must be at least environments"),
+        (loop.steps >= 0, "steps must be 0 or more"),
     ]  # fmt: skip
     for holds, message in rules:
         if not holds:
             raise InputError(f"configuration: {message}")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Gives `parser` a flag for each hyper-parameter, and `--config FILE`."""
-    parser.add_argument("--config", type=locations.source, metavar="FILE", help="JSON configuration; flags override it")
-    for section in dataclasses.fields(TrainConfig):
-        group = parser.add_argument_group(section.name)
-        for field in dataclasses.fields(typing.cast(type, section.type)):
-            default = field.default
-            several = isinstance(default, tuple)
-            shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
-            kind = type(default[0]) if isinstance(default, tuple) else type(default)
-            group.add_argument(
-                "--" + field.name.replace("_", "-"),
-                type=kind,
-                nargs="+" if several else None,
-                choices=field.metadata["choices"],
-                default=argparse.SUPPRESS,
-                help=f"{field.metadata['help']} (default {shown})",
-            )
-
-
-def from_arguments(arguments: argparse.Namespace) -> TrainConfig:
-    """Returns the configuration of the file `--config`, if any, overridden by the flags given.
-
-    Raises:
-        InputError: the file cannot be read, or a value is not as expected.
-    """
-    values: dict[str, Any] = {}
-    if arguments.config is not None:
-        values = read_json(arguments.config)
-    given = vars(arguments)
-    for section in dataclasses.fields(TrainConfig):
-        names = [field.name for field in dataclasses.fields(typing.cast(type, section.type))]
-        flags = {name: given[name] for name in names if name in given}
-        if flags:
-            values = {**values, section.name: {**values.get(section.name, {}), **flags}}
-    return TrainConfig.from_dict(values, str(arguments.config or "command line"))
 
 
 def read_json(path: pathlib.Path) -> dict[str, Any]:

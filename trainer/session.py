@@ -13,9 +13,11 @@ from rich.console import Console
 from schemas import locations
 from schemas.errors import InputError
 from trainer.config import TrainConfig
+from trainer.dyqn.decision import NEUTRAL
+from trainer.dyqn.dial import choose
 from trainer.dyqn.loop import Progress, TrainingLoop
 from trainer.dyqn.policy import noise_scale
-from trainer.dyqn.rollout import Rollout
+from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.evaluation import metrics
 from trainer.evaluation.evaluate import order_seeds
@@ -65,6 +67,7 @@ class TrainingSession:
         train, test = data.read("train", names=False), watched.read("test", names=False)
         if not len(train.decision_counts):
             raise InputError(f"{data.path}: the train split has no vignettes")
+        config = config.resolved(len(train.decision_counts))
         self._config = config
         self._workers = workers
         self._surroundings = surroundings
@@ -80,6 +83,7 @@ class TrainingSession:
         if workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
             limit = config.environment.max_questions
             self._rollout = Rollout(test, evidence_count, limit, self._loop.agent.policy)
+        self._test = test
         self._checkpoints = Checkpoints(self._job, self._loop.checkpoint(), config.loop.checkpoints_kept, workers)
         self._saved_step: int | None = None  # of the checkpoint that holds the loop as it is
         self._restore()
@@ -98,15 +102,19 @@ class TrainingSession:
             LostWorkerError: another worker has ended.
         """
         loop, first_step, began = self._loop, self._loop.step, time.monotonic()
+        if not loop.finished and self._workers.chief:
+            self._job.forget_held_out()
         with self._progress_bar() as bar:
             task = bar.add_task("train", total=self._config.loop.steps, completed=first_step, window="", rate="")
-            while loop.step < self._config.loop.steps and not any(self._workers.exchange(int(stopping()))):
+            while not loop.finished and not any(self._workers.exchange(int(stopping()))):
                 before, since = loop.step, time.monotonic()
                 done = loop.run(self._next_stop())
                 rate = (loop.step - before) / (time.monotonic() - since)
                 bar.update(task, completed=loop.step, window=_window_text(loop.window.means()), rate=f"{rate:.0f}/s")
                 self._summarise(done, rate)
                 self._after_call()
+        if loop.finished and loop.holds_out and self._job.held_out() is None:
+            self._settle()
         if loop.step != self._saved_step:
             self._save()
         self._surroundings.saved()
@@ -114,7 +122,8 @@ class TrainingSession:
         evaluations = self._job.evaluations()
         return {
             "job_dir": locations.shown(self._job.path),
-            "finished": loop.step >= self._config.loop.steps,
+            "finished": loop.finished,
+            **({"best_step": loop.best_step} if loop.holds_out else {}),
             "workers": self._workers.count,
             "steps": loop.step,
             "episodes": sum(self._workers.exchange(loop.episode)),
@@ -166,16 +175,40 @@ class TrainingSession:
         """Returns the next step at which something is due in Python."""
         loop, step = self._config.loop, self._loop.step
         intervals = [loop.steps_per_call, loop.checkpoint_interval, loop.evaluation_interval or loop.steps_per_call]
+        if self._loop.holds_out:
+            intervals.append(self._config.validation.validation_interval)
         return min(loop.steps, *((step // interval + 1) * interval for interval in intervals))
 
     def _after_call(self) -> None:
         """Evaluates and checkpoints where due; an evaluation stands in the file before the checkpoint it is of."""
         loop, step = self._config.loop, self._loop.step
+        if self._loop.holds_out:
+            if step % self._config.validation.validation_interval == 0 and step > loop.burn_in_steps:
+                self._write_scalars({"validation/loss": self._loop.validate()})
+            if self._loop.finished:  # settling evaluates the chosen weights, and saves them
+                return
         final = step == loop.steps
         if self._rollout is not None and (final or step % loop.evaluation_interval == 0):
             self._evaluate(self._rollout)
         if final or step % loop.checkpoint_interval == 0:
             self._save()
+
+    def _settle(self) -> None:
+        """Calibrates the chosen weights, chooses how safety is weighed, and evaluates the agent that results.
+
+        What stands in the job directory last says that all of it is done: a run that was killed before does it again.
+        """
+        held_out = self._loop.settle()
+        dial = NEUTRAL
+        if held_out is not None and self._config.network.outputs == "probabilities":
+            dial = choose(held_out)
+        if self._rollout is not None:
+            limit, chosen = self._config.environment.max_questions, self._loop.chosen
+            policy = greedy_policy(chosen, dial=dial)
+            self._evaluate(Rollout(self._test, chosen.input_shape[-1], limit, policy))
+        self._save()
+        if self._workers.chief and held_out is not None:
+            self._job.write_held_out(held_out, dial)
 
     def _evaluate(self, rollout: Rollout) -> None:
         outcomes = rollout.run(order_seeds(EVALUATION_SEED, self._config.loop.evaluation_orders))

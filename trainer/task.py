@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.safety_rules import NO_RULES, RuleSet
-from trainer import config
+from trainer import presets
 from trainer.cloud import service_environment, staging, tuning_report
+from trainer.config import TrainConfig
 from trainer.safeguards import options
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_argument(parser)
     figures.add_argument(parser)
-    config.add_arguments(parser)
+    presets.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -74,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: the configuration, the data or the job directory is not as expected.
     """
-    resolved = config.from_arguments(arguments)
+    resolved = presets.from_arguments(arguments)
     _check(arguments, resolved)
     # Imported here, so that --help and a faulty configuration answer without loading TensorFlow.
     from trainer.dyqn.loop import TrainingDivergedError
@@ -122,7 +123,7 @@ def _require_shared(arguments: argparse.Namespace, workers: int) -> None:
         )
 
 
-def _check(arguments: argparse.Namespace, resolved: config.TrainConfig) -> None:
+def _check(arguments: argparse.Namespace, resolved: TrainConfig) -> None:
     if arguments.model_version < 1:
         raise InputError(f"--model-version {arguments.model_version}: expected a whole number from 1")
     if arguments.rules is not None and arguments.model_dir is None:

@@ -127,6 +127,10 @@ def _figures(response: TriageResponse) -> dict[str, Any]:
         "action": action_label(response.action),
         "best_triage": action_label(response.best_triage),
         "q_values": {action_label(q_value.action): q_value.value for q_value in response.q_values},
+        "probabilities": {
+            action_label(each.decision): {"appropriate": each.appropriate, "safe": each.safe}
+            for each in response.probabilities
+        },
         "forced": response.forced,
         "unknown_codes": list(response.unknown_codes),
         "conflicting_codes": list(response.conflicting_codes),
@@ -153,10 +157,14 @@ def _print(response: TriageResponse) -> None:
     forced = " (asking was not possible)" if response.forced else ""
     console.print(rich.text.Text(f"action       {action}{forced}", style="bold"))
     console.print(rich.text.Text(f"best triage  {action_label(response.best_triage)}"))
-    table = rich.table.Table("action", rich.table.Column("Q-value", justify="right"), "", box=rich.box.SIMPLE)
+    numbers = ("Q-value", "appropriate", "safe") if response.probabilities else ("Q-value",)
+    columns = (rich.table.Column(name, justify="right") for name in numbers)
+    table = rich.table.Table("action", *columns, "", box=rich.box.SIMPLE)
+    probabilities = {each.decision: (f"{each.appropriate:.0%}", f"{each.safe:.0%}") for each in response.probabilities}
     for q_value in response.q_values:
         bar = ("#" if console.options.ascii_only else "█") * round(q_value.value * _BAR_WIDTH)
-        table.add_row(action_label(q_value.action), f"{q_value.value:.3f}", bar)
+        cells = probabilities.get(q_value.action, ("",) * (len(numbers) - 1))
+        table.add_row(action_label(q_value.action), f"{q_value.value:.3f}", *cells, bar)
     console.print(table)
     for title, codes in (("unknown", response.unknown_codes), ("conflicting", response.conflicting_codes)):
         if codes:

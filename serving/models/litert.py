@@ -196,6 +196,6 @@ class LiteRtEngine(SavedModelEngine):
             for size, end in zip(_SIZES, ends, strict=True)
         ]
         outputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        fault = parity.difference(outputs, super().decide(states, questions_asked))
+        fault = parity.difference(outputs, super().decide(states, questions_asked), self.info)
         if fault:
             raise InputError(f"LiteRT and the SavedModel differ: {fault}")

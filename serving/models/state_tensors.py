@@ -13,7 +13,7 @@ import numpy as np
 from schemas import features
 from schemas.model_directory import ModelInfo
 from schemas.safety_rules import Decision, SafetyRule, chain
-from schemas.triage import Action
+from schemas.triage import NO_QUESTIONS_LEFT, Action, is_forced
 from serving.messages import WIRE_ACTIONS
 from triage.v1 import triage_pb2
 
@@ -29,25 +29,31 @@ OUTPUTS = (
 
 
 def outputs_of(info: ModelInfo) -> tuple[str, ...]:
-    """Returns the outputs that `to_responses` reads: those of every model, of its rules and of its novelty."""
-    rules = (features.RULES_FIRED,) if info.rules else ()
+    """Returns the outputs that `to_responses` reads: those of every model, and of what this one has."""
+    probabilities = (features.P_APPROPRIATE, features.P_SAFE) if info.probabilities else ()
+    rules = (features.RULES_FIRED, features.MODEL_ACTION, features.MODEL_BEST_TRIAGE) if info.rules else ()
     novelty = () if info.novelty_threshold is None else (features.NOVELTY, features.IS_NOVEL)
-    return (*OUTPUTS, *rules, *novelty)
+    return (*OUTPUTS, *probabilities, *rules, *novelty)
+
+
+def _templates(responses: Iterable[triage_pb2.TriageResponse]) -> np.ndarray:
+    return np.array([list(response.SerializeToString()) for response in responses], np.uint8)
 
 
 # Row per action: a serialized TriageResponse with that one Q-value, a float in the last four bytes.
-_SERIALIZED_Q_VALUES = np.array(
-    [
-        list(triage_pb2.TriageResponse(q_values=[triage_pb2.QValue(action=action, value=1.0)]).SerializeToString())
-        for action in WIRE_ACTIONS
-    ],
-    np.uint8,
+_Q_VALUES = _templates(
+    triage_pb2.TriageResponse(q_values=[triage_pb2.QValue(action=action, value=1.0)]) for action in WIRE_ACTIONS
 )  # [A, 9]
+# Row per triage decision: one with its probabilities, floats in the last four bytes and in the four before the tag there.
+_PROBABILITIES = _templates(
+    triage_pb2.TriageResponse(
+        probabilities=[triage_pb2.DecisionProbability(decision=action, appropriate=1.0, safe=1.0)]
+    )
+    for action in WIRE_ACTIONS[: Action.ASK]
+)  # [4, 14]
+_SAFE_PLACE, _APPROPRIATE_PLACE = slice(-4, None), slice(-9, -5)
 
 _CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
-
-# More questions than any model's limit, which is the only way to make `serving_default` force a decision.
-_NO_QUESTIONS_LEFT = 2**31 - 1
 
 
 def to_inputs(states: Sequence[triage_pb2.EvidenceState]) -> dict[str, np.ndarray]:
@@ -69,7 +75,11 @@ def to_responses(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[tri
 
     `q_values` are float32 [B, A], codes bytes [B, U], `rules_fired` bool [B, R], and the others [B].
     """
-    serialized = map(bytes.__add__, repeat(_constant_part(info)), _serialized_q_values(outputs[features.Q_VALUES]))
+    parts = [_serialized(_Q_VALUES, {_SAFE_PLACE: outputs[features.Q_VALUES]})]
+    if info.probabilities:
+        values = {_APPROPRIATE_PLACE: outputs[features.P_APPROPRIATE], _SAFE_PLACE: outputs[features.P_SAFE]}
+        parts.append(_serialized(_PROBABILITIES, values))
+    serialized = map(b"".join, zip(repeat(_constant_part(info)), *parts, strict=False))
     messages = list(map(triage_pb2.TriageResponse.FromString, serialized))
     # Lists, as NumPy is slow element by element.
     rows = zip(messages, *(outputs[name].tolist() for name in OUTPUTS if name != features.Q_VALUES), strict=True)
@@ -113,7 +123,8 @@ def _add_rules(
     if info.rules:
         fired = outputs[features.RULES_FIRED]
         for row in np.flatnonzero(fired.any(axis=1)).tolist():
-            before = _model_decision(outputs[features.Q_VALUES][row], messages[row].forced)
+            asks = bool(outputs[features.MODEL_ACTION][row] == Action.ASK)
+            before = Decision(Action(int(outputs[features.MODEL_BEST_TRIAGE][row])), asks)
             add_fired_rules(messages[row], before, [info.rules[place] for place in np.flatnonzero(fired[row]).tolist()])
 
 
@@ -127,27 +138,27 @@ def add_fired_rules(response: triage_pb2.TriageResponse, before: Decision, fired
     )
 
 
-def _model_decision(q_values: np.ndarray, forced: bool) -> Decision:
-    """Returns the model's own decision; of equal values the first wins, and triage wins over ask."""
-    best = int(q_values[: Action.ASK].argmax())
-    return Decision(Action(best), bool(not forced and q_values[Action.ASK] > q_values[best]))
-
-
 def _constant_part(info: ModelInfo) -> bytes:
     return triage_pb2.TriageResponse(
         model_version=info.model_version, vocabulary_fingerprint=info.vocabulary_fingerprint
     ).SerializeToString()
 
 
-def _serialized_q_values(q_values: np.ndarray) -> list[bytes]:
-    """Returns a serialized TriageResponse of Q-values alone for each row of `q_values` `[B, A]` float32.
+def _serialized(templates: np.ndarray, values: Mapping[slice, np.ndarray]) -> list[bytes]:
+    """Returns the serialized messages `templates` `[N, bytes]` with floats filled in, for each row of the values.
+
+    Args:
+        templates: a message for each of N columns.
+        values: float32 `[B, N]`, by the place of their four bytes in a message.
 
     Concatenated serialized messages are the message with all of their fields. Filling in the floats of all rows at once
     takes a tenth of the time of making five messages per row.
     """
-    rows = np.broadcast_to(_SERIALIZED_Q_VALUES, (len(q_values), *_SERIALIZED_Q_VALUES.shape)).copy()
-    rows[:, :, -4:] = np.ascontiguousarray(q_values, "<f4").view(np.uint8).reshape(*q_values.shape, 4)
-    return list(map(bytes, rows.reshape(len(q_values), _SERIALIZED_Q_VALUES.size)))
+    batch = len(next(iter(values.values())))
+    rows = np.broadcast_to(templates, (batch, *templates.shape)).copy()
+    for place, floats in values.items():
+        rows[:, :, place] = np.ascontiguousarray(floats, "<f4").view(np.uint8).reshape(*floats.shape, 4)
+    return list(map(bytes, rows.reshape(batch, templates.size)))
 
 
 def _codes(evidence: Sequence[triage_pb2.Evidence], statuses: Sequence[int], status: int) -> list[bytes]:
@@ -164,5 +175,6 @@ def pad_rows(rows: Iterable[list[bytes]]) -> np.ndarray:
 
 def questions_asked(state: triage_pb2.EvidenceState) -> int:
     """Returns the number of questions for a signature: beyond any limit if the model must triage now."""
-    limited = 0 < state.max_questions <= state.questions_asked
-    return _NO_QUESTIONS_LEFT if state.no_more_evidence or limited else state.questions_asked
+    own_limit = state.max_questions if state.max_questions > 0 else NO_QUESTIONS_LEFT
+    forced = is_forced(state.questions_asked, own_limit, state.no_more_evidence)
+    return NO_QUESTIONS_LEFT if forced else state.questions_asked

@@ -22,6 +22,7 @@ from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.runs.job import TrainedNetwork
 from trainer.servable import saved_model
@@ -38,8 +39,8 @@ def server(tmp_path_factory):
     vocabulary = Vocabulary(
         Evidence(code, "symptom", code.capitalize(), f"{code}, do you have it?") for code in ("fever", "chest_pain")
     )
-    model = build_network(2, (), seed=0)
-    model.layers[-1].set_weights([tf.constant(WEIGHTS, tf.float32), tf.zeros([5])])
+    model = build_network(2, NetworkConfig(hidden_sizes=()), seed=0)
+    model.get_layer("q_values").set_weights([tf.constant(WEIGHTS, tf.float32), tf.zeros([5])])
     trained = TrainedNetwork(
         model=model,
         vocabulary=vocabulary,

@@ -19,6 +19,7 @@ MANIFEST = {
     "max_questions": 10,
     "safety_rules": {"rules": []},
     "novelty": None,
+    "decision": {"probabilities": True, "safety_weight": 0.75, "sure_enough": 0.9},
     "litert": {"file": "assets.extra/state.tflite", "sha256": "abc"},
     "metrics": {"safety": 0.9},
 }
@@ -125,6 +126,7 @@ def test_a_version_tells_its_name_and_what_its_manifest_says(version, vocabulary
     assert info.vocabulary_fingerprint == vocabulary.fingerprint
     assert (info.data_fingerprint, info.evidence_count, info.max_questions) == ("sha256:data", 3, 10)
     assert (info.rules, info.novelty_threshold, info.litert_sha256) == ((), None, "abc")
+    assert (info.probabilities, info.safety_weight, info.sure_enough) == (True, 0.75, 0.9)
     assert json.loads(info.manifest_json)["metrics"] == {"safety": 0.9}
 
 
@@ -143,9 +145,13 @@ def without(manifest, key):
         (lambda manifest: manifest | {"max_questions": 0}, "max_questions 0: expected a whole number from 1"),
         (lambda manifest: manifest | {"evidence_count": 4}, "evidence_count 4: .* has 3 pieces of evidence"),
         (lambda manifest: manifest | {"vocabulary_fingerprint": "sha256:0"}, "differs from sha256:0"),
-        (lambda manifest: manifest | {"litert": {}}, "safety_rules, novelty or litert are missing or malformed"),
-        (lambda manifest: without(manifest, "safety_rules"), "safety_rules, novelty or litert are missing"),
-        (lambda manifest: without(manifest, "novelty"), "safety_rules, novelty or litert are missing"),
+        (
+            lambda manifest: manifest | {"litert": {}},
+            "safety_rules, decision, novelty or litert are missing or malformed",
+        ),
+        (lambda manifest: without(manifest, "safety_rules"), "safety_rules, decision, novelty or litert are missing"),
+        (lambda manifest: without(manifest, "decision"), "safety_rules, decision, novelty or litert are missing"),
+        (lambda manifest: without(manifest, "novelty"), "safety_rules, decision, novelty or litert are missing"),
     ],
 )
 def test_a_manifest_that_does_not_fit_is_told(version, damage, complaint):

@@ -5,7 +5,13 @@ import pytest
 
 from schemas import safety_rules
 from schemas.knowledge_base import KnowledgeBase
+from schemas.model_directory import ModelInfo
 from schemas.parity import Q_BOUND, decided_clearly, difference, probes, random_states
+
+
+def model(**entries):
+    return ModelInfo("1", "sha256:0", "sha256:1", 3, 23, "{}", **entries)
+
 
 EXPECTED = {
     "q_values": np.array([[0.9, 0.5, 0.4, 0.3, 0.2], [0.5, 0.50001, 0.4, 0.3, 0.2]], np.float32),
@@ -38,12 +44,12 @@ EXPECTED = {
 )
 def test_only_what_rounding_explains_is_no_difference(changed, expected):
     actual = {name: value for name, value in EXPECTED.items() if name != "action_label"} | changed
-    assert difference(actual, EXPECTED) == expected
+    assert difference(actual, EXPECTED, model()) == expected
 
 
 def test_an_output_that_is_missing_is_a_difference():
     actual = {name: EXPECTED[name] for name in ("q_values", "action", "best_triage", "forced")}
-    assert difference(actual, EXPECTED) == "it lacks is_novel, novelty, rules_fired"
+    assert difference(actual, EXPECTED, model()) == "it lacks is_novel, novelty, rules_fired"
 
 
 def test_rows_are_decided_clearly_where_the_best_stands_out_by_twice_the_bound():
@@ -55,7 +61,26 @@ def test_rows_are_decided_clearly_where_the_best_stands_out_by_twice_the_bound()
         [0.5, 0, 0, 0, 0.9],
         [0.5, 0.5, 0, 0, 0.9],
     ]
-    assert decided_clearly(np.array(rows)).tolist() == [True, False, False, True, False]
+    assert decided_clearly({"q_values": np.array(rows)}, model()).tolist() == [True, False, False, True, False]
+
+
+def test_probabilities_decide_by_their_merit_and_the_threshold_of_stopping():
+    # Merits with weight 1: the mean of appropriate and safe. Row 1: .9 and .6; row 2: .7 and .7; row 3: .8 at the
+    # threshold; row 4: .9 and .6, but the Q-values of asking and of the best decision are equal.
+    outputs = {
+        "q_values": np.array([[0.9, 0, 0, 0, 0.1]] * 3 + [[0.5, 0, 0, 0, 0.5]]),
+        "p_appropriate": np.array([[0.8, 0.6, 0, 0], [0.4, 0.8, 0, 0], [0.6, 0.4, 0, 0], [0.8, 0.6, 0, 0]]),
+        "p_safe": np.array([[1, 0.6, 0, 0], [1, 0.6, 0, 0], [1, 0.5, 0, 0], [1, 0.6, 0, 0]]),
+    }
+    info = model(probabilities=True, safety_weight=1.0, sure_enough=0.8)
+    assert decided_clearly(outputs, info).tolist() == [True, False, False, False]
+
+
+def test_probabilities_that_rounding_cannot_explain_are_a_difference():
+    expected = EXPECTED | {"p_appropriate": np.full((2, 4), 0.5), "p_safe": np.full((2, 4), 0.6)}
+    actual = expected | {"p_safe": np.full((2, 4), 0.6002)}
+    found = difference(actual, expected, model(probabilities=True))
+    assert found == "p_safe by up to 0.0002, more than 0.0001"
 
 
 def test_random_states_are_moments_of_interviews():

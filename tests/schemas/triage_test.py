@@ -1,7 +1,18 @@
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from schemas.errors import InputError
-from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_ACTIONS, NUM_DECISIONS, Action, parse_decision
+from schemas.triage import (
+    ACTION_LABELS,
+    DECISION_LABELS,
+    NO_QUESTIONS_LEFT,
+    NUM_ACTIONS,
+    NUM_DECISIONS,
+    Action,
+    is_forced,
+    parse_decision,
+)
 
 
 def test_actions_stand_in_urgency_order_with_ask_last():
@@ -19,3 +30,24 @@ def test_a_decision_is_read_back_from_its_label(label):
 def test_anything_else_is_no_triage_decision(label):
     with pytest.raises(InputError, match="not one of Red, Yellow, Green, Blue"):
         parse_decision(label)
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit", "exhausted", "forced"),
+    [
+        (4, 5, False, False),
+        (5, 5, False, True),
+        (6, 5, False, True),
+        (0, 5, True, True),
+        (NO_QUESTIONS_LEFT, NO_QUESTIONS_LEFT, False, True),
+    ],
+)
+def test_a_triage_is_forced_at_the_limit_or_where_nothing_is_left_to_ask(asked, limit, exhausted, forced):
+    assert is_forced(asked, limit, exhausted) is forced
+
+
+@pytest.mark.parametrize("batch", [np.array, tf.constant], ids=["arrays", "tensors"])
+def test_a_triage_is_forced_row_by_row(batch):
+    asked, limits, exhausted = batch([4, 5, 0]), batch([5, 5, 5]), batch([False, False, True])
+    assert np.asarray(is_forced(asked, 5)).tolist() == [False, True, False]
+    assert np.asarray(is_forced(asked, limits, exhausted)).tolist() == [False, True, True]

@@ -29,6 +29,7 @@ from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.runs.job import TrainedNetwork
 from trainer.safeguards.novelty import Novelty
@@ -98,8 +99,8 @@ def write_model(vocabulary, base, version, weights=HandSet.weights, **safeguards
 
     `safeguards` are the rules and the novelty of `TrainedNetwork`.
     """
-    model = build_network(len(vocabulary), (), seed=0)
-    model.layers[-1].set_weights([tf.constant(weights), tf.zeros([5])])
+    model = build_network(len(vocabulary), NetworkConfig(hidden_sizes=()), seed=0)
+    model.get_layer("q_values").set_weights([tf.constant(weights), tf.zeros([5])])
     trained = TrainedNetwork(
         model=model,
         vocabulary=vocabulary,

@@ -9,6 +9,7 @@ import pytest
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import DECISION_LABELS
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Slice
 from trainer.runs.job import TrainedNetwork
@@ -72,7 +73,7 @@ def version_base(data_directory, tmp_path_factory):
     """A model base path with version 1: a random network, biases too, over the vocabulary of `data_directory`."""
     base = tmp_path_factory.mktemp("models")
     vocabulary = Vocabulary.load(data_directory / "vocabulary.csv")
-    network = build_network(len(vocabulary), (32, 16), seed=0)
+    network = build_network(len(vocabulary), NetworkConfig(hidden_sizes=(32, 16)), seed=0)
     generator = np.random.default_rng(1)
     network.set_weights([generator.normal(0, 0.25, weight.shape) for weight in network.get_weights()])
     saved_model.write_version(base, TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {}))

@@ -1,11 +1,18 @@
 import json
 
+import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from schemas.errors import InputError
 from trainer.config import TrainConfig
-from trainer.session import TrainingSession
+from trainer.dyqn.decision import NEUTRAL
+from trainer.dyqn.rollout import Rollout, greedy_policy
+from trainer.evaluation import metrics
+from trainer.evaluation.evaluate import order_seeds
+from trainer.presets import preset
+from trainer.runs.job import JobDirectory, load_network
+from trainer.session import EVALUATION_SEED, TrainingSession
 from trainer.vignettes.tfrecord import DataDirectory
 
 SMALL = {
@@ -106,3 +113,95 @@ def test_where_every_checkpoint_is_damaged_nothing_is_trained_over_them(data, tm
     with pytest.raises(InputError, match=r"ckpt-90: a damaged checkpoint .* delete them"):
         TrainingSession(tmp_path, data, _config())
     assert sorted(path.stem for path in (tmp_path / "checkpoints").glob("*.index")) == ["ckpt-100", "ckpt-90"]
+
+
+DEFAULT = {
+    "environment": {"environments": 6},
+    "network": {"hidden_sizes": [8], "networks": 2},
+    "memory": {"batch_size": 16, "memory_capacity": 64},
+    "validation": {"validation_interval": 20, "patience": 2, "validation_share": 0.3},
+    "loop": {"burn_in_steps": 10, "steps": 60, "window_episodes": 8, "evaluation_interval": 40,
+             "checkpoint_interval": 30, "steps_per_call": 25},
+}  # fmt: skip
+
+
+def _default(**loop):
+    """The preset `default`, made tiny."""
+    values = preset("default").to_dict()
+    values = {name: {**section, **DEFAULT.get(name, {})} for name, section in values.items()}
+    return TrainConfig.from_dict({**values, "loop": {**values["loop"], **loop}})
+
+
+@pytest.fixture(scope="module")
+def settled(data, tmp_path_factory):
+    """A finished run of the tiny default preset."""
+    path = tmp_path_factory.mktemp("settled")
+    return path, TrainingSession(path, data, _default()).train(NEVER)
+
+
+def test_a_run_that_holds_vignettes_out_ends_with_a_calibrated_agent_and_its_dial(settled, data):
+    path, report = settled
+    job, network = JobDirectory(path), load_network(path)
+    assert report["finished"]
+    assert 0 < report["best_step"] <= report["steps"] <= 60
+    held_out = job.held_out()
+    assert len(held_out.sizes) == 12  # .3 of 40
+    assert held_out.outputs.shape == (held_out.sizes.sum(), 13)
+    assert network.dial == job.dial() != NEUTRAL
+    # The last evaluation is that of the chosen weights, calibrated, with their dial.
+    test = data.read("test", names=False)
+    rollout = Rollout(test, len(data.vocabulary), 23, greedy_policy(network.model, dial=network.dial))
+    outcomes = rollout.run(order_seeds(EVALUATION_SEED, 3))
+    expected = metrics.summary(metrics.agent_metrics(outcomes, test.decision_counts), EVALUATION_SEED)
+    last = report["last_evaluation"]
+    assert last["step"] == report["steps"]
+    assert last["metrics"]["appropriateness"]["mean"] == pytest.approx(expected["appropriateness"].mean)
+    assert last["metrics"]["evidence_seen"]["mean"] == pytest.approx(expected["evidence_seen"].mean)
+
+
+def test_a_settled_run_is_left_as_it_is(settled, data):
+    path, report = settled
+    before = {file: file.read_bytes() for file in path.iterdir() if file.is_file() and file.name != "lock"}
+    again = TrainingSession(path, data, _default()).train(NEVER)
+    assert again["steps_this_session"] == 0
+    assert again["last_evaluation"] == report["last_evaluation"]
+    assert {file: file.read_bytes() for file in before} == before
+
+
+def test_a_run_stopped_before_it_was_settled_ends_as_one_that_was_not(settled, data, tmp_path):
+    asked = iter([False, False, True])
+    stopped = TrainingSession(tmp_path, data, _default()).train(lambda: next(asked))
+    assert not stopped["finished"]
+    assert JobDirectory(tmp_path).held_out() is None
+    assert load_network(tmp_path).dial == NEUTRAL
+    report = TrainingSession(tmp_path, data, _default()).train(NEVER)
+    assert report["last_evaluation"] == settled[1]["last_evaluation"]
+    assert report["best_step"] == settled[1]["best_step"]
+    for mine, theirs in zip(
+        load_network(tmp_path).model.get_weights(), load_network(settled[0]).model.get_weights(), strict=True
+    ):
+        assert mine.tobytes() == theirs.tobytes()
+    assert JobDirectory(tmp_path).dial() == JobDirectory(settled[0]).dial()
+
+
+def test_a_run_killed_while_it_was_settled_settles_again(settled, data, tmp_path):
+    session = TrainingSession(tmp_path, data, _default())
+    session._job.write_held_out = lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)  # killed before its last file
+    with pytest.raises(KeyboardInterrupt):
+        session.train(NEVER)
+    report = TrainingSession(tmp_path, data, _default()).train(NEVER)
+    assert report["last_evaluation"] == settled[1]["last_evaluation"]
+    assert JobDirectory(tmp_path).dial() == JobDirectory(settled[0]).dial()
+    np.testing.assert_array_equal(
+        JobDirectory(tmp_path).held_out().outputs, JobDirectory(settled[0]).held_out().outputs
+    )
+
+
+def test_a_run_that_goes_on_forgets_the_dial_until_it_ends_again(data, tmp_path):
+    TrainingSession(tmp_path, data, _default(steps=30)).train(NEVER)
+    assert JobDirectory(tmp_path).held_out() is not None
+    asked = iter([False, True])
+    TrainingSession(tmp_path, data, _default()).train(lambda: next(asked))
+    assert JobDirectory(tmp_path).held_out() is None
+    TrainingSession(tmp_path, data, _default()).train(NEVER)
+    assert JobDirectory(tmp_path).held_out() is not None

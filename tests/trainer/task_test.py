@@ -19,7 +19,9 @@ import triage_cli
 from trainer.runs.job import load_network
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SMALL = ["--hidden-sizes", "16", "--batch-size", "8", "--memory-capacity", "200", "--burn-in-steps", "50",
+# Patience without end, so that a run ends with its steps.
+SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2", "--patience", "1000000",
+         "--hidden-sizes", "16", "--batch-size", "8", "--memory-capacity", "200", "--burn-in-steps", "50",
          "--checkpoint-interval", "250", "--steps-per-call", "50", "--evaluation-interval", "500"]  # fmt: skip
 
 

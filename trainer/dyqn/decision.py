@@ -1,25 +1,46 @@
-"""What to do, given Q-values: the one rule that the policy and every exported signature share.
+"""What to do, given the network's outputs: the one rule that the policy and every exported signature share.
 
-Equal Q-values go to the first column, the more urgent one, and a triage decision comes before asking. `tf.argmax`
-leaves ties open, so `tf.math.top_k` decides: it documents that the lower index comes first. Where nothing at all is
-known about a patient the answer is ask, also where triage is forced: no agent learned on an empty state.
+Equal values go to the first column, the more urgent one, and a triage decision comes before asking. `tf.argmax` leaves
+ties open, so `tf.math.top_k` decides: it documents that the lower index comes first. Where nothing at all is known
+about a patient the answer is ask, also where triage is forced: no agent learned on an empty state.
 """
+
+import dataclasses
 
 import tensorflow as tf
 
-from schemas.triage import NUM_DECISIONS, Action
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 
 
-def decide(q_values: tf.Tensor, forced: tf.Tensor, known: tf.Tensor) -> tf.Tensor:
+@dataclasses.dataclass(frozen=True)
+class Dial:
+    """How the probabilities of a network that has them are weighed; one without decides by its Q-values alone.
+
+    The triage decision is the one with the highest merit, (P(appropriate) + w P(safe)) / (1 + w) with w the
+    `safety_weight`. The agent stops asking where its Q-values say so, and where `sure_enough` is given, as soon as the
+    merit of its decision has reached that.
+    """
+
+    safety_weight: float = 0.0
+    sure_enough: float | None = None
+
+
+NEUTRAL = Dial()
+
+
+def decide(outputs: tf.Tensor, forced: tf.Tensor, known: tf.Tensor, dial: Dial = NEUTRAL) -> tf.Tensor:
     """Returns the best action of each row, int32 `[B]`.
 
     Args:
-        q_values: float32 `[B, A]`, the triage decisions in urgency order, then ask.
+        outputs: float32 `[B, A]` or `[B, O]`, see `trainer.dyqn.network`.
         forced: bool `[B]`, rows in which asking is not possible, so that the answer is a triage decision.
         known: bool `[B]`, rows in which anything is known, see `anything_known`; the others ask.
+        dial: how probabilities are weighed.
     """
-    decided = tf.where(forced, best_triage(q_values), _first_best(q_values))
-    return tf.where(known, decided, int(Action.ASK))
+    asks = _first_best(outputs[:, :NUM_ACTIONS]) == Action.ASK
+    if dial.sure_enough is not None and has_probabilities(outputs):
+        asks &= tf.reduce_max(merits(outputs, dial), axis=1) < dial.sure_enough
+    return tf.where(known & ~(asks & ~forced), best_triage(outputs, dial), int(Action.ASK))
 
 
 def anything_known(states: tf.Tensor) -> tf.Tensor:
@@ -27,10 +48,32 @@ def anything_known(states: tf.Tensor) -> tf.Tensor:
     return tf.reduce_any(states != 0, axis=1)
 
 
-def best_triage(q_values: tf.Tensor) -> tf.Tensor:
-    """Returns the best triage decision of each row of `q_values` `[B, A]`, int32 `[B]`, never ask."""
-    return _first_best(q_values[:, :NUM_DECISIONS])
+def best_triage(outputs: tf.Tensor, dial: Dial = NEUTRAL) -> tf.Tensor:
+    """Returns the best triage decision of each row of `outputs` `[B, A]` or `[B, O]`, int32 `[B]`, never ask."""
+    return _first_best(merits(outputs, dial))
 
 
-def _first_best(q_values: tf.Tensor) -> tf.Tensor:
-    return tf.squeeze(tf.math.top_k(q_values, k=1).indices, axis=-1)  # [B]
+def merits(outputs: tf.Tensor, dial: Dial = NEUTRAL) -> tf.Tensor:
+    """Returns what each triage decision is chosen by, `[B, 4]` in [0, 1]: see `Dial`, or the Q-values."""
+    if not has_probabilities(outputs):
+        return outputs[:, :NUM_DECISIONS]
+    return (appropriate(outputs) + dial.safety_weight * safe(outputs)) / (1 + dial.safety_weight)
+
+
+def has_probabilities(outputs: tf.Tensor) -> bool:
+    """Returns whether `outputs` hold probabilities behind the Q-values."""
+    return outputs.shape[-1] > NUM_ACTIONS
+
+
+def appropriate(outputs: tf.Tensor) -> tf.Tensor:
+    """Returns the probability `[B, 4]` that each decision is appropriate."""
+    return outputs[:, NUM_ACTIONS : NUM_ACTIONS + NUM_DECISIONS]
+
+
+def safe(outputs: tf.Tensor) -> tf.Tensor:
+    """Returns the probability `[B, 4]` that each decision is safe."""
+    return outputs[:, NUM_ACTIONS + NUM_DECISIONS :]
+
+
+def _first_best(values: tf.Tensor) -> tf.Tensor:
+    return tf.squeeze(tf.math.top_k(values, k=1).indices, axis=-1)  # [B]

@@ -1,9 +1,9 @@
 """The vignette environment: a batched, in-graph `TFEnvironment` (paper, section "The Vignette environment").
 
 An episode is one vignette. Its evidence is put into a random order when it is drawn; one piece is known at the start,
-and each `ask` reveals the next one, which is the same as revealing a missing piece uniformly at random. Because the
-order is drawn ahead, the environment knows what asking would have revealed also when the agent triages: the state of
-the LAST time step is that *ask successor*.
+or with exploring starts any number of them, and each `ask` reveals the next one, which is the same as revealing a
+missing piece uniformly at random. Because the order is drawn ahead, the environment knows what asking would have
+revealed also when the agent triages: the state of the LAST time step is that *ask successor*.
 
 The vignettes stand in memory as compressed sparse rows, two or four bytes for each piece of evidence.
 """
@@ -17,7 +17,7 @@ from tf_agents.environments import tf_environment
 from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
-from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action, is_forced
 from trainer import state
 from trainer.dyqn.rewards import counterfactual_reward
 
@@ -56,6 +56,8 @@ class Mode:
     training: bool
     max_questions: int
     counterfactual: bool = True  # the LAST state is the ask successor; otherwise the state in which triage happened
+    any_start: bool = False  # exploring starts: 1 to all pieces are known at the start, each number as likely
+    epochs: bool = False  # every vignette is drawn once before any is drawn again, in an order that each epoch shuffles
 
 
 class VignetteEnvironment(tf_environment.TFEnvironment):
@@ -103,6 +105,8 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         self._revealed = tf.Variable(tf.zeros([batch_size], tf.int32), name="revealed")
         self._questions = tf.Variable(tf.zeros([batch_size], tf.int32), name="questions")
         self._step_type = tf.Variable(tf.fill([batch_size], ts.StepType.LAST), name="step_type")
+        self._drawn = tf.Variable(0, dtype=tf.int64, name="drawn")
+        self._epoch_seed = generator.make_seeds(1)[:, 0] if mode.epochs else None  # int64 [2]
         super().__init__(time_step_spec(evidence_count), action_spec(), batch_size)
 
     @property
@@ -114,6 +118,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
             "revealed": self._revealed,
             "questions": self._questions,
             "step_type": self._step_type,
+            "drawn": self._drawn,
         }
 
     @property
@@ -154,9 +159,8 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
     def _current_time_step(self) -> ts.TimeStep:
         total = self._evidence_total()
         last = self._is_last()
-        forced = self._questions >= self._mode.max_questions
-        if self._mode.training:
-            forced |= self._revealed >= total
+        exhausted = self._mode.training & (self._revealed >= total)
+        forced = is_forced(self._questions, self._mode.max_questions, exhausted)
         first = self._step_type == ts.StepType.FIRST
         reward = counterfactual_reward(self.decision_counts)  # [B, 4]
         return ts.TimeStep(
@@ -168,6 +172,11 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
                 forced=forced,
             ),
         )
+
+    def begin_where_ended(self) -> None:
+        """Starts a new episode in each row whose episode has ended, without the step that `step` would spend on it."""
+        ended = self._is_last()
+        tf.cond(tf.reduce_any(ended), lambda: self._begin(ended), tf.no_op)
 
     def _reset(self) -> ts.TimeStep:
         self._begin(tf.ones([self.batch_size], tf.bool))
@@ -189,20 +198,44 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
 
     def _begin(self, rows: tf.Tensor) -> tf.Operation:
         """Starts a new episode in each of `rows`, bool `[B]`."""
-        self._vignette.assign(tf.where(rows, self._next_vignettes(), self._vignette))
+        self._vignette.assign(tf.where(rows, self._next_vignettes(rows), self._vignette))
         order = self._draw_order()
         self._order.assign(tf.where(rows[:, tf.newaxis], order, self._order))
-        self._revealed.assign(tf.where(rows, 1, self._revealed))
+        self._revealed.assign(tf.where(rows, self._revealed_at_start(), self._revealed))
         self._questions.assign(tf.where(rows, 0, self._questions))
         self._step_type.assign(tf.where(rows, ts.StepType.FIRST, self._step_type))
         return tf.no_op()
 
-    def _next_vignettes(self) -> tf.Tensor:
-        """Returns int64 `[B]`: drawn uniformly in training, row by row in evaluation."""
+    def _revealed_at_start(self) -> tf.Tensor:
+        """Returns int32, scalar or `[B]`: the pieces of evidence that are known when an episode starts."""
+        if not self._mode.any_start:
+            return tf.constant(1)
+        total = self._evidence_total()
+        share = self._generator.uniform([self.batch_size])  # in [0, 1)
+        return tf.minimum(1 + tf.cast(share * tf.cast(total, tf.float32), tf.int32), total)
+
+    def _next_vignettes(self, rows: tf.Tensor) -> tf.Tensor:
+        """Returns int64 `[B]`: drawn uniformly or in epochs in training, row by row in evaluation.
+
+        Only the entries of `rows`, bool `[B]`, are used.
+        """
         if not self._mode.training:
             return tf.range(self.batch_size, dtype=tf.int64)
         count = tf.shape(self._decision_counts, tf.int64)[0]
+        if self._epoch_seed is not None:
+            return self._next_of_epoch(rows, count)
         return self._generator.uniform([self.batch_size], maxval=count, dtype=tf.int64)
+
+    def _next_of_epoch(self, rows: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+        """Returns int64 `[B]`: for `rows` the next ones of an order that holds each of `count` vignettes once."""
+        numbers = self._drawn + tf.cumsum(tf.cast(rows, tf.int64), exclusive=True)  # [B], counted over all epochs
+        self._drawn.assign_add(tf.reduce_sum(tf.cast(rows, tf.int64)))
+        epochs = (numbers // count)[:, tf.newaxis]
+        seeds = tf.concat([tf.tile(self._epoch_seed[tf.newaxis], [self.batch_size, 1]), epochs], axis=1)  # [B, 3]
+        # tf.random.experimental.index_shuffle takes one seed only, not one for each index.
+        return tf.raw_ops.RandomIndexShuffle(
+            index=numbers % count, seed=tf.cast(seeds, tf.int32), max_index=count - 1, rounds=4
+        )
 
     def _draw_order(self) -> tf.Tensor:
         """Returns int32 `[B, M]`: the signed codes of each row's vignette in a uniformly random order, 0 behind."""

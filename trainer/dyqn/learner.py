@@ -5,20 +5,40 @@ sends s and s' through the network in one pass, sums kernel rows in place of the
 the gradient out, so that no gradient is computed for s' and XLA fuses everything between the matrix products.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import keras
 import tensorflow as tf
 
+from schemas.errors import InputError
+from schemas.triage import NUM_ACTIONS
 from trainer import state
 from trainer.config import TrainConfig
-from trainer.dyqn import learner, targets
+from trainer.dyqn import targets
 from trainer.dyqn.agent import DyqnAgent, LossExtra
+from trainer.dyqn.network import LOGITS, Average, Stack
 from trainer.dyqn.targets import Transition
 from trainer.dyqn.workers import ALONE, Workers
 
 # Klambauer et al. (2017), "Self-Normalizing Neural Networks".
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+
+
+class HiddenActivation(NamedTuple):
+    """An activation, and its slope as a function of its output."""
+
+    function: Callable[[tf.Tensor], tf.Tensor]
+    slope: Callable[[tf.Tensor], tf.Tensor]
+
+
+ACTIVATIONS = {
+    "selu": HiddenActivation(
+        tf.nn.selu, lambda output: tf.where(output > 0, SELU_SCALE, output + SELU_SCALE * SELU_ALPHA)
+    ),
+    "relu": HiddenActivation(tf.nn.relu, lambda output: tf.cast(output > 0, output.dtype)),
+}
+"""Those that `FusedLearner` computes."""
 
 
 class Learner(Protocol):
@@ -36,9 +56,9 @@ class Learner(Protocol):
 
 def build_learner(agent: DyqnAgent, config: TrainConfig, workers: Workers = ALONE) -> Learner:
     """Returns the learner that `config.learner` names; `workers` are those of the agent."""
-    if config.learner.engine == "plain":
-        return PlainLearner(agent)
-    return FusedLearner(agent, config, workers)
+    if config.learner.engine == "fused":
+        return FusedLearner(agent, config, workers)
+    return PlainLearner(agent)
 
 
 class PlainLearner:
@@ -95,6 +115,7 @@ class FusedLearner:
         plain = config.optimiser.algorithm == "sgd" and not config.optimiser.weight_decay
         self._descends = plain and workers.count == 1
         layers = [layer for layer in agent.network.layers if layer.weights]
+        self._hidden_activation = ACTIVATIONS[_activation_of(agent.network, layers)]
         self._kernels = [layer.kernel.value for layer in layers]  # of the hidden layers, then of the output
         self._biases = [layer.bias.value for layer in layers]
         self._low = tf.as_dtype(config.learner.precision)
@@ -123,7 +144,7 @@ class FusedLearner:
     def learn(self, batch: Transition) -> LossExtra:
         """See `Learner`."""
         extra, signed_deltas, gradients = self._gradients(batch)
-        rows = learner.kernel_gradient(batch.s_tm1, signed_deltas)
+        rows = kernel_gradient(batch.s_tm1, signed_deltas)
         if self._descends:
             self._kernels[0].scatter_sub(rows)
             self._update(extra.finite, gradients)
@@ -145,9 +166,9 @@ class FusedLearner:
         return LossExtra(action_losses, finite), exact
 
     def _forward(self, signed_codes: tf.Tensor) -> tf.Tensor:
-        below = learner.product(signed_codes, self._kernels[0]) + self._biases[0]
+        below = product(signed_codes, self._kernels[0]) + self._biases[0]
         for kernel, bias in zip(self._kernels[1:], self._biases[1:], strict=True):
-            below = tf.matmul(tf.nn.selu(below), kernel) + bias
+            below = tf.matmul(self._hidden_activation.function(below), kernel) + bias
         return tf.sigmoid(below)
 
     def _differentiate(self, batch: Transition) -> tuple[LossExtra, tf.Tensor, list[tf.Tensor]]:
@@ -167,17 +188,17 @@ class FusedLearner:
             gradient = tf.matmul(hidden[index - 1].rounded[:rows], delta.rounded, transpose_a=True)
             gradients = [gradient, tf.reduce_sum(delta.exact, axis=0), *gradients]
             sizes.append(hidden[index - 1].size * delta.size)
-            product = tf.matmul(delta.rounded, self._factors[index], transpose_b=True)
-            delta = self._back(product, hidden[index - 1].exact)
+            below_delta = tf.matmul(delta.rounded, self._factors[index], transpose_b=True)
+            delta = self._back(below_delta, hidden[index - 1].exact)
         finite = tf.math.is_finite(tf.add_n([tf.reduce_sum(action_losses), delta.size, *sizes]))
         gradients = [tf.reduce_sum(delta.exact, axis=0), *gradients]
         return LossExtra(action_losses, finite), self._signed(delta.exact, finite), gradients
 
     def _first_layer(self, signed_codes: tf.Tensor) -> Activation:
-        return self._activation(learner.product(signed_codes, self._kernels[0]), 0)
+        return self._activation(product(signed_codes, self._kernels[0]), 0)
 
-    def _activation(self, product: tf.Tensor, index: int) -> Activation:
-        exact = tf.nn.selu(tf.cast(product, tf.float32) + self._biases[index])
+    def _activation(self, inputs: tf.Tensor, index: int) -> Activation:
+        exact = self._hidden_activation.function(tf.cast(inputs, tf.float32) + self._biases[index])
         rows = tf.shape(exact)[0] // 2
         return Activation(exact, tf.cast(exact, self._low), tf.reduce_sum(tf.abs(exact[:rows])))
 
@@ -188,7 +209,7 @@ class FusedLearner:
         """
         kernel, bias = self._kernels[-1], self._biases[-1]
         direct = len(self._kernels) == 1
-        logits = (learner.product(below, kernel) if direct else tf.matmul(below, kernel)) + bias
+        logits = (product(below, kernel) if direct else tf.matmul(below, kernel)) + bias
         q_tm1, q_t = tf.split(tf.sigmoid(logits), 2)  # [B, A]
         target = targets.td_targets(q_tm1, q_t, batch.r_t, self._target_config)
         weights = targets.loss_weights(batch.a_tm1, self._target_config)
@@ -201,17 +222,16 @@ class FusedLearner:
         gradients = [tf.matmul(known, delta, transpose_a=True), tf.reduce_sum(delta, axis=0)]
         return action_losses, self._delta(tf.matmul(delta, kernel, transpose_b=True), below), gradients
 
-    def _delta(self, product: tf.Tensor, hidden: tf.Tensor) -> Delta:
-        """Sends the gradient by a hidden layer's output `[B, H]` through SELU; `hidden` `[2 B, H]` is that output."""
-        known = hidden[: tf.shape(product)[0]]
-        slope = tf.where(known > 0, SELU_SCALE, known + SELU_SCALE * SELU_ALPHA)
-        return self._sized(tf.cast(product, tf.float32) * slope)
+    def _delta(self, gradient: tf.Tensor, hidden: tf.Tensor) -> Delta:
+        """Sends the gradient by a hidden layer's output `[B, H]` through its activation; `hidden` `[2 B, H]` is it."""
+        slope = self._hidden_activation.slope(hidden[: tf.shape(gradient)[0]])
+        return self._sized(tf.cast(gradient, tf.float32) * slope)
 
     def _sized(self, delta: tf.Tensor) -> Delta:
         return Delta(delta, tf.cast(delta, self._low), tf.reduce_sum(tf.abs(delta)))
 
     def _signed_deltas(self, delta: tf.Tensor, finite: tf.Tensor) -> tf.Tensor:
-        """Returns float32 `[2 B, H]` for `learner.kernel_gradient`; under gradient descent, times the rate."""
+        """Returns float32 `[2 B, H]` for `kernel_gradient`; under gradient descent, times the rate."""
         step = tf.where(finite, (self._rate if self._descends else 1.0) * delta, 0.0)
         return tf.concat([step, -step], axis=0)
 
@@ -235,6 +255,25 @@ class FusedLearner:
 
         tf.cond(finite, update, tf.no_op)
         self.prepare()
+
+
+def _activation_of(network: keras.Model, layers: Sequence[keras.layers.Layer]) -> str:
+    """Returns the activation of the hidden layers.
+
+    Raises:
+        InputError: the network has parts that `FusedLearner` does not compute.
+    """
+    computed = (keras.layers.InputLayer, keras.layers.Dense, Stack, Average)
+    others = [layer for layer in network.layers if not isinstance(layer, computed)]
+    names = {layer.activation.__name__ for layer in layers[:-1]} or {"selu"}
+    members = network.get_layer(LOGITS).output.shape[1]
+    outputs = network.output_shape[-1]
+    if others or members > 1 or outputs > NUM_ACTIONS or len(names) > 1 or not names <= ACTIVATIONS.keys():
+        raise InputError(
+            "--engine fused computes one network with SELU or ReLU layers and signed inputs, without dropout and "
+            "probabilities: choose --engine compiled"
+        )
+    return names.pop()
 
 
 def _compiled(function: Callable[..., Any]) -> Any:

@@ -11,16 +11,20 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from schemas.triage import ACTION_LABELS, NUM_ACTIONS, NUM_DECISIONS
+from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_DECISIONS
 from trainer.config import TrainConfig
 from trainer.dyqn import rewards, targets
 from trainer.dyqn.agent import DyqnAgent
+from trainer.dyqn.dial import HeldOutOutputs
 from trainer.dyqn.environment import Mode, VignetteEnvironment, Vignettes
 from trainer.dyqn.learner import build_learner
-from trainer.dyqn.network import build_network
+from trainer.dyqn.network import build_network, dropout_states
 from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.targets import Transition
+from trainer.dyqn.validation import HeldOut, hold_out
 from trainer.dyqn.workers import ALONE, Workers
+
+PROBABILITY_LABELS = tuple(f"{what} {label}" for what in ("appropriate", "safe") for label in DECISION_LABELS)
 
 
 class TrainingDivergedError(RuntimeError):
@@ -52,9 +56,19 @@ class TrainingLoop:
             for name, seed in zip(("environment", "exploration", "memory"), generator_seeds, strict=True)
         }
         limit = config.environment.max_questions
-        mode = Mode(training=True, max_questions=limit, counterfactual=config.target.ask_successor != "same_state")
-        self.environment = VignetteEnvironment(vignettes, evidence_count, mode, self._generators["environment"])
-        self.network = build_network(evidence_count, config.network.hidden_sizes, network_seed)
+        mode = Mode(
+            training=True,
+            max_questions=limit,
+            counterfactual=config.target.ask_successor != "same_state",
+            any_start=config.environment.start == "any",
+            epochs=config.environment.draw == "epochs",
+        )
+        learned, held_out = hold_out(vignettes, config.validation.validation_share, config.loop.seed)
+        self._held_out = None if held_out is None else HeldOut(held_out, evidence_count, config.loop.seed)
+        self.environment = VignetteEnvironment(
+            learned, evidence_count, mode, self._generators["environment"], config.environment.environments
+        )
+        self.network = build_network(evidence_count, config.network, network_seed)
         self.agent = DyqnAgent(
             self.environment.time_step_spec(),
             self.environment.action_spec(),
@@ -67,6 +81,10 @@ class TrainingLoop:
         self._known_limit = min(int(np.diff(vignettes.offsets).max()), limit + 2)
         self.memory = BucketMemory(evidence_count, self._known_limit, NUM_DECISIONS, config.memory)
         self._learner = build_learner(self.agent, config, workers)
+        # What the run leaves behind: the weights that did best on held-out vignettes, or those of the last step.
+        self.chosen = self.network if held_out is None else build_network(evidence_count, config.network, seed=0)
+        self._best_loss = tf.Variable(np.inf, dtype=tf.float32, name="best_loss")
+        self._best_step = tf.Variable(0, dtype=tf.int64, name="best_step")
         self.window = EpisodeWindow(config.loop.window_episodes)
         self._step = tf.Variable(0, dtype=tf.int64, name="step")
         self._compiled = tf.function(self._run, autograph=False)
@@ -81,6 +99,44 @@ class TrainingLoop:
         """Number of episodes finished so far."""
         return int(self.agent.episode)
 
+    @property
+    def best_step(self) -> int:
+        """The step whose weights did best on held-out vignettes, 0 before the first look."""
+        return int(self._best_step)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps are done, or the loss on held-out vignettes has not fallen for long enough."""
+        if self.step >= self.config.loop.steps:
+            return True
+        validation = self.config.validation
+        waited = self.step - max(self.best_step, self.config.loop.burn_in_steps)
+        return self.holds_out and waited >= validation.patience * validation.validation_interval
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether vignettes are held out of the training."""
+        return self._held_out is not None
+
+    def validate(self) -> float | None:
+        """Returns the loss on held-out vignettes, and chooses the weights where it is the lowest; None without any."""
+        if self._held_out is None:
+            return None
+        loss = self._held_out.loss(self.network)
+        if loss < float(self._best_loss):
+            self.chosen.set_weights(self.network.get_weights())
+            self._best_loss.assign(loss)
+            self._best_step.assign(self._step)
+        return loss
+
+    def settle(self) -> HeldOutOutputs | None:
+        """Calibrates the chosen weights on held-out vignettes and returns their outputs for those; None without any."""
+        if self._held_out is None:
+            return None
+        if not self.best_step:
+            self.validate()
+        return self._held_out.calibrate(self.chosen)
+
     def fingerprint(self) -> int:
         """Returns a checksum of the weights."""
         checksum = 0
@@ -92,6 +148,7 @@ class TrainingLoop:
         """Returns a checkpoint of everything that a resumed run needs."""
         return tf.train.Checkpoint(
             network=self.network,
+            dropout=dropout_states(self.network),
             optimizer=self.agent.optimizer,
             train_step=self.agent.train_step_counter,
             episode=self.agent.episode,
@@ -100,6 +157,9 @@ class TrainingLoop:
             generators=self._generators,
             window=self.window,
             step=self._step,
+            best_loss=self._best_loss,
+            best_step=self._best_step,
+            chosen=self.chosen,
         )
 
     def run(self, until_step: int) -> Progress:
@@ -116,7 +176,7 @@ class TrainingLoop:
         if not learned:
             return Progress(None, {})
         means = (losses / tf.cast(learned, tf.float32)).numpy().tolist()
-        return Progress(sum(means), dict(zip(ACTION_LABELS, means, strict=True)))
+        return Progress(sum(means), dict(zip(ACTION_LABELS, means, strict=False)))
 
     def _run(self, until_step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns (finite bool, optimisations done int64, sum of the action losses [A])."""
@@ -128,39 +188,31 @@ class TrainingLoop:
             del finite  # true, or the loop would have ended
             self._collect()
             due = self._step >= self.config.loop.burn_in_steps
-            finite, action_losses = tf.cond(due, self._learn, lambda: (tf.constant(True), tf.zeros([NUM_ACTIONS])))
+            finite, action_losses = tf.cond(due, self._learn, lambda: (tf.constant(True), tf.zeros([outputs])))
             self._step.assign_add(tf.cast(finite, tf.int64))
             return finite, learned + tf.cast(due, tf.int64), losses + action_losses
 
+        outputs = self.network.output_shape[-1]
         self._learner.prepare()
-        start = (tf.constant(True), tf.constant(0, tf.int64), tf.zeros([NUM_ACTIONS]))
+        start = (tf.constant(True), tf.constant(0, tf.int64), tf.zeros([outputs]))
         return tf.while_loop(going, body, start, parallel_iterations=1)
 
     def _collect(self) -> None:
-        """One action of the agent: lines 3 to 17 of the algorithm."""
-        ended = self.environment.current_time_step().is_last()[0]
-        tf.cond(ended, self._restart, tf.no_op)
+        """One action of the agent in each environment: lines 3 to 17 of the algorithm."""
+        self.environment.begin_where_ended()
         s_tm1 = self._known()
-        q_tm1 = self._learner.q_values(s_tm1)
+        outputs = self._learner.q_values(s_tm1)
         forced = self.environment.current_time_step().observation.forced
-        action = self.agent.collect_policy.choose(q_tm1, forced)
+        action = self.agent.collect_policy.choose(outputs, forced)
         after = self.environment.step(action)
-        self.memory.add(Transition(s_tm1, action, after.reward, self._known()), targets.priority(q_tm1, after.reward))
-
-        def finish() -> tf.Operation:
-            self.agent.episode.assign_add(1)
-            counts, questions = self.environment.decision_counts[0], self.environment.questions_asked[0]
-            self.window.record(action[0], counts, questions)
-            return tf.no_op()
-
-        tf.cond(after.is_last()[0], finish, tf.no_op)
-
-    def _restart(self) -> tf.Operation:
-        self.environment.reset()
-        return tf.no_op()
+        self.memory.add(Transition(s_tm1, action, after.reward, self._known()), targets.priority(outputs, after.reward))
+        ended = tf.where(after.is_last())[:, 0]
+        self.agent.episode.assign_add(tf.size(ended, tf.int64))
+        rows = (action, self.environment.decision_counts, self.environment.questions_asked)
+        self.window.record(*(tf.gather(row, ended) for row in rows))
 
     def _known(self) -> tf.Tensor:
-        """Returns the signed codes int32 `[1, W]` of the environment's state, as the memory keeps them."""
+        """Returns the signed codes int32 `[B, W]` of the environment's state, as the memory keeps them."""
         return self.environment.signed_codes[:, : self._known_limit]
 
     def _learn(self) -> tuple[tf.Tensor, tf.Tensor]:
@@ -173,8 +225,9 @@ class TrainingLoop:
         where = [f"weights {name}" for name in non_finite(self.network.variables)]
         where += [f"optimiser state {name}" for name in non_finite(self.agent.optimizer.variables)]
         if not np.isfinite(losses.numpy()).all():
-            labels = [label for label, loss in zip(ACTION_LABELS, losses.numpy(), strict=True) if not np.isfinite(loss)]
-            where.append(f"TD errors of {', '.join(labels)}")
+            labels = (*ACTION_LABELS, *PROBABILITY_LABELS)
+            failed = [label for label, loss in zip(labels, losses.numpy(), strict=False) if not np.isfinite(loss)]
+            where.append(f"TD errors of {', '.join(failed)}")
         return f"step {self.step}, episode {self.episode}: not finite: {'; '.join(where) or 'a gradient'}"
 
 
@@ -207,25 +260,23 @@ class EpisodeWindow(tf.Module):
         self._rows = tf.Variable(tf.zeros([episodes, len(METRICS)]), name="rows")
         self._finished = tf.Variable(0, dtype=tf.int64, name="finished")
 
-    def record(self, decision: tf.Tensor, decision_counts: tf.Tensor, questions: tf.Tensor) -> None:
-        """Adds one finished episode.
+    def record(self, decisions: tf.Tensor, decision_counts: tf.Tensor, questions: tf.Tensor) -> None:
+        """Adds finished episodes, no more than the window holds.
 
         Args:
-            decision: int32 scalar, column of the triage decision.
-            decision_counts: `[4]`, the clinicians' decisions on the vignette.
-            questions: int32 scalar, number of questions asked.
+            decisions: int32 `[F]`, column of each triage decision.
+            decision_counts: `[F, 4]`, the clinicians' decisions on each vignette.
+            questions: int32 `[F]`, number of questions asked.
         """
-        counts = decision_counts[tf.newaxis]
-        row = tf.stack(
-            [
-                tf.cast(rewards.appropriate(counts)[0, decision], tf.float32),
-                tf.cast(rewards.safe(counts)[0, decision], tf.float32),
-                tf.cast(questions, tf.float32),
-            ]
-        )
-        slot = self._finished % self._rows.shape[0]
-        self._rows.scatter_nd_update([[slot]], row[tf.newaxis])
-        self._finished.assign_add(1)
+        rows = [
+            tf.gather(rewards.appropriate(decision_counts), decisions, batch_dims=1),
+            tf.gather(rewards.safe(decision_counts), decisions, batch_dims=1),
+            questions,
+        ]
+        count = tf.size(decisions, tf.int64)
+        slots = (self._finished + tf.range(count)) % self._rows.shape[0]
+        self._rows.scatter_nd_update(slots[:, tf.newaxis], tf.stack([tf.cast(row, tf.float32) for row in rows], axis=1))
+        self._finished.assign_add(count)
 
     def means(self) -> dict[str, float]:
         """Returns the mean of each metric over the window, empty before the first episode has ended."""

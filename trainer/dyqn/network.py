@@ -1,40 +1,144 @@
-"""The Q-network: a Keras 3 model from states to the Q-value of every action."""
+"""The Q-network: a Keras 3 model from states to the Q-value of every action, and with it to probabilities.
 
-from collections.abc import Sequence
+Columns of the outputs: the five Q-values in the order of the actions; where the network has probabilities, then the
+probability that each triage decision is appropriate, and that it is safe, four columns each, in urgency order.
+"""
+
+from typing import Any
 
 import keras
+from keras import ops
 
-from schemas.triage import NUM_ACTIONS
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
+from trainer.config import NetworkConfig
+
+NUM_PROBABILITIES = 2 * NUM_DECISIONS
+WITH_PROBABILITIES = NUM_ACTIONS + NUM_PROBABILITIES
+"""O, the number of outputs of a network that has probabilities; one without has A."""
+LOGITS, AVERAGE = "logits", "outputs"
+
+_INITIALIZERS = {"selu": keras.initializers.LecunNormal, "relu": keras.initializers.HeNormal}
 
 
-def build_network(evidence_count: int, hidden_sizes: Sequence[int], seed: int) -> keras.Model:
+def build_network(evidence_count: int, config: NetworkConfig, seed: int) -> keras.Model:
     """Returns Q_theta (paper, section "The Agent").
 
-    Fully connected SELU layers with LeCun-normal kernels, which SELU's self-normalisation supposes, then one sigmoid
-    for each action, so that Q-values can be read as probabilities.
+    Fully connected layers, then a sigmoid for each output, so that Q-values can be read as probabilities. SELU layers
+    get LeCun-normal kernels, which self-normalisation supposes, ReLU layers He-normal ones. Of several networks the
+    outputs are averaged.
 
     Args:
         evidence_count: E, the width of the state.
-        hidden_sizes: units of each hidden layer; the paper's are (1024, 1024).
-        seed: of the initial kernels.
+        config: layers, dropout, number of networks and outputs; the paper's is one network of two SELU layers of 1024.
+        seed: of the initial kernels and of dropout.
 
     Returns:
-        A model from states `[B, E]` float32 to Q-values `[B, A]` float32 in (0, 1).
+        A model from states `[B, E]` float32 to outputs `[B, A]` or `[B, O]` float32 in (0, 1).
     """
     seeds = keras.random.SeedGenerator(seed)
     states = keras.Input((evidence_count,), name="states")
+    members = [_member(states, config, number, seed, seeds) for number in range(1, config.networks + 1)]
+    logits = Stack(name=LOGITS)(members)
+    return keras.Model(states, Average(name=AVERAGE)(logits), name="q_network")
+
+
+def _member(
+    states: keras.KerasTensor, config: NetworkConfig, number: int, seed: int, seeds: keras.random.SeedGenerator
+) -> keras.KerasTensor:
+    """Returns the logits `[B, O]` of one network."""
+    suffix = f"_of_{number}" if config.networks > 1 else ""
     hidden = states
-    for number, size in enumerate(hidden_sizes, start=1):
+    if config.evidence_dropout:
+        hidden = EvidenceDropout(config.evidence_dropout, seed + 100 * number, name=f"evidence{suffix}")(hidden)
+    if config.inputs == "two":
+        hidden = PresentAndAbsent(name=f"inputs{suffix}")(hidden)
+    for layer, size in enumerate(config.hidden_sizes, start=1):
         hidden = keras.layers.Dense(
             size,
-            activation="selu",
-            kernel_initializer=keras.initializers.LecunNormal(seed=seeds),
-            name=f"hidden_{number}",
+            activation=config.activation,
+            kernel_initializer=_INITIALIZERS[config.activation](seed=seeds),
+            name=f"hidden_{layer}{suffix}",
         )(hidden)
-    q_values = keras.layers.Dense(
-        NUM_ACTIONS,
-        activation="sigmoid",
+        if config.dropout:
+            name = f"dropout_{layer}{suffix}"
+            hidden = keras.layers.Dropout(config.dropout, seed=seed + 100 * number + layer, name=name)(hidden)
+    return keras.layers.Dense(
+        NUM_ACTIONS if config.outputs == "q_values" else WITH_PROBABILITIES,
         kernel_initializer=keras.initializers.LecunNormal(seed=seeds),
-        name="q_values",
+        name=f"q_values{suffix}",
     )(hidden)
-    return keras.Model(states, q_values, name="q_network")
+
+
+class PresentAndAbsent(keras.layers.Layer):
+    """From a state `[B, E]` to `[B, 2 E]`: 1 where a code is known to be present, then 1 where it is absent.
+
+    What a finding means when it is absent is not the opposite of what it means when it is present.
+    """
+
+    def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
+        """Returns the inputs."""
+        return ops.concatenate([ops.relu(states), ops.relu(-states)], axis=-1)
+
+
+class EvidenceDropout(keras.layers.Layer):
+    """Forgets each piece of evidence of a state `[B, E]` with a probability, in training only."""
+
+    def __init__(self, rate: float, seed: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._rate = rate
+        self._seeds = keras.random.SeedGenerator(seed)
+
+    def call(self, states: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
+        """Returns the states; what is kept keeps its value, as it is evidence and no activation."""
+        if not training:
+            return states
+        return states * ops.cast(keras.random.uniform(ops.shape(states), seed=self._seeds) >= self._rate, states.dtype)
+
+
+class Stack(keras.layers.Layer):
+    """Stacks the logits `[B, O]` of N networks to `[B, N, O]`."""
+
+    def call(self, members: list[keras.KerasTensor]) -> keras.KerasTensor:
+        """Returns the stack."""
+        return ops.stack(members, axis=1)
+
+
+class Average(keras.layers.Layer):
+    """From the logits `[B, N, O]` of N networks to outputs `[B, O]`: sigmoids of their calibrated means.
+
+    A calibration scales and shifts the logits of the probabilities; it changes nothing until it is set.
+    P(safe) never falls with urgency, and no decision is more probably appropriate than safe, as their definitions say.
+    """
+
+    def build(self, shape: tuple[int | None, ...]) -> None:
+        """Makes the calibration, one scale and one shift for each probability."""
+        count = (shape[-1] or 0) - NUM_ACTIONS
+        if count > 0:
+            self.scale = self.add_weight((count,), "ones", trainable=False, name="calibration_scale")
+            self.shift = self.add_weight((count,), "zeros", trainable=False, name="calibration_shift")
+
+    def call(self, logits: keras.KerasTensor) -> keras.KerasTensor:
+        """Returns the outputs."""
+        mean = ops.mean(logits, axis=1)  # [B, O]
+        q_values = ops.sigmoid(mean[:, :NUM_ACTIONS])
+        if logits.shape[-1] == NUM_ACTIONS:
+            return q_values
+        calibrated = ops.sigmoid(mean[:, NUM_ACTIONS:] * self.scale + self.shift)
+        columns = [calibrated[:, column : column + 1] for column in range(NUM_PROBABILITIES)]
+        safe = columns[NUM_DECISIONS:]
+        for column in reversed(range(NUM_DECISIONS - 1)):
+            safe[column] = ops.maximum(safe[column], safe[column + 1])
+        safe[0] = ops.ones_like(safe[0])  # nothing is more urgent than Red
+        appropriate = [ops.minimum(*pair) for pair in zip(columns[:NUM_DECISIONS], safe, strict=True)]
+        return ops.concatenate([q_values, *appropriate, *safe], axis=1)
+
+
+def logits_of(network: keras.Model) -> keras.Model:
+    """Returns the model from states `[B, E]` to the logits `[B, N, O]` of each network, with the same weights."""
+    return keras.Model(network.input, network.get_layer(LOGITS).output, name="logits")
+
+
+def dropout_states(network: keras.Model) -> list[Any]:
+    """Returns the TensorFlow variables that dropout draws from, which a checkpoint of the network does not hold."""
+    weights = {id(weight) for weight in network.weights}
+    return [variable.value for variable in network.variables if id(variable) not in weights]

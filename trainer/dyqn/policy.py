@@ -10,8 +10,8 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
-from schemas.triage import NUM_ACTIONS, Action
-from trainer.dyqn.decision import anything_known, best_triage, decide
+from schemas.triage import Action
+from trainer.dyqn.decision import NEUTRAL, Dial, anything_known, best_triage, decide
 from trainer.safeguards.rules import RuleGraph
 
 AskNoise = Callable[[tf.Tensor], tf.Tensor]
@@ -19,9 +19,9 @@ AskNoise = Callable[[tf.Tensor], tf.Tensor]
 
 
 class QPolicy(tf_policy.TFPolicy):
-    """Takes the action of the highest Q-value; where the observation forces a triage, the best triage decision.
+    """Takes the action that `trainer.dyqn.decision` names; where the observation forces a triage, a triage decision.
 
-    With rules it obeys them. The policy's info is the Q-values `[B, A]` without noise.
+    With rules it obeys them. The policy's info is the network's outputs `[B, A]` or `[B, O]`, without noise.
     """
 
     def __init__(
@@ -31,11 +31,13 @@ class QPolicy(tf_policy.TFPolicy):
         network: keras.Model,
         ask_noise: AskNoise | None = None,
         rules: RuleGraph | None = None,
+        dial: Dial = NEUTRAL,
     ):
         self._network = network
         self._rules = rules
+        self._dial = dial
         self._ask_noise = ask_noise
-        info_spec = tensor_spec.BoundedTensorSpec([NUM_ACTIONS], tf.float32, 0.0, 1.0, name="q_values")
+        info_spec = tensor_spec.BoundedTensorSpec(network.output_shape[1:], tf.float32, 0.0, 1.0, name="outputs")
         super().__init__(time_step_spec, action_spec, info_spec=info_spec, name="q_policy")
 
     def _variables(self) -> Sequence[tf.Variable]:
@@ -44,26 +46,26 @@ class QPolicy(tf_policy.TFPolicy):
     def _action(self, time_step: ts.TimeStep, policy_state: Any, seed: Any = None) -> policy_step.PolicyStep:
         del seed  # randomness comes from the generator behind the noise
         states, forced = time_step.observation.state, time_step.observation.forced
-        q_values = self._network(states)  # [B, A]
-        return policy_step.PolicyStep(self.choose(q_values, forced, states), policy_state, q_values)
+        outputs = self._network(states)
+        return policy_step.PolicyStep(self.choose(outputs, forced, states), policy_state, outputs)
 
-    def choose(self, q_values: tf.Tensor, forced: tf.Tensor, states: tf.Tensor | None = None) -> tf.Tensor:
-        """Returns the actions int32 `[B]` for Q-values `[B, A]`, where `forced` bool `[B]` forbids to ask.
+    def choose(self, outputs: tf.Tensor, forced: tf.Tensor, states: tf.Tensor | None = None) -> tf.Tensor:
+        """Returns the actions int32 `[B]` for outputs `[B, A]` or `[B, O]`, where `forced` bool `[B]` forbids to ask.
 
         Without `states` `[B, E]` something has to be known in every row, as in training, and rules are not looked at.
         """
-        noisy = q_values if self._ask_noise is None else add_ask_noise(q_values, self._ask_noise)
+        noisy = outputs if self._ask_noise is None else add_ask_noise(outputs, self._ask_noise)
         known = tf.ones_like(forced) if states is None else anything_known(states)
-        action = decide(noisy, forced, known)
+        action = decide(noisy, forced, known, self._dial)
         if self._rules is not None and states is not None:
-            action = self._rules.apply(self._rules.fired(states), action, best_triage(noisy)).action
+            action = self._rules.apply(self._rules.fired(states), action, best_triage(noisy, self._dial)).action
         return action
 
 
-def add_ask_noise(q_values: tf.Tensor, ask_noise: AskNoise) -> tf.Tensor:
-    """Returns `q_values` `[B, A]` with noise added to the column of `ask` alone."""
-    noise = ask_noise(tf.shape(q_values)[:1])[:, tf.newaxis]  # [B, 1]
-    return q_values + noise * tf.one_hot(Action.ASK, NUM_ACTIONS)
+def add_ask_noise(outputs: tf.Tensor, ask_noise: AskNoise) -> tf.Tensor:
+    """Returns `outputs` `[B, A]` or `[B, O]` with noise added to the column of `ask` alone."""
+    noise = ask_noise(tf.shape(outputs)[:1])[:, tf.newaxis]  # [B, 1]
+    return outputs + noise * tf.one_hot(Action.ASK, outputs.shape[-1])
 
 
 def noise_scale(episode: tf.Tensor, initial: float, final: float, episodes: int) -> tf.Tensor:

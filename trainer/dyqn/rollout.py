@@ -11,6 +11,7 @@ from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS, Action
+from trainer.dyqn.decision import NEUTRAL, Dial
 from trainer.dyqn.environment import Mode, VignetteEnvironment, Vignettes, action_spec, time_step_spec
 from trainer.dyqn.policy import QPolicy
 from trainer.safeguards.rules import RuleGraph
@@ -26,7 +27,19 @@ class Outcomes(NamedTuple):
     questions: np.ndarray  # int32 [K, V], number of questions asked
     evidence_seen: np.ndarray  # int32 [K, V], pieces of evidence known at the decision, the first one included
     forced: np.ndarray  # bool [K, V], the question limit forced the decision
-    q_values: np.ndarray | None = None  # float32 [K, V, A], at the decision; None where the policy has no Q-values
+    outputs: np.ndarray | None = None  # float32 [K, V, A] or [K, V, O], at the decision; None where there are none
+
+    @property
+    def q_values(self) -> np.ndarray | None:
+        """float32 `[K, V, A]`: the Q-values at the decision."""
+        return None if self.outputs is None else self.outputs[..., :NUM_ACTIONS]
+
+    @property
+    def probabilities(self) -> np.ndarray | None:
+        """float32 `[K, V, 2, 4]`: at the decision, each decision's probability to be appropriate, and to be safe."""
+        if self.outputs is None or self.outputs.shape[-1] == NUM_ACTIONS:
+            return None
+        return self.outputs[..., NUM_ACTIONS:].reshape(*self.outputs.shape[:-1], 2, -1)
 
 
 class Slice(NamedTuple):
@@ -40,7 +53,7 @@ class Slice(NamedTuple):
 class Rollout:
     """Plays `policy` over vignettes, never forced by exhaustion; forced at `max_questions` (docs/paper.md).
 
-    A policy whose info is one float32 tensor of shape `[A]` tells its Q-values that way, as `QPolicy` does. It must
+    A policy whose info is one float32 tensor of shape `[A]` or `[O]` gives its outputs so, as `QPolicy` does. It must
     decide by the observation alone: it is not asked twice about the same one.
     """
 
@@ -61,15 +74,15 @@ class Rollout:
             parts = [play() for play in self._plays]
             rows.append([np.concatenate(column) for column in zip(*parts, strict=True)])
         outcomes = Outcomes(*(np.stack(columns) for columns in zip(*rows, strict=True)))
-        return outcomes if np.size(outcomes.q_values) else outcomes._replace(q_values=None)
+        return outcomes if np.size(outcomes.outputs) else outcomes._replace(outputs=None)
 
     def _compile(self, environment: VignetteEnvironment, policy: tf_policy.TFPolicy) -> tf.types.experimental.Callable:
         rows = environment.batch_size
-        q_columns = NUM_ACTIONS if _tells_q_values(policy) else 0
+        columns = _output_columns(policy)
 
         def body(_: tf.Tensor, outcome: Outcomes, done: tf.Tensor, judged: tf.Tensor) -> tuple[tf.Tensor, ...]:
             before, seen = environment.current_time_step(), environment.evidence_seen
-            if q_columns:
+            if columns:
                 decided = _decide(policy, before, done, ~done & ((seen > judged) | before.observation.forced))
             else:
                 decided = policy.action(before)
@@ -80,7 +93,7 @@ class Rollout:
                 environment.questions_asked,
                 environment.evidence_seen,
                 before.observation.forced,
-                decided.info if q_columns else outcome.q_values,
+                decided.info if columns else outcome.outputs,
             )
             chosen = tf.nest.map_structure(lambda new, old: _where_rows(deciding, new, old), now, outcome)
             done |= deciding
@@ -90,7 +103,7 @@ class Rollout:
             environment.reset()
             integers = tf.zeros([rows], tf.int32)
             flags = tf.zeros([rows], tf.bool)
-            empty = Outcomes(integers, integers, integers, flags, tf.zeros([rows, q_columns]))
+            empty = Outcomes(integers, integers, integers, flags, tf.zeros([rows, columns]))
             _, outcome, *_ = tf.while_loop(
                 lambda going, *_: going,
                 body,
@@ -106,24 +119,26 @@ class Rollout:
 def _decide(
     policy: tf_policy.TFPolicy, time_step: ts.TimeStep, done: tf.Tensor, judged: tf.Tensor
 ) -> policy_step.PolicyStep:
-    """Returns the policy's actions and Q-values, of which only rows `judged`, bool `[B]`, are computed.
+    """Returns the policy's actions and outputs, of which only rows `judged`, bool `[B]`, are computed.
 
     Most episodes end early, and many questions are in vain. A row that goes on and is not judged has asked in this very
-    state, and asks again. Rows that are `done` get any action; Q-values of rows not judged are 0.
+    state, and asks again. Rows that are `done` get any action; outputs of rows not judged are 0.
     """
     places = tf.where(judged)  # [R, 1]
     answer = policy.action(tf.nest.map_structure(lambda column: tf.gather_nd(column, places), time_step))
     otherwise = tf.where(done, int(Action.RED), int(Action.ASK))
-    q_values = tf.zeros([done.shape[0], NUM_ACTIONS])
+    outputs = tf.zeros([done.shape[0], *policy.info_spec.shape])
     return policy_step.PolicyStep(
         tf.tensor_scatter_nd_update(otherwise, places, answer.action),
-        info=tf.tensor_scatter_nd_update(q_values, places, answer.info),
+        info=tf.tensor_scatter_nd_update(outputs, places, answer.info),
     )
 
 
-def _tells_q_values(policy: tf_policy.TFPolicy) -> bool:
+def _output_columns(policy: tf_policy.TFPolicy) -> int:
+    """Returns the number of outputs that the policy gives beside its actions, 0 where it gives none."""
     info = policy.info_spec
-    return isinstance(info, tf.TensorSpec) and info.dtype == tf.float32 and info.shape == [NUM_ACTIONS]
+    gives = isinstance(info, tf.TensorSpec) and info.dtype == tf.float32 and info.shape.rank == 1
+    return info.shape[0] if gives and info.shape[0] >= NUM_ACTIONS else 0
 
 
 def _where_rows(chosen: tf.Tensor, new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
@@ -145,6 +160,6 @@ def _slices(vignettes: Vignettes) -> list[Slice]:
     return parts
 
 
-def greedy_policy(network: keras.Model, rules: RuleGraph | None = None) -> QPolicy:
-    """Returns the policy without noise of a Q-network from states `[B, E]` to Q-values `[B, A]`; it obeys `rules`."""
-    return QPolicy(time_step_spec(network.input_shape[-1]), action_spec(), network, rules=rules)
+def greedy_policy(network: keras.Model, rules: RuleGraph | None = None, dial: Dial = NEUTRAL) -> QPolicy:
+    """Returns the policy without noise of a Q-network from states `[B, E]` to outputs; it obeys `rules`."""
+    return QPolicy(time_step_spec(network.input_shape[-1]), action_spec(), network, rules=rules, dial=dial)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from schemas.triage import NUM_DECISIONS, Action
 from trainer.config import TargetConfig
-from trainer.dyqn.rewards import appropriate
+from trainer.dyqn.rewards import appropriate, safe
 
 
 class Transition(NamedTuple):
@@ -35,13 +35,15 @@ def best_triage_value(q: tf.Tensor, allowed: tf.Tensor | None = None) -> tf.Tens
     return tf.reduce_max(triage, axis=-1)
 
 
-def or_ask_target(best_tm1: tf.Tensor, best_t: tf.Tensor) -> tf.Tensor:
+def or_ask_target(best_tm1: tf.Tensor, best_t: tf.Tensor, q_ask_t: tf.Tensor) -> tf.Tensor:
     """Returns the target of `ask` `[B]` under the OR query, eq:target-q-asking-or.
 
     Args:
         best_tm1: Q_m(s) `[B]`.
         best_t: Q_m(s') `[B]`.
+        q_ask_t: Q(s', ask) `[B]`, which this query does not look at.
     """
+    del q_ask_t
     return (1.0 - best_tm1) + best_tm1 * best_t
 
 
@@ -54,6 +56,10 @@ def and_ask_target(best_tm1: tf.Tensor, best_t: tf.Tensor, q_ask_t: tf.Tensor) -
         q_ask_t: Q(s', ask) `[B]`.
     """
     return (1.0 - best_tm1) * (best_t + (1.0 - best_t) * q_ask_t)
+
+
+QUERIES = {"or": or_ask_target, "and": and_ask_target}
+"""The ask target of each query, from Q_m(s), Q_m(s') and Q(s', ask); the names are `trainer.config.ASK_QUERIES`."""
 
 
 def td_targets(q_tm1: tf.Tensor, q_t: tf.Tensor, r_t: tf.Tensor, config: TargetConfig) -> tf.Tensor:
@@ -69,10 +75,7 @@ def td_targets(q_tm1: tf.Tensor, q_t: tf.Tensor, r_t: tf.Tensor, config: TargetC
     """
     allowed = appropriate(r_t) if config.best_triage_over == "appropriate" else None
     best_tm1, best_t = best_triage_value(q_tm1, allowed), best_triage_value(q_t, allowed)
-    if config.ask_query == "or":
-        ask = or_ask_target(best_tm1, best_t)
-    else:
-        ask = and_ask_target(best_tm1, best_t, q_t[:, Action.ASK])
+    ask = QUERIES[config.ask_query](best_tm1, best_t, q_t[:, Action.ASK])
     return tf.stop_gradient(tf.concat([r_t, ask[:, tf.newaxis]], axis=-1))
 
 
@@ -90,12 +93,35 @@ def loss_weights(a_tm1: tf.Tensor, config: TargetConfig) -> tf.Tensor:
     return tf.concat([everywhere, ask], axis=-1)
 
 
+def probability_targets(r_t: tf.Tensor) -> tf.Tensor:
+    """Returns float32 `[B, 8]`: 1 where a decision is appropriate, four columns, then where it is safe, four columns.
+
+    Args:
+        r_t: counterfactual reward `[B, 4]`.
+    """
+    return tf.cast(tf.concat([appropriate(r_t), safe(r_t)], axis=-1), tf.float32)
+
+
 def vector_loss(q_tm1: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     """Returns the squared TD error of each action, averaged over the batch, `[A]`.
 
     Their sum is the loss of Algorithm 1 (algo:dyqn): the mean over the batch of the sum over all five actions.
     """
     return tf.reduce_mean(weights * tf.square(targets - q_tm1), axis=0)
+
+
+def cross_entropy_loss(logits: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """Returns the cross-entropy of each output with its target in [0, 1], averaged over the batch, `[O]`.
+
+    It has its least value where the output equals the target, as the squared error has; but its gradient by the logits
+    does not vanish where a sigmoid is saturated, so that a rare decision is learned as well.
+
+    Args:
+        logits: `[B, O]`.
+        targets: `[B, O]`.
+        weights: `[B, O]`.
+    """
+    return tf.reduce_mean(weights * tf.nn.sigmoid_cross_entropy_with_logits(targets, logits), axis=0)
 
 
 def priority(q_tm1: tf.Tensor, r_t: tf.Tensor) -> tf.Tensor:

@@ -88,6 +88,26 @@ def reward_pairs(q_values: np.ndarray, decision_counts: np.ndarray) -> list[Pair
     return _pairs(q_values, decision_counts / decision_counts.max(axis=1, keepdims=True))
 
 
+def probability_pairs(
+    probabilities: np.ndarray, decisions: np.ndarray, decision_counts: np.ndarray
+) -> dict[str, Pairs]:
+    """Returns what the agent says of its own decisions, and whether they are `appropriate` and `safe`.
+
+    Args:
+        probabilities: float `[K, V, 2, 4]`: of each decision to be appropriate, and to be safe.
+        decisions: int `[K, V]`.
+        decision_counts: `[V, 4]`.
+    """
+    most, least = urgency_range(decision_counts)
+    safe = decisions <= least
+    truths = {"appropriate": safe & (decisions >= most), "safe": safe}
+    chosen = np.take_along_axis(probabilities, decisions[..., np.newaxis, np.newaxis], axis=-1)[..., 0]  # [K, V, 2]
+    return {
+        name: Pairs(chosen[..., column].astype(np.float64), truth.astype(np.float64))
+        for column, (name, truth) in enumerate(truths.items())
+    }
+
+
 def calibration(pairs: Pairs, seed: int) -> Calibration:
     """Returns reliability curve and summary figures, with bootstrap intervals over vignettes.
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     import keras
     import numpy as np
 
+    from trainer.dyqn.decision import Dial
     from trainer.dyqn.environment import Vignettes
     from trainer.dyqn.rollout import Outcomes
     from trainer.evaluation.metrics import Estimate
@@ -80,14 +81,17 @@ def play(
     seeds: list[int],
     max_questions: int = MAX_QUESTIONS,
     rules: "RuleGraph | None" = None,
+    dial: "Dial | None" = None,
 ) -> "Outcomes":
     """Returns the episodes of the greedy agent, an evidence order for each of `seeds`; a terminal sees the progress.
 
-    With `rules` the agent obeys them.
+    With `rules` the agent obeys them; `dial` says how it weighs the probabilities of a network that has them.
     """
+    from trainer.dyqn.decision import NEUTRAL
     from trainer.dyqn.rollout import Rollout, greedy_policy
 
-    rollout = Rollout(vignettes, network.input_shape[-1], max_questions, greedy_policy(network, rules))
+    policy = greedy_policy(network, rules, dial or NEUTRAL)
+    rollout = Rollout(vignettes, network.input_shape[-1], max_questions, policy)
     return rollout.run(_tracked(seeds, "evidence orders"))
 
 
@@ -101,7 +105,8 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
 
     Returns:
         `agent` (`metrics.agent_metrics`), `agreement` (`agreement.agent_agreement`, and the
-        `confusion` matrix), `calibration` of the Q-values at the decision (None for an agent without), `slices`, and
+        `confusion` matrix), `calibration` of the Q-values at the decision (None for an agent without), `probabilities`:
+        the calibration of P(appropriate) and P(safe) of the decision (None for an agent without), `slices`, and
         `unseen` (behaviour on vignettes with that tag, against the others; None where there are not both).
     """
     import numpy as np
@@ -118,6 +123,9 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
             "agreement": agreement.agent_agreement(outcomes.decisions, counts, seed),
             "confusion": {"rows": "clinicians", "columns": "agent", "labels": DECISION_LABELS, "matrix": confusion},
             "calibration": None if outcomes.q_values is None else _calibration(outcomes.q_values, counts, seed),
+            "probabilities": None
+            if outcomes.probabilities is None
+            else _probabilities(outcomes.probabilities, outcomes.decisions, counts, seed),
             "slices": slices.slice_figures(values, groups, seed),
             "unseen": slices.unseen_contrast(values, vignettes.tags, seed),
         }
@@ -155,7 +163,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("--orders must be at least 1, --minimum-decisions at least 2 and --seed 0 or more")
     data, trained, vignettes = _load(arguments)
     seeds = order_seeds(arguments.seed, arguments.orders)
-    outcomes = play(trained.model, vignettes, seeds, trained.max_questions)
+    outcomes = play(trained.model, vignettes, seeds, trained.max_questions, dial=trained.dial)
     report = {
         "job_dir": locations.shown(arguments.job_dir),
         "data": locations.shown(arguments.data),
@@ -168,7 +176,7 @@ def run(arguments: argparse.Namespace) -> int:
         **baseline_figures(vignettes.decision_counts, arguments.minimum_decisions, arguments.seed),
         **agent_figures(outcomes, vignettes, arguments.seed),
         "by_evidence": evidence_figures(
-            network_triage(trained.model), vignettes, len(data.vocabulary), seeds, arguments.seed
+            network_triage(trained.model, trained.dial), vignettes, len(data.vocabulary), seeds, arguments.seed
         ),
     }
     if arguments.rules is not None:
@@ -193,7 +201,7 @@ def _rule_figures(
         raise InputError("--rules none: there is nothing to compare: leave it out")
     graph = RuleGraph(rules.rules, trained.vocabulary)
     seeds = order_seeds(arguments.seed, arguments.orders)
-    obedient = play(trained.model, vignettes, seeds, trained.max_questions, graph)
+    obedient = play(trained.model, vignettes, seeds, trained.max_questions, graph, trained.dial)
     effect = rule_effect(outcomes, obedient, vignettes.decision_counts, arguments.seed)
     return {"rules": rules.described(), **_plain(effect)}
 
@@ -256,6 +264,16 @@ def _calibration(q_values: "np.ndarray", decision_counts: "np.ndarray", seed: in
         "decisions": of_each_decision(calibration.appropriateness_pairs),
         "decisions_against_reward": of_each_decision(calibration.reward_pairs),
     }
+
+
+def _probabilities(
+    probabilities: "np.ndarray", decisions: "np.ndarray", decision_counts: "np.ndarray", seed: int
+) -> dict[str, Any]:
+    """Returns the calibration of what the agent says of its own decision, `appropriate` and `safe`."""
+    from trainer.evaluation import calibration
+
+    pairs = calibration.probability_pairs(probabilities, decisions, decision_counts)
+    return {name: calibration.calibration(each, seed) for name, each in pairs.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 
 from schemas.triage import NUM_DECISIONS
 from trainer import state
+from trainer.dyqn.decision import NEUTRAL, Dial, merits
 from trainer.dyqn.environment import Vignettes
 from trainer.evaluation.metrics import Estimate, estimate, urgency_range
 
@@ -67,9 +68,9 @@ def metrics_by_evidence(
     return points
 
 
-def network_triage(network: "keras.Model") -> Triage:
-    """Returns the triage of a Q-network from states `[B, E]` to Q-values `[B, A]`; `ask` is not possible."""
-    return lambda states: np.asarray(network(states))[:, :NUM_DECISIONS]
+def network_triage(network: "keras.Model", dial: Dial = NEUTRAL) -> Triage:
+    """Returns the triage of a network, by the merits of its decisions; `ask` is not possible."""
+    return lambda states: np.asarray(merits(network(states), dial))
 
 
 def _judge(vignettes: Vignettes, evidence_count: int, triage: Triage, orders: Iterable[int]) -> _Judged:

@@ -5,6 +5,8 @@ novelty.npz        frequencies of the training states, from which novelty is tol
 vocabulary.csv     the evidence that the state's cells mean
 checkpoints/       everything, see `TrainingLoop.checkpoint`; in worker-1/ and so on that of the other workers
 evaluations.jsonl  one evaluation on the test split a line
+held_out.npz       outputs for vignettes that the network did not learn from, where training held out any
+dial.json          how the agent weighs safety and when it stops, chosen by those outputs
 logs/              TensorBoard summaries
 lock               held by the run that works in it; lock-worker-1 and so on by its other workers
 """
@@ -25,7 +27,10 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from trainer.config import TrainConfig, read_json
+from trainer.dyqn.decision import NEUTRAL, Dial
+from trainer.dyqn.dial import HeldOutOutputs
 from trainer.dyqn.network import build_network
+from trainer.runs import held_out
 from trainer.runs.checkpoint_files import checkpoint_step, existing_checkpoints, restore
 from trainer.runs.lock import lock
 from trainer.safeguards import novelty
@@ -55,6 +60,7 @@ class TrainedNetwork:
     training: dict[str, int]  # steps and episodes
     rules: RuleSet = NO_RULES  # that an exported version obeys
     novelty: Novelty | None = None  # statistics of the training states; None where there are none
+    dial: Dial = NEUTRAL  # how its probabilities are weighed
 
 
 class JobDirectory:
@@ -179,6 +185,37 @@ class JobDirectory:
         path = self.path / NOVELTY
         return novelty.load(path, evidence_count) if path.exists() else None
 
+    def write_held_out(self, outputs: HeldOutOutputs, dial: Dial) -> None:
+        """Writes what the agent makes of held-out vignettes, and the dial that was chosen by them.
+
+        Raises:
+            InputError: they cannot be written.
+        """
+        try:
+            held_out.write(self.path, outputs, dial)
+        except OSError as error:
+            raise self.unwritable(error) from error
+
+    def forget_held_out(self) -> None:
+        """Removes what `write_held_out` wrote: the training goes on."""
+        held_out.remove(self.path)
+
+    def held_out(self) -> HeldOutOutputs | None:
+        """Returns what the agent makes of held-out vignettes; None where training held out none, or has not ended.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        return held_out.read_outputs(self.path)
+
+    def dial(self) -> Dial:
+        """Returns how the agent weighs safety, the neutral dial where training chose none.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        return held_out.read_dial(self.path)
+
     def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
         """Returns what to raise where writing failed."""
         reason = str((error.strerror if isinstance(error, OSError) else error.message) or error).splitlines()[0]
@@ -247,9 +284,9 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
     vocabulary = Vocabulary.load(job_dir / directories.VOCABULARY)
     if vocabulary.fingerprint != run["vocabulary_fingerprint"]:
         raise InputError(f"{job_dir / directories.VOCABULARY}: not the vocabulary that the run was trained with")
-    model = build_network(len(vocabulary), config.network.hidden_sizes, seed=0)
+    model = build_network(len(vocabulary), config.network, seed=0)
     counters = {"step": tf.Variable(0, dtype=tf.int64), "episode": tf.Variable(0, dtype=tf.int64)}
-    checkpoint = tf.train.Checkpoint(network=model, **counters)
+    checkpoint = tf.train.Checkpoint(chosen=model, **counters)
     path = _checkpoint_path(existing_checkpoints(job.manager(checkpoint, kept=1)), step, job_dir)
     restore(checkpoint, path).assert_existing_objects_matched().expect_partial()
     training = {"steps": int(counters["step"]), "episodes": int(counters["episode"])}
@@ -263,6 +300,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         metrics=evaluated.get(training["steps"], {}),
         training=training,
         novelty=job.novelty(len(vocabulary)),
+        dial=job.dial(),
     )
 
 

@@ -11,13 +11,16 @@ from ai_edge_litert.interpreter import Interpreter
 
 from schemas import features
 from schemas.errors import InputError, first_line
-from schemas.triage import NUM_ACTIONS
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.servable.policy import LoadedVersion
 
 OUTPUTS = (features.Q_VALUES, features.ACTION, features.BEST_TRIAGE, features.FORCED)
 """Of every file."""
-OPTIONAL_OUTPUTS = (features.RULES_FIRED, features.NOVELTY, features.IS_NOVEL)
-"""Of a file whose model has rules, or can tell how novel a state is."""
+OPTIONAL_OUTPUTS = (
+    features.P_APPROPRIATE, features.P_SAFE, features.RULES_FIRED, features.MODEL_ACTION, features.MODEL_BEST_TRIAGE,
+    features.NOVELTY, features.IS_NOVEL,
+)  # fmt: skip
+"""Of a file whose model has probabilities, rules, or novelty."""
 
 
 class LiteRtModel:
@@ -77,18 +80,27 @@ class _Playable:
         self._model = model
         self.signatures = {features.STATE: self}
         self.variables = ()
+        there = model.tensors["outputs"]
+        self._widths = {
+            name: width
+            for name, width in ((features.Q_VALUES, NUM_ACTIONS), (features.P_APPROPRIATE, NUM_DECISIONS),
+                                (features.P_SAFE, NUM_DECISIONS))
+            if name in there
+        }  # fmt: skip
+        self.structured_outputs = there
 
     def __call__(self, **inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        def answer(states: np.ndarray, questions_asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def answer(states: np.ndarray, questions_asked: np.ndarray) -> list[np.ndarray]:
             if not len(states):  # a step of an evaluation in which every question was in vain: no state is new
-                return np.zeros([0], np.int32), np.zeros([0, NUM_ACTIONS], np.float32)
-            found = self._model.answer(states, questions_asked)
-            return found[features.ACTION], found[features.Q_VALUES]
+                return [np.zeros([0], np.int32), *(np.zeros([0, width], np.float32) for width in self._widths.values())]
+            outputs = self._model.answer(states, questions_asked)
+            return [outputs[name] for name in (features.ACTION, *self._widths)]
 
         given = [inputs[features.STATES], inputs[features.QUESTIONS_ASKED]]
-        action, q_values = tf.numpy_function(answer, given, [tf.int32, tf.float32])
+        action, *values = tf.numpy_function(answer, given, [tf.int32, *(tf.float32 for _ in self._widths)])
         rows = given[0].shape[0]
+        shaped = zip(self._widths.items(), values, strict=True)
         return {
             features.ACTION: tf.ensure_shape(action, [rows]),
-            features.Q_VALUES: tf.ensure_shape(q_values, [rows, NUM_ACTIONS]),
+            **{name: tf.ensure_shape(value, [rows, width]) for (name, width), value in shaped},
         }

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from google.protobuf import descriptor_pb2
 
-from schemas.triage import NUM_ACTIONS
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from triage.v1 import triage_pb2
 
 
@@ -34,6 +34,8 @@ class Responses(NamedTuple):
     unknown_codes: tf.Tensor  # string [B, U], padded with ""
     conflicting_codes: tf.Tensor  # string [B, C], padded with ""
     fired_rules: tf.Tensor  # string [B, F], serialized FiredRule messages, padded with ""
+    p_appropriate: tf.Tensor | None  # float32 [B, 4]; None where the model has no probabilities
+    p_safe: tf.Tensor | None  # float32 [B, 4]; beside `p_appropriate`
     novelty: tf.Tensor | None  # float32 [B]; None where the model cannot tell
     is_novel: tf.Tensor | None  # bool [B]; beside `novelty`
     model_version: str
@@ -82,9 +84,16 @@ def encode_responses(responses: Responses) -> tf.Tensor:
         "action": tf.broadcast_to(_enum(tf.range(NUM_ACTIONS)), tf.shape(responses.q_values))[..., tf.newaxis],
         "value": responses.q_values[..., tf.newaxis],
     }
-    novelty = {}
+    optional = {}
     if responses.novelty is not None and responses.is_novel is not None:
-        novelty = {"novelty": responses.novelty[:, tf.newaxis], "is_novel": responses.is_novel[:, tf.newaxis]}
+        optional = {"novelty": responses.novelty[:, tf.newaxis], "is_novel": responses.is_novel[:, tf.newaxis]}
+    if responses.p_appropriate is not None and responses.p_safe is not None:
+        probabilities = {
+            "decision": tf.broadcast_to(_enum(tf.range(NUM_DECISIONS)), tf.shape(responses.p_safe))[..., tf.newaxis],
+            "appropriate": responses.p_appropriate[..., tf.newaxis],
+            "safe": responses.p_safe[..., tf.newaxis],
+        }
+        optional["probabilities"] = _encode("DecisionProbability", probabilities)
     return _encode(
         "TriageResponse",
         {
@@ -98,7 +107,7 @@ def encode_responses(responses: Responses) -> tf.Tensor:
             "vocabulary_fingerprint": tf.fill(tf.concat([batch, [1]], axis=0), responses.vocabulary_fingerprint),
             "fired_rules": responses.fired_rules,
         }
-        | novelty,
+        | optional,
     )
 
 

@@ -17,8 +17,9 @@ from schemas import directories, features
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.model_directory import read_version
-from schemas.triage import NUM_ACTIONS
+from schemas.triage import NO_QUESTIONS_LEFT, NUM_ACTIONS
 from trainer.dyqn.environment import action_spec, time_step_spec
+from trainer.dyqn.network import WITH_PROBABILITIES
 from trainer.dyqn.rollout import ROWS_AT_ONCE, Outcomes, Rollout
 from trainer.evaluation.evaluate import order_seeds
 from trainer.vignettes.arrays import VignetteArrays
@@ -45,13 +46,17 @@ class LoadedVersion:
 class ServablePolicy(tf_policy.TFPolicy):
     """Takes the action that a version answers; where the observation forces a triage, its best triage decision.
 
-    The policy's info is the Q-values `[B, A]`, as that of `trainer.dyqn.policy.QPolicy`.
+    The policy's info is the outputs `[B, A]` or `[B, O]`, as that of `trainer.dyqn.policy.QPolicy`.
     """
 
     def __init__(self, version: LoadedVersion):
         self._version = version
         time_steps = time_step_spec(len(version.vocabulary))
-        info = tensor_spec.BoundedTensorSpec([NUM_ACTIONS], tf.float32, 0.0, 1.0, name="q_values")
+        self._outputs = [features.Q_VALUES]
+        if features.P_SAFE in version.signature.structured_outputs:
+            self._outputs += [features.P_APPROPRIATE, features.P_SAFE]
+        columns = NUM_ACTIONS if len(self._outputs) == 1 else WITH_PROBABILITIES
+        info = tensor_spec.BoundedTensorSpec([columns], tf.float32, 0.0, 1.0, name="outputs")
         super().__init__(time_steps, action_spec(), info_spec=info, name="servable_policy")
 
     def _variables(self) -> Sequence[tf.Variable]:
@@ -60,12 +65,12 @@ class ServablePolicy(tf_policy.TFPolicy):
     def _action(self, time_step: ts.TimeStep, policy_state: Any, seed: Any = None) -> policy_step.PolicyStep:
         del seed  # nothing is drawn
         observation = time_step.observation
-        # The graph forces by the number of questions, of which it needs to know only whether the limit is reached.
-        questions_asked = tf.where(observation.forced, self._version.max_questions, 0)
+        questions_asked = tf.where(observation.forced, NO_QUESTIONS_LEFT, 0)
         answer = self._version.signature(
             **{features.STATES: observation.state, features.QUESTIONS_ASKED: questions_asked}
         )
-        return policy_step.PolicyStep(answer[features.ACTION], policy_state, answer[features.Q_VALUES])
+        outputs = tf.concat([answer[name] for name in self._outputs], axis=1)
+        return policy_step.PolicyStep(answer[features.ACTION], policy_state, outputs)
 
 
 def load_version(folder: pathlib.Path) -> LoadedVersion:

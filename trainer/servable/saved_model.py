@@ -5,6 +5,7 @@ file system, and renamed.
 """
 
 import contextlib
+import dataclasses
 import datetime
 import hashlib
 import importlib.metadata
@@ -24,6 +25,7 @@ import tensorflow as tf
 from schemas import directories
 from schemas.errors import InputError
 from schemas.model_directory import list_versions, read_manifest
+from schemas.triage import NUM_ACTIONS
 from trainer.runs.job import TrainedNetwork
 from trainer.safeguards import novelty
 from trainer.servable import conversion, signatures, warmup
@@ -168,7 +170,7 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
     with tempfile.TemporaryDirectory() as scratch:
         asset = pathlib.Path(scratch) / directories.VOCABULARY
         vocabulary.save(asset)
-        safeguards = signatures.Safeguards(trained.rules, trained.novelty)
+        safeguards = signatures.Safeguards(trained.rules, trained.novelty, trained.dial)
         archive = signatures.build_archive(trained.model, asset, identity, safeguards)
         archive.write_out(os.fspath(folder), verbose=False)
     warmup.write_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
@@ -207,11 +209,18 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
         "max_questions": identity.max_questions,
         "signatures": list(signatures.SIGNATURES),
         "safety_rules": trained.rules.described(),
+        "decision": _decision(trained),
         "novelty": _novelty(trained),
         "config": trained.config,
         "training": trained.training,
         "metrics": trained.metrics,
     }
+
+
+def _decision(trained: TrainedNetwork) -> dict[str, Any]:
+    """Returns how the version decides: see `trainer.dyqn.decision.Dial`."""
+    probabilities = trained.model.output_shape[-1] > NUM_ACTIONS
+    return {"probabilities": probabilities, **(dataclasses.asdict(trained.dial) if probabilities else {})}
 
 
 def _novelty(trained: TrainedNetwork) -> dict[str, Any] | None:

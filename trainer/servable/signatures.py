@@ -13,9 +13,18 @@ import tensorflow as tf
 from schemas import features
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
-from schemas.triage import ACTION_LABELS
+from schemas.triage import ACTION_LABELS, NUM_ACTIONS, is_forced
 from trainer import state
-from trainer.dyqn.decision import anything_known, best_triage, decide
+from trainer.dyqn.decision import (
+    NEUTRAL,
+    Dial,
+    anything_known,
+    appropriate,
+    best_triage,
+    decide,
+    has_probabilities,
+    safe,
+)
 from trainer.safeguards.novelty import Novelty
 from trainer.safeguards.rules import RuleGraph
 from trainer.servable import messages
@@ -37,6 +46,7 @@ class Safeguards(NamedTuple):
 
     rules: RuleSet = NO_RULES
     novelty: Novelty | None = None
+    dial: Dial = NEUTRAL
 
 
 UNGUARDED = Safeguards()
@@ -74,7 +84,7 @@ def build_archive(
     """Returns an archive, ready for `write_out`, that answers all three signatures.
 
     Args:
-        model: from states `[B, E]` float32 to Q-values `[B, A]` float32.
+        model: from states `[B, E]` float32 to outputs `[B, A]` or `[B, O]` float32, see `trainer.dyqn.network`.
         vocabulary: path of the vocabulary file; it must exist until the archive is written.
         identity: the version that the archive becomes.
         safeguards: rules that the answers obey, and what novelty is told from.
@@ -90,7 +100,7 @@ def build_archive(
 
     def serving_default(present: tf.Tensor, absent: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
         encoded = state.from_codes(present, absent, lookup, identity.evidence_count)
-        decision = decider(encoded.states, questions_asked >= identity.max_questions)
+        decision = decider(encoded.states, is_forced(questions_asked, identity.max_questions))
         return decision | {
             features.UNKNOWN_CODES: encoded.unknown_codes,
             features.CONFLICTING_CODES: encoded.conflicting_codes,
@@ -100,7 +110,7 @@ def build_archive(
         return {features.TRIAGE_RESPONSES: _answer(decider, lookup, identity, evidence_states)}
 
     def dense(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
-        return decider(states, questions_asked >= identity.max_questions)
+        return decider(states, is_forced(questions_asked, identity.max_questions))
 
     questions_asked = tf.TensorSpec([None], tf.int32, features.QUESTIONS_ASKED)
     present = tf.TensorSpec([None, None], tf.string, features.PRESENT)
@@ -121,21 +131,28 @@ class _Decider:
         self._rules = safeguards.rules
         self._graph = RuleGraph(self._rules.rules, vocabulary) if len(self._rules) else None
         self._novelty = safeguards.novelty
+        self._dial = safeguards.dial
 
     def __call__(self, states: tf.Tensor, forced: tf.Tensor) -> dict[str, tf.Tensor]:
         """Returns the decision tensors for states `[B, E]` float32 and `forced` `[B]` bool."""
-        q_values = self._model(states)
-        action, triage = decide(q_values, forced, anything_known(states)), best_triage(q_values)
-        found: dict[str, tf.Tensor] = {}
+        outputs = self._model(states)
+        action = decide(outputs, forced, anything_known(states), self._dial)
+        triage = best_triage(outputs, self._dial)
+        optional: dict[str, tf.Tensor] = {}
+        if has_probabilities(outputs):
+            optional |= {features.P_APPROPRIATE: appropriate(outputs), features.P_SAFE: safe(outputs)}
         if self._graph is not None:
-            found[features.RULES_FIRED] = self._graph.fired(states)
-            action, triage = self._graph.apply(found[features.RULES_FIRED], action, triage)
+            fired = self._graph.fired(states)
+            optional |= {
+                features.RULES_FIRED: fired, features.MODEL_ACTION: action, features.MODEL_BEST_TRIAGE: triage,
+            }  # fmt: skip
+            action, triage = self._graph.apply(fired, action, triage)
         if self._novelty is not None:
             novelty = self._novelty.percentiles(states)
-            found |= {features.NOVELTY: novelty, features.IS_NOVEL: self._novelty.is_novel(novelty)}
+            optional |= {features.NOVELTY: novelty, features.IS_NOVEL: self._novelty.is_novel(novelty)}
         labels = tf.constant(ACTION_LABELS)
-        return found | {
-            features.Q_VALUES: q_values,
+        return optional | {
+            features.Q_VALUES: outputs[:, :NUM_ACTIONS],
             features.ACTION: action,
             features.ACTION_LABEL: tf.gather(labels, action),
             features.BEST_TRIAGE: triage,
@@ -143,14 +160,13 @@ class _Decider:
             features.FORCED: forced,
         }
 
-    def fired_rules(self, decision: dict[str, tf.Tensor], known: tf.Tensor) -> tf.Tensor:
+    def fired_rules(self, decision: dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns the rules that fired as serialized messages, string `[B, F]`, for what `__call__` returned."""
-        rows = tf.shape(known)[0]
+        rows = tf.shape(decision[features.ACTION])[0]
         if self._graph is None:
             return tf.zeros(tf.stack([rows, 0]), tf.string)
-        q_values, fired = decision[features.Q_VALUES], decision[features.RULES_FIRED]
-        action = decide(q_values, decision[features.FORCED], known)
-        before, after = self._graph.steps(fired, action, best_triage(q_values))
+        fired = decision[features.RULES_FIRED]
+        before, after = self._graph.steps(fired, decision[features.MODEL_ACTION], decision[features.MODEL_BEST_TRIAGE])
         places = tf.where(fired)  # [F, 2]
         return messages.encode_fired_rules(
             messages.FiredRules(
@@ -170,7 +186,7 @@ def _answer(decider: _Decider, lookup: AssetLookup, identity: Identity, evidence
     encoded = state.from_codes(known.present, known.absent, lookup, identity.evidence_count)
     own_limit = (known.max_questions <= 0) | (known.max_questions > identity.max_questions)
     limit = tf.where(own_limit, identity.max_questions, known.max_questions)  # [B]
-    decision = decider(encoded.states, known.no_more_evidence | (known.questions_asked >= limit))
+    decision = decider(encoded.states, is_forced(known.questions_asked, limit, known.no_more_evidence))
     return messages.encode_responses(
         messages.Responses(
             q_values=decision[features.Q_VALUES],
@@ -179,7 +195,9 @@ def _answer(decider: _Decider, lookup: AssetLookup, identity: Identity, evidence
             forced=decision[features.FORCED],
             unknown_codes=encoded.unknown_codes,
             conflicting_codes=encoded.conflicting_codes,
-            fired_rules=decider.fired_rules(decision, anything_known(encoded.states)),
+            fired_rules=decider.fired_rules(decision),
+            p_appropriate=decision.get(features.P_APPROPRIATE),
+            p_safe=decision.get(features.P_SAFE),
             novelty=decision.get(features.NOVELTY),
             is_novel=decision.get(features.IS_NOVEL),
             model_version=identity.model_version,

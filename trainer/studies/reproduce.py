@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas import figures, locations
 from schemas.errors import InputError
-from trainer import config, options
+from trainer import config, options, presets
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.studies.run import StudyRun
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
 FAILED = 1
 _DISTRIBUTIONS = {"dyqn_triage": "dyqn-triage", "tensorflow": "tensorflow", "scikit_learn": "scikit-learn"}
 _FULL = {"loop": {"evaluation_interval": 150}}
-"""Settings of the study that differ from `trainer.config`: enough evaluations to average the last ten."""
+"""Settings of the study that differ from the preset `paper`: enough evaluations to average the last ten."""
 _QUICK = {"loop": {"steps": 3000, "evaluation_interval": 250}}
 """The same for --quick."""
 _SIZES = {
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--processes", type=int, metavar="P", help="number of tasks at a time (default: one per core)")
     figures.add_argument(parser)
-    config.add_arguments(parser)
+    presets.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -134,15 +134,16 @@ def settings_of(arguments: argparse.Namespace) -> "StudySettings":
 
 
 def _train_config(arguments: argparse.Namespace) -> config.TrainConfig:
-    """Returns the configuration of file and flags on top of the study's own defaults."""
+    """Returns the configuration of file and flags on top of the study's own defaults and the preset `paper`."""
     given = argparse.Namespace(**vars(arguments))
+    given.preset = given.preset or "paper"
     from_file = {} if arguments.config is None else config.read_json(arguments.config)
     for section, values in (_QUICK if arguments.quick else _FULL).items():
         there = from_file.get(section, {})
         for name, value in values.items():
             if not hasattr(given, name) and not (isinstance(there, Mapping) and name in there):
                 setattr(given, name, value)
-    return config.from_arguments(given)
+    return presets.from_arguments(given)
 
 
 def _data(path: pathlib.Path) -> tuple["DataDirectory", "DataFacts"]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from schemas import whole_file
 from trainer import state
-from trainer.config import TrainConfig
+from trainer.config import NetworkConfig, TrainConfig
 from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.network import build_network
 from trainer.evaluation.evaluate import order_seeds, play
@@ -120,7 +120,7 @@ def _save(network: keras.Model, job: Work) -> None:
 
 
 def _load(job: Work, task: Task, evidence_count: int, hidden_sizes: tuple[int, ...]) -> keras.Model:
-    network = build_network(evidence_count, hidden_sizes, seed=0)
+    network = build_network(evidence_count, NetworkConfig(hidden_sizes=hidden_sizes), seed=0)
     network.load_weights(StudyDirectory(job.out).model_path(task, WEIGHTS))
     return network
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from schemas.triage import Action
+from schemas.triage import Action, is_forced
 from trainer import state
 from trainer.config import TrainConfig
 from trainer.dyqn import rewards, targets
@@ -83,7 +83,7 @@ class PartiallyObservedLoop:
         tf.config.experimental.enable_op_determinism()
         network_seed, episode_seed, noise_seed, memory_seed = np.random.SeedSequence(config.loop.seed).spawn(4)
         self.config = config
-        self.network = build_network(evidence_count, config.network.hidden_sizes, _number(network_seed))
+        self.network = build_network(evidence_count, config.network, _number(network_seed))
         self.step, self.episode = 0, 0
         self._evidence_count = evidence_count
         self._optimizer = build_optimizer(config.optimiser)
@@ -145,7 +145,7 @@ class PartiallyObservedLoop:
                 )
             )
         episode, place = self._current, self._questions  # each question reveals a piece, as long as there is one
-        forced = place + 1 >= episode.evidence or place >= self.config.environment.max_questions
+        forced = is_forced(place, self.config.environment.max_questions, place + 1 >= episode.evidence)
         ask = self.ask_values(episode.codes[place : place + 1])[0] + self._noise.standard_normal() * self._noise_scale
         asks = bool(not forced and ask > episode.best[place])
         successor = min(place + 1, len(episode.codes) - 1)
@@ -170,10 +170,8 @@ class PartiallyObservedLoop:
 
     def _optimise_in_graph(self, batch: AskTransitions) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns (mean squared TD error of ask, whether it and its gradient are finite)."""
-        if self.config.target.ask_query == "or":
-            target = targets.or_ask_target(batch.q_m_tm1, batch.q_m_t)
-        else:
-            target = targets.and_ask_target(batch.q_m_tm1, batch.q_m_t, self._ask_in_graph(batch.codes_t))
+        ask_target = targets.QUERIES[self.config.target.ask_query]
+        target = ask_target(batch.q_m_tm1, batch.q_m_t, self._ask_in_graph(batch.codes_t))
         variables = self.network.trainable_variables
         with tf.GradientTape() as tape:
             errors = tf.stop_gradient(target) - self._ask_in_graph(batch.codes_tm1)

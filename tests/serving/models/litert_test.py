@@ -18,7 +18,7 @@ from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
-from schemas.model_directory import read_version
+from schemas.model_directory import ModelInfo, read_version
 from schemas.parity import decided_clearly, probes
 from serving.messages import state_message
 from serving.models import litert
@@ -30,11 +30,13 @@ from serving.models.litert import (
     read_litert_model,
 )
 from serving.models.state_tensors import to_inputs, to_responses
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.runs.job import TrainedNetwork
 from trainer.safeguards.novelty import Novelty
 from trainer.servable import saved_model
 
+INFO = ModelInfo("1", "", "", 3, 5, "{}")  # of a model without probabilities
 STATES = np.array([[1, 0, 0], [0, 1, 0], [0, 0, -1], [0, 0, 0]], np.float32)
 
 
@@ -172,7 +174,7 @@ TOLERANCE = 1e-5
 
 def export(base, vocabulary, hidden=(16, 8), rules=safety_rules.NO_RULES, novelty=None, max_questions=5):
     """Writes a random network, biases too; returns its engine."""
-    network = build_network(len(vocabulary), hidden, seed=0)
+    network = build_network(len(vocabulary), NetworkConfig(hidden_sizes=hidden), seed=0)
     generator = np.random.default_rng(1)
     network.set_weights([generator.normal(0, w.shape[0] ** -0.5, w.shape) for w in network.get_weights()])
     trained = TrainedNetwork(network, vocabulary, {}, max_questions, "sha256:data", {}, {}, rules, novelty)
@@ -196,7 +198,7 @@ def assert_same(responses, expected):
         np.testing.assert_allclose(found, wanted, atol=TOLERANCE, rtol=0)
         assert response.novelty == pytest.approx(message.novelty, abs=0.0051)  # a percentile is one of 200
         rounded = ["q_values", "novelty", *(["is_novel"] if response.novelty != message.novelty else [])]
-        if not decided_clearly(np.array([wanted]), TOLERANCE)[0]:
+        if not decided_clearly({"q_values": np.array([wanted])}, INFO, TOLERANCE)[0]:
             rounded += ["action", "best_triage", "fired_rules"]  # a rule names the decisions before and after it
         for answer in (response, message):
             for name in rounded:
@@ -376,7 +378,7 @@ def test_ten_thousand_states_are_decided_as_by_the_saved_model(tmp_path):
     expected = SavedModelEngine.decide(engine, states, asked)
     assert np.abs(found["q_values"] - expected["q_values"]).max() < TOLERANCE
     assert set(expected["action"].tolist()) == set(range(5))
-    clear = decided_clearly(expected["q_values"])
+    clear = decided_clearly(expected, engine.info)
     assert clear.mean() > 0.9
     for name in ("action", "best_triage"):
         np.testing.assert_array_equal(found[name][clear], expected[name][clear])

@@ -18,7 +18,8 @@ from trainer.cloud import staging
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUCKET = "gs://bucket"
-SMALL = ["--hidden-sizes", "8", "--batch-size", "8", "--memory-capacity", "100", "--burn-in-steps", "20",
+SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2",
+         "--hidden-sizes", "8", "--batch-size", "8", "--memory-capacity", "100", "--burn-in-steps", "20",
          "--steps", "60", "--checkpoint-interval", "30", "--steps-per-call", "30",
          "--evaluation-interval", "30"]  # fmt: skip
 

@@ -2,11 +2,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import Action
 from trainer.config import OptimiserConfig, TrainConfig
+from trainer.dyqn import targets
 from trainer.dyqn.agent import DyqnAgent, build_optimizer
-from trainer.dyqn.environment import action_spec, time_step_spec
+from trainer.dyqn.environment import Observation, action_spec, time_step_spec
 from trainer.dyqn.network import build_network
 from trainer.dyqn.targets import Transition
 
@@ -16,7 +18,7 @@ LOGIT_HALF, LOGIT_THREE_QUARTERS = 0.0, float(np.log(3.0))
 def _agent(config=None):
     """Two pieces of evidence, one hidden unit per sign; Q-values that one can work out."""
     config = config or TrainConfig.from_dict({"network": {"hidden_sizes": [4]}})
-    network = build_network(2, config.network.hidden_sizes, seed=3)
+    network = build_network(2, config.network, seed=3)
     generator = tf.random.Generator.from_seed(0, alg="philox")
     return DyqnAgent(time_step_spec(2), action_spec(), network, config, generator)
 
@@ -119,3 +121,103 @@ def test_the_first_step_of_each_optimiser_decays_kernels_only(config, kernel, bi
     optimizer.build(variables)
     optimizer.apply([tf.constant([0.5]), tf.constant([0.5])], variables)
     np.testing.assert_allclose([float(variable.numpy()[0]) for variable in variables], [kernel, bias], atol=1e-5)
+
+
+def _config(**sections):
+    return TrainConfig.from_dict({"learner": {"engine": "plain"}, "network": {"hidden_sizes": [4]}, **sections})
+
+
+def test_cross_entropy_worked_out_by_hand():
+    agent = _agent(_config(target={"loss": "cross_entropy"}))
+    _constant_network(agent)
+    # Q(s) = (.5, .75, .5, .5, .5); targets (.5, 1, 0, 0, .625), as above. -t log q - (1 - t) log(1 - q) of each:
+    # a Q-value of .5 costs log 2 whatever its target, and Yellow -log .75.
+    expected = [np.log(2), -np.log(0.75), np.log(2), np.log(2), np.log(2)]
+    np.testing.assert_allclose(agent.loss(_experience()).extra.action_losses, expected, atol=1e-6)
+
+
+def test_probabilities_are_learned_beside_the_q_values():
+    network = {"hidden_sizes": [4], "outputs": "probabilities"}
+    agent = _agent(_config(network=network, target={"loss": "cross_entropy"}))
+    for layer in agent.network.layers:
+        layer.set_weights([np.zeros_like(weight) for weight in layer.get_weights()])
+    bias = np.zeros(13, np.float32)
+    bias[5:] = np.log(3)  # .75 for every probability
+    agent.network.get_layer("q_values").bias.assign(bias)
+    # The rewards (.5, 1, 0, 0) make Red and Yellow appropriate, and those two safe: nobody gave a less urgent one.
+    right, wrong = -np.log(0.75), -np.log(0.25)
+    expected = [right, right, wrong, wrong]
+    losses = agent.loss(_experience()).extra.action_losses.numpy()
+    np.testing.assert_allclose(losses, [*[np.log(2)] * 5, *expected, *expected], atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
+def test_members_learn_as_each_of_them_would_alone(loss):
+    """Losses and gradients of two members are those of two single networks with the same weights."""
+    settings = {"hidden_sizes": [4], "outputs": "probabilities"}
+    both = _agent(_config(network={**settings, "networks": 2}, target={"loss": loss}))
+    alone = [_agent(_config(network=settings, target={"loss": loss})) for _ in range(2)]
+    for number, agent in enumerate(alone, start=1):
+        for layer in ("hidden_1", "q_values"):
+            agent.network.get_layer(layer).set_weights(both.network.get_layer(f"{layer}_of_{number}").get_weights())
+    batch = Transition(
+        s_tm1=tf.constant([[0.0, 1.0], [-1.0, 0.0], [1.0, 0.0]]),
+        a_tm1=tf.constant([4, 0, 4]),
+        r_t=tf.constant([[0.5, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.5]]),
+        s_t=tf.constant([[1.0, 1.0], [-1.0, -1.0], [1.0, 0.0]]),
+    )
+    together, *apart = ([part.numpy() for part in agent._gradients_of(batch, None)] for agent in (both, *alone))
+    np.testing.assert_allclose(together[0], apart[0][0] + apart[1][0], rtol=1e-5)
+    assert np.abs(apart[0][0] - apart[1][0]).max() > 1e-3
+    names = [variable.path for variable in both.network.trainable_variables]
+    for number, agent in enumerate(alone):
+        for variable, gradient in zip(agent.network.trainable_variables, apart[number][1:], strict=True):
+            layer, kind = variable.path.split("/")
+            mine = together[1 + names.index(f"{layer}_of_{number + 1}/{kind}")]
+            np.testing.assert_allclose(mine, gradient, atol=1e-6)
+
+
+@pytest.mark.parametrize("dropout", [{"dropout": 0.5}, {"evidence_dropout": 0.5}])
+def test_dropout_is_off_in_policies_and_losses_that_are_not_trained_on(dropout):
+    agent = _agent(_config(network={"hidden_sizes": [64], **dropout}))
+    observation = Observation(tf.constant([[1.0, -1.0]]), tf.constant([False]))
+    time_step = ts.TimeStep(tf.constant([1]), tf.zeros([1, 4]), tf.ones([1]), observation)
+    for policy in (agent.policy, agent.collect_policy):
+        infos = [policy.action(time_step).info.numpy().tobytes() for _ in range(8)]
+        assert len(set(infos)) == 1
+    assert len({float(agent.loss(_known()).loss) for _ in range(8)}) == 1
+    # It is on where the agent learns.
+    assert len({float(agent._loss(_known(), training=True).loss) for _ in range(8)}) > 1
+
+
+def _known():
+    return _experience()._replace(s_tm1=tf.constant([[1.0, -1.0]]))
+
+
+def test_dropout_is_off_in_the_targets(monkeypatch):
+    agent = _agent(_config(network={"hidden_sizes": [64], "dropout": 0.5}))
+    seen = []
+    real = targets.td_targets
+
+    def watched(q_tm1, q_t, r_t, config):
+        seen.append((q_tm1.numpy(), q_t.numpy()))
+        return real(q_tm1, q_t, r_t, config)
+
+    monkeypatch.setattr(targets, "td_targets", watched)
+    losses = {float(agent._loss(_known(), training=True).loss) for _ in range(6)}
+    assert len(losses) > 1
+    for q_tm1, q_t in seen:
+        np.testing.assert_allclose(q_tm1, agent.network(_known().s_tm1), atol=1e-6)
+        np.testing.assert_allclose(q_t, agent.network(_known().s_t), atol=1e-6)
+
+
+def test_the_compiled_engine_takes_the_plain_one_s_step():
+    settings = {"hidden_sizes": [8], "activation": "relu", "inputs": "two", "networks": 2, "outputs": "probabilities"}
+    weights = []
+    for engine in ("plain", "compiled"):
+        agent = _agent(_config(network=settings, target={"loss": "cross_entropy"}, learner={"engine": engine}))
+        for _ in range(3):
+            agent.train(_experience())
+        weights.append(agent.network.get_weights())
+    for plain, compiled in zip(*weights, strict=True):
+        np.testing.assert_allclose(compiled, plain, atol=1e-5)

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from trainer.dyqn.decision import anything_known, best_triage, decide
+from trainer.dyqn.decision import NEUTRAL, Dial, anything_known, best_triage, decide, merits
 
 KNOWN = tf.constant([True])
 
@@ -44,3 +44,66 @@ def test_where_nothing_is_known_the_answer_is_ask_even_if_forced():
     red = tf.constant([[0.9, 0.1, 0.1, 0.1, 0.1]] * 3)
     actions = decide(red, tf.constant([False, False, True]), anything_known(states))
     assert actions.numpy().tolist() == [0, 4, 4]
+
+
+# Q-values say ask; appropriate: Green; safe: Red above all.
+OUTPUTS = [0.9, 0.1, 0.1, 0.1, 0.95, *(0.1, 0.3, 0.8, 0.2), *(1.0, 0.9, 0.8, 0.3)]
+
+
+def _row(ask, appropriate, safe):
+    return tf.constant([[0.5, 0.5, 0.5, 0.5, ask, *appropriate, *safe]])
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [
+        (0.0, [0.1, 0.3, 0.8, 0.2]),
+        # (P(appropriate) + w P(safe)) / (1 + w)
+        (1.0, [1.1 / 2, 1.2 / 2, 1.6 / 2, 0.5 / 2]),
+        (3.0, [3.1 / 4, 3.0 / 4, 3.2 / 4, 1.1 / 4]),
+    ],
+)
+def test_merits_worked_out_by_hand(weight, expected):
+    assert merits(tf.constant([OUTPUTS]), Dial(weight)).numpy()[0].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_safety_weight_moves_the_decision_and_not_the_q_values():
+    batch = tf.constant([OUTPUTS])
+    # Green has .8 + .8 w, Red .1 + w: equal at w = 3.5.
+    assert [int(best_triage(batch, Dial(weight))[0]) for weight in (0.0, 3.4, 3.6)] == [2, 2, 0]
+    # The Q-values alone would triage Red; they say only whether to ask.
+    assert decide(batch, tf.constant([False]), KNOWN).numpy().tolist() == [4]
+    assert decide(batch, tf.constant([True]), KNOWN).numpy().tolist() == [2]
+
+
+def test_q_values_alone_decide_where_there_are_no_probabilities():
+    q_values = tf.constant([[0.1, 0.9, 0.2, 0.3, 0.95]])
+    for dial in (NEUTRAL, Dial(30.0, 0.01)):
+        assert merits(q_values, dial).numpy()[0].tolist() == pytest.approx([0.1, 0.9, 0.2, 0.3])
+        assert decide(q_values, tf.constant([False]), KNOWN, dial).numpy().tolist() == [4]
+
+
+@pytest.mark.parametrize(
+    ("ask", "sure_enough", "known", "action"),
+    [
+        (0.9, None, True, 4),  # Q-values say ask
+        (0.9, 0.75, True, 2),  # the merit of Green, .75, is reached
+        (0.9, 0.76, True, 4),
+        (0.1, 0.76, True, 2),  # never a reason to ask
+        (0.1, None, True, 2),
+        (0.9, 0.75, False, 4),  # nothing is known
+        (0.1, 0.75, False, 4),
+    ],
+)
+def test_being_sure_enough_ends_the_asking(ask, sure_enough, known, action):
+    batch = _row(ask, [0.0, 0.25, 0.75, 0.0], [1.0, 1.0, 0.75, 0.0])
+    found = decide(batch, tf.constant([False]), tf.constant([known]), Dial(0.0, sure_enough))
+    assert found.numpy().tolist() == [action]
+    forced = decide(batch, tf.constant([True]), tf.constant([known]), Dial(0.0, sure_enough))
+    assert forced.numpy().tolist() == [2 if known else 4]
+
+
+def test_equal_merits_go_to_the_more_urgent_decision():
+    batch = _row(0.1, [0.0, 0.5, 0.5, 0.0], [1.0, 0.5, 0.5, 0.0])
+    assert int(best_triage(batch, Dial())[0]) == 1
+    assert int(best_triage(batch, Dial(1.0))[0]) == 0  # .5 for each of Red, Yellow and Green

@@ -194,6 +194,71 @@ def test_vignettes_without_evidence_or_without_decisions_are_refused(vignettes_o
             _environment(vignettes_of(rows))
 
 
+STARTING = Mode(training=True, max_questions=23, any_start=True)
+EPOCHS = Mode(training=True, max_questions=23, epochs=True)
+
+
+def test_exploring_starts_reveal_every_number_of_pieces_equally_often(vignettes_of):
+    # 6,000 episodes on four pieces expect 1,500 starts with each of 1 to 4 known.
+    environment = _environment(vignettes_of([ONE]), STARTING, rows=6000, seed=1)
+    time_step = environment.reset()
+    known = np.bincount(_known(time_step), minlength=5)
+    assert known[0] == 0
+    assert scipy.stats.chisquare(known[1:]).pvalue > 1e-3
+    np.testing.assert_array_equal(environment.evidence_seen, _known(time_step))
+    # No question was asked for them; who knows everything already must decide.
+    assert not environment.questions_asked.numpy().any()
+    np.testing.assert_array_equal(time_step.observation.forced, _known(time_step) == 4)
+
+
+def test_an_exploring_start_with_a_single_piece_knows_it(vignettes_of):
+    environment = _environment(vignettes_of([([4], [1, 0, 0, 0])]), STARTING, rows=50)
+    np.testing.assert_array_equal(_known(environment.reset()), 1)
+
+
+def _vignettes_met(environment, episodes):
+    """The vignettes of the first so many episodes, each of which ends at once, in the order in which they begin."""
+    met = []
+    environment.reset()
+    while len(met) < episodes:
+        met += environment.vignettes_drawn.numpy().tolist()
+        _act(environment, Action.RED)
+        environment.begin_where_ended()
+    return met[:episodes]
+
+
+@pytest.mark.parametrize(("count", "rows"), [(12, 4), (10, 4), (3, 8), (1, 5), (7, 7)])
+def test_an_epoch_meets_every_vignette_once_before_any_comes_again(vignettes_of, count, rows):
+    environment = _environment(vignettes_of([ONE] * count), EPOCHS, rows, seed=2)
+    met = np.reshape(_vignettes_met(environment, 6 * count), [6, count])
+    np.testing.assert_array_equal(np.sort(met, axis=1), np.tile(np.arange(count), [6, 1]))
+    if count > 6:  # each epoch has an order of its own, and it is not that of the file
+        assert len({tuple(epoch) for epoch in [range(count), *met.tolist()]}) == 7
+
+
+def test_epochs_count_vignettes_also_where_episodes_end_apart(vignettes_of):
+    environment = _environment(vignettes_of([ONE] * 5), EPOCHS, rows=3, seed=3)
+    environment.reset()
+    met = environment.vignettes_drawn.numpy().tolist()
+    generator = np.random.default_rng(0)
+    while len(met) < 20:
+        ended = generator.random(3) < 0.4
+        forced = environment.current_time_step().observation.forced.numpy()
+        environment.step(tf.constant(np.where(ended | forced, Action.RED, Action.ASK), tf.int32))
+        last = environment.current_time_step().is_last().numpy()
+        environment.begin_where_ended()
+        met += environment.vignettes_drawn.numpy()[last].tolist()
+    for epoch in np.reshape(met[:20], [4, 5]):
+        assert sorted(epoch) == [0, 1, 2, 3, 4]
+
+
+def test_the_seed_decides_the_order_of_the_epochs(vignettes_of):
+    vignettes = vignettes_of([ONE] * 30)
+    first, again, other = (_vignettes_met(_environment(vignettes, EPOCHS, 4, seed), 30) for seed in (3, 3, 4))
+    assert first == again
+    assert first != other
+
+
 def _resident_bytes():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 

@@ -1,5 +1,7 @@
 """The fused learner does what the plain one does."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -18,8 +20,10 @@ EVIDENCE_COUNT, WIDTH, ROWS = 20, 6, 32
 
 
 def _agent(hidden=(16, 12), **sections):
-    config = TrainConfig.from_dict({"network": {"hidden_sizes": list(hidden or (4,))}, **sections})
-    network = build_network(EVIDENCE_COUNT, hidden, seed=3)
+    network = sections.pop("network", {})
+    config = TrainConfig.from_dict({"network": {"hidden_sizes": list(hidden or (4,)), **network}, **sections})
+    config = dataclasses.replace(config, network=dataclasses.replace(config.network, hidden_sizes=hidden))
+    network = build_network(EVIDENCE_COUNT, config.network, seed=3)
     generator = np.random.default_rng(4)
     network.set_weights([weight + generator.normal(0, 0.1, weight.shape) for weight in network.get_weights()])
     noise = tf.random.Generator.from_seed(0, alg="philox")
@@ -60,6 +64,8 @@ def _moved(agent, learner, steps=3):
         ((), {"optimiser": {"algorithm": "adam", "learning_rate": 0.01}}),
         ((16,), {"optimiser": {"algorithm": "sgd", "learning_rate": 0.5}}),
         ((8, 8, 8), {"optimiser": {"algorithm": "sgd", "learning_rate": 0.5}}),
+        ((16, 12), {"optimiser": {"algorithm": "sgd", "learning_rate": 0.5}, "network": {"activation": "relu"}}),
+        ((16, 12), {"optimiser": {"algorithm": "adam", "learning_rate": 0.01}, "network": {"activation": "relu"}}),
     ],
 )
 def test_fused_and_plain_steps_are_equal_within_float32_rounding(hidden, sections):
@@ -134,7 +140,7 @@ def test_a_step_that_is_not_finite_changes_nothing_and_says_so(precision, algori
 
 
 def test_the_configuration_names_the_engine():
-    for engine, kind in (("plain", PlainLearner), ("fused", FusedLearner)):
+    for engine, kind in (("plain", PlainLearner), ("compiled", PlainLearner), ("fused", FusedLearner)):
         agent, config = _agent(learner={"engine": engine})
         assert isinstance(build_learner(agent, config), kind)
 
@@ -142,6 +148,48 @@ def test_the_configuration_names_the_engine():
 def test_bfloat16_needs_the_fused_engine():
     with pytest.raises(InputError, match="precision bfloat16 needs the engine fused"):
         TrainConfig.from_dict({"learner": {"engine": "plain", "precision": "bfloat16"}})
+
+
+@pytest.mark.parametrize(
+    "network",
+    [{"dropout": 0.5}, {"networks": 2}, {"outputs": "probabilities"}],
+    ids=["dropout", "members", "probabilities"],
+)
+def test_the_fused_learner_refuses_a_network_that_it_does_not_compute(network):
+    agent, config = _agent(network=network, learner={"engine": "plain"})
+    with pytest.raises(InputError, match=r"--engine fused computes one network .*: choose --engine compiled"):
+        FusedLearner(agent, config)
+
+
+@pytest.mark.parametrize("network", [{"inputs": "two"}, {"evidence_dropout": 0.5}])
+def test_the_fused_learner_refuses_inputs_that_are_not_the_state(network):
+    agent, config = _agent(network=network, learner={"engine": "plain"})
+    with pytest.raises(InputError, match="choose --engine compiled"):
+        FusedLearner(agent, config)
+
+
+def test_the_fused_learner_refuses_an_activation_that_it_does_not_know():
+    agent, config = _agent(learner={"engine": "plain"})
+    agent.network.get_layer("hidden_1").activation = tf.nn.gelu
+    with pytest.raises(InputError, match="SELU or ReLU"):
+        FusedLearner(agent, config)
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"network": {"dropout": 0.5}},
+        {"network": {"evidence_dropout": 0.5}},
+        {"network": {"networks": 2}},
+        {"network": {"outputs": "probabilities"}},
+        {"network": {"inputs": "two"}},
+        {"target": {"loss": "cross_entropy"}},
+        {"validation": {"validation_share": 0.2}},
+    ],
+)
+def test_the_configuration_refuses_the_fused_engine_for_what_it_does_not_compute(sections):
+    with pytest.raises(InputError, match="choose the engine compiled"):
+        TrainConfig.from_dict({"learner": {"engine": "fused"}, **sections})
 
 
 EVIDENCE_COUNT, WIDTH, UNITS = 12, 5, 3

@@ -5,6 +5,7 @@ import tensorflow as tf
 from schemas.triage import Action
 from trainer.config import TrainConfig
 from trainer.dyqn.loop import EpisodeWindow, TrainingDivergedError, TrainingLoop
+from trainer.presets import preset
 
 QUIET = {"ask_noise_initial": 0.0, "ask_noise_final": 0.0}
 PAIR = ([1, -3], [0, 1, 2, 0])
@@ -178,7 +179,7 @@ def test_state_width_of_the_memory_follows_the_question_limit(vignettes_of):
 
 
 def _record(window, decision, counts, questions):
-    window.record(tf.constant(int(decision)), tf.constant(counts, tf.uint8), tf.constant(questions))
+    window.record(tf.constant([int(decision)]), tf.constant([counts], tf.uint8), tf.constant([questions]))
 
 
 def test_means_over_what_has_ended_so_far():
@@ -194,3 +195,121 @@ def test_the_oldest_episode_leaves_the_window():
     for questions in (10, 1, 3):
         _record(window, Action.BLUE, [0, 0, 1, 0], questions)
     assert window.means() == {"appropriateness": 0.0, "safety": 0.0, "questions": 2.0}
+
+
+def test_episodes_that_end_together_enter_the_window_together_and_round_its_end():
+    window = EpisodeWindow(3)
+    window.record(tf.zeros([0], tf.int32), tf.zeros([0, 4], tf.uint8), tf.zeros([0], tf.int32))
+    assert window.means() == {}
+    counts = tf.constant([[0, 0, 1, 0]] * 2, tf.uint8)
+    window.record(tf.constant([2, 3]), counts, tf.constant([1, 2]))
+    window.record(tf.constant([2, 2]), counts, tf.constant([6, 10]))  # 2, 6 and 10 stay
+    assert window.means() == {"appropriateness": pytest.approx(2 / 3), "safety": pytest.approx(2 / 3), "questions": 6.0}
+
+
+TINY = {
+    "environment": {"environments": 6},
+    "network": {"hidden_sizes": [8], "networks": 2},
+    "memory": {"batch_size": 16, "memory_capacity": 64},
+    "validation": {"validation_interval": 20, "patience": 3},
+    "loop": {"burn_in_steps": 10, "steps": 200, "seed": 3, "window_episodes": 8},
+}
+
+
+def _default(**sections):
+    """The preset `default`, made tiny."""
+    values = preset("default").to_dict()
+    for given in (TINY, sections):
+        values = {name: {**section, **given.get(name, {})} for name, section in values.items()}
+    return TrainConfig.from_dict(values)
+
+
+def _train(loop, until):
+    """Runs as a session does, with a look at the held-out vignettes at every multiple of 20."""
+    while loop.step < until and not loop.finished:
+        loop.run(min(until, (loop.step // 20 + 1) * 20))
+        if loop.step % 20 == 0:
+            loop.validate()
+    return loop
+
+
+@pytest.mark.parametrize("stop", [30, 40])
+def test_the_default_preset_restored_repeats_the_uninterrupted_run_bit_for_bit(random_vignettes, tmp_path, stop):
+    whole = _train(TrainingLoop(random_vignettes, 30, _default()), stop)  # between two looks, and at one
+    path = whole.checkpoint().write(str(tmp_path / "checkpoint"))
+    resumed = TrainingLoop(random_vignettes, 30, _default())
+    resumed.checkpoint().read(path).assert_consumed()
+    runs = [_train(loop, 80) for loop in (whole, resumed)]
+    settled = [loop.settle() for loop in runs]
+    assert _weights(whole) == _weights(resumed)
+    assert whole.best_step == resumed.best_step > 0
+    assert whole.window.means() == resumed.window.means()
+    for mine, theirs in zip(whole.memory.variables, resumed.memory.variables, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    for mine, theirs in zip(whole.chosen.get_weights(), resumed.chosen.get_weights(), strict=True):
+        assert mine.tobytes() == theirs.tobytes()
+    for mine, theirs in zip(*settled, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_settled_run_comes_back_with_its_calibration(random_vignettes, tmp_path):
+    loop = _train(TrainingLoop(random_vignettes, 30, _default()), 40)
+    outputs = loop.settle().outputs
+    path = loop.checkpoint().write(str(tmp_path / "checkpoint"))
+    resumed = TrainingLoop(random_vignettes, 30, _default())
+    resumed.checkpoint().read(path).assert_consumed()
+    states = np.eye(30, dtype=np.float32)
+    np.testing.assert_array_equal(resumed.chosen(states), loop.chosen(states))
+    np.testing.assert_array_equal(resumed.settle().outputs, outputs)
+
+
+def test_the_weights_that_did_best_on_held_out_vignettes_are_kept(random_vignettes):
+    loop = TrainingLoop(random_vignettes, 30, _default())
+    losses, weights = [], []
+    while not loop.finished:
+        loop.run(loop.step + 20)
+        losses.append(loop.validate())
+        weights.append(loop.network.get_weights())
+    best = int(np.argmin(losses))
+    assert loop.best_step == 20 * (best + 1)
+    for mine, theirs in zip(loop.chosen.get_weights(), weights[best], strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    # It ends at its 200 steps, or 3 looks of 20 steps after the best one.
+    assert loop.step == min(200, loop.best_step + 60)
+
+
+def test_training_ends_early_where_the_loss_does_not_fall(random_vignettes):
+    loop = TrainingLoop(random_vignettes, 30, _default(optimiser={"learning_rate": 1e-12}))
+    assert _train(loop, 200).best_step <= 40  # rounding alone changes the loss
+    assert loop.step <= 100
+    assert loop.finished
+
+
+def test_held_out_vignettes_are_not_drawn(vignettes_of):
+    # Vignette v has evidence v alone, so that the memory says which ones were met: 40 of 50, in four epochs.
+    vignettes = vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(50)])
+    loop = TrainingLoop(vignettes, 50, _default(loop={"burn_in_steps": 1_000}, memory={"memory_capacity": 200}))
+    loop.run(30)
+    met = set(loop.memory.s_tm1.numpy()[:180].ravel().tolist()) - {0}
+    assert len(met) == 40
+    assert loop.settle().sizes.sum() == 10
+
+
+def test_so_few_vignettes_that_none_is_held_out_still_train(vignettes_of):
+    loop = TrainingLoop(vignettes_of([PAIR, ([2], [1, 0, 0, 0])]), 4, _default(loop={"steps": 30}))
+    assert not loop.holds_out
+    assert (loop.validate(), loop.settle()) == (None, None)
+    loop.run(30)
+    assert loop.finished
+    assert loop.chosen is loop.network
+
+
+def test_a_weight_that_is_not_a_number_is_named_beside_probabilities(random_vignettes):
+    loop = TrainingLoop(random_vignettes, 30, _default())
+    loop.run(20)
+    bias = loop.network.get_layer("q_values_of_1").bias
+    poisoned = bias.numpy()
+    poisoned[12] = np.nan
+    bias.assign(poisoned)
+    with pytest.raises(TrainingDivergedError, match=r"step 20, .*weights q_values_of_1/bias.*TD errors of safe Blue"):
+        loop.run(40)

@@ -1,9 +1,22 @@
 """The Q-network: what goes in and out, and how its weights begin."""
 
+import hypothesis
+import keras
 import numpy as np
 import pytest
+from hypothesis import strategies
+from hypothesis.extra import numpy as arrays
 
-from trainer.dyqn.network import build_network
+from trainer.config import NetworkConfig
+from trainer.dyqn.network import (
+    AVERAGE,
+    Average,
+    EvidenceDropout,
+    PresentAndAbsent,
+    build_network,
+    dropout_states,
+    logits_of,
+)
 
 # Klambauer et al. (2017), "Self-Normalizing Neural Networks".
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
@@ -11,7 +24,7 @@ SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 @pytest.fixture(scope="module")
 def wide():
-    return build_network(evidence_count=400, hidden_sizes=(600, 300), seed=1)
+    return build_network(400, NetworkConfig(hidden_sizes=(600, 300)), seed=1)
 
 
 def random_states(batch, evidence_count):
@@ -26,8 +39,12 @@ def test_each_state_gets_five_q_values_between_zero_and_one(wide):
     assert (q_values < 1).all()
 
 
+def dense_layers(model):
+    return [layer for layer in model.layers if layer.weights]
+
+
 def test_kernels_are_lecun_normal_and_biases_zero(wide):
-    for layer in wide.layers[1:]:
+    for layer in dense_layers(wide):
         kernel, bias = layer.get_weights()
         # The standard error of a standard deviation is about std / sqrt(2 n): five of them, so that chance cannot fail.
         expected, tolerance = kernel.shape[0] ** -0.5, 5 / np.sqrt(2 * kernel.size)
@@ -36,26 +53,118 @@ def test_kernels_are_lecun_normal_and_biases_zero(wide):
 
 
 def test_hidden_layers_are_selu_and_outputs_sigmoid():
-    model = build_network(evidence_count=3, hidden_sizes=(4,), seed=5)
+    model = build_network(3, NetworkConfig(hidden_sizes=(4,)), seed=5)
     states = random_states(6, 3)
-    (hidden_kernel, hidden_bias), (kernel, bias) = (layer.get_weights() for layer in model.layers[1:])
+    (hidden_kernel, hidden_bias), (kernel, bias) = (layer.get_weights() for layer in dense_layers(model))
     linear = states @ hidden_kernel + hidden_bias
     hidden = SELU_SCALE * np.where(linear > 0, linear, SELU_ALPHA * (np.exp(linear) - 1))
     np.testing.assert_allclose(model(states), 1 / (1 + np.exp(-(hidden @ kernel + bias))), rtol=1e-5)
 
 
 def test_the_seed_alone_decides_the_weights():
-    first, again, other = (build_network(5, (6, 7), seed).get_weights() for seed in (3, 3, 4))
+    first, again, other = (
+        build_network(5, NetworkConfig(hidden_sizes=(6, 7)), seed).get_weights() for seed in (3, 3, 4)
+    )
     for one, same, different in zip(first[::2], again[::2], other[::2], strict=True):  # kernels; biases are all zero
         np.testing.assert_array_equal(one, same)
         assert (one != different).any()
 
 
 def test_layers_of_equal_shape_begin_with_different_kernels():
-    _, second, third, _ = (layer.get_weights()[0] for layer in build_network(5, (6, 6, 6), seed=3).layers[1:])
+    _, second, third, _ = (
+        layer.get_weights()[0]
+        for layer in dense_layers(build_network(5, NetworkConfig(hidden_sizes=(6, 6, 6)), seed=3))
+    )
     assert (second != third).any()
 
 
 def test_a_network_without_hidden_layers_is_a_linear_model():
-    model = build_network(2, (), seed=0)
-    assert [layer.name for layer in model.layers[1:]] == ["q_values"]
+    model = build_network(2, NetworkConfig(hidden_sizes=()), seed=0)
+    assert [layer.name for layer in dense_layers(model)] == ["q_values"]
+
+
+def test_relu_layers_begin_he_normal():
+    first = dense_layers(build_network(400, NetworkConfig(hidden_sizes=(600,), activation="relu"), seed=1))[0]
+    kernel = first.get_weights()[0]
+    np.testing.assert_allclose(kernel.std(), (2 / 400) ** 0.5, rtol=5 / np.sqrt(2 * kernel.size))
+    assert first.activation is keras.activations.relu
+
+
+def test_two_inputs_tell_presence_and_absence_apart():
+    inputs = PresentAndAbsent()(np.array([[1, -1, 0]], np.float32))
+    np.testing.assert_array_equal(inputs, [[1, 0, 0, 0, 1, 0]])
+    model = build_network(3, NetworkConfig(hidden_sizes=(), inputs="two"), seed=0)
+    kernel = np.zeros([6, 5], np.float32)
+    kernel[0, 0] = kernel[3, 0] = 1.0  # evidence 0 speaks for Red whether it is there or not: one signed input cannot
+    model.get_layer("q_values").set_weights([kernel, np.zeros(5, np.float32)])
+    q_red = model(np.array([[1, 0, 0], [-1, 0, 0], [0, 0, 0]], np.float32)).numpy()[:, 0]
+    np.testing.assert_allclose(q_red, [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(-1)), 0.5], rtol=1e-5)
+
+
+def test_evidence_dropout_forgets_in_training_only_and_keeps_values():
+    states = np.tile([1.0, -1.0, 0.0], (4_000, 1)).astype(np.float32)
+    layer = EvidenceDropout(0.3, seed=1)
+    np.testing.assert_array_equal(layer(states), states)
+    thinned = layer(states, training=True).numpy()
+    assert set(np.unique(thinned[:, 0])) == {0.0, 1.0}
+    # 8,000 draws: five standard errors of a share of .7 are .026.
+    assert abs((thinned[:, :2] != 0).mean() - 0.7) < 0.026
+    assert (layer(states, training=True).numpy() != thinned).any()
+
+
+def test_of_several_networks_the_logits_are_averaged():
+    model = build_network(4, NetworkConfig(hidden_sizes=(5,), networks=3), seed=2)
+    states = random_states(6, 4)
+    logits = logits_of(model)(states).numpy()
+    assert logits.shape == (6, 3, 5)
+    assert np.abs(logits[:, 0] - logits[:, 1]).max() > 0.01  # they begin apart
+    np.testing.assert_allclose(model(states), 1 / (1 + np.exp(-logits.mean(axis=1))), rtol=1e-5)
+
+
+def test_outputs_with_probabilities_are_q_values_then_appropriate_then_safe():
+    model = build_network(2, NetworkConfig(hidden_sizes=(), outputs="probabilities"), seed=0)
+    wanted = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.5, 0.1, 0.99, 0.9, 0.6, 0.2], np.float32)
+    model.get_layer("q_values").set_weights([np.zeros([2, 13], np.float32), np.log(wanted / (1 - wanted))])
+    outputs = model(np.zeros([1, 2], np.float32)).numpy()[0]
+    # Red is always safe; nothing else has to be changed here.
+    np.testing.assert_allclose(outputs, [*wanted[:9], 1.0, *wanted[10:]], atol=1e-6)
+
+
+def test_a_calibration_scales_and_shifts_probabilities_alone():
+    average = Average(name=AVERAGE)
+    logits = np.array([[[0.0] * 5 + [-3.0] * 4 + [1.0] * 4]], np.float32)
+    plain = average(logits).numpy()[0]
+    average.scale.assign([0.5] * 8)
+    average.shift.assign([0.25] * 8)
+    outputs = average(logits).numpy()[0]
+    np.testing.assert_array_equal(outputs[:5], plain[:5])
+    np.testing.assert_allclose(outputs[5:9], 1 / (1 + np.exp(1.25)), rtol=1e-5)  # -3 / 2 + .25
+    np.testing.assert_allclose(outputs[10:], 1 / (1 + np.exp(-0.75)), rtol=1e-5)  # 1 / 2 + .25
+
+
+@hypothesis.settings(max_examples=50)
+@hypothesis.given(
+    arrays.arrays(np.float32, (5, 2, 13), elements=strategies.floats(-20, 20, width=32)),
+    arrays.arrays(np.float32, 8, elements=strategies.floats(0.125, 8, width=32)),
+    arrays.arrays(np.float32, 8, elements=strategies.floats(-4, 4, width=32)),
+)
+def test_probabilities_keep_what_their_definitions_say(logits, scale, shift):
+    average = Average(name=AVERAGE)
+    average.build(logits.shape)
+    average.scale.assign(scale)
+    average.shift.assign(shift)
+    outputs = average(logits).numpy()
+    appropriate, safe = outputs[:, 5:9], outputs[:, 9:]
+    np.testing.assert_array_equal(safe[:, 0], 1.0)
+    assert (np.diff(safe, axis=1) <= 0).all()  # never falls with urgency
+    assert (appropriate <= safe).all()
+    assert ((outputs >= 0) & (outputs <= 1)).all()
+
+
+def test_dropout_draws_from_variables_that_are_no_weights():
+    settings = NetworkConfig(hidden_sizes=(5, 4), networks=2, dropout=0.5, evidence_dropout=0.5)
+    states = dropout_states(build_network(4, settings, seed=2))
+    # Two layers with dropout, and the evidence, of each of two networks; none is drawn from twice.
+    assert len({id(state) for state in states}) == 6
+    assert len({state.numpy().tobytes() for state in states}) == 6
+    assert dropout_states(build_network(4, NetworkConfig(hidden_sizes=(5,)), seed=2)) == []

@@ -5,6 +5,7 @@ from tf_agents.policies import tf_policy
 from tf_agents.trajectories import policy_step
 
 from schemas.triage import Action
+from trainer.config import NetworkConfig
 from trainer.dyqn import rollout
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.dyqn.network import build_network
@@ -14,7 +15,7 @@ from trainer.dyqn.rollout import Rollout, greedy_policy
 
 def _network(biases, kernel_of_first=None):
     """Q-values from the output biases alone; `kernel_of_first` adds logits for evidence 0 present."""
-    network = build_network(6, (2,), seed=0)
+    network = build_network(6, NetworkConfig(hidden_sizes=(2,)), seed=0)
     hidden = np.zeros([6, 2], np.float32)
     hidden[0, 0] = 1.0
     network.get_layer("hidden_1").set_weights([hidden, np.zeros(2, np.float32)])
@@ -91,7 +92,7 @@ def test_several_batches_give_what_one_gives_for_decisions_that_need_no_order(vi
 
 
 def test_the_same_seed_gives_the_same_episodes(random_vignettes):
-    network = build_network(30, (8,), seed=1)
+    network = build_network(30, NetworkConfig(hidden_sizes=(8,)), seed=1)
     assert isinstance(network, keras.Model)
     play = Rollout(random_vignettes, 30, 23, greedy_policy(network))
     first, again, other = play.run([5]), play.run([5]), play.run([6])
@@ -151,7 +152,7 @@ class _Counting(QPolicy):
 
 
 def test_leaving_out_what_is_decided_changes_no_episode(random_vignettes):
-    network = build_network(30, (8,), seed=1)
+    network = build_network(30, NetworkConfig(hidden_sizes=(8,)), seed=1)
     layer = network.get_layer("q_values")
     kernel, biases = layer.get_weights()
     layer.set_weights([2 * kernel, biases + np.array([0, 0, 0, 0, 1.5])])

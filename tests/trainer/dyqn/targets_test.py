@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from schemas.triage import Action
-from trainer.config import TargetConfig
+from trainer.config import ASK_QUERIES, TargetConfig
 from trainer.dyqn import targets
 
 # Different Q-values in s and s', so that mistaking one for the other shows. Columns: Red, Yellow, Green, Blue, ask.
@@ -91,3 +91,42 @@ def test_priority_is_the_absolute_value_of_the_mean_signed_error_over_triage_dec
     # Row 0: (-.4 + 0 + 0 + .4) / 4 = 0: errors of opposite sign cancel, ask has no part.
     # Row 1: (.2 - .6 - .4 - .2) / 4 = -.25.
     np.testing.assert_allclose(targets.priority(q, reward), [0.0, 0.25], atol=1e-6)
+
+
+def test_cross_entropy_is_the_mean_over_the_batch_for_each_output():
+    logits = tf.constant([[0.0, np.log(3.0)], [0.0, np.log(3.0)]], tf.float32)  # .5 and .75
+    target = tf.constant([[1.0, 0.5], [0.0, 1.0]])
+    # First output: log 2 in both rows. Second: (-.5 log .75 - .5 log .25 - log .75) / 2.
+    expected = [np.log(2), -(1.5 * np.log(0.75) + 0.5 * np.log(0.25)) / 2]
+    np.testing.assert_allclose(targets.cross_entropy_loss(logits, target, tf.ones([2, 2])), expected, rtol=1e-6)
+    weights = tf.constant([[1.0, 0.0], [0.0, 1.0]])  # what is left out counts as a row without a loss
+    expected = [np.log(2) / 2, -np.log(0.75) / 2]
+    np.testing.assert_allclose(targets.cross_entropy_loss(logits, target, weights), expected, rtol=1e-6)
+
+
+def test_the_gradient_of_cross_entropy_is_the_error_also_where_a_sigmoid_is_saturated():
+    logits = tf.constant([[-12.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = targets.cross_entropy_loss(logits, tf.constant([[1.0]]), tf.ones([1, 1]))
+    assert float(tape.gradient(loss, logits)[0, 0]) == pytest.approx(-1.0, abs=1e-4)
+
+
+def test_probability_targets_say_what_is_appropriate_and_what_is_safe():
+    # {Red, Red, Green}: all from Red to Green is appropriate, and safe; {Yellow}: Red is safe, Yellow both.
+    found = targets.probability_targets(tf.constant([[1.0, 0.0, 0.5, 0.0], [0.0, 1.0, 0.0, 0.0]]))
+    np.testing.assert_array_equal(found, [[1, 1, 1, 0, 1, 1, 1, 0], [0, 1, 0, 0, 1, 1, 0, 0]])
+
+
+def test_the_names_of_the_queries_are_those_of_the_configuration():
+    assert tuple(targets.QUERIES) == ASK_QUERIES
+
+
+def test_the_targets_read_the_table_of_queries(monkeypatch):
+    monkeypatch.setitem(
+        targets.QUERIES, "and", lambda best_tm1, best_t, q_ask_t: best_tm1 + 10 * best_t + 100 * q_ask_t
+    )
+    config = TargetConfig(ask_query="and", best_triage_over="all")
+    found = targets.td_targets(tf.constant(Q_TM1), tf.constant(Q_T), tf.constant(R_T), config)
+    # Q_m(s) = .9, Q_m(s') = .8, Q(s', ask) = .25.
+    assert float(found[0, 4]) == pytest.approx(0.9 + 8 + 25)

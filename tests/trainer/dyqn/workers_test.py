@@ -75,7 +75,7 @@ def _batch(numbers):
 
 
 def _learn(numbers, workers):
-    network = build_network(2, CONFIG.network.hidden_sizes, seed=3)
+    network = build_network(2, CONFIG.network, seed=3)
     generator = tf.random.Generator.from_seed(0, alg="philox")
     agent = DyqnAgent(time_step_spec(2), action_spec(), network, CONFIG, generator, workers)
     info = tf.function(agent.train, autograph=False)(_batch(numbers))

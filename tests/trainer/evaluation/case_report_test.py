@@ -24,12 +24,12 @@ CASES = (
 def job(tmp_path_factory):
     """An agent that asks nothing and always says Green."""
     config = TrainConfig.from_dict({"network": {"hidden_sizes": [1]}})
-    network = build_network(2, (1,), seed=0)
+    network = build_network(2, config.network, seed=0)
     network.get_layer("q_values").set_weights([np.zeros([1, 5], np.float32), np.array([0, 0, 3, 0, 0], np.float32)])
     job = JobDirectory(tmp_path_factory.mktemp("job"))
     job.prepare(config, VOCABULARY, "sha256:data")
     counters = {"step": tf.Variable(40, dtype=tf.int64), "episode": tf.Variable(9, dtype=tf.int64)}
-    job.manager(tf.train.Checkpoint(network=network, **counters), kept=1).save(40)
+    job.manager(tf.train.Checkpoint(chosen=network, **counters), kept=1).save(40)
     return job.path
 
 

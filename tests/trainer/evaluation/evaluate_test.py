@@ -5,7 +5,7 @@ import pytest
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
-from trainer.config import TrainConfig
+from trainer.config import NetworkConfig, TrainConfig
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.evaluate import agent_figures, evaluate_network
@@ -54,7 +54,7 @@ def _no_constant(name):
 
 def test_an_agent_that_always_says_the_same_scores_as_that_constant_policy(vignettes_of):
     vignettes = vignettes_of([([1], [1, 0, 1, 0]), ([2], [0, 1, 0, 0]), ([3, 4], [0, 0, 1, 2]), ([5], [1, 0, 0, 0])])
-    network = build_network(6, (4,), seed=0)
+    network = build_network(6, NetworkConfig(hidden_sizes=(4,)), seed=0)
     network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), np.array([0, 0, 2, 0, 1], np.float32)])
     found = evaluate_network(network, vignettes, orders=2, seed=0)
     # Always Green: {Red, Green} fits; {Yellow} under; {Green, Blue} fits; {Red} under.

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.evaluation import prefixes
 from trainer.evaluation.prefixes import metrics_by_evidence
@@ -80,7 +81,7 @@ def test_equal_values_go_to_the_more_urgent_decision(vignettes_of):
 
 
 def test_few_states_are_in_memory_and_the_points_are_the_same(random_vignettes, monkeypatch):
-    network = build_network(30, (8,), seed=1)
+    network = build_network(30, NetworkConfig(hidden_sizes=(8,)), seed=1)
     triage = prefixes.network_triage(network)
     whole = metrics_by_evidence(random_vignettes, 30, triage, [0, 1], seed=0)
     sizes = []
@@ -99,7 +100,7 @@ def test_few_states_are_in_memory_and_the_points_are_the_same(random_vignettes, 
 
 
 def test_a_network_triages_even_where_asking_is_worth_more(vignettes_of):
-    network = build_network(E, (4,), seed=0)
+    network = build_network(E, NetworkConfig(hidden_sizes=(4,)), seed=0)
     network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), np.array([0, 0, 2, 0, 9], np.float32)])
     triage = prefixes.network_triage(network)
     [point] = metrics_by_evidence(vignettes_of([([1], [0, 0, 1, 0])]), E, triage, [0], seed=0)

@@ -9,6 +9,7 @@ import triage_cli
 from schemas import directories
 from schemas.evidence import Evidence, Vocabulary
 from schemas.reference import Reference
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.exporting.case_reference import case_reference
 from trainer.exporting.publish import Examination, Target, export
@@ -44,10 +45,10 @@ def data(vocabulary, tmp_path_factory):
 
 def agent(vocabulary, best, ask=0.0):
     """An agent whose decision is always `best`, and which asks first where `ask` is above 3."""
-    network = build_network(len(vocabulary), (), seed=0)
+    network = build_network(len(vocabulary), NetworkConfig(hidden_sizes=()), seed=0)
     biases = np.full(5, -3.0, np.float32)
     biases[best], biases[4] = 3.0, ask
-    network.layers[-1].set_weights([np.zeros([len(vocabulary), 5], np.float32), biases])
+    network.get_layer("q_values").set_weights([np.zeros([len(vocabulary), 5], np.float32), biases])
     return TrainedNetwork(network, vocabulary, {}, 23, "sha256:data", {}, {"steps": 1, "episodes": 1})
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
-from trainer.config import TrainConfig
+from trainer.config import NetworkConfig, TrainConfig
 from trainer.dyqn.network import build_network
 from trainer.runs.job import JobDirectory
 
@@ -17,7 +17,7 @@ VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in 
 
 @pytest.fixture(scope="module")
 def model():
-    return build_network(2, TrainConfig().network.hidden_sizes, seed=3)
+    return build_network(2, TrainConfig().network, seed=3)
 
 
 def make_job(path, model, config=TrainConfig()):  # noqa: B008  # it is frozen
@@ -25,7 +25,7 @@ def make_job(path, model, config=TrainConfig()):  # noqa: B008  # it is frozen
     job = JobDirectory(path)
     job.prepare(config, VOCABULARY, "sha256:data")
     counters = {"step": tf.Variable(40, dtype=tf.int64), "episode": tf.Variable(9, dtype=tf.int64)}
-    job.manager(tf.train.Checkpoint(network=model, **counters), kept=1).save(40)
+    job.manager(tf.train.Checkpoint(chosen=model, **counters), kept=1).save(40)
     job.append_evaluation({"step": 40, "appropriateness": 0.8})
     return job.path
 
@@ -43,7 +43,7 @@ def jobs(tmp_path_factory):
     """
     found = {}
     for name, biases in (("red", [3, 0, 0, 0, -3]), ("asks", [-3, -3, -3, 0, 2])):
-        network = build_network(2, (1,), seed=0)
+        network = build_network(2, NetworkConfig(hidden_sizes=(1,)), seed=0)
         network.get_layer("hidden_1").set_weights([np.array([[0], [1]], np.float32), np.zeros(1, np.float32)])
         kernel = np.array([[0, 0, 0, 9 * (name == "asks"), 0]], np.float32)
         network.get_layer("q_values").set_weights([kernel, np.array(biases, np.float32)])

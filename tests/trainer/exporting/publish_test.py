@@ -15,6 +15,7 @@ import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.exporting import publish
 from trainer.exporting.publish import Examination, Target
@@ -31,7 +32,7 @@ def vocabulary_of(*codes):
 
 def always(decision, codes=("cough", "fever")):
     """An agent that asks nothing and always says `decision`."""
-    network = build_network(len(codes), (2,), seed=0)
+    network = build_network(len(codes), NetworkConfig(hidden_sizes=(2,)), seed=0)
     biases = np.where(np.arange(5) == decision, 3.0, -3.0).astype(np.float32)
     network.get_layer("q_values").set_weights([np.zeros([2, 5], np.float32), biases])
     training = {"steps": 7, "episodes": 5}

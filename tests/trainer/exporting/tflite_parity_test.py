@@ -7,6 +7,7 @@ import tensorflow as tf
 from schemas.errors import InputError
 from schemas.parity import NOVELTY_BOUND, random_states
 from schemas.triage import Action
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.exporting.tflite_parity import BOUNDS, compare, statement
 from trainer.runs.job import TrainedNetwork
@@ -39,7 +40,7 @@ class Answers:
 @pytest.fixture(scope="module")
 def constant(version, tmp_path_factory):
     """A version with these Q-values whatever the state, hence Yellow; the vocabulary and limit of `version`."""
-    network = build_network(12, (4,), seed=0)
+    network = build_network(12, NetworkConfig(hidden_sizes=(4,)), seed=0)
     logits = np.log(Q_VALUES / (1 - Q_VALUES))
     network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), logits])
     trained = TrainedNetwork(network, version.vocabulary, {}, 5, "sha256:d", {}, {})
@@ -113,7 +114,7 @@ class Vignettes:
 @pytest.fixture(scope="module")
 def novel(version, tmp_path_factory):
     """A version that tells novelty."""
-    network = build_network(12, (4,), seed=0)
+    network = build_network(12, NetworkConfig(hidden_sizes=(4,)), seed=0)
     statistics = novelty.fit(Vignettes, 12, seed=0)
     trained = TrainedNetwork(network, version.vocabulary, {}, 5, "sha256:d", {}, {}, novelty=statistics)
     return load_version(saved_model.write_version(tmp_path_factory.mktemp("novel"), trained))

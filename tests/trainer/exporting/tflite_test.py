@@ -7,6 +7,7 @@ import pytest
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.exporting.tflite_file import read_description
 from trainer.runs.job import TrainedNetwork
@@ -95,7 +96,9 @@ def test_a_file_that_lost_its_weights_is_not_left_behind(version_base, version, 
     out = tmp_path / "f.tflite"
     assert run(capsys, "--model", version_base, "--out", out)[0] == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    network = build_network(12, (32, 16), seed=9)  # what a converter that does not track the weights would find
+    network = build_network(
+        12, NetworkConfig(hidden_sizes=(32, 16)), seed=9
+    )  # what a converter that does not track the weights would find
     vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in version.vocabulary.codes)
     folder = saved_model.write_version(
         tmp_path / "other", TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})

@@ -9,6 +9,7 @@ import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.runs.job import TrainedNetwork
 from trainer.servable import saved_model
@@ -25,7 +26,7 @@ def calibration():
 @pytest.fixture(scope="module")
 def tied(tmp_path_factory):
     """Equal Q-values of Yellow, Green and ask, above those of Red and Blue, whatever the state; triages at 2."""
-    network = build_network(3, (4,), seed=0)
+    network = build_network(3, NetworkConfig(hidden_sizes=(4,)), seed=0)
     network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), np.array([-2, 1, 1, -2, 1], np.float32)])
     vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abc")
     base = tmp_path_factory.mktemp("tied")
@@ -55,7 +56,7 @@ def test_at_the_question_limit_the_action_is_the_best_triage(version, calibratio
 
 def test_quantised_files_are_smaller_as_their_weights_are(tmp_path, calibration):
     # 12 * 512 + 512 * 256 weights, 4 bytes each, outweigh all else: about 549 kB.
-    network = build_network(12, (512, 256), seed=0)
+    network = build_network(12, NetworkConfig(hidden_sizes=(512, 256)), seed=0)
     vocabulary = Vocabulary(Evidence(f"e{cell}", "symptom", "x", "x?") for cell in range(12))
     trained = TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
     version = load_version(saved_model.write_version(tmp_path, trained))
@@ -70,7 +71,7 @@ def test_quantised_files_are_smaller_as_their_weights_are(tmp_path, calibration)
 def test_int8_keeps_the_negative_side_of_selu(tmp_path):
     # SELU(-1) is -1.11 and SELU(9) is 9.5; exp(9) is 8,103, of which one of 256 steps is 32. Were the exponential in
     # int8, SELU(-1) would be off by up to 28; the Q-value of Red, sigmoid(SELU(-1)) = 0.25, would be about 0 or 1.
-    network = build_network(2, (1,), seed=0)
+    network = build_network(2, NetworkConfig(hidden_sizes=(1,)), seed=0)
     network.get_layer("hidden_1").set_weights([np.array([[-1], [9]], np.float32), np.zeros(1, np.float32)])
     network.get_layer("q_values").set_weights([np.array([[1, 0, 0, 0, 0]], np.float32), np.zeros(5, np.float32)])
     vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "ab")

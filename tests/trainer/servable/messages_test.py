@@ -73,6 +73,8 @@ def responses(batch):
         unknown_codes=tf.fill([batch, 2], "x"),
         conflicting_codes=tf.zeros([batch, 1], tf.string),
         fired_rules=tf.zeros([batch, 0], tf.string),
+        p_appropriate=None,
+        p_safe=None,
         novelty=None,
         is_novel=None,
         model_version="12",
@@ -134,3 +136,28 @@ def test_rules_that_fired_and_novelty_stand_in_their_rows():
     assert not triage_pb2.TriageResponse.FromString(messages.encode_responses(responses(1)).numpy()[0]).HasField(
         "novelty"
     )
+
+
+def test_probabilities_stand_in_urgency_order_and_are_left_out_where_there_are_none():
+    given = responses(2)._replace(
+        p_appropriate=tf.constant([[0.125, 0.25, 0.5, 0.0], [0.0, 0.0, 0.0, 1.0]]),
+        p_safe=tf.constant([[1.0, 0.75, 0.5, 0.25], [1.0, 1.0, 1.0, 1.0]]),
+    )
+    first, second = (triage_pb2.TriageResponse.FromString(each) for each in messages.encode_responses(given).numpy())
+    assert list(first.probabilities) == [
+        triage_pb2.DecisionProbability(decision=decision, appropriate=appropriate, safe=safe)
+        for decision, appropriate, safe in zip(
+            (
+                triage_pb2.TRIAGE_ACTION_RED,
+                triage_pb2.TRIAGE_ACTION_YELLOW,
+                triage_pb2.TRIAGE_ACTION_GREEN,
+                triage_pb2.TRIAGE_ACTION_BLUE,
+            ),
+            (0.125, 0.25, 0.5, 0.0),
+            (1.0, 0.75, 0.5, 0.25),
+            strict=True,
+        )
+    ]
+    assert [probability.appropriate for probability in second.probabilities] == [0, 0, 0, 1]
+    without = triage_pb2.TriageResponse.FromString(messages.encode_responses(responses(1)).numpy()[0])
+    assert list(without.probabilities) == []

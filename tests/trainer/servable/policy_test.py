@@ -11,6 +11,7 @@ import tensorflow as tf
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.runs.job import TrainedNetwork
@@ -31,7 +32,7 @@ CODES = vocabulary_of(*"abcdef")
 
 def network_of(biases, first=NOTHING, last=NOTHING, cells=6):
     """Logits `biases`, plus about `first` where evidence 0 is present, plus `last` where the last evidence is."""
-    network = build_network(cells, (2,), seed=0)
+    network = build_network(cells, NetworkConfig(hidden_sizes=(2,)), seed=0)
     hidden = np.zeros([cells, 2], np.float32)
     hidden[0, 0] = hidden[-1, 1] = 1.0
     network.get_layer("hidden_1").set_weights([hidden, np.zeros(2, np.float32)])
@@ -66,7 +67,7 @@ def damaged(version, tmp_path):
 
 
 def test_a_version_decides_as_the_network_that_it_was_exported_from(random_vignettes, arrays_of, tmp_path):
-    network = build_network(30, (16,), seed=4)
+    network = build_network(30, NetworkConfig(hidden_sizes=(16,)), seed=4)
     vocabulary = vocabulary_of(*(f"e{index}" for index in range(30)))
     folder = exported(tmp_path, network, vocabulary)
     arrays = VignetteArrays(np.arange(200).astype(object), *random_vignettes, ((),) * 200)

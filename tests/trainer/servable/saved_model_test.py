@@ -14,6 +14,7 @@ from ai_edge_litert.interpreter import Interpreter
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.runs.job import TrainedNetwork
 from trainer.servable import saved_model, warmup
@@ -24,7 +25,7 @@ VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in 
 @pytest.fixture(scope="module")
 def trained():
     return TrainedNetwork(
-        model=build_network(2, (4,), seed=1),
+        model=build_network(2, NetworkConfig(hidden_sizes=(4,)), seed=1),
         vocabulary=VOCABULARY,
         config={"environment": {"max_questions": 23}},
         max_questions=23,
@@ -90,6 +91,7 @@ def test_the_manifest_tells_how_the_model_was_made(version):
         "max_questions": 23,
         "signatures": ["serving_default", "triage", "state"],
         "safety_rules": {"source": "none", "fingerprint": "", "rules": []},
+        "decision": {"probabilities": False},
         "novelty": None,
         "config": {"environment": {"max_questions": 23}},
         "training": {"steps": 5, "episodes": 3},
@@ -135,7 +137,7 @@ def test_version_numbers_begin_at_one(trained, tmp_path):
 
 
 def test_a_network_that_diverged_is_not_exported(trained, tmp_path):
-    diverged = build_network(2, (4,), seed=1)
+    diverged = build_network(2, NetworkConfig(hidden_sizes=(4,)), seed=1)
     diverged.set_weights([weight * np.nan for weight in diverged.get_weights()])
     with pytest.raises(InputError, match="training diverged"):
         saved_model.write_version(tmp_path, dataclasses.replace(trained, model=diverged))

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.safeguards.novelty import Novelty
 from trainer.servable import signatures
@@ -46,8 +47,8 @@ def served(tmp_path_factory):
     """A model whose folder was moved after the export, its vocabulary file gone."""
     made = tmp_path_factory.mktemp("made")
     VOCABULARY.save(made / "vocabulary.csv")
-    model = build_network(len(VOCABULARY), (), seed=0)
-    model.layers[-1].set_weights([tf.constant(WEIGHTS), tf.zeros([5])])
+    model = build_network(len(VOCABULARY), NetworkConfig(hidden_sizes=()), seed=0)
+    model.get_layer("q_values").set_weights([tf.constant(WEIGHTS), tf.zeros([5])])
     identity = signatures.Identity("7", VOCABULARY.fingerprint, len(VOCABULARY), MAX_QUESTIONS)
     archive = signatures.build_archive(model, made / "vocabulary.csv", identity)
     archive.write_out(str(made / "model"), verbose=False)
@@ -202,8 +203,10 @@ def guarded(tmp_path_factory):
     """The same model with two rules, and a novelty of which the halves lie at a score of 0."""
     folder = tmp_path_factory.mktemp("guarded")
     VOCABULARY.save(folder / "vocabulary.csv")
-    model = build_network(len(VOCABULARY), (), seed=0)
-    model.layers[-1].set_weights([tf.constant(WEIGHTS), tf.constant([0.0, 0, 0, 3, 0])])  # Blue, if nothing says more
+    model = build_network(len(VOCABULARY), NetworkConfig(hidden_sizes=()), seed=0)
+    model.get_layer("q_values").set_weights(
+        [tf.constant(WEIGHTS), tf.constant([0.0, 0, 0, 3, 0])]
+    )  # Blue, if nothing says more
     identity = signatures.Identity("7", VOCABULARY.fingerprint, len(VOCABULARY), MAX_QUESTIONS)
     log_literals = np.zeros([6, 2], np.float32)
     log_literals[0, 1] = 1.0  # pain that is present scores 1, all else 0

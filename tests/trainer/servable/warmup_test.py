@@ -5,6 +5,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas.evidence import Evidence, Vocabulary
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.servable import signatures, warmup
 
@@ -16,7 +17,9 @@ def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     VOCABULARY.save(folder / "vocabulary.csv")
     identity = signatures.Identity("1", VOCABULARY.fingerprint, len(VOCABULARY), 23)
-    archive = signatures.build_archive(build_network(2, (), seed=0), folder / "vocabulary.csv", identity)
+    archive = signatures.build_archive(
+        build_network(2, NetworkConfig(hidden_sizes=()), seed=0), folder / "vocabulary.csv", identity
+    )
     archive.write_out(str(folder / "saved"), verbose=False)
     return tf.saved_model.load(str(folder / "saved"))
 

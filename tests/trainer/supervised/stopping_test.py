@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from schemas.triage import Action
+from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.supervised.state_values import StateValues
@@ -49,7 +50,7 @@ def test_a_decision_at_the_limit_is_forced_even_where_the_agent_would_have_made_
 @pytest.mark.parametrize("max_questions", [2, 5, 23])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_outcomes_are_those_of_the_rollout_of_the_same_agent(random_vignettes, seed, max_questions):
-    network = build_network(30, (8,), seed)
+    network = build_network(30, NetworkConfig(hidden_sizes=(8,)), seed)
     kernel, bias = network.get_layer("q_values").get_weights()
     network.get_layer("q_values").set_weights([4 * kernel, bias + np.eye(5)[4] * 1.5])  # some ask for long, some not
     orders = [5, 6, 7]

@@ -59,6 +59,16 @@ class QValue(_message.Message):
     value: float
     def __init__(self, action: _Optional[_Union[TriageAction, str]] = ..., value: _Optional[float] = ...) -> None: ...
 
+class DecisionProbability(_message.Message):
+    __slots__ = ("decision", "appropriate", "safe")
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    APPROPRIATE_FIELD_NUMBER: _ClassVar[int]
+    SAFE_FIELD_NUMBER: _ClassVar[int]
+    decision: TriageAction
+    appropriate: float
+    safe: float
+    def __init__(self, decision: _Optional[_Union[TriageAction, str]] = ..., appropriate: _Optional[float] = ..., safe: _Optional[float] = ...) -> None: ...
+
 class FiredRule(_message.Message):
     __slots__ = ("rule_id", "reason", "from_action", "to_action")
     RULE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -72,7 +82,7 @@ class FiredRule(_message.Message):
     def __init__(self, rule_id: _Optional[str] = ..., reason: _Optional[str] = ..., from_action: _Optional[_Union[TriageAction, str]] = ..., to_action: _Optional[_Union[TriageAction, str]] = ...) -> None: ...
 
 class TriageResponse(_message.Message):
-    __slots__ = ("action", "best_triage", "q_values", "forced", "unknown_codes", "conflicting_codes", "model_version", "vocabulary_fingerprint", "fired_rules", "novelty", "is_novel")
+    __slots__ = ("action", "best_triage", "q_values", "forced", "unknown_codes", "conflicting_codes", "model_version", "vocabulary_fingerprint", "fired_rules", "novelty", "is_novel", "probabilities")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     BEST_TRIAGE_FIELD_NUMBER: _ClassVar[int]
     Q_VALUES_FIELD_NUMBER: _ClassVar[int]
@@ -84,6 +94,7 @@ class TriageResponse(_message.Message):
     FIRED_RULES_FIELD_NUMBER: _ClassVar[int]
     NOVELTY_FIELD_NUMBER: _ClassVar[int]
     IS_NOVEL_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     action: TriageAction
     best_triage: TriageAction
     q_values: _containers.RepeatedCompositeFieldContainer[QValue]
@@ -95,4 +106,5 @@ class TriageResponse(_message.Message):
     fired_rules: _containers.RepeatedCompositeFieldContainer[FiredRule]
     novelty: float
     is_novel: bool
-    def __init__(self, action: _Optional[_Union[TriageAction, str]] = ..., best_triage: _Optional[_Union[TriageAction, str]] = ..., q_values: _Optional[_Iterable[_Union[QValue, _Mapping]]] = ..., forced: bool = ..., unknown_codes: _Optional[_Iterable[str]] = ..., conflicting_codes: _Optional[_Iterable[str]] = ..., model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., fired_rules: _Optional[_Iterable[_Union[FiredRule, _Mapping]]] = ..., novelty: _Optional[float] = ..., is_novel: bool = ...) -> None: ...
+    probabilities: _containers.RepeatedCompositeFieldContainer[DecisionProbability]
+    def __init__(self, action: _Optional[_Union[TriageAction, str]] = ..., best_triage: _Optional[_Union[TriageAction, str]] = ..., q_values: _Optional[_Iterable[_Union[QValue, _Mapping]]] = ..., forced: bool = ..., unknown_codes: _Optional[_Iterable[str]] = ..., conflicting_codes: _Optional[_Iterable[str]] = ..., model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., fired_rules: _Optional[_Iterable[_Union[FiredRule, _Mapping]]] = ..., novelty: _Optional[float] = ..., is_novel: bool = ..., probabilities: _Optional[_Iterable[_Union[DecisionProbability, _Mapping]]] = ...) -> None: ...

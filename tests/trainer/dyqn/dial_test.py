@@ -1,0 +1,178 @@
+"""The choice of a dial: where the agent stops, what it then reaches, and what a bound on under-triage takes."""
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies
+from hypothesis.extra import numpy as arrays
+
+from schemas.errors import InputError
+from trainer.dyqn.decision import Dial, best_triage
+from trainer.dyqn.dial import COST_OF_SAFETY, WEIGHTS, HeldOutOutputs, Quality, choose, quality, stops, weight_for
+
+ASKS, DECIDES = 0.9, 0.1  # Q(s, ask), beside Q-values of .5 for every decision
+
+
+def _row(ask, appropriate, safe):
+    return [0.5, 0.5, 0.5, 0.5, ask, *appropriate, *safe]
+
+
+GREEN = ([0.0, 0.25, 0.8, 0.1], [1.0, 0.9, 0.85, 0.1])
+YELLOW = ([0.1, 0.7, 0.3, 0.0], [1.0, 0.9, 0.3, 0.0])
+RED = ([0.6, 0.3, 0.0, 0.0], [1.0, 0.4, 0.0, 0.0])
+
+
+@pytest.fixture
+def two():
+    """Of three pieces the first vignette is asked about twice; the second stops after the first of its two."""
+    outputs = [_row(ASKS, *GREEN), _row(ASKS, *YELLOW), _row(ASKS, *RED), _row(DECIDES, *YELLOW), _row(DECIDES, *GREEN)]
+    counts = [[2, 1, 0, 0], [0, 0, 3, 0]]
+    return HeldOutOutputs(np.array(outputs, np.float32), np.array([3, 2]), np.array(counts, np.uint8))
+
+
+def test_asking_ends_with_the_evidence_or_where_the_q_values_say_so(two):
+    assert stops(two, Dial()).tolist() == [3, 1]
+
+
+def test_asking_ends_as_soon_as_the_decision_is_sure_enough(two):
+    # The merits with w = 0: .8, .7, .6 after one, two and three pieces; the second vignette stops by its Q-values.
+    assert stops(two, Dial(sure_enough=0.75)).tolist() == [1, 1]
+    assert stops(two, Dial(sure_enough=0.81)).tolist() == [3, 1]
+    # With w = 1 Yellow has (.25 + .9) / 2 = .575 and Green (.8 + .85) / 2 = .825 at the first piece.
+    assert stops(two, Dial(1.0, 0.82)).tolist() == [1, 1]
+
+
+def test_quality_worked_out_by_hand(two):
+    # Red after 3 of 3 pieces where Red and Yellow are given; Yellow after 1 of 2 where Green is: safe, over-triage.
+    assert quality(two, Dial()) == Quality(
+        appropriateness=0.5, safety=1.0, over_triage=0.5, red_found=1.0, evidence=pytest.approx(4 / 5)
+    )
+    # Sure enough at .75: Green for the first one, which is neither appropriate nor safe nor Red.
+    assert quality(two, Dial(sure_enough=0.75)) == Quality(0.0, 0.5, 0.5, 0.0, pytest.approx(2 / 5))
+
+
+def test_red_is_not_judged_where_there_is_none(two):
+    green_only = two._replace(decision_counts=np.array([[1, 2, 0, 0], [0, 0, 3, 0]], np.uint8))
+    assert quality(green_only, Dial()).red_found is None
+
+
+def _single(rows, decision_counts):
+    """Vignettes of one piece of evidence each."""
+    outputs = np.array(rows, np.float32)
+    return HeldOutOutputs(outputs, np.ones(len(rows), np.int64), np.array(decision_counts, np.uint8))
+
+
+def test_the_largest_weight_that_costs_no_appropriateness_is_chosen():
+    # Green has .8 + .85 w, Red w: equal at w = 5.33. Weights up to 4 keep Green, which clinicians give.
+    held_out = _single([_row(DECIDES, *GREEN)] * 4, [[0, 0, 3, 0]] * 4)
+    assert choose(held_out).safety_weight == 4.0
+    # Of 300 vignettes one that is lost costs .0033, two .0067: one may be given up for safety, two may not.
+    assert 1 / 300 < COST_OF_SAFETY < 2 / 300
+    sure = ([0.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0])
+    rows = [_row(DECIDES, *sure)] * 299 + [_row(DECIDES, *GREEN)]
+    assert choose(_single(rows, [[0, 0, 3, 0]] * 300)).safety_weight == WEIGHTS[-1]
+    rows = [_row(DECIDES, *sure)] * 298 + [_row(DECIDES, *GREEN)] * 2
+    assert choose(_single(rows, [[0, 0, 3, 0]] * 300)).safety_weight == 4.0
+
+
+def test_the_threshold_that_stops_earliest_at_no_great_cost_is_chosen(two):
+    # At the first piece the agent is wrongly sure of Green, at the last it takes the Red that clinicians give. With any
+    # threshold it would stop at the first: the merit there is (.9 + 32) / 33 = .997.
+    sure = _row(ASKS, [0.0, 0.0, 0.9, 0.1], [1.0, 1.0, 1.0, 0.1])
+    late = _single([sure, sure, two.outputs[2]], [[2, 1, 0, 0]])._replace(sizes=np.array([3]))
+    assert choose(late) == Dial(WEIGHTS[-1], None)
+    # Where every prefix says the same, the first piece is enough, and the lowest threshold stops there.
+    same = HeldOutOutputs(two.outputs[[2, 2, 2]], two.sizes[:1], two.decision_counts[:1])
+    assert stops(same, choose(same)).tolist() == [1]
+
+
+def test_where_no_dial_changes_anything_safety_weighs_most_and_little_is_asked(two):
+    assert choose(HeldOutOutputs(two.outputs[2:3], np.array([1]), two.decision_counts[:1])) == Dial(WEIGHTS[-1], 0.6)
+
+
+@strategies.composite
+def _outputs(draw):
+    """Outputs of some states, as a network gives them: P(safe) never falls with urgency, P(appropriate) <= P(safe)."""
+    rows = draw(strategies.integers(1, 8))
+    shares = strategies.floats(0, 1, width=32)
+    safe = -np.sort(-draw(arrays.arrays(np.float32, (rows, 4), elements=shares)), axis=1)
+    safe[:, 0] = 1.0
+    appropriate = np.minimum(draw(arrays.arrays(np.float32, (rows, 4), elements=shares)), safe)
+    q_values = draw(arrays.arrays(np.float32, (rows, 5), elements=shares))
+    return np.concatenate([q_values, appropriate, safe], axis=1)
+
+
+@hypothesis.settings(max_examples=50)
+@hypothesis.given(_outputs())
+def test_a_larger_weight_never_gives_a_less_urgent_decision(outputs):
+    decisions = np.stack([best_triage(outputs, Dial(weight)).numpy() for weight in WEIGHTS])
+    # Merits that are equal but for rounding may go either way: no step of the weights is judged there.
+    clear = np.ones(len(outputs), bool)
+    for weight in WEIGHTS:
+        merits = np.sort((outputs[:, 5:9] + np.float32(weight) * outputs[:, 9:]) / np.float32(1 + weight), axis=1)
+        clear &= merits[:, 3] - merits[:, 2] > 1e-5
+    assert (np.diff(decisions[:, clear], axis=0) <= 0).all()
+
+
+def _exchangeable(count, seed):
+    """Vignettes of which the network knows P(safe) roughly: each has a least urgent safe decision of its own."""
+    generator = np.random.default_rng(seed)
+    least = generator.integers(0, 4, count)
+    columns = np.arange(4)
+    safe = 1 / (1 + np.exp(2 * (columns - least[:, np.newaxis] - 0.5 + generator.normal(0, 1, (count, 1)))))
+    safe[:, 0] = 1.0
+    appropriate = np.minimum(
+        safe, np.exp(-np.abs(columns - least[:, np.newaxis] - 1 + generator.normal(0, 1, (count, 1))))
+    )
+    outputs = np.concatenate([np.full((count, 5), 0.5), appropriate, safe], axis=1).astype(np.float32)
+    return outputs, np.eye(4, dtype=np.uint8)[least]
+
+
+def test_under_triage_stays_below_the_bound_on_the_average_over_resplits():
+    outputs, counts = _exchangeable(1_200, seed=5)
+    ones = np.ones(1_200, np.int64)
+    bound, reached, weights = 0.1, [], set()
+    for split in range(200):
+        order = np.random.default_rng(split).permutation(1_200)
+        calibration, fresh = (
+            HeldOutOutputs(outputs[rows], ones[rows], counts[rows]) for rows in (order[:400], order[400:])
+        )
+        weight = weight_for(calibration, bound, None)
+        weights.add(weight)
+        reached.append(1 - quality(fresh, Dial(weight)).safety)
+    assert np.mean(reached) <= bound + 0.01
+    # The bound decides: without it more cases are under-triaged, and it is not met by sending everybody to Red.
+    everything = HeldOutOutputs(outputs, ones, counts)
+    assert 1 - quality(everything, Dial()).safety > bound + 0.02
+    assert 0.0 not in weights
+    assert np.mean(reached) > 0.03
+
+
+def test_the_least_weight_that_keeps_the_bound_is_chosen():
+    # 99 vignettes, of which ten want Yellow: Green for all under-triages those 10, (10 + 1) / (99 + 1) = .11.
+    counts = [[0, 3, 0, 0]] * 10 + [[0, 0, 3, 0]] * 89
+    held_out = _single([_row(DECIDES, *GREEN)] * 99, counts)
+    assert weight_for(held_out, 0.1101, None) == 0.0
+    # Only Red for all, from the weight 6 on, brings it below .11.
+    assert weight_for(held_out, 0.1099, None) == 6.0
+
+
+@pytest.mark.parametrize("bound", [0.0, 1.0, -0.1, 5.0])
+def test_a_bound_that_is_no_share_is_refused(two, bound):
+    with pytest.raises(InputError, match="above 0 and below 1"):
+        weight_for(two, bound, None)
+
+
+def test_a_bound_that_too_few_vignettes_can_show_is_refused():
+    # Without a single mistake (0 + 1) / (n + 1) <= .05 takes 19 vignettes.
+    faultless = _single([_row(DECIDES, *GREEN)] * 19, [[0, 0, 3, 0]] * 19)
+    assert weight_for(faultless, 0.05, None) == 0.0
+    fewer = _single([_row(DECIDES, *GREEN)] * 18, [[0, 0, 3, 0]] * 18)
+    with pytest.raises(InputError, match="at least 19 held-out vignettes, and there are 18"):
+        weight_for(fewer, 0.05, None)
+
+
+def test_a_bound_that_no_weight_reaches_is_refused():
+    wrong = ([0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0])
+    with pytest.raises(InputError, match="no weight up to 32 reaches it"):
+        weight_for(_single([_row(DECIDES, *wrong)] * 100, [[0, 0, 3, 0]] * 100), 0.05, None)

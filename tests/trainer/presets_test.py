@@ -1,0 +1,104 @@
+import argparse
+import dataclasses
+import json
+
+import pytest
+
+from schemas.errors import InputError
+from trainer import presets
+from trainer.config import NetworkConfig, TrainConfig
+
+
+def _parse(*arguments):
+    parser = argparse.ArgumentParser()
+    presets.add_arguments(parser)
+    return presets.from_arguments(parser.parse_args(arguments))
+
+
+def _fields():
+    return [
+        (section.name, field)
+        for section in dataclasses.fields(TrainConfig)
+        for field in dataclasses.fields(section.type)
+    ]
+
+
+def test_the_preset_paper_is_algorithm_1_as_written():
+    defaults = presets.preset("paper")
+    assert defaults == TrainConfig()
+    assert (defaults.environment.environments, defaults.environment.start, defaults.environment.draw) == (
+        1, "one", "uniform",
+    )  # fmt: skip
+    network, target = defaults.network, defaults.target
+    assert (network.activation, network.inputs, network.networks, network.outputs) == ("selu", "signed", 1, "q_values")
+    assert (network.dropout, network.evidence_dropout, target.loss) == (0.0, 0.0, "squared")
+    assert defaults.validation.validation_share == 0.0
+    assert defaults.environment.max_questions == 23
+    assert defaults.network.hidden_sizes == (1024, 1024)
+    assert defaults.memory.batch_size == 100
+    assert defaults.memory.bucket_probabilities == (0.01, 0.04, 0.15, 0.80)
+    assert defaults.memory.priority_decay == 0.999
+    assert defaults.loop.burn_in_steps == 1000
+    assert defaults.loop.window_episodes == 20
+    exploration = defaults.exploration
+    assert (exploration.ask_noise_initial, exploration.ask_noise_final) == (0.05, 0.001)
+    assert exploration.ask_noise_episodes == 3000
+
+
+def test_every_hyper_parameter_is_a_flag_of_its_own():
+    names = [field.name for _, field in _fields()]
+    assert len(names) == len(set(names))
+    for section, field in _fields():
+        value = getattr(getattr(presets.preset("default"), section), field.name)
+        if value == ():  # a flag that takes several values takes at least one
+            continue
+        words = [str(item) for item in value] if isinstance(value, tuple) else [str(value)]
+        assert getattr(getattr(_parse("--" + field.name.replace("_", "-"), *words), section), field.name) == value
+
+
+def test_flags_override_the_file_which_overrides_the_preset(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"memory": {"batch_size": 200, "memory_capacity": 5000}}))
+    found = _parse("--config", str(path), "--batch-size", "50", "--hidden-sizes", "16", "8")
+    assert found.memory.batch_size == 50
+    assert found.memory.memory_capacity == 5000
+    assert found.network.hidden_sizes == (16, 8)
+    assert found.memory.priority_decay == 0.999
+    assert found.environment == presets.preset("default").environment
+
+
+def test_without_anything_the_preset_is_the_default_one():
+    assert _parse() == presets.preset("default")
+    assert _parse("--preset", "paper") == presets.preset("paper") != _parse()
+
+
+def test_a_file_may_name_the_preset_which_a_flag_overrides(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"preset": "paper", "network": {"hidden_sizes": [8]}}))
+    found = _parse("--config", str(path))
+    assert found == dataclasses.replace(TrainConfig(), network=NetworkConfig(hidden_sizes=(8,)))
+    found = _parse("--config", str(path), "--preset", "default")
+    expected = presets.preset("default")
+    assert found == dataclasses.replace(expected, network=dataclasses.replace(expected.network, hidden_sizes=(8,)))
+    path.write_text(json.dumps({"preset": "papers"}))
+    with pytest.raises(InputError, match="preset 'papers': expected one of default, paper"):
+        _parse("--config", str(path))
+    with pytest.raises(InputError, match="preset 'papers': expected one of default, paper"):
+        presets.preset("papers")
+
+
+def test_the_number_of_steps_follows_from_that_of_the_vignettes_unless_it_is_given():
+    # 60 steps for each root of the number of vignettes, after the burn-in of 20: 20 + 60 * 40.
+    assert presets.preset("default").resolved(1_600).loop.steps == 2_420
+    given = _parse("--steps", "70")
+    assert given.resolved(1_600) is given
+    assert presets.preset("paper").resolved(1_600).loop.steps == 6_000
+
+
+def test_help_shows_the_value_of_each_preset():
+    parser = argparse.ArgumentParser()
+    presets.add_arguments(parser)
+    text = " ".join(parser.format_help().split())
+    assert "(default relu; paper selu)" in text
+    assert "(default none; paper 0.001 0.003 0.01)" in text
+    assert "(default 0.999)" in text  # the same in both

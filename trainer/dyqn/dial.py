@@ -1,0 +1,133 @@
+"""Chooses when to stop and how to weigh safety, by vignettes that the deciding network has not learned from.
+
+A larger weight never makes a decision less urgent, as P(safe) never falls with urgency. So under-triage falls with the
+weight, which is what conformal risk control asks for (Angelopoulos et al., 2022).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from schemas.errors import InputError
+from schemas.triage import Action
+from trainer.dyqn import rewards
+from trainer.dyqn.decision import Dial, appropriate, best_triage, decide, merits
+
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
+"""The safety weights that are chosen among."""
+THRESHOLDS = (0.6, 0.65, 0.7, 0.75, 0.8, 0.82, 0.84, 0.86, 0.88, 0.9, 0.91, 0.92, 0.93, 0.94, 0.96, 0.98, 0.99, None)
+"""The values of `Dial.sure_enough` that are chosen among, those that stop earlier first."""
+COST_OF_SAFETY = 0.005
+"""P(appropriate) that safety may cost where no bound on under-triage is asked for."""
+COST_OF_STOPPING = 0.015
+"""Merit that stopping earlier than the Q-values say may cost."""
+
+
+class HeldOutOutputs(NamedTuple):
+    """What a network makes of vignettes that it has not learned from, after one, two and up to all their pieces."""
+
+    outputs: np.ndarray  # float32 [R, O], vignette by vignette
+    sizes: np.ndarray  # int64 [M], pieces of evidence of each vignette; their sum is R
+    decision_counts: np.ndarray  # [M, 4]
+
+
+class Quality(NamedTuple):
+    """What a dial makes of held-out vignettes; shares in [0, 1]."""
+
+    appropriateness: float
+    safety: float
+    over_triage: float
+    red_found: float | None
+    """Decisions for Red where most clinicians say Red, equally many counting as most; None where there is no such."""
+    evidence: float
+    """Share of the evidence that is known at the decision."""
+
+
+def quality(held_out: HeldOutOutputs, dial: Dial) -> Quality:
+    """Returns what a dial makes of held-out vignettes: each is decided where it stops, or at its last piece."""
+    decisions = best_triage(tf.constant(_at_stops(held_out, dial)), dial).numpy()
+    counts = held_out.decision_counts
+    right, safe = (_taken(rule(counts).numpy(), decisions) for rule in (rewards.appropriate, rewards.safe))
+    red = counts.argmax(axis=1) == Action.RED
+    return Quality(
+        appropriateness=float(right.mean()),
+        safety=float(safe.mean()),
+        over_triage=float((safe & ~right).mean()),
+        red_found=float((decisions[red] == Action.RED).mean()) if red.any() else None,
+        evidence=float(stops(held_out, dial).sum() / held_out.sizes.sum()),
+    )
+
+
+def stops(held_out: HeldOutOutputs, dial: Dial) -> np.ndarray:
+    """Returns int64 `[M]`, the pieces of evidence that are known when the agent stops asking."""
+    here: np.ndarray = np.ones(len(held_out.outputs), bool)
+    ends = np.cumsum(held_out.sizes)
+    stopping = decide(tf.constant(held_out.outputs), ~here, here, dial).numpy() != Action.ASK
+    stopping[ends - 1] = True
+    places = np.flatnonzero(stopping)
+    starts = ends - held_out.sizes
+    return places[np.searchsorted(places, starts)] - starts + 1
+
+
+def choose(held_out: HeldOutOutputs) -> Dial:
+    """Returns the dial of a trained agent.
+
+    Of the weights it is the largest that costs at most `COST_OF_SAFETY` of P(appropriate); then, of the thresholds, the
+    one that stops earliest at a cost of at most `COST_OF_STOPPING` of the merit. Both are means of the calibrated
+    probabilities: what clinicians said of a few hundred vignettes would be too noisy to choose by.
+    """
+    by_weight = [(weight, _expected(held_out, Dial(weight))[0]) for weight in WEIGHTS]
+    least = by_weight[0][1] - COST_OF_SAFETY
+    weight = max(weight for weight, appropriateness in by_weight if appropriateness >= least)
+    patient = _expected(held_out, Dial(weight))[1]
+    for threshold in THRESHOLDS[:-1]:
+        if _expected(held_out, Dial(weight, threshold))[1] >= patient - COST_OF_STOPPING:
+            return Dial(weight, threshold)
+    return Dial(weight)
+
+
+def weight_for(held_out: HeldOutOutputs, under_triage_at_most: float, sure_enough: float | None) -> float:
+    """Returns the least weight whose under-triage stays below a bound, by conformal risk control.
+
+    On new vignettes like the held-out ones under-triage is at most the bound in expectation: on the average over
+    training sets, not on each of them.
+
+    Raises:
+        InputError: the bound is no share, there are too few vignettes for it, or no weight reaches it.
+    """
+    count, bound = len(held_out.sizes), under_triage_at_most
+    if not 0 < bound < 1:
+        raise InputError(f"under-triage at most {bound:g}: expected a share above 0 and below 1")
+    least = int(np.ceil(1 / bound)) - 1
+    if count < least:
+        raise InputError(
+            f"under-triage at most {bound:g} needs at least {least} held-out vignettes, and there are {count}: choose "
+            "a higher bound, or train on more vignettes"
+        )
+    for weight in WEIGHTS:
+        under_triage = 1 - quality(held_out, Dial(weight, sure_enough)).safety
+        if (count * under_triage + 1) / (count + 1) <= bound:
+            return weight
+    raise InputError(
+        f"under-triage at most {bound:g}: no weight up to {WEIGHTS[-1]:g} reaches it on the {count} held-out "
+        "vignettes: choose a higher bound, or train on more vignettes"
+    )
+
+
+def _expected(held_out: HeldOutOutputs, dial: Dial) -> tuple[float, float]:
+    """Returns the mean P(appropriate) and the mean merit of the decisions that a dial makes."""
+    outputs = tf.constant(_at_stops(held_out, dial))
+    chosen = best_triage(outputs, dial).numpy()
+    return float(_taken(appropriate(outputs).numpy(), chosen).mean()), float(
+        merits(outputs, dial).numpy().max(axis=1).mean()
+    )
+
+
+def _at_stops(held_out: HeldOutOutputs, dial: Dial) -> np.ndarray:
+    """Returns the outputs `[M, O]` in the states in which the agent decides."""
+    return held_out.outputs[np.cumsum(held_out.sizes) - held_out.sizes + stops(held_out, dial) - 1]
+
+
+def _taken(holds: np.ndarray, decisions: np.ndarray) -> np.ndarray:
+    return np.take_along_axis(holds, decisions[:, np.newaxis], axis=1)[:, 0]

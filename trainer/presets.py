@@ -1,0 +1,120 @@
+"""Settings to start from, and how a configuration file and flags override them on the command line."""
+
+import argparse
+import dataclasses
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from schemas import locations
+from schemas.errors import InputError
+from trainer.config import TrainConfig, read_json
+
+PAPER: dict[str, dict[str, Any]] = {}
+"""Algorithm 1 as written: the defaults in `trainer.config`."""
+
+DEFAULT: dict[str, dict[str, Any]] = {
+    "environment": {"environments": 128, "start": "any", "draw": "epochs"},
+    "network": {
+        "hidden_sizes": (256, 256),
+        "activation": "relu",
+        "inputs": "two",
+        "dropout": 0.7,
+        "evidence_dropout": 0.3,
+        "networks": 5,
+        "outputs": "probabilities",
+    },
+    "target": {"loss": "cross_entropy"},
+    "memory": {
+        "memory_capacity": 20_000,
+        "batch_size": 128,
+        "bucket_probabilities": (1.0,),
+        "bucket_thresholds": (),
+    },
+    "validation": {"validation_share": 0.2},
+    "optimiser": {"algorithm": "adam", "learning_rate": 0.001},
+    "learner": {"engine": "compiled"},
+    "loop": {"steps": 0, "burn_in_steps": 20, "steps_per_call": 100, "window_episodes": 2_000},
+}
+"""What was measured to be best (docs/training.md); the steps follow from the number of vignettes."""
+
+PRESETS = {"default": DEFAULT, "paper": PAPER}
+"""Two tables of settings for one method; what a table leaves out is as in the paper."""
+
+
+def preset(name: str) -> TrainConfig:
+    """Returns the configuration of a preset.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    if name not in PRESETS:
+        raise InputError(f"preset {name!r}: expected one of {', '.join(PRESETS)}")
+    return TrainConfig.from_dict(PRESETS[name], f"preset {name}")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` a flag for each hyper-parameter, and `--config FILE`."""
+    parser.add_argument(
+        "--preset", choices=tuple(PRESETS), help="settings to start from: the best that we know, or the paper's "
+        "(default: default)"
+    )  # fmt: skip
+    parser.add_argument(
+        "--config", type=locations.source, metavar="FILE",
+        help="JSON configuration, which may name a preset; it overrides the preset, and flags override it",
+    )  # fmt: skip
+    presets = {name: preset(name) for name in PRESETS}
+    for section in dataclasses.fields(TrainConfig):
+        group = parser.add_argument_group(section.name)
+        for field in dataclasses.fields(typing.cast(type, section.type)):
+            default = field.default
+            several = isinstance(default, tuple)
+            values = {name: getattr(getattr(config, section.name), field.name) for name, config in presets.items()}
+            kind = type(default[0]) if isinstance(default, tuple) else type(default)
+            group.add_argument(
+                "--" + field.name.replace("_", "-"),
+                type=kind,
+                nargs="+" if several else None,
+                choices=field.metadata["choices"],
+                default=argparse.SUPPRESS,
+                help=f"{field.metadata['help']} ({_shown(values)})",
+            )
+
+
+def _shown(values: Mapping[str, Any]) -> str:
+    """Returns a field's value in each preset, as `--help` shows it."""
+    texts = {name: " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+             for name, value in values.items()}  # fmt: skip
+    if texts["paper"] == texts["default"]:
+        return f"default {texts['default']}"
+    return f"default {texts['default'] or 'none'}; paper {texts['paper'] or 'none'}"
+
+
+def from_arguments(arguments: argparse.Namespace) -> TrainConfig:
+    """Returns the preset, overridden by the file `--config`, if any, and that by the flags given.
+
+    Raises:
+        InputError: the file cannot be read, or a value is not as expected.
+    """
+    values: dict[str, Any] = {} if arguments.config is None else read_json(arguments.config)
+    name = arguments.preset or values.pop("preset", "default")
+    values.pop("preset", None)
+    if name not in PRESETS:
+        raise InputError(f"{arguments.config}: preset {name!r}: expected one of {', '.join(PRESETS)}")
+    values = _over(PRESETS[name], values)
+    given = vars(arguments)
+    for section in dataclasses.fields(TrainConfig):
+        names = [field.name for field in dataclasses.fields(typing.cast(type, section.type))]
+        flags = {name: given[name] for name in names if name in given}
+        if flags:
+            values = {**values, section.name: {**values.get(section.name, {}), **flags}}
+    return TrainConfig.from_dict(values, str(arguments.config or "command line"))
+
+
+def _over(preset: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings of `preset`, overridden by `values`; what is no object of settings is left to the checks."""
+    merged: dict[str, Any] = {name: dict(section) for name, section in preset.items()}
+    for name, section in values.items():
+        both = isinstance(section, Mapping) and name in merged
+        merged[name] = {**merged[name], **section} if both else section
+    return merged
