@@ -1,7 +1,7 @@
 """Chooses when to stop and how to weigh safety, by vignettes that the deciding network has not learned from.
 
 A larger weight never makes a decision less urgent, as P(safe) never falls with urgency. So under-triage falls with the
-weight, which is what conformal risk control asks for (Angelopoulos et al., 2022).
+weight, which is what conformal risk control asks for (Angelopoulos et al., 2022); `weight_for` sees to the exceptions.
 """
 
 from typing import NamedTuple
@@ -46,7 +46,8 @@ class Quality(NamedTuple):
 
 def quality(held_out: HeldOutOutputs, dial: Dial) -> Quality:
     """Returns what a dial makes of held-out vignettes: each is decided where it stops, or at its last piece."""
-    decisions = best_triage(tf.constant(_at_stops(held_out, dial)), dial).numpy()
+    known = stops(held_out, dial)  # [M]
+    decisions = decisions_at(held_out, known, dial)
     counts = held_out.decision_counts
     right, safe = (_taken(rule(counts).numpy(), decisions) for rule in (rewards.appropriate, rewards.safe))
     red = counts.argmax(axis=1) == Action.RED
@@ -55,7 +56,7 @@ def quality(held_out: HeldOutOutputs, dial: Dial) -> Quality:
         safety=float(safe.mean()),
         over_triage=float((safe & ~right).mean()),
         red_found=float((decisions[red] == Action.RED).mean()) if red.any() else None,
-        evidence=float(stops(held_out, dial).sum() / held_out.sizes.sum()),
+        evidence=float(known.sum() / held_out.sizes.sum()),
     )
 
 
@@ -68,6 +69,12 @@ def stops(held_out: HeldOutOutputs, dial: Dial) -> np.ndarray:
     places = np.flatnonzero(stopping)
     starts = ends - held_out.sizes
     return places[np.searchsorted(places, starts)] - starts + 1
+
+
+def decisions_at(held_out: HeldOutOutputs, known: np.ndarray, dial: Dial) -> np.ndarray:
+    """Returns int32 `[M]`, the triage decision of each vignette after the first `known` `[M]` pieces of evidence."""
+    rows = np.cumsum(held_out.sizes) - held_out.sizes + known - 1
+    return best_triage(tf.constant(held_out.outputs[rows]), dial).numpy()
 
 
 def choose(held_out: HeldOutOutputs) -> Dial:
@@ -105,9 +112,12 @@ def weight_for(held_out: HeldOutOutputs, under_triage_at_most: float, sure_enoug
             f"under-triage at most {bound:g} needs at least {least} held-out vignettes, and there are {count}: choose "
             "a higher bound, or train on more vignettes"
         )
-    for weight in WEIGHTS:
-        under_triage = 1 - quality(held_out, Dial(weight, sure_enough)).safety
-        if (count * under_triage + 1) / (count + 1) <= bound:
+    losses = np.stack([_under_triage(held_out, Dial(weight, sure_enough)) for weight in WEIGHTS])  # [W, M]
+    # A larger weight may stop the questions earlier, and so do worse on a vignette. The guarantee needs losses that
+    # never rise with the weight, so a vignette counts as the worst of all larger weights.
+    never_rising = np.maximum.accumulate(losses[::-1])[::-1]
+    for weight, under_triage in zip(WEIGHTS, never_rising.sum(axis=1), strict=True):
+        if (under_triage + 1) / (count + 1) <= bound:
             return weight
     raise InputError(
         f"under-triage at most {bound:g}: no weight up to {WEIGHTS[-1]:g} reaches it on the {count} held-out "
@@ -127,6 +137,12 @@ def _expected(held_out: HeldOutOutputs, dial: Dial) -> tuple[float, float]:
 def _at_stops(held_out: HeldOutOutputs, dial: Dial) -> np.ndarray:
     """Returns the outputs `[M, O]` in the states in which the agent decides."""
     return held_out.outputs[np.cumsum(held_out.sizes) - held_out.sizes + stops(held_out, dial) - 1]
+
+
+def _under_triage(held_out: HeldOutOutputs, dial: Dial) -> np.ndarray:
+    """Returns bool `[M]`: the decision is less urgent than any that clinicians gave."""
+    decisions = decisions_at(held_out, stops(held_out, dial), dial)
+    return ~_taken(rewards.safe(held_out.decision_counts).numpy(), decisions)
 
 
 def _taken(holds: np.ndarray, decisions: np.ndarray) -> np.ndarray:

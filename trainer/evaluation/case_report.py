@@ -16,6 +16,7 @@ from schemas.triage import DECISION_LABELS
 from trainer.dyqn.rollout import greedy_policy
 from trainer.evaluation import cases
 from trainer.evaluation.case_play import play_cases
+from trainer.runs import dial_options
 from trainer.runs.job import load_network
 from trainer.safeguards.rules import RuleGraph
 from trainer.vignettes.textbook_case import CATEGORIES, read_cases
@@ -30,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: the cases, the job directory or the rules cannot be read, or do not fit each other.
     """
-    trained = load_network(arguments.job_dir, arguments.step)
+    trained = dial_options.chosen(arguments, load_network(arguments.job_dir, arguments.step))
     textbook = read_cases(arguments.cases, trained.vocabulary)
     report: dict[str, Any] = {
         "job_dir": locations.shown(arguments.job_dir),
@@ -38,12 +39,12 @@ def run(arguments: argparse.Namespace) -> int:
         "training": trained.training,
         "safety_rules": None,
     }
-    policies = {WITHOUT: greedy_policy(trained.model)}
+    policies = {WITHOUT: greedy_policy(trained.model, dial=trained.dial)}
     if arguments.rules is not None:
         rules, _ = safety_rules.choose(str(arguments.rules), trained.vocabulary)
         if not len(rules):
             raise InputError("--rules none: there is nothing to compare: leave it out")
-        policies[WITH] = greedy_policy(trained.model, RuleGraph(rules.rules, trained.vocabulary))
+        policies[WITH] = greedy_policy(trained.model, RuleGraph(rules.rules, trained.vocabulary), trained.dial)
         report["safety_rules"] = rules.described()
     for name, policy in policies.items():
         decided = play_cases(policy, textbook, trained.vocabulary, trained.max_questions)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from schemas import figures, locations, safety_rules
 from schemas.errors import InputError
 from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
+from trainer.runs import dial_options
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     import keras
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cases",
         type=locations.source,
         metavar="FILE",
-        help="textbook cases to play instead (docs/cases.md); --step, --rules and --json belong to it too",
+        help="textbook cases to play instead (docs/cases.md); the options of the vignettes do not belong to it",
     )
     parser.add_argument("--split", choices=("train", "test"), default="test", help="vignettes to use (default test)")
     parser.add_argument("--step", type=int, help="step of the checkpoint (default: the newest)")
@@ -54,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="play the agent with these safety rules too, and print the difference: a file (docs/rules.md), or default",
     )
+    dial_options.add_arguments(parser)
     figures.add_argument(parser)
 
 
@@ -211,7 +213,7 @@ def _load(arguments: argparse.Namespace) -> tuple["DataDirectory", "TrainedNetwo
     from trainer.vignettes.tfrecord import DataDirectory
 
     data = DataDirectory.open(arguments.data).whole()
-    trained = load_network(arguments.job_dir, arguments.step)
+    trained = dial_options.chosen(arguments, load_network(arguments.job_dir, arguments.step))
     if data.vocabulary.fingerprint != trained.vocabulary.fingerprint:
         raise InputError(
             f"{arguments.data}: its vocabulary is not the one that {arguments.job_dir} was trained with: prepare the "

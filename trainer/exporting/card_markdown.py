@@ -37,6 +37,7 @@ def page(card: dict[str, Any]) -> str:
         *_gate(card["gate"]),
         "## Ethical considerations",
         _bullets(card["ethical_considerations"]),
+        *_decision(card["decision"], card["evaluation"]),
         *_rules(card["safety_rules"]),
         *_novelty(card["novelty"]),
         "## Limits",
@@ -175,6 +176,64 @@ def _textbook_sentence(found: dict[str, Any] | None) -> str:
     return (
         f" It sends {found['sent_later']:,} of {found['emergencies']:,} textbook emergencies later than that version."
     )
+
+
+def _decision(decision: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
+    """Returns how the version chooses, and how far its probabilities can be believed."""
+    title = "## How it decides"
+    if not decision["probabilities"]:
+        return [
+            title,
+            "By its Q-values: the triage decision with the highest one, and asking where that is higher still.",
+        ]
+    weight, sure_enough = decision["safety_weight"], decision["sure_enough"]
+    stops = "It stops asking where its Q-values say so"
+    if sure_enough is not None:
+        merit = f"(P(appropriate) + {weight:g} P(safe)) / {1 + weight:g}"
+        stops += f", and as soon as {merit} of its decision reaches {sure_enough:g}"
+    return [
+        title,
+        "For each triage decision the network gives P(appropriate), the probability that it lies between the most and "
+        "the least urgent one that clinicians give, and P(safe), the probability that it is at least as urgent as the "
+        "least urgent one. Both are calibrated on vignettes that the network did not learn from.",
+        f"It chooses the decision with the highest P(appropriate) + {weight:g} P(safe). {stops}. {_chosen(decision)}"
+        f"{_held_out(decision['held_out'])}",
+        *_calibration((evaluation or {}).get("probabilities")),
+    ]
+
+
+def _chosen(decision: dict[str, Any]) -> str:
+    if decision["chosen"] == "default":
+        return "Training chose these numbers by the held-out vignettes."
+    if decision["chosen"] == "given":
+        return "These numbers were given at the export."
+    return (
+        "The weight is the least that keeps under-triage at most "
+        f"{decision['under_triage_at_most']:g} in expectation, by conformal risk control on the held-out vignettes: "
+        "on average over trainings, not for each version, and for patients like those vignettes."
+    )
+
+
+def _held_out(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return ""
+    return (
+        f" On the {found['vignettes']:,} vignettes that training held out, without safety rules, under-triage is "
+        f"{found['under_triage']:.3f} and over-triage {found['over_triage']:.3f}."
+    )
+
+
+def _calibration(probabilities: dict[str, Any] | None) -> list[str]:
+    if probabilities is None:
+        return []
+    rows = (
+        (f"P({name})", *(_cell(found[key]) for key in ("predicted", "observed", "expected_calibration_error")))
+        for name, found in probabilities.items()
+    )
+    return [
+        "On the vignettes of the evaluation, of the decision that the agent took:",
+        _table(("", "mean probability", "share that was so", "expected calibration error"), rows),
+    ]
 
 
 def _rules(rules: dict[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from schemas import figures, locations
 from schemas.errors import InputError
 from trainer.evaluation.evaluate import ORDERS
+from trainer.runs import dial_options
 from trainer.safeguards import options
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `triage export --help` needs none
@@ -48,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--version", type=int, help="number of the version; the highest that exists plus 1 by default")
     parser.add_argument("--step", type=int, help="checkpoint to export; the last one by default")
     options.add_argument(parser)
+    dial_options.add_arguments(parser)
     parser.add_argument("--model-name", help='name under which TensorFlow Serving offers the model; default: "triage"')
     parser.add_argument(
         "--data",
@@ -94,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     from trainer.servable import saved_model
     from trainer.vignettes.textbook_case import read_cases
 
-    trained = job.load_network(arguments.job_dir, arguments.step)
+    trained = dial_options.chosen(arguments, job.load_network(arguments.job_dir, arguments.step))
     trained = dataclasses.replace(trained, rules=options.chosen(arguments, trained.vocabulary))
     cases = read_cases(arguments.cases, trained.vocabulary) if arguments.cases else ()
     exam = publish.Examination(arguments.data, arguments.orders, arguments.seed, cases) if arguments.data else None
@@ -123,6 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
             "evaluation": exported.evaluation,
             "gate": exported.gate,
             "safety_rules": trained.rules.described(),
+            "decision": saved_model.decision(trained),
         },
         arguments.json,
     )

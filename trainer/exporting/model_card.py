@@ -13,6 +13,7 @@ from typing import Any
 from schemas import directories
 from schemas.evidence import KINDS, Vocabulary
 from schemas.triage import DECISION_LABELS
+from trainer.runs.dial_options import NEVER
 from trainer.servable.saved_model import package_version
 
 FORMAT = 1
@@ -45,8 +46,12 @@ _ETHICS = [
     "No figure here speaks of fairness between groups of people, by age, sex, ethnicity or income.",
     "The model repeats the habits of the clinicians whose decisions it learned from, mistakes included.",
 ]
+_Q_VALUES_ALONE = "Q-values are no calibrated probabilities: do not read 0.9 as nine in ten."
+_PROBABILITIES = (
+    "Q-values are no probabilities. P(appropriate) and P(safe) are, for patients like those of the training vignettes; "
+    "for others they may be wrong."
+)
 _LIMITS = [
-    "Q-values are no calibrated probabilities: do not read 0.9 as nine in ten.",
     "In the evaluation the evidence of a vignette comes in random order. Real questions follow each other for a "
     "reason, so that real interviews may need more or fewer questions, and may end otherwise.",
     "The model says whether to ask, not what to ask.",
@@ -125,13 +130,18 @@ def model_card(
             "evidence": len(vocabulary),
             **{f"{kind}s": kinds.count(kind) for kind in KINDS},
         },
+        "decision": manifest["decision"],
         "safety_rules": manifest["safety_rules"],
         "novelty": manifest["novelty"],
         "hyper_parameters": manifest["config"],
         "evaluation": evaluation,
         "gate": gate,
         "ethical_considerations": _ETHICS,
-        "limits": _limits(training_data, evaluation),
+        "limits": [
+            *_limits(training_data, evaluation),
+            _PROBABILITIES if manifest["decision"]["probabilities"] else _Q_VALUES_ALONE,
+            *_LIMITS,
+        ],
         "reproduce": {"commands": _commands(manifest, training_data, evaluation), "versions": package_versions()},
     }
 
@@ -158,7 +168,7 @@ def _details(manifest: dict[str, Any]) -> dict[str, Any]:
 
 def _limits(training_data: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
     if evaluation is None:
-        return ["This version was not evaluated when it was exported.", *_LIMITS]
+        return ["This version was not evaluated when it was exported."]
     found = []
     if evaluation["simulated"]:
         found.append("The vignettes of the evaluation are simulated: no figure here says anything about patients.")
@@ -183,7 +193,7 @@ def _limits(training_data: dict[str, Any], evaluation: dict[str, Any] | None) ->
         found.append(
             "The evaluation used other data than the training: nothing here checks that no vignette is in both."
         )
-    return found + _LIMITS
+    return found
 
 
 def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
@@ -193,14 +203,27 @@ def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluatio
     evaluated = (evaluation or {}).get("orders"), (evaluation or {}).get("seed")
     how = "" if evaluation is None else f" --orders {evaluated[0]} --seed {evaluated[1]}"
     ruled = f" --rules {directories.RULES}" if manifest["safety_rules"]["rules"] else ""
+    dial = _dial(manifest["decision"])
     return [
         *([_simulate(training_data)] if training_data.get("simulation") else []),
         f'python -c "{make_config}"',
         f"triage train --data DATA --job-dir JOB --config config.json --steps {steps}",
         f"triage export --job-dir JOB --step {steps} --model-base-path MODELS --data DATA{how}"
-        f"{ruled or ' --rules none'}",
-        f"triage evaluate --job-dir JOB --step {steps} --data DATA{how}{ruled}",
+        f"{ruled or ' --rules none'}{dial}",
+        f"triage evaluate --job-dir JOB --step {steps} --data DATA{how}{ruled}{dial}",
     ]
+
+
+def _dial(decision: dict[str, Any]) -> str:
+    """Returns the options that set the dial as the version has it; none where training chose it."""
+    if not decision["probabilities"] or decision["chosen"] == "default":
+        return ""
+    if decision["chosen"] == "bound":
+        weight = f"--under-triage-at-most {decision['under_triage_at_most']:g}"
+    else:
+        weight = f"--safety-weight {decision['safety_weight']:g}"
+    sure_enough = decision["sure_enough"]
+    return f" {weight} --sure-enough {NEVER if sure_enough is None else format(sure_enough, 'g')}"
 
 
 def _simulate(training_data: dict[str, Any]) -> str:

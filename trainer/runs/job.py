@@ -61,6 +61,11 @@ class TrainedNetwork:
     rules: RuleSet = NO_RULES  # that an exported version obeys
     novelty: Novelty | None = None  # statistics of the training states; None where there are none
     dial: Dial = NEUTRAL  # how its probabilities are weighed
+    dial_chosen: str = "default"  # as training chose it; "given"; or "bound", to keep under-triage below one
+    under_triage_at_most: float | None = None  # that bound
+    held_out: HeldOutOutputs | None = (
+        None  # outputs for vignettes that it did not learn from; None where there are none
+    )
 
 
 class JobDirectory:
@@ -287,7 +292,8 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
     model = build_network(len(vocabulary), config.network, seed=0)
     counters = {"step": tf.Variable(0, dtype=tf.int64), "episode": tf.Variable(0, dtype=tf.int64)}
     checkpoint = tf.train.Checkpoint(chosen=model, **counters)
-    path = _checkpoint_path(existing_checkpoints(job.manager(checkpoint, kept=1)), step, job_dir)
+    paths = existing_checkpoints(job.manager(checkpoint, kept=1))
+    path = _checkpoint_path(paths, step, job_dir)
     restore(checkpoint, path).assert_existing_objects_matched().expect_partial()
     training = {"steps": int(counters["step"]), "episodes": int(counters["episode"])}
     evaluated = {evaluation["step"]: evaluation for evaluation in job.evaluations()}
@@ -301,6 +307,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         training=training,
         novelty=job.novelty(len(vocabulary)),
         dial=job.dial(),
+        held_out=job.held_out() if path == _checkpoint_path(paths, None, job_dir) else None,
     )
 
 

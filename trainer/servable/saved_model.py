@@ -26,6 +26,8 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.model_directory import list_versions, read_manifest
 from schemas.triage import NUM_ACTIONS
+from trainer.dyqn.decision import Dial
+from trainer.dyqn.dial import HeldOutOutputs, quality
 from trainer.runs.job import TrainedNetwork
 from trainer.safeguards import novelty
 from trainer.servable import conversion, signatures, warmup
@@ -209,7 +211,7 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
         "max_questions": identity.max_questions,
         "signatures": list(signatures.SIGNATURES),
         "safety_rules": trained.rules.described(),
-        "decision": _decision(trained),
+        "decision": decision(trained),
         "novelty": _novelty(trained),
         "config": trained.config,
         "training": trained.training,
@@ -217,10 +219,32 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
     }
 
 
-def _decision(trained: TrainedNetwork) -> dict[str, Any]:
-    """Returns how the version decides: see `trainer.dyqn.decision.Dial`."""
-    probabilities = trained.model.output_shape[-1] > NUM_ACTIONS
-    return {"probabilities": probabilities, **(dataclasses.asdict(trained.dial) if probabilities else {})}
+def decision(trained: TrainedNetwork) -> dict[str, Any]:
+    """Returns how the version decides, as the manifest holds it: see `trainer.dyqn.decision.Dial`.
+
+    Where the network has probabilities, `chosen` is the `dial_chosen` of `TrainedNetwork`, and `held_out` what the dial
+    makes of the vignettes that training held out, None where there are none.
+    """
+    if trained.model.output_shape[-1] == NUM_ACTIONS:
+        return {"probabilities": False}
+    bound = {} if trained.under_triage_at_most is None else {"under_triage_at_most": trained.under_triage_at_most}
+    return {
+        "probabilities": True,
+        **dataclasses.asdict(trained.dial),
+        "chosen": trained.dial_chosen,
+        **bound,
+        "held_out": None if trained.held_out is None else _held_out(trained.held_out, trained.dial),
+    }
+
+
+def _held_out(held_out: HeldOutOutputs, dial: Dial) -> dict[str, Any]:
+    reached = quality(held_out, dial)
+    return {
+        "vignettes": len(held_out.sizes),
+        "appropriateness": reached.appropriateness,
+        "under_triage": 1 - reached.safety,
+        "over_triage": reached.over_triage,
+    }
 
 
 def _novelty(trained: TrainedNetwork) -> dict[str, Any] | None:

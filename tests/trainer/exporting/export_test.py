@@ -109,12 +109,17 @@ def test_the_figures_are_all_of_the_output_that_a_program_reads(job_dir, tmp_pat
         "evaluation": None,
         "gate": None,
         "safety_rules": {"source": "none", "fingerprint": "", "rules": []},
+        "decision": {"probabilities": False},
     }
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
-    [(["--step", "41"], "no checkpoint of step 41"), (["--version", "-1", "--rules", "none"], "from 1")],
+    [
+        (["--step", "41"], "no checkpoint of step 41"),
+        (["--version", "-1", "--rules", "none"], "from 1"),
+        (["--safety-weight", "2"], "has a network without probabilities"),
+    ],
 )
 def test_bad_input_is_one_line_and_leaves_no_version(job_dir, tmp_path, capsys, options, complaint):
     base = tmp_path / "models"

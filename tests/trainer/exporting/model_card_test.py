@@ -26,6 +26,7 @@ MANIFEST = {
     "training": {"steps": 40, "episodes": 9},
     "safety_rules": {"source": "none", "fingerprint": None, "rules": []},
     "novelty": None,
+    "decision": {"probabilities": False},
 }
 DECISIONS = {"Red": 1, "Yellow": 2, "Green": 3, "Blue": 4}
 STATS = {
@@ -120,6 +121,30 @@ def test_rules_and_novelty_are_those_of_the_version_and_the_commands_repeat_the_
         True,
         True,
     ]
+
+
+DIAL = {"probabilities": True, "safety_weight": 2.0, "sure_enough": None, "chosen": "given", "held_out": None}
+
+
+@pytest.mark.parametrize(
+    ("decision", "options"),
+    [
+        (DIAL, " --safety-weight 2 --sure-enough never"),
+        (DIAL | {"sure_enough": 0.9}, " --safety-weight 2 --sure-enough 0.9"),
+        (
+            DIAL | {"chosen": "bound", "under_triage_at_most": 0.05, "sure_enough": 0.9},
+            " --under-triage-at-most 0.05 --sure-enough 0.9",
+        ),
+        (DIAL | {"chosen": "default"}, " --seed 7"),  # training chooses it again
+    ],
+)
+def test_the_commands_repeat_how_the_version_decides(decision, options):
+    facts = training_facts("sha256:data", STATS)
+    card = model_card(MANIFEST | {"decision": decision}, VOCABULARY, facts, EVALUATION, None)
+    assert card["decision"] == decision
+    assert card["reproduce"]["commands"][-1].endswith(options)
+    assert "P(appropriate) and P(safe) are" in limits(card)
+    assert "do not read 0.9 as nine in ten" in limits(card_of())
 
 
 def limits(card):

@@ -1,0 +1,121 @@
+"""The options that set how an agent decides, on a network and held-out vignettes made by hand."""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from trainer.dyqn.decision import Dial
+from trainer.dyqn.dial import HeldOutOutputs
+from trainer.runs import dial_options
+from trainer.runs.job import TrainedNetwork
+from trainer.servable import saved_model
+
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
+Q_VALUES = [0.4, 0.5, 0.1, 0.1, 0.2]
+APPROPRIATE, SAFE = [0.2, 0.7, 0.0, 0.0], [1.0, 0.7, 0.0, 0.0]
+"""Yellow is chosen as long as .7 + .7 w > .2 + w, for weights below 1.67; then Red."""
+SURE = [0, 0, 1.0, 0]
+
+
+def network(outputs):
+    """A network that answers `outputs` whatever the state."""
+    layer = keras.layers.Dense(
+        len(outputs), kernel_initializer="zeros", bias_initializer=keras.initializers.Constant(np.array(outputs))
+    )
+    return keras.Sequential([keras.Input([2]), layer])
+
+
+def held_out():
+    """100 vignettes with one piece of evidence each: 20 that are Red, and 80 that are certainly Green."""
+    rows = [Q_VALUES + APPROPRIATE + SAFE] * 20 + [Q_VALUES + SURE + [1.0, 1.0, 1.0, 0.0]] * 80
+    counts = [[3, 0, 0, 0]] * 20 + [[0, 0, 3, 0]] * 80
+    return HeldOutOutputs(np.array(rows, np.float32), np.ones(100, np.int64), np.array(counts))
+
+
+@pytest.fixture
+def trained():
+    model = network(Q_VALUES + APPROPRIATE + SAFE)
+    return TrainedNetwork(
+        model, VOCABULARY, {}, 5, "sha256:d", {}, {}, dial=Dial(0.5, 0.9), held_out=held_out()
+    )  # fmt: skip
+
+
+def options(*given):
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    parser.add_argument("--job-dir", type=pathlib.Path, default=pathlib.Path("job"))
+    dial_options.add_arguments(parser)
+    return parser.parse_args(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "dial", "chosen"),
+    [
+        ([], Dial(0.5, 0.9), "default"),
+        (["--safety-weight", "4"], Dial(4.0, 0.9), "given"),
+        (["--sure-enough", "0.8"], Dial(0.5, 0.8), "given"),
+        (["--safety-weight", "0", "--sure-enough", "never"], Dial(0.0, None), "given"),
+        # Below 1.67 the 20 Red ones are sent to Yellow, 21 of 101 as risk control counts; 2 is the first weight above.
+        (["--under-triage-at-most", "0.05"], Dial(2.0, 0.9), "bound"),
+        (["--under-triage-at-most", "0.21"], Dial(0.0, 0.9), "bound"),
+        (["--under-triage-at-most", "0.2"], Dial(2.0, 0.9), "bound"),
+    ],
+)
+def test_the_options_set_the_dial(trained, given, dial, chosen):
+    result = dial_options.chosen(options(*given), trained)
+    assert (result.dial, result.dial_chosen) == (dial, chosen)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (["--safety-weight", "-1"], "--safety-weight -1: expected a number from 0"),
+        (["--safety-weight", "nan"], "--safety-weight nan"),
+        (["--sure-enough", "0"], "--sure-enough 0: expected a number above 0"),
+        (["--sure-enough", "always"], "or never"),
+        (["--under-triage-at-most", "1"], "under-triage at most 1: expected a share"),
+        (["--under-triage-at-most", "0.005"], "at least 199 held-out vignettes, and there are 100"),
+    ],
+)
+def test_values_out_of_range_and_too_few_vignettes_are_refused(trained, given, complaint):
+    with pytest.raises(InputError, match=complaint):
+        dial_options.chosen(options(*given), trained)
+
+
+def test_a_bound_needs_held_out_vignettes_and_a_dial_needs_probabilities(trained):
+    without = dataclasses.replace(trained, held_out=None)
+    with pytest.raises(InputError, match="job has no held-out vignettes for this checkpoint"):
+        dial_options.chosen(options("--under-triage-at-most", "0.05"), without)
+    plain = dataclasses.replace(trained, model=network(Q_VALUES))
+    with pytest.raises(InputError, match="--safety-weight: job has a network without probabilities"):
+        dial_options.chosen(options("--safety-weight", "2"), plain)
+
+
+def test_a_weight_and_a_bound_exclude_each_other():
+    with pytest.raises(argparse.ArgumentError, match="not allowed with"):
+        options("--safety-weight", "2", "--under-triage-at-most", "0.05")
+
+
+def test_the_chosen_dial_decides_in_the_version_and_stands_in_its_manifest(trained, tmp_path):
+    result = dial_options.chosen(options("--under-triage-at-most", "0.05"), trained)
+    folders = [saved_model.write_version(tmp_path, each) for each in (trained, result)]
+    labels = []
+    for folder in folders:
+        answer = tf.saved_model.load(str(folder)).signatures["state"]
+        found = answer(states=tf.constant([[0.0, 1]]), questions_asked=tf.constant([0]))
+        labels += found["action_label"].numpy().tolist()
+    assert labels == [b"Yellow", b"Red"]
+    default, bound = (json.loads((folder / "manifest.json").read_text())["decision"] for folder in folders)
+    assert default == {
+        "probabilities": True, "safety_weight": 0.5, "sure_enough": 0.9, "chosen": "default",
+        "held_out": {"vignettes": 100, "appropriateness": 0.8, "under_triage": pytest.approx(0.2), "over_triage": 0.0},
+    }  # fmt: skip
+    assert (bound["safety_weight"], bound["chosen"], bound["under_triage_at_most"]) == (2.0, "bound", 0.05)
+    assert bound["held_out"]["under_triage"] == 0.0
