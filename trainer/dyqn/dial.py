@@ -4,6 +4,7 @@ A larger weight never makes a decision less urgent, as P(safe) never falls with 
 weight, which is what conformal risk control asks for (Angelopoulos et al., 2022); `weight_for` sees to the exceptions.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -86,7 +87,14 @@ def choose(held_out: HeldOutOutputs) -> Dial:
     """
     by_weight = [(weight, _expected(held_out, Dial(weight))[0]) for weight in WEIGHTS]
     least = by_weight[0][1] - COST_OF_SAFETY
-    weight = max(weight for weight, appropriateness in by_weight if appropriateness >= least)
+    return with_threshold(held_out, max(weight for weight, appropriateness in by_weight if appropriateness >= least))
+
+
+def with_threshold(held_out: HeldOutOutputs, weight: float) -> Dial:
+    """Returns the dial with a weight, and with the threshold that stops earliest at the cost that `choose` allows.
+
+    A threshold suits one weight only: the larger the weight, the closer to 1 is what is compared with it.
+    """
     patient = _expected(held_out, Dial(weight))[1]
     for threshold in THRESHOLDS[:-1]:
         if _expected(held_out, Dial(weight, threshold))[1] >= patient - COST_OF_STOPPING:
@@ -95,7 +103,13 @@ def choose(held_out: HeldOutOutputs) -> Dial:
 
 
 def weight_for(held_out: HeldOutOutputs, under_triage_at_most: float, sure_enough: float | None) -> float:
-    """Returns the least weight whose under-triage stays below a bound, by conformal risk control.
+    """Returns the weight of `least_dial` where all weights have one threshold."""
+    dials = [Dial(weight, sure_enough) for weight in WEIGHTS]
+    return least_dial(held_out, under_triage_at_most, dials).safety_weight
+
+
+def least_dial(held_out: HeldOutOutputs, under_triage_at_most: float, dials: Sequence[Dial]) -> Dial:
+    """Returns the first of `dials`, by rising weight, that keeps under-triage below a bound: conformal risk control.
 
     On new vignettes like the held-out ones under-triage is at most the bound in expectation: on the average over
     training sets, not on each of them.
@@ -112,15 +126,15 @@ def weight_for(held_out: HeldOutOutputs, under_triage_at_most: float, sure_enoug
             f"under-triage at most {bound:g} needs at least {least} held-out vignettes, and there are {count}: choose "
             "a higher bound, or train on more vignettes"
         )
-    losses = np.stack([_under_triage(held_out, Dial(weight, sure_enough)) for weight in WEIGHTS])  # [W, M]
+    losses = np.stack([_under_triage(held_out, dial) for dial in dials])  # [D, M]
     # A larger weight may stop the questions earlier, and so do worse on a vignette. The guarantee needs losses that
     # never rise with the weight, so a vignette counts as the worst of all larger weights.
     never_rising = np.maximum.accumulate(losses[::-1])[::-1]
-    for weight, under_triage in zip(WEIGHTS, never_rising.sum(axis=1), strict=True):
+    for dial, under_triage in zip(dials, never_rising.sum(axis=1), strict=True):
         if (under_triage + 1) / (count + 1) <= bound:
-            return weight
+            return dial
     raise InputError(
-        f"under-triage at most {bound:g}: no weight up to {WEIGHTS[-1]:g} reaches it on the {count} held-out "
+        f"under-triage at most {bound:g}: no weight up to {dials[-1].safety_weight:g} reaches it on the {count} held-out "
         "vignettes: choose a higher bound, or train on more vignettes"
     )
 

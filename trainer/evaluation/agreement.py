@@ -123,7 +123,7 @@ def agent_agreement(decisions: np.ndarray, decision_counts: np.ndarray, seed: in
         `weighted_kappa` (quadratic weights, with each single decision of a clinician). None where not defined. The
         number of vignettes is that of the denominator.
     """
-    return _agreement(
+    return agreement(
         detection_parts(decisions, decision_counts, Action.RED), confusion_shares(decisions, decision_counts), seed
     )
 
@@ -141,10 +141,17 @@ def clinician_agreement(
     shares = clinician_confusion_shares(decision_counts, minimum_decisions)
     if not len(shares):
         return None
-    return _agreement(clinician_detection_parts(decision_counts, Action.RED, minimum_decisions), shares, seed)
+    return agreement(clinician_detection_parts(decision_counts, Action.RED, minimum_decisions), shares, seed)
 
 
-def _agreement(detection: np.ndarray, confusion: np.ndarray, seed: int) -> dict[str, Estimate | None]:
+def agreement(detection: np.ndarray, confusion: np.ndarray, seed: int) -> dict[str, Estimate | None]:
+    """Returns the figures of `agent_agreement` from what each vignette adds to them.
+
+    Args:
+        detection: `[V, 4]`, as `detection_parts` gives it.
+        confusion: `[V, 4, 4]`, as `confusion_shares` gives it.
+        seed: of the bootstrap over vignettes.
+    """
     resting_on = np.count_nonzero(detection[:, [0, 2]], axis=0).tolist()
     sensitivity, specificity = estimates_of_sums(detection, detection_rates, resting_on, seed)
     [kappa] = estimates_of_sums(confusion, lambda sums: weighted_kappa(sums)[:, np.newaxis], [len(confusion)], seed)

@@ -12,11 +12,12 @@ Pure NumPy functions. Each vignette weighs the same; the unit of the bootstrap i
 each other.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS
+from schemas.triage import DECISION_LABELS, NUM_DECISIONS, TRIAGE_DECISIONS
 from trainer.evaluation.metrics import Estimate, estimates_of_sums, urgency_range
 
 BINS = 10
@@ -135,6 +136,29 @@ def calibration(pairs: Pairs, seed: int) -> Calibration:
     # With at least one state, the summary figures are defined.
     predicted, observed, gap, error, brier = (estimate for estimate in found[BINS:] if estimate is not None)
     return Calibration(curve, predicted, observed, gap, _widened(error), brier)
+
+
+def q_value_figures(q_values: np.ndarray, decision_counts: np.ndarray, seed: int) -> dict[str, Any]:
+    """Returns the calibration of Q-values, see `best_decision_pairs`, `appropriateness_pairs` and `reward_pairs`."""
+
+    def of_each_decision(pairs: Callable[[np.ndarray, np.ndarray], list[Pairs]]) -> dict[str, Any]:
+        found = (calibration(each, seed) for each in pairs(q_values, decision_counts))
+        return dict(zip(DECISION_LABELS, found, strict=True))
+
+    best = best_decision_pairs(q_values, decision_counts)
+    return {
+        "best_decision": calibration(best, seed),
+        "decisions": of_each_decision(appropriateness_pairs),
+        "decisions_against_reward": of_each_decision(reward_pairs),
+    }
+
+
+def probability_figures(
+    probabilities: np.ndarray, decisions: np.ndarray, decision_counts: np.ndarray, seed: int
+) -> dict[str, Any]:
+    """Returns the calibration of what the agent says of its own decision, `appropriate` and `safe`."""
+    pairs = probability_pairs(probabilities, decisions, decision_counts)
+    return {name: calibration(each, seed) for name, each in pairs.items()}
 
 
 def bin_sums(pairs: Pairs) -> np.ndarray:

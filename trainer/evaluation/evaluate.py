@@ -1,7 +1,8 @@
 """`triage evaluate`: measures a trained agent on the vignettes of a data directory."""
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from schemas import figures, locations, safety_rules
@@ -113,7 +114,7 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
     """
     import numpy as np
 
-    from trainer.evaluation import agreement, metrics, slices
+    from trainer.evaluation import agreement, calibration, metrics, slices
 
     counts = vignettes.decision_counts
     values = metrics.agent_metrics(outcomes, counts)
@@ -124,10 +125,12 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
             "agent": metrics.summary(values, seed),
             "agreement": agreement.agent_agreement(outcomes.decisions, counts, seed),
             "confusion": {"rows": "clinicians", "columns": "agent", "labels": DECISION_LABELS, "matrix": confusion},
-            "calibration": None if outcomes.q_values is None else _calibration(outcomes.q_values, counts, seed),
+            "calibration": None
+            if outcomes.q_values is None
+            else calibration.q_value_figures(outcomes.q_values, counts, seed),
             "probabilities": None
             if outcomes.probabilities is None
-            else _probabilities(outcomes.probabilities, outcomes.decisions, counts, seed),
+            else calibration.probability_figures(outcomes.probabilities, outcomes.decisions, counts, seed),
             "slices": slices.slice_figures(values, groups, seed),
             "unseen": slices.unseen_contrast(values, vignettes.tags, seed),
         }
@@ -158,37 +161,54 @@ def run(arguments: argparse.Namespace) -> int:
 
         return case_report.run(arguments)
     from trainer.evaluation.evaluation_table import print_report
-    from trainer.evaluation.prefixes import network_triage
     from trainer.evaluation.rule_effect import print_effect
 
     if arguments.orders < 1 or arguments.minimum_decisions < 2 or arguments.seed < 0:
         raise InputError("--orders must be at least 1, --minimum-decisions at least 2 and --seed 0 or more")
-    data, trained, vignettes = _load(arguments)
-    seeds = order_seeds(arguments.seed, arguments.orders)
-    outcomes = play(trained.model, vignettes, seeds, trained.max_questions, dial=trained.dial)
-    report = {
-        "job_dir": locations.shown(arguments.job_dir),
-        "data": locations.shown(arguments.data),
-        "data_fingerprint": data.data_fingerprint,
-        "split": arguments.split,
-        "vignettes": len(vignettes.decision_counts),
-        "orders": arguments.orders,
-        "seed": arguments.seed,
-        "training": trained.training,
-        **baseline_figures(vignettes.decision_counts, arguments.minimum_decisions, arguments.seed),
-        **agent_figures(outcomes, vignettes, arguments.seed),
-        "by_evidence": evidence_figures(
-            network_triage(trained.model, trained.dial), vignettes, len(data.vocabulary), seeds, arguments.seed
-        ),
-    }
-    if arguments.rules is not None:
-        report["safety_rules"] = _rule_figures(arguments, trained, vignettes, outcomes)
+    report = _report(arguments, *_load(arguments))
+    for caution in report["cautions"]:
+        sys.stderr.write(f"warning: {caution}\n")
     if arguments.json != "-":
         print_report(report, arguments.slices)
         if "safety_rules" in report:
             print_effect(report["safety_rules"])
     figures.write(report, arguments.json)
     return 0
+
+
+def _report(
+    arguments: argparse.Namespace, data: "DataDirectory", trained: "TrainedNetwork", vignettes: "VignetteArrays"
+) -> dict[str, Any]:
+    """Returns all figures, as `--json` writes them."""
+    from trainer.evaluation import as_clinicians, cautions, frontier
+
+    counts, seed, minimum = vignettes.decision_counts, arguments.seed, arguments.minimum_decisions
+    seeds = order_seeds(seed, arguments.orders)
+    outcomes = play(trained.model, vignettes, seeds, trained.max_questions, dial=trained.dial)
+    triage = frontier.RecordedTriage(trained.model, trained.dial)
+    report = {
+        "job_dir": locations.shown(arguments.job_dir),
+        "data": locations.shown(arguments.data),
+        "data_fingerprint": data.data_fingerprint,
+        "split": arguments.split,
+        "vignettes": len(counts),
+        "orders": arguments.orders,
+        "seed": seed,
+        "training": trained.training,
+        **baseline_figures(counts, minimum, seed),
+        **agent_figures(outcomes, vignettes, seed),
+        "as_clinicians": _plain(as_clinicians.figures(outcomes.decisions, counts, minimum, seed)),
+        "by_evidence": evidence_figures(triage, vignettes, len(data.vocabulary), seeds, seed),
+        "frontier": None,
+    }
+    outputs = triage.outputs(arguments.orders)
+    if outputs is not None:
+        dials = dial_options.along(arguments, trained)
+        report["frontier"] = _plain(frontier.frontier(outputs, vignettes, dials, trained.max_questions, trained.dial))
+    report["cautions"] = cautions.cautions(report)
+    if arguments.rules is not None:
+        report["safety_rules"] = _rule_figures(arguments, trained, vignettes, outcomes)
+    return report
 
 
 def _rule_figures(
@@ -240,6 +260,8 @@ def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed
     from trainer.evaluation import agreement, metrics
 
     human = metrics.human_metrics(decision_counts, minimum_decisions)
+    human["over_triage"] = human["safety"] - human["appropriateness"]
+    human["under_triage"] = 1 - human["safety"]
     constants = metrics.constant_metrics(decision_counts)
     return _plain(
         {
@@ -251,31 +273,6 @@ def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed
             },
         }
     )
-
-
-def _calibration(q_values: "np.ndarray", decision_counts: "np.ndarray", seed: int) -> dict[str, Any]:
-    from trainer.evaluation import calibration
-
-    def of_each_decision(pairs: "Callable[[np.ndarray, np.ndarray], list[calibration.Pairs]]") -> dict[str, Any]:
-        found = (calibration.calibration(each, seed) for each in pairs(q_values, decision_counts))
-        return dict(zip(DECISION_LABELS, found, strict=True))
-
-    best = calibration.best_decision_pairs(q_values, decision_counts)
-    return {
-        "best_decision": calibration.calibration(best, seed),
-        "decisions": of_each_decision(calibration.appropriateness_pairs),
-        "decisions_against_reward": of_each_decision(calibration.reward_pairs),
-    }
-
-
-def _probabilities(
-    probabilities: "np.ndarray", decisions: "np.ndarray", decision_counts: "np.ndarray", seed: int
-) -> dict[str, Any]:
-    """Returns the calibration of what the agent says of its own decision, `appropriate` and `safe`."""
-    from trainer.evaluation import calibration
-
-    pairs = calibration.probability_pairs(probabilities, decisions, decision_counts)
-    return {name: calibration.calibration(each, seed) for name, each in pairs.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -26,8 +26,14 @@ def print_report(report: Mapping[str, Any], with_slices: bool) -> None:
         f"others, on vignettes with {report['human_minimum_decisions']} decisions or more."
     )
     console.print(_agent_table(report))
+    if report["as_clinicians"] is not None:
+        _print_as_clinicians(console, report)
     if report["calibration"] is not None:
         console.print(_calibration_line(report["calibration"]["best_decision"]))
+    for name, found in (report["probabilities"] or {}).items():
+        console.print(_probability_line(name, found))
+    if report["frontier"] is not None:
+        console.print(_frontier_table(report))
     console.print(_constants_table(report["constants"]))
     if with_slices:
         console.print(_slices_table(report["slices"]))
@@ -41,6 +47,52 @@ def _agent_table(report: Mapping[str, Any]) -> Table:
         for metric, estimate in report[agent].items():
             table.add_row(_words(metric), _cell(estimate), _cell((report[human] or {}).get(metric)))
     return table
+
+
+def _print_as_clinicians(console: Console, report: Mapping[str, Any]) -> None:
+    """Prints the agent beside the clinicians, on the same vignettes and judged in the same way."""
+    found = report["as_clinicians"]
+    console.print(
+        f"The agent judged as clinicians are, on the same {found['vignettes']:,} vignettes by all\nclinicians but one:"
+    )
+    table = Table("", "agent", "clinicians", box=box.SIMPLE)
+    clinicians = (report["human"] or {}) | (report["human_agreement"] or {})
+    for metric, estimate in found["by_all_but_one"].items():
+        table.add_row(_words(metric), _cell(estimate), _cell(clinicians.get(metric)))
+    console.print(table)
+    by_all = found["by_all"]
+    console.print(
+        f"Judged by all of them the agent has appropriateness {by_all['appropriateness']['mean']:.3f}, safety "
+        f"{by_all['safety']['mean']:.3f}."
+    )
+
+
+def _frontier_table(report: Mapping[str, Any]) -> Table:
+    """Returns the frontier of the safety weights, with the agent's own marked and the clinicians at the end."""
+    columns = ("appropriateness", "safety", "over_triage", "red_sensitivity")
+    table = Table(
+        "weight", "sure\nenough", "appro-\npriate", "safe", "over-\ntriage", "red", "ques-\ntions", "evi-\ndence",
+        "forced",
+        title="Decisions by P(appropriate) + weight x P(safe); * is this agent", box=box.SIMPLE, padding=(0, 1, 0, 0),
+    )  # fmt: skip
+    for point in report["frontier"]:
+        quality = ("-" if point[name] is None else f"{point[name]:.3f}" for name in columns)
+        effort = (f"{point['questions']:.1f}", f"{point['evidence_seen']:.1f}", f"{point['forced']:.2f}")
+        sure = "-" if point["sure_enough"] is None else f"{point['sure_enough']:g}"
+        table.add_row(f"{point['safety_weight']:g}{' *' if point['chosen'] else ''}", sure, *quality, *effort)
+    if report["human"] is not None:
+        clinicians = report["human"] | (report["human_agreement"] or {})
+        means = (clinicians.get(name) for name in columns)
+        cells = ("-" if found is None else f"{found['mean']:.3f}" for found in means)
+        table.add_row("clinicians", "", *cells, "-", "all", "-")
+    return table
+
+
+def _probability_line(name: str, found: Mapping[str, Any]) -> str:
+    return (
+        f"P({name}) of the decision: mean {found['predicted']['mean']:.3f}, {name} "
+        f"{found['observed']['mean']:.3f},\nerror {_cell(found['expected_calibration_error'])}."
+    )
 
 
 def _calibration_line(best: Mapping[str, Any]) -> str:

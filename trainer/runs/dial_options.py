@@ -4,16 +4,23 @@ import argparse
 import dataclasses
 import math
 import pathlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `--help` needs none
+    from trainer.dyqn.decision import Dial
     from trainer.runs.job import TrainedNetwork
 
 NEVER = "never"
 """What --sure-enough has in place of a number: questions end where the Q-values say so, and nowhere else."""
+
+
+class Threshold(NamedTuple):
+    """What --sure-enough says."""
+
+    value: float | None  # None is never
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sure-enough",
         metavar="S",
         help="stop asking as soon as (P(appropriate) + W P(safe)) / (1 + W) reaches S, in (0, 1]; never: only where "
-        "the Q-values say so; by default training chose S",
+        "the Q-values say so; by default S is chosen for the weight, as in training",
     )
 
 
@@ -57,41 +64,55 @@ def chosen(arguments: argparse.Namespace, trained: "TrainedNetwork") -> "Trained
         )
     if weight is not None and not 0 <= weight < math.inf:
         raise InputError(f"--safety-weight {weight:g}: expected a number from 0, such as 2")
-    sure_enough = _sure_enough(arguments.sure_enough, trained.dial.sure_enough)
+    sure_enough = None if arguments.sure_enough is None else _threshold(arguments.sure_enough)
     if bound is not None:
-        weight = _least_weight(trained, bound, sure_enough, arguments.job_dir)
-    weight = trained.dial.safety_weight if weight is None else weight
-    return dataclasses.replace(
-        trained,
-        dial=dataclasses.replace(trained.dial, safety_weight=weight, sure_enough=sure_enough),
-        dial_chosen="given" if bound is None else "bound",
-        under_triage_at_most=bound,
-    )
+        dial = _bounded(trained, bound, sure_enough, arguments.job_dir)
+    else:
+        dial = with_weight(trained, trained.dial.safety_weight if weight is None else weight, sure_enough)
+    chosen_by = "given" if bound is None else "bound"
+    return dataclasses.replace(trained, dial=dial, dial_chosen=chosen_by, under_triage_at_most=bound)
 
 
-def _sure_enough(given: str | None, default: float | None) -> float | None:
-    if given is None:
-        return default
+def along(arguments: argparse.Namespace, trained: "TrainedNetwork") -> "list[Dial]":
+    """Returns what the agent's dial would be with each weight that training chooses among, by weight; its own too."""
+    from trainer.dyqn.dial import WEIGHTS
+
+    sure_enough = None if arguments.sure_enough is None else _threshold(arguments.sure_enough)
+    weights = sorted({*WEIGHTS, trained.dial.safety_weight})
+    return [with_weight(trained, weight, sure_enough) for weight in weights]
+
+
+def with_weight(trained: "TrainedNetwork", weight: float, sure_enough: Threshold | None = None) -> "Dial":
+    """Returns the agent's dial with another weight, and the threshold given or else the one that suits the weight."""
+    from trainer.dyqn.dial import with_threshold
+
+    if sure_enough is None and trained.held_out is not None and weight != trained.dial.safety_weight:
+        return with_threshold(trained.held_out, weight)
+    threshold = trained.dial.sure_enough if sure_enough is None else sure_enough.value
+    return dataclasses.replace(trained.dial, safety_weight=weight, sure_enough=threshold)
+
+
+def _threshold(given: str) -> Threshold:
     if given == NEVER:
-        return None
+        return Threshold(None)
     try:
         value = float(given)
     except ValueError:
         value = math.nan
     if not 0 < value <= 1:
         raise InputError(f"--sure-enough {given}: expected a number above 0 and at most 1, such as 0.9, or {NEVER}")
-    return value
+    return Threshold(value)
 
 
-def _least_weight(trained: "TrainedNetwork", bound: float, sure_enough: float | None, job_dir: pathlib.Path) -> float:
-    from trainer.dyqn.dial import weight_for
+def _bounded(trained: "TrainedNetwork", bound: float, sure_enough: Threshold | None, job_dir: pathlib.Path) -> "Dial":
+    from trainer.dyqn.dial import WEIGHTS, least_dial
 
     if trained.held_out is None:
         raise InputError(
             f"--under-triage-at-most {bound:g}: {job_dir} has no held-out vignettes for this checkpoint: training held "
             "out none (--validation-share), has not ended, or --step is not the last one; give --safety-weight instead"
         )
-    return weight_for(trained.held_out, bound, sure_enough)
+    return least_dial(trained.held_out, bound, [with_weight(trained, weight, sure_enough) for weight in WEIGHTS])
 
 
 def _given(arguments: argparse.Namespace) -> str:

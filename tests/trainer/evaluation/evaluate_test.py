@@ -73,11 +73,17 @@ def test_reports_agent_human_and_constant_policies_as_json(job, data_directory, 
     assert report["vignettes"] == report["agent"]["safety"]["vignettes"] == 10
     assert set(report["constants"]) == {"always red", "always yellow", "always green", "always blue"}
     assert report["constants"]["always red"]["safety"]["mean"] == 1.0
-    assert set(report["human"]) == {"appropriateness", "safety"}
+    human = {name: estimate["mean"] for name, estimate in report["human"].items()}
+    assert human["under_triage"] == pytest.approx(1 - human["safety"])
+    assert human["over_triage"] == pytest.approx(human["safety"] - human["appropriateness"])
+    assert set(report["as_clinicians"]["by_all_but_one"]) == set(report["human"]) | set(report["human_agreement"])
     assert report["training"]["steps"] == 60
     for estimate in report["agent"].values():
         assert estimate["low"] <= estimate["mean"] <= estimate["high"]
-    assert "appropriateness" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "appropriateness" in shown.out
+    assert "warning: the test split has 10 vignettes" in shown.err
+    assert report["frontier"] is None  # a network without probabilities
     assert triage_cli.main([*arguments, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["agent"] == report["agent"]
 

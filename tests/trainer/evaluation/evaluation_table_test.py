@@ -28,6 +28,29 @@ REPORT = {
             "brier_score": _estimate(0.25, 0.2, 0.3),
         }
     },
+    "as_clinicians": {"vignettes": 900, "by_all_but_one": QUALITY, "by_all": QUALITY},
+    "probabilities": {
+        "safe": {
+            "predicted": _estimate(0.92),
+            "observed": _estimate(0.94),
+            "expected_calibration_error": _estimate(0.02, 0.01, 0.03),
+        }
+    },
+    "frontier": [
+        {
+            "safety_weight": weight,
+            "sure_enough": sure_enough,
+            "chosen": weight == 1.5,
+            "appropriateness": 0.85,
+            "safety": 0.95,
+            "over_triage": 0.1,
+            "red_sensitivity": red,
+            "questions": 9.25,
+            "evidence_seen": 4.5,
+            "forced": 0.3,
+        }
+        for weight, sure_enough, red in ((0.25, None, None), (1.5, 0.92, 0.7))
+    ],
     "constants": {"always red": QUALITY},
     "slices": [
         {"by": "tag:system", "value": value, "vignettes": 1234, "metrics": {**QUALITY, "questions": _estimate(4.5)}}
@@ -58,6 +81,19 @@ def test_agent_and_clinicians_stand_side_by_side_and_undefined_is_a_dash(capsys)
     assert not any("skin" in row or "unseen" in row for row in rows)
 
 
+def test_the_frontier_marks_the_agent_and_ends_with_the_clinicians(capsys):
+    rows = _rows(capsys, REPORT, with_slices=False)
+    assert "0.25 - 0.850 0.950 0.100 - 9.2 4.5 0.30" in rows
+    place = rows.index("1.5 * 0.92 0.850 0.950 0.100 0.700 9.2 4.5 0.30")
+    assert rows[place + 1] == "clinicians - 0.900 - 1.000 - all -"
+
+
+def test_the_agent_is_shown_as_clinicians_are_judged_and_how_far_its_probabilities_hold(capsys):
+    text = " ".join(_rows(capsys, REPORT, with_slices=False))
+    assert "on the same 900 vignettes by all clinicians but one" in text
+    assert "P(safe) of the decision: mean 0.920, safe 0.940, error 0.020 [0.010, 0.030]." in text
+
+
 def test_calibration_is_one_sentence(capsys):
     text = " ".join(_rows(capsys, REPORT, with_slices=False))
     assert "mean Q of the triage 0.900, appropriate 0.700, error 0.200 [0.100, 0.300], Brier score 0.250" in text
@@ -74,7 +110,9 @@ def test_slices_stand_under_their_kind_which_is_named_once(capsys):
     assert "evidence seen 14.2 [12.0, 16.0] 9.5 4.8 [2.0, 7.5]" in rows
 
 
-@pytest.mark.parametrize("name", ["human", "human_agreement", "calibration", "unseen"])
+@pytest.mark.parametrize(
+    "name", ["human", "human_agreement", "as_clinicians", "calibration", "probabilities", "frontier", "unseen"]
+)
 def test_what_the_report_lacks_is_left_out(name, capsys):
     report = copy.deepcopy(REPORT)
     report[name] = None

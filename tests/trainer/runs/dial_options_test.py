@@ -59,13 +59,15 @@ def options(*given):
     ("given", "dial", "chosen"),
     [
         ([], Dial(0.5, 0.9), "default"),
-        (["--safety-weight", "4"], Dial(4.0, 0.9), "given"),
+        # With one piece of evidence each stopping costs nothing, so that the lowest threshold suits any other weight.
+        (["--safety-weight", "4"], Dial(4.0, 0.6), "given"),
+        (["--safety-weight", "4", "--sure-enough", "0.9"], Dial(4.0, 0.9), "given"),
         (["--sure-enough", "0.8"], Dial(0.5, 0.8), "given"),
         (["--safety-weight", "0", "--sure-enough", "never"], Dial(0.0, None), "given"),
         # Below 1.67 the 20 Red ones are sent to Yellow, 21 of 101 as risk control counts; 2 is the first weight above.
-        (["--under-triage-at-most", "0.05"], Dial(2.0, 0.9), "bound"),
-        (["--under-triage-at-most", "0.21"], Dial(0.0, 0.9), "bound"),
-        (["--under-triage-at-most", "0.2"], Dial(2.0, 0.9), "bound"),
+        (["--under-triage-at-most", "0.05"], Dial(2.0, 0.6), "bound"),
+        (["--under-triage-at-most", "0.21"], Dial(0.0, 0.6), "bound"),
+        (["--under-triage-at-most", "0.2"], Dial(2.0, 0.6), "bound"),
     ],
 )
 def test_the_options_set_the_dial(trained, given, dial, chosen):

@@ -1,0 +1,71 @@
+"""The frontier of the safety weights, by outputs made by hand."""
+
+import numpy as np
+import pytest
+
+from trainer.dyqn.decision import Dial
+from trainer.evaluation.frontier import RecordedTriage, frontier, play_outputs
+
+ASKS, STOPS = [0.1, 0.1, 0.1, 0.1, 0.9], [0.9, 0.1, 0.1, 0.1, 0.0]
+YELLOW = [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0]
+"""P(appropriate), then P(safe): the decision is Yellow for weights below 1.67, then Red."""
+
+
+@pytest.fixture
+def vignettes(vignettes_of):
+    return vignettes_of([([1, 2, 3], [3, 0, 0, 0]), ([4], [0, 3, 0, 0])])
+
+
+@pytest.fixture
+def outputs():
+    """The first vignette stops at its second piece of evidence; the second goes on asking in vain."""
+    rows = [ASKS + YELLOW, STOPS + YELLOW, ASKS + YELLOW, ASKS + YELLOW]
+    return np.array([rows], np.float32)
+
+
+def test_episodes_end_where_the_agent_stops_or_is_forced(vignettes, outputs):
+    found = play_outputs(outputs, vignettes, Dial(0.0), max_questions=5)
+    assert found.evidence_seen.tolist() == [[2, 1]]
+    assert found.questions.tolist() == [[1, 5]]
+    assert found.forced.tolist() == [[False, True]]
+    assert found.decisions.tolist() == [[1, 1]]
+    assert play_outputs(outputs, vignettes, Dial(2.0), max_questions=5).decisions.tolist() == [[0, 0]]
+
+
+def test_the_limit_of_questions_ends_an_episode_before_all_evidence_is_known(vignettes, outputs):
+    outputs[0, 1] = outputs[0, 0]  # the first vignette goes on asking
+    found = play_outputs(outputs, vignettes, Dial(0.0), max_questions=1)
+    assert found.evidence_seen.tolist() == [[2, 1]]
+    assert found.questions.tolist() == [[1, 1]]
+    assert found.forced.tolist() == [[True, True]]
+
+
+def test_an_agent_that_is_sure_enough_stops_at_once(vignettes, outputs):
+    found = play_outputs(outputs, vignettes, Dial(0.0, sure_enough=0.7), max_questions=5)
+    assert found.questions.tolist() == [[0, 0]]
+    assert not found.forced.any()
+
+
+def test_a_point_for_each_dial_and_the_agents_own_is_marked(vignettes, outputs):
+    low, high = frontier(outputs, vignettes, [Dial(0.0), Dial(2.0)], 5, chosen=Dial(2.0))
+    # Yellow is under-triage of the vignette that is Red; Red is over-triage of the one that is Yellow.
+    assert (low.appropriateness, low.safety, low.over_triage, low.red_sensitivity) == (0.5, 0.5, 0.0, 0.0)
+    assert (high.appropriateness, high.safety, high.over_triage, high.red_sensitivity) == (0.5, 1.0, 0.5, 1.0)
+    assert (low.chosen, high.chosen) == (False, True)
+    assert (low.questions, low.evidence_seen, low.forced) == (3.0, 1.5, 0.5)
+
+
+def test_without_a_majority_for_red_there_is_no_sensitivity(vignettes_of, outputs):
+    vignettes = vignettes_of([([1, 2, 3], [0, 3, 0, 0]), ([4], [0, 3, 0, 0])])
+    (point,) = frontier(outputs, vignettes, [Dial()], 5, chosen=Dial())
+    assert point.red_sensitivity is None
+
+
+def test_outputs_are_recorded_in_order_and_q_values_alone_have_no_frontier():
+    triage = RecordedTriage(lambda states: np.tile(states[:, :1], 13).astype(np.float32), Dial())
+    for first in ([1, 2], [3], [4, 5], [6]):  # two evidence orders of three states, in batches of two
+        assert triage(np.array(first)[:, np.newaxis]).shape == (len(first), 4)
+    assert triage.outputs(orders=2)[..., 0].tolist() == [[1, 2, 3], [4, 5, 6]]
+    plain = RecordedTriage(lambda states: np.zeros([len(states), 5], np.float32), Dial())
+    plain(np.zeros([2, 1]))
+    assert plain.outputs(orders=1) is None

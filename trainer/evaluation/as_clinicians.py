@@ -1,0 +1,65 @@
+"""The agent judged as clinicians are: on the same vignettes, by the decisions of all clinicians but one.
+
+A clinician is judged by the *others*. Judging the agent by all of them widens the range of decisions that count as
+appropriate, and flatters it. Here each clinician is left out in turn, and the agent takes that clinician's place.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
+from trainer.evaluation import agreement, metrics
+
+
+def figures(
+    decisions: np.ndarray, decision_counts: np.ndarray, minimum_decisions: int, seed: int
+) -> dict[str, Any] | None:
+    """Returns the agent's figures on the vignettes on which clinicians are judged; None where there are none.
+
+    Args:
+        decisions: int `[K, V]`, column of the decision in each of K evidence orders.
+        decision_counts: `[V, 4]`.
+        minimum_decisions: vignettes with fewer decisions are left out; at least 2.
+        seed: of the bootstrap over vignettes.
+
+    Returns:
+        `by_all_but_one` is comparable with the clinicians' own figures, and `by_all` with the agent's on all vignettes:
+        `metrics.triage_quality` and `agreement.agent_agreement` each.
+    """
+    enough = decision_counts.sum(axis=1) >= minimum_decisions
+    if not enough.any():
+        return None
+    decisions, counts = decisions[:, enough], decision_counts[enough].astype(np.int64)
+    detection = _by_all_but_one(counts, lambda others: agreement.detection_parts(decisions, others, Action.RED))
+    quality = _by_all_but_one(
+        counts, lambda others: np.stack(list(metrics.triage_quality(decisions, others).values()), axis=1)
+    )
+    by_all = metrics.triage_quality(decisions, counts)
+    return {
+        "vignettes": int(enough.sum()),
+        "by_all_but_one": {
+            **metrics.summary(dict(zip(by_all, quality.T, strict=True)), seed),
+            # One clinician at a time, as is: nobody has to be left out for a kappa of pairs.
+            **agreement.agreement(detection, agreement.confusion_shares(decisions, counts), seed),
+        },
+        "by_all": {**metrics.summary(by_all, seed), **agreement.agent_agreement(decisions, counts, seed)},
+    }
+
+
+def _by_all_but_one(decision_counts: np.ndarray, judged: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Returns the mean of `judged(others)` `[V, ...]` over the clinicians of each vignette, each left out in turn.
+
+    Args:
+        decision_counts: int `[V, 4]`, at least 2 decisions a row.
+        judged: from decision counts `[V, 4]`, at least 1 decision a row, to figures `[V, M]`.
+    """
+    total = decision_counts.sum(axis=1)
+    means = 0.0
+    for given in TRIAGE_DECISIONS:
+        there = decision_counts[:, given] > 0
+        one = there[:, np.newaxis] * np.eye(NUM_DECISIONS, dtype=np.int64)[given]
+        share = decision_counts[:, given] / total
+        means = means + share[:, np.newaxis] * judged(decision_counts - one)
+    return np.asarray(means)

@@ -1,0 +1,105 @@
+"""What each safety weight would cost and bring: the frontier on which the dial of an agent stands.
+
+Whatever the weight, an agent meets the same states: the first one, two, ... pieces of evidence of a vignette. So the
+network's outputs are computed once for each of them, and every weight is played on those.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from schemas.triage import NUM_ACTIONS, Action
+from trainer.dyqn.decision import Dial, decide, merits
+from trainer.dyqn.dial import HeldOutOutputs, decisions_at, stops
+from trainer.dyqn.environment import Vignettes
+from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation import agreement
+from trainer.evaluation.metrics import agent_metrics
+
+if TYPE_CHECKING:
+    import keras
+
+
+class Point(NamedTuple):
+    """An agent with one safety weight; means over vignettes."""
+
+    safety_weight: float
+    sure_enough: float | None
+    chosen: bool  # it is the agent's own
+    appropriateness: float
+    safety: float
+    over_triage: float
+    red_sensitivity: float | None  # None where no vignette's majority decision is Red
+    questions: float
+    evidence_seen: float
+    forced: float
+
+
+class RecordedTriage:
+    """The triage of a network, as `trainer.evaluation.prefixes.Triage`, which keeps every output."""
+
+    def __init__(self, network: "keras.Model", dial: Dial):
+        self._network, self._dial = network, dial
+        self._parts: list[np.ndarray] = []
+
+    def __call__(self, states: np.ndarray) -> np.ndarray:
+        """Returns the merits of the triage decisions, float `[B, 4]`, in states `[B, E]`."""
+        outputs = self._network(states)
+        self._parts.append(np.asarray(outputs))
+        return np.asarray(merits(outputs, self._dial))
+
+    def outputs(self, orders: int) -> np.ndarray | None:
+        """Returns float32 `[K, R, O]`, what the network gave in K evidence orders; None where it has Q-values alone."""
+        if self._parts[0].shape[1] == NUM_ACTIONS:
+            return None
+        outputs = np.concatenate(self._parts)
+        return outputs.reshape(orders, -1, outputs.shape[1])
+
+
+def frontier(
+    outputs: np.ndarray, vignettes: Vignettes, dials: Sequence[Dial], max_questions: int, chosen: Dial
+) -> list[Point]:
+    """Returns a point for each of `dials`.
+
+    Args:
+        outputs: float32 `[K, R, O]`, of the network after one, two and up to all pieces of evidence of each vignette,
+            in K evidence orders.
+        vignettes: those V vignettes; R is the number of their pieces of evidence.
+        dials: to play.
+        max_questions: after which a decision is forced.
+        chosen: the agent's own dial.
+    """
+    points = []
+    for dial in dials:
+        outcomes = play_outputs(outputs, vignettes, dial, max_questions)
+        means = {name: float(each.mean()) for name, each in agent_metrics(outcomes, vignettes.decision_counts).items()}
+        del means["under_triage"]  # 1 - safety
+        parts = agreement.detection_parts(outcomes.decisions, vignettes.decision_counts, Action.RED)
+        rate = float(agreement.detection_rates(parts.sum(axis=0))[0])
+        red = None if np.isnan(rate) else rate
+        points.append(Point(**dataclasses.asdict(dial), chosen=dial == chosen, red_sensitivity=red, **means))
+    return points
+
+
+def play_outputs(outputs: np.ndarray, vignettes: Vignettes, dial: Dial, max_questions: int) -> Outcomes:
+    """Returns how the episodes of an agent end whose outputs `[K, R, O]` are known, see `frontier`.
+
+    As in `trainer.dyqn.rollout.Rollout` an agent that goes on asking when all evidence is known is forced in the end.
+    """
+    sizes = np.diff(vignettes.offsets)
+    columns = [_play(HeldOutOutputs(each, sizes, vignettes.decision_counts), dial, max_questions) for each in outputs]
+    return Outcomes(*(np.stack(column) for column in zip(*columns, strict=True)))
+
+
+def _play(known_outputs: HeldOutOutputs, dial: Dial, max_questions: int) -> Sequence[np.ndarray]:
+    """Returns decisions, questions, evidence seen and whether the decision was forced, `[V]` each."""
+    seen = np.minimum(stops(known_outputs, dial), max_questions + 1)
+    ends = np.cumsum(known_outputs.sizes)
+    here = tf.constant(known_outputs.outputs[ends - known_outputs.sizes + seen - 1])
+    anything: np.ndarray = np.ones(len(seen), bool)
+    goes_on = decide(here, ~anything, anything, dial).numpy() == Action.ASK
+    questions = np.where(goes_on, max_questions, seen - 1)
+    return decisions_at(known_outputs, seen, dial), questions, seen, questions == max_questions
