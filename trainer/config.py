@@ -20,7 +20,7 @@ ASK_QUERIES = ("or", "and")
 """The names in `trainer.dyqn.targets.QUERIES`, which may not be imported here: configuration needs no TensorFlow."""
 
 
-STEPS_PER_ROOT = 60
+STEPS_PER_ROOT = 40
 """Steps times the square root of the number of vignettes, where the number of steps follows from it: many epochs on few
 vignettes, few on many. Training mostly ends earlier, see `ValidationConfig`."""
 

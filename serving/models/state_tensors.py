@@ -44,7 +44,7 @@ def _templates(responses: Iterable[triage_pb2.TriageResponse]) -> np.ndarray:
 _Q_VALUES = _templates(
     triage_pb2.TriageResponse(q_values=[triage_pb2.QValue(action=action, value=1.0)]) for action in WIRE_ACTIONS
 )  # [A, 9]
-# Row per triage decision: one with its probabilities, floats in the last four bytes and in the four before the tag there.
+# Row per triage decision: one with its probabilities, of which P(safe) is in the last four bytes.
 _PROBABILITIES = _templates(
     triage_pb2.TriageResponse(
         probabilities=[triage_pb2.DecisionProbability(decision=action, appropriate=1.0, safe=1.0)]

@@ -19,7 +19,7 @@ WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 
 """The safety weights that are chosen among."""
 THRESHOLDS = (0.6, 0.65, 0.7, 0.75, 0.8, 0.82, 0.84, 0.86, 0.88, 0.9, 0.91, 0.92, 0.93, 0.94, 0.96, 0.98, 0.99, None)
 """The values of `Dial.sure_enough` that are chosen among, those that stop earlier first."""
-COST_OF_SAFETY = 0.005
+COST_OF_SAFETY = 0.01
 """P(appropriate) that safety may cost where no bound on under-triage is asked for."""
 COST_OF_STOPPING = 0.015
 """Merit that stopping earlier than the Q-values say may cost."""
@@ -134,8 +134,8 @@ def least_dial(held_out: HeldOutOutputs, under_triage_at_most: float, dials: Seq
         if (under_triage + 1) / (count + 1) <= bound:
             return dial
     raise InputError(
-        f"under-triage at most {bound:g}: no weight up to {dials[-1].safety_weight:g} reaches it on the {count} held-out "
-        "vignettes: choose a higher bound, or train on more vignettes"
+        f"under-triage at most {bound:g}: no weight up to {dials[-1].safety_weight:g} reaches it on the {count} "
+        "held-out vignettes: choose a higher bound, or train on more vignettes"
     )
 
 

@@ -110,8 +110,14 @@ class TrainingLoop:
         if self.step >= self.config.loop.steps:
             return True
         validation = self.config.validation
-        waited = self.step - max(self.best_step, self.config.loop.burn_in_steps)
+        waited = self.step - max(self.best_step, self._first_choice)
         return self.holds_out and waited >= validation.patience * validation.validation_interval
+
+    @property
+    def _first_choice(self) -> int:
+        """The first step whose weights may be chosen: half-way, as rare decisions are learned last."""
+        loop = self.config.loop
+        return loop.burn_in_steps + max(loop.steps - loop.burn_in_steps, 0) // 2
 
     @property
     def holds_out(self) -> bool:
@@ -119,22 +125,29 @@ class TrainingLoop:
         return self._held_out is not None
 
     def validate(self) -> float | None:
-        """Returns the loss on held-out vignettes, and chooses the weights where it is the lowest; None without any."""
+        """Returns the loss on held-out vignettes; None without any.
+
+        From half of the steps on, the weights with the lowest loss are chosen. Earlier the loss may be lower, but a
+        network that knows nothing of a rare decision such as Red has a low loss too.
+        """
         if self._held_out is None:
             return None
         loss = self._held_out.loss(self.network)
-        if loss < float(self._best_loss):
-            self.chosen.set_weights(self.network.get_weights())
-            self._best_loss.assign(loss)
-            self._best_step.assign(self._step)
+        if self.step >= self._first_choice and loss < float(self._best_loss):
+            self._choose(loss)
         return loss
+
+    def _choose(self, loss: float) -> None:
+        self.chosen.set_weights(self.network.get_weights())
+        self._best_loss.assign(loss)
+        self._best_step.assign(self._step)
 
     def settle(self) -> HeldOutOutputs | None:
         """Calibrates the chosen weights on held-out vignettes and returns their outputs for those; None without any."""
         if self._held_out is None:
             return None
         if not self.best_step:
-            self.validate()
+            self._choose(self._held_out.loss(self.network))
         return self._held_out.calibrate(self.chosen)
 
     def fingerprint(self) -> int:
