@@ -12,12 +12,19 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
+<<<<<<< HEAD
 from schemas.triage import Action
 from triage_client import TriageClient, TriageResponse, evidence_state
+=======
+from schemas.triage import TRIAGE_DECISIONS, Action
+from serving.client.ask import TriageClient, evidence_state
+from triage.v1 import triage_pb2
+>>>>>>> 8a6893b (Train the default preset in the demo)
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DEMO = pathlib.Path("demo")
-STEPS = 10_000
+VIGNETTES, TEST_FRACTION = 12_480, 0.2
+CASES = pathlib.Path("examples/cases/textbook.jsonl")
 CONSOLE = Console()
 PATIENTS = {
     "stroke": (["facial_droop", "one_sided_weakness", "slurred_speech", "sudden_onset"], ["headache"]),
@@ -43,10 +50,11 @@ def main() -> None:
     shutil.rmtree(DEMO, ignore_errors=True)
     data, job, models = DEMO / "data", DEMO / "job", DEMO / "models"
     run = lambda *arguments: subprocess.run(triage(*arguments), check=True)  # noqa: E731, S603
-    run("simulate", "--out", data)
+    run("simulate", "--vignettes", str(VIGNETTES), "--test-fraction", str(TEST_FRACTION), "--out", data)
     run("stats", data)
-    run("train", "--data", data, "--job-dir", job, "--steps", str(STEPS))
+    run("train", "--data", data, "--job-dir", job)
     run("evaluate", "--data", data, "--job-dir", job)
+    run("evaluate", "--cases", CASES, "--job-dir", job)
     run("export", "--job-dir", job, "--model-base-path", models)
     with server(models) as address, TriageClient(address) as client:
         answers = {name: client.triage(evidence_state(*evidence)) for name, evidence in PATIENTS.items()}
@@ -86,6 +94,12 @@ def show(answers: dict[str, TriageResponse]) -> None:
     }
     for action in Action:
         rows[f"Q({action.label})"] = [f"{answer.q_values[action].value:.3f}" for answer in answers.values()]
+    for decision in TRIAGE_DECISIONS:
+        likely = [chance for answer in answers.values() for chance in answer.probabilities[decision : decision + 1]]
+        if likely:
+            rows[f"P(appropriate), P(safe) of {decision.label}"] = [
+                f"{chance.appropriate:.2f}, {chance.safe:.2f}" for chance in likely
+            ]
     for name, cells in rows.items():
         table.add_row(name, *cells)
     CONSOLE.print()
