@@ -12,14 +12,8 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
-<<<<<<< HEAD
-from schemas.triage import Action
-from triage_client import TriageClient, TriageResponse, evidence_state
-=======
 from schemas.triage import TRIAGE_DECISIONS, Action
-from serving.client.ask import TriageClient, evidence_state
-from triage.v1 import triage_pb2
->>>>>>> 8a6893b (Train the default preset in the demo)
+from triage_client import TriageClient, TriageResponse, evidence_state
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DEMO = pathlib.Path("demo")
