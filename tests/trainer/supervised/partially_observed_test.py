@@ -11,6 +11,7 @@ from trainer.config import (
     TargetConfig,
     TrainConfig,
 )
+from trainer.dyqn import targets
 from trainer.dyqn.loop import TrainingDivergedError
 from trainer.supervised import partially_observed
 from trainer.supervised.partially_observed import AskTransitions, PartiallyObservedLoop, UniformMemory
@@ -22,7 +23,7 @@ NO_NOISE = ExplorationConfig(0.0, 0.0)
 def _config(query="or", over="all", successor="counterfactual", **sections):
     return TrainConfig(
         **{
-            "target": TargetConfig(query, over, successor),
+            "target": TargetConfig(ask_query=query, best_triage_over=over, ask_successor=successor),
             "network": NetworkConfig((16,)),
             "exploration": NO_NOISE,
             "memory": MemoryConfig(memory_capacity=500, batch_size=20),
@@ -274,3 +275,9 @@ def test_many_states_are_valued_in_parts(one_vignette, monkeypatch):
     monkeypatch.setattr(partially_observed, "STATES_AT_ONCE", 2)
     np.testing.assert_allclose(loop.ask_values(STATES), whole, rtol=1e-6)
     assert loop.ask_values(STATES[:0]).shape == (0,)
+
+
+def test_the_target_is_read_from_the_table_of_queries(one_vignette, monkeypatch):
+    monkeypatch.setitem(targets.QUERIES, "and", lambda best_tm1, best_t, q_ask_t: 0.0 * q_ask_t + 0.25)
+    loop = _trained(one_vignette, _always(0.1, 0.2, 0.6, 0.1), _config("and"), steps=200)
+    assert loop.ask_values(_codes([1], [-2])).tolist() == pytest.approx([0.25, 0.25], abs=0.02)
