@@ -31,7 +31,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
         "bucket_probabilities": (1.0,),
         "bucket_thresholds": (),
     },
-    "validation": {"validation_share": 0.2},
+    "validation": {"validation_share": 0.1},
     "optimiser": {"algorithm": "adam", "learning_rate": 0.001},
     "learner": {"engine": "compiled"},
     "loop": {"steps": 0, "burn_in_steps": 20, "steps_per_call": 100, "window_episodes": 2_000},

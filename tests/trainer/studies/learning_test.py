@@ -29,6 +29,7 @@ class _Switching:
         self.stops = []
 
     variables = ()
+    output_shape = (None, 5)
 
     def __call__(self, states):
         return tf.tile(self._says, [tf.shape(states)[0], 1])
