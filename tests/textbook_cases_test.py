@@ -11,10 +11,10 @@ from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import Action
 from trainer.evaluation.cases import RIGHT, verdict
 from trainer.simulation.card import NOTHING, Cards, read_cards
+from trainer.simulation.config import SimulationConfig
 from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
-from trainer.simulation.simulation_config import SimulationConfig
 from trainer.vignettes.textbook_case import read_cases
 
 FILE = pathlib.Path(__file__).resolve().parents[1] / "examples" / "cases" / "textbook.jsonl"

@@ -163,6 +163,7 @@ class TrainingSession:
 
     def _save(self) -> None:
         self._require_same_weights()
+        self._loop.choose_for_now()
         try:
             self._writer.flush()
         except (tf.errors.OpError, OSError) as error:

@@ -20,6 +20,8 @@ const val ACTION = "action" // output int32 [1]
 const val BEST_TRIAGE = "best_triage" // output int32 [1]
 const val FORCED = "forced" // output bool [1]
 const val RULES_FIRED = "rules_fired" // output bool [1, R], where the description has R safety rules
+const val MODEL_ACTION = "model_action" // output int32 [1], the action before the rules, beside RULES_FIRED
+const val MODEL_BEST_TRIAGE = "model_best_triage" // output int32 [1], the best decision before the rules
 const val NOVELTY = "novelty" // output float32 [1], where the description has it
 const val IS_NOVEL = "is_novel" // output bool [1], beside it
 

@@ -17,6 +17,8 @@ let actionName = "action"  // output int32 [1]
 let bestTriageName = "best_triage"  // output int32 [1]
 let forcedName = "forced"  // output bool [1]
 let rulesFiredName = "rules_fired"  // output bool [1, R], where the description has R safety rules
+let modelActionName = "model_action"  // output int32 [1], the action before the rules, beside rules_fired
+let modelBestTriageName = "model_best_triage"  // output int32 [1], the best decision before the rules
 let noveltyName = "novelty"  // output float32 [1], where the description has it
 let isNovelName = "is_novel"  // output bool [1], beside it
 

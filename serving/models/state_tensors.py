@@ -51,7 +51,7 @@ _PROBABILITIES = _templates(
     )
     for action in WIRE_ACTIONS[: Action.ASK]
 )  # [4, 14]
-_SAFE_PLACE, _APPROPRIATE_PLACE = slice(-4, None), slice(-9, -5)
+_LAST_PLACE, _FIRST_PLACE = slice(-4, None), slice(-9, -5)
 
 _CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
 
@@ -75,9 +75,9 @@ def to_responses(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[tri
 
     `q_values` are float32 [B, A], codes bytes [B, U], `rules_fired` bool [B, R], and the others [B].
     """
-    parts = [_serialized(_Q_VALUES, {_SAFE_PLACE: outputs[features.Q_VALUES]})]
+    parts = [_serialized(_Q_VALUES, [(_LAST_PLACE, outputs[features.Q_VALUES])])]
     if info.probabilities:
-        values = {_APPROPRIATE_PLACE: outputs[features.P_APPROPRIATE], _SAFE_PLACE: outputs[features.P_SAFE]}
+        values = [(_FIRST_PLACE, outputs[features.P_APPROPRIATE]), (_LAST_PLACE, outputs[features.P_SAFE])]
         parts.append(_serialized(_PROBABILITIES, values))
     serialized = map(b"".join, zip(repeat(_constant_part(info)), *parts, strict=False))
     messages = list(map(triage_pb2.TriageResponse.FromString, serialized))
@@ -144,19 +144,19 @@ def _constant_part(info: ModelInfo) -> bytes:
     ).SerializeToString()
 
 
-def _serialized(templates: np.ndarray, values: Mapping[slice, np.ndarray]) -> list[bytes]:
+def _serialized(templates: np.ndarray, values: Sequence[tuple[slice, np.ndarray]]) -> list[bytes]:
     """Returns the serialized messages `templates` `[N, bytes]` with floats filled in, for each row of the values.
 
     Args:
         templates: a message for each of N columns.
-        values: float32 `[B, N]`, by the place of their four bytes in a message.
+        values: float32 `[B, N]`, each with the place of its four bytes in a message.
 
     Concatenated serialized messages are the message with all of their fields. Filling in the floats of all rows at once
     takes a tenth of the time of making five messages per row.
     """
-    batch = len(next(iter(values.values())))
+    batch = len(values[0][1])
     rows = np.broadcast_to(templates, (batch, *templates.shape)).copy()
-    for place, floats in values.items():
+    for place, floats in values:
         rows[:, :, place] = np.ascontiguousarray(floats, "<f4").view(np.uint8).reshape(*floats.shape, 4)
     return list(map(bytes, rows.reshape(batch, templates.size)))
 

@@ -17,6 +17,7 @@ from tensorflow_serving.apis import get_model_status_pb2, predict_pb2
 from schemas import features
 from serving.messages import state_message
 from triage.v1 import triage_pb2, triage_service_pb2
+from triage_client import evidence_state
 
 TARGETS = {
     "/triage.v1.TriageService/Triage": triage_service_pb2.TriageRequest,
@@ -114,7 +115,7 @@ def test_messages_of_any_content_are_answered_or_refused_with_the_right_status(c
         assert refusal(channel, method, requests) not in FAULTS
 
     answer()
-    assert client.triage(state_message(["chest_pain"])).action == triage_pb2.TRIAGE_ACTION_RED
+    assert client.triage(evidence_state(["chest_pain"])).action == triage_pb2.TRIAGE_ACTION_RED
 
 
 @st.composite

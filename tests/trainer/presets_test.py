@@ -88,8 +88,8 @@ def test_a_file_may_name_the_preset_which_a_flag_overrides(tmp_path):
 
 
 def test_the_number_of_steps_follows_from_that_of_the_vignettes_unless_it_is_given():
-    # 60 steps for each root of the number of vignettes, after the burn-in of 20: 20 + 60 * 40.
-    assert presets.preset("default").resolved(1_600).loop.steps == 2_420
+    # 40 steps for each root of the number of vignettes, after the burn-in of 20: 20 + 40 * 40.
+    assert presets.preset("default").resolved(1_600).loop.steps == 1_620
     given = _parse("--steps", "70")
     assert given.resolved(1_600) is given
     assert presets.preset("paper").resolved(1_600).loop.steps == 6_000

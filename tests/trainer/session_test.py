@@ -205,3 +205,21 @@ def test_a_run_that_goes_on_forgets_the_dial_until_it_ends_again(data, tmp_path)
     assert JobDirectory(tmp_path).held_out() is None
     TrainingSession(tmp_path, data, _default()).train(NEVER)
     assert JobDirectory(tmp_path).held_out() is not None
+
+
+def test_a_run_that_ends_before_any_weights_are_chosen_leaves_the_latest_ones(data, tmp_path):
+    session, asked = TrainingSession(tmp_path, data, _default()), iter([False, True])
+    session.train(lambda: next(asked))
+    assert session._loop.best_step == 0
+    latest = session._loop.network.get_weights()
+    for mine, theirs in zip(load_network(tmp_path).model.get_weights(), latest, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_the_dial_belongs_to_the_newest_checkpoint_alone(data, tmp_path):
+    TrainingSession(tmp_path, data, _default(checkpoint_interval=20)).train(NEVER)
+    steps = sorted(int(path.stem.split("-")[1]) for path in (tmp_path / "checkpoints").glob("ckpt-*.index"))
+    assert len(steps) > 1
+    assert load_network(tmp_path, steps[-1]).dial == JobDirectory(tmp_path).dial()
+    assert load_network(tmp_path, steps[0]).dial == NEUTRAL
+    assert load_network(tmp_path, steps[0]).held_out is None

@@ -1,8 +1,8 @@
 """What to do, given the network's outputs: the one rule that the policy and every exported signature share.
 
-Equal values go to the first column, the more urgent one, and a triage decision comes before asking. `tf.argmax` leaves
-ties open, so `tf.math.top_k` decides: it documents that the lower index comes first. Where nothing at all is known
-about a patient the answer is ask, also where triage is forced: no agent learned on an empty state.
+Equal values go to the first column, the more urgent one, and a triage decision comes before asking. Values that differ
+by less than `TIE` count as equal, as engines round the same sum differently. Where nothing at all is known about a
+patient the answer is ask, also where triage is forced: no agent learned on an empty state.
 """
 
 import dataclasses
@@ -10,6 +10,9 @@ import dataclasses
 import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
+
+TIE = 1e-6
+"""Values closer than this are equal."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,10 +40,13 @@ def decide(outputs: tf.Tensor, forced: tf.Tensor, known: tf.Tensor, dial: Dial =
         known: bool `[B]`, rows in which anything is known, see `anything_known`; the others ask.
         dial: how probabilities are weighed.
     """
+    triage = best_triage(outputs, dial)
     asks = _first_best(outputs[:, :NUM_ACTIONS]) == Action.ASK
+    # Nested choices, not logical operations: LiteRT gets the shape of those wrong in a batch.
+    decided = tf.where(forced, triage, tf.where(asks, int(Action.ASK), triage))
     if dial.sure_enough is not None and has_probabilities(outputs):
-        asks &= tf.reduce_max(merits(outputs, dial), axis=1) < dial.sure_enough
-    return tf.where(known & ~(asks & ~forced), best_triage(outputs, dial), int(Action.ASK))
+        decided = tf.where(tf.reduce_max(merits(outputs, dial), axis=1) < dial.sure_enough, decided, triage)
+    return tf.where(known, decided, int(Action.ASK))
 
 
 def anything_known(states: tf.Tensor) -> tf.Tensor:
@@ -76,4 +82,7 @@ def safe(outputs: tf.Tensor) -> tf.Tensor:
 
 
 def _first_best(values: tf.Tensor) -> tf.Tensor:
-    return tf.squeeze(tf.math.top_k(values, k=1).indices, axis=-1)  # [B]
+    """Returns the first column of each row that is as good as any, int32 `[B]`."""
+    best = tf.cast(values >= tf.reduce_max(values, axis=-1, keepdims=True) - TIE, tf.float32)
+    # Not tf.argmax, which leaves ties open: top_k documents that the lower index comes first.
+    return tf.squeeze(tf.math.top_k(best, k=1).indices, axis=-1)  # [B]

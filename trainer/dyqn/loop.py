@@ -142,6 +142,11 @@ class TrainingLoop:
         self._best_loss.assign(loss)
         self._best_step.assign(self._step)
 
+    def choose_for_now(self) -> None:
+        """Has the latest weights stand in for the chosen ones until some are chosen, as a run may end before that."""
+        if self.holds_out and not self.best_step:
+            self.chosen.set_weights(self.network.get_weights())
+
     def settle(self) -> HeldOutOutputs | None:
         """Calibrates the chosen weights on held-out vignettes and returns their outputs for those; None without any."""
         if self._held_out is None:

@@ -63,9 +63,7 @@ class TrainedNetwork:
     dial: Dial = NEUTRAL  # how its probabilities are weighed
     dial_chosen: str = "default"  # as training chose it; "given"; or "bound", to keep under-triage below one
     under_triage_at_most: float | None = None  # that bound
-    held_out: HeldOutOutputs | None = (
-        None  # outputs for vignettes that it did not learn from; None where there are none
-    )
+    held_out: HeldOutOutputs | None = None  # for vignettes that it did not learn from, if there are any
 
 
 class JobDirectory:
@@ -294,6 +292,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
     checkpoint = tf.train.Checkpoint(chosen=model, **counters)
     paths = existing_checkpoints(job.manager(checkpoint, kept=1))
     path = _checkpoint_path(paths, step, job_dir)
+    newest = path == _checkpoint_path(paths, None, job_dir)  # to which the dial belongs
     restore(checkpoint, path).assert_existing_objects_matched().expect_partial()
     training = {"steps": int(counters["step"]), "episodes": int(counters["episode"])}
     evaluated = {evaluation["step"]: evaluation for evaluation in job.evaluations()}
@@ -306,8 +305,8 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         metrics=evaluated.get(training["steps"], {}),
         training=training,
         novelty=job.novelty(len(vocabulary)),
-        dial=job.dial(),
-        held_out=job.held_out() if path == _checkpoint_path(paths, None, job_dir) else None,
+        dial=job.dial() if newest else NEUTRAL,
+        held_out=job.held_out() if newest else None,
     )
 
 

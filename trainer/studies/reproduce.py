@@ -137,6 +137,11 @@ def _train_config(arguments: argparse.Namespace) -> config.TrainConfig:
     """Returns the configuration of file and flags on top of the study's own defaults and the preset `paper`."""
     given = argparse.Namespace(**vars(arguments))
     given.preset = given.preset or "paper"
+    if given.preset != "paper":
+        raise InputError(
+            f"--preset {given.preset}: triage reproduce repeats the paper's study and measures its agents only: leave "
+            "it out, and measure other presets with triage train and triage evaluate"
+        )
     from_file = {} if arguments.config is None else config.read_json(arguments.config)
     for section, values in (_QUICK if arguments.quick else _FULL).items():
         there = from_file.get(section, {})

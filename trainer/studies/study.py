@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.errors import InputError
-from trainer.config import TrainConfig
+from trainer.config import ASK_QUERIES, TrainConfig
 
 FORMAT = 1
 """Raised when tasks change what they compute from the same settings, so that earlier outcomes are not reused."""
 
-QUERIES = ("or", "and")
 DETAIL_ORDERS = 10
 """Random evidence orders of the evaluation in detail."""
 CONVERGED = 10
@@ -192,7 +191,7 @@ def _training_cost(config: TrainConfig) -> float:
 
 def _plan_agents(planner: _Planner, settings: StudySettings, facts: DataFacts) -> None:
     first, *_ = seeds_of(settings, 1)
-    for query in QUERIES:
+    for query in ASK_QUERIES:
         config = variant(settings.config, {"target": {"ask_query": query}})
         for seed in seeds_of(settings, settings.seeds):
             values = _training(settings, config, seed, keep_weights=True)
@@ -201,7 +200,7 @@ def _plan_agents(planner: _Planner, settings: StudySettings, facts: DataFacts) -
         "orders": DETAIL_ORDERS,
         "seed": first,
         "max_questions": settings.config.environment.max_questions,
-        "hidden_sizes": list(settings.config.network.hidden_sizes),
+        "network": settings.config.to_dict()["network"],
     }
     planner.add("detail", DETAIL, detail, 15.0 + 0.02 * facts.test, (agent_task("dyqn_or", first),))
     fixed = {"seed": first, "orders": DETAIL_ORDERS, "max_questions": settings.config.environment.max_questions}
@@ -218,7 +217,7 @@ def _plan_ensembles(planner: _Planner, settings: StudySettings, facts: DataFacts
         values = {**shared, "calibrated": calibrated, "rows": settings.powerset_rows, "orders": orders}
         cost = _fit_cost(settings.powerset_rows, settings) * (1.0 if calibrated else 0.3)
         planner.add(f"ensemble_{name}", ENSEMBLE, values, cost)
-    for query in QUERIES:
+    for query in ASK_QUERIES:
         config = variant(settings.config, {"target": {"ask_query": query}})
         for seed in seeds_of(settings, settings.partially_observed_seeds):
             planner.add(

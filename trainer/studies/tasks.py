@@ -62,7 +62,7 @@ def detail(job: Work) -> dict[str, Any]:
     """Computes detailed figures of a trained DyQN agent."""
     settings, data = job.task.settings, DataDirectory.open(job.data)
     [trained] = job.needs.values()
-    network = _load(job, trained, len(data.vocabulary), tuple(settings["hidden_sizes"]))
+    network = _load(job, trained, len(data.vocabulary), NetworkConfig(**settings["network"]))
     vignettes, seed, limit = data.read("test"), settings["seed"], settings["max_questions"]
     orders = order_seeds(seed, settings["orders"])
     outcomes = play(network, vignettes, orders, limit)
@@ -119,8 +119,8 @@ def _save(network: keras.Model, job: Work) -> None:
         network.save_weights(unfinished)
 
 
-def _load(job: Work, task: Task, evidence_count: int, hidden_sizes: tuple[int, ...]) -> keras.Model:
-    network = build_network(evidence_count, NetworkConfig(hidden_sizes=hidden_sizes), seed=0)
+def _load(job: Work, task: Task, evidence_count: int, config: NetworkConfig) -> keras.Model:
+    network = build_network(evidence_count, config, seed=0)
     network.load_weights(StudyDirectory(job.out).model_path(task, WEIGHTS))
     return network
 

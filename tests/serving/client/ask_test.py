@@ -61,6 +61,7 @@ def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
     assert answer == {
         "action": "Blue",
         "best_triage": "Blue",
+        "probabilities": {},
         "forced": True,
         "unknown_codes": [],
         "conflicting_codes": [],

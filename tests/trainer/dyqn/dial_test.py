@@ -8,7 +8,17 @@ from hypothesis.extra import numpy as arrays
 
 from schemas.errors import InputError
 from trainer.dyqn.decision import Dial, best_triage
-from trainer.dyqn.dial import COST_OF_SAFETY, WEIGHTS, HeldOutOutputs, Quality, choose, quality, stops, weight_for
+from trainer.dyqn.dial import (
+    COST_OF_SAFETY,
+    COST_OF_STOPPING,
+    WEIGHTS,
+    HeldOutOutputs,
+    Quality,
+    choose,
+    quality,
+    stops,
+    weight_for,
+)
 
 ASKS, DECIDES = 0.9, 0.1  # Q(s, ask), beside Q-values of .5 for every decision
 
@@ -62,25 +72,33 @@ def _single(rows, decision_counts):
     return HeldOutOutputs(outputs, np.ones(len(rows), np.int64), np.array(decision_counts, np.uint8))
 
 
-def test_the_largest_weight_that_costs_no_appropriateness_is_chosen():
-    # Green has .8 + .85 w, Red w: equal at w = 5.33. Weights up to 4 keep Green, which clinicians give.
-    held_out = _single([_row(DECIDES, *GREEN)] * 4, [[0, 0, 3, 0]] * 4)
-    assert choose(held_out).safety_weight == 4.0
-    # Of 300 vignettes one that is lost costs .0033, two .0067: one may be given up for safety, two may not.
-    assert 1 / 300 < COST_OF_SAFETY < 2 / 300
+def test_the_largest_weight_that_costs_little_appropriateness_is_chosen():
+    # Green has .8 + .85 w, Red w: equal at w = 5.33. Weights up to 4 keep Green, whose P(appropriate) is .8, not 0.
+    counts = [[0, 0, 3, 0]]
+    assert choose(_single([_row(DECIDES, *GREEN)] * 4, counts * 4)).safety_weight == 4.0
+    # Of 100 vignettes one that turns from Green to Red costs .8 / 100 of P(appropriate), two cost .016.
+    assert 0.8 / 100 < COST_OF_SAFETY < 2 * 0.8 / 100
     sure = ([0.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0])
-    rows = [_row(DECIDES, *sure)] * 299 + [_row(DECIDES, *GREEN)]
-    assert choose(_single(rows, [[0, 0, 3, 0]] * 300)).safety_weight == WEIGHTS[-1]
-    rows = [_row(DECIDES, *sure)] * 298 + [_row(DECIDES, *GREEN)] * 2
-    assert choose(_single(rows, [[0, 0, 3, 0]] * 300)).safety_weight == 4.0
+    rows = [_row(DECIDES, *sure)] * 99 + [_row(DECIDES, *GREEN)]
+    assert choose(_single(rows, counts * 100)).safety_weight == WEIGHTS[-1]
+    rows = [_row(DECIDES, *sure)] * 98 + [_row(DECIDES, *GREEN)] * 2
+    assert choose(_single(rows, counts * 100)).safety_weight == 4.0
+
+
+def test_the_dial_is_chosen_by_the_probabilities_and_not_by_what_clinicians_said():
+    rows = [_row(DECIDES, *GREEN)] * 4
+    assert choose(_single(rows, [[0, 0, 3, 0]] * 4)) == choose(_single(rows, [[3, 0, 0, 0]] * 4))
 
 
 def test_the_threshold_that_stops_earliest_at_no_great_cost_is_chosen(two):
-    # At the first piece the agent is wrongly sure of Green, at the last it takes the Red that clinicians give. With any
-    # threshold it would stop at the first: the merit there is (.9 + 32) / 33 = .997.
-    sure = _row(ASKS, [0.0, 0.0, 0.9, 0.1], [1.0, 1.0, 1.0, 0.1])
-    late = _single([sure, sure, two.outputs[2]], [[2, 1, 0, 0]])._replace(sizes=np.array([3]))
-    assert choose(late) == Dial(WEIGHTS[-1], None)
+    # All decisions but Red have probability 0, so the weight is the largest, 32, and Red's merit is
+    # (P(appropriate) + 32) / 33: with .5 at the first two pieces and 1 at the last .985 and 1. Stopping at once may
+    # cost .015, and costs .01515.
+    unsure, certain = (_row(ASKS, [p, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]) for p in (0.5, 1.0))
+    assert COST_OF_STOPPING < (1.0 - 0.5) / 33
+    late = _single([unsure, unsure, certain], [[2, 1, 0, 0]])._replace(sizes=np.array([3]))
+    assert choose(late) == Dial(WEIGHTS[-1], 0.99)  # .985 is below it, so that it stops at the last piece
+    assert stops(late, choose(late)).tolist() == [3]
     # Where every prefix says the same, the first piece is enough, and the lowest threshold stops there.
     same = HeldOutOutputs(two.outputs[[2, 2, 2]], two.sizes[:1], two.decision_counts[:1])
     assert stops(same, choose(same)).tolist() == [1]

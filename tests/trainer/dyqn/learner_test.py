@@ -192,24 +192,24 @@ def test_the_configuration_refuses_the_fused_engine_for_what_it_does_not_compute
         TrainConfig.from_dict({"learner": {"engine": "fused"}, **sections})
 
 
-EVIDENCE_COUNT, WIDTH, UNITS = 12, 5, 3
+CODES, COLUMNS, UNITS = 12, 5, 3
 
 
 def _codes(rows, seed=0):
-    """Random signed codes, 0 to WIDTH a row, padding in between as well as behind."""
+    """Random signed codes, 0 to COLUMNS a row, padding in between as well as behind."""
     generator = np.random.default_rng(seed)
-    codes = np.zeros([rows, WIDTH], np.int32)
+    codes = np.zeros([rows, COLUMNS], np.int32)
     for row in codes:
-        count = generator.integers(0, WIDTH + 1)
-        places = generator.permutation(WIDTH)[:count]
-        row[places] = (generator.permutation(EVIDENCE_COUNT)[:count] + 1) * generator.choice([-1, 1], count)
+        count = generator.integers(0, COLUMNS + 1)
+        places = generator.permutation(COLUMNS)[:count]
+        row[places] = (generator.permutation(CODES)[:count] + 1) * generator.choice([-1, 1], count)
     return tf.constant(codes)
 
 
 def test_product_is_that_of_the_dense_states():
-    kernel = tf.Variable(np.random.default_rng(1).normal(size=(EVIDENCE_COUNT, UNITS)).astype(np.float32))
+    kernel = tf.Variable(np.random.default_rng(1).normal(size=(CODES, UNITS)).astype(np.float32))
     codes = _codes(40)
-    dense = tf.matmul(state.from_signed_codes(codes, EVIDENCE_COUNT), kernel)
+    dense = tf.matmul(state.from_signed_codes(codes, CODES), kernel)
     np.testing.assert_allclose(learner.product(codes, kernel), dense, atol=1e-6)
 
 
@@ -224,9 +224,9 @@ def test_kernel_gradient_is_that_of_the_dense_product():
     deltas = tf.constant(np.random.default_rng(2).normal(size=(40, UNITS)).astype(np.float32))
     rows = learner.kernel_gradient(codes, tf.concat([deltas, -deltas], axis=0))
     assert len(set(rows.indices.numpy().tolist())) == len(rows.indices)
-    found = np.zeros([EVIDENCE_COUNT, UNITS], np.float32)
+    found = np.zeros([CODES, UNITS], np.float32)
     found[rows.indices.numpy()] = rows.values
-    expected = tf.matmul(state.from_signed_codes(codes, EVIDENCE_COUNT), deltas, transpose_a=True)
+    expected = tf.matmul(state.from_signed_codes(codes, CODES), deltas, transpose_a=True)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 

@@ -280,19 +280,21 @@ def test_the_weights_that_did_best_on_held_out_vignettes_are_kept(random_vignett
 
 def test_training_ends_early_where_the_loss_does_not_fall(random_vignettes):
     loop = TrainingLoop(random_vignettes, 30, _default(optimiser={"learning_rate": 1e-12}))
-    assert _train(loop, 200).best_step <= 40  # rounding alone changes the loss
-    assert loop.step <= 100
+    best = _train(loop, 200).best_step
+    # Weights may be chosen from half-way on, and rounding alone changes the loss after that.
+    assert 100 <= best <= 140
+    assert loop.step < 200
     assert loop.finished
 
 
 def test_held_out_vignettes_are_not_drawn(vignettes_of):
-    # Vignette v has evidence v alone, so that the memory says which ones were met: 40 of 50, in four epochs.
+    # Vignette v has evidence v alone, so that the memory says which ones were met: 45 of 50, in four epochs.
     vignettes = vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(50)])
     loop = TrainingLoop(vignettes, 50, _default(loop={"burn_in_steps": 1_000}, memory={"memory_capacity": 200}))
     loop.run(30)
     met = set(loop.memory.s_tm1.numpy()[:180].ravel().tolist()) - {0}
-    assert len(met) == 40
-    assert loop.settle().sizes.sum() == 10
+    assert len(met) == 45
+    assert loop.settle().sizes.sum() == 5
 
 
 def test_so_few_vignettes_that_none_is_held_out_still_train(vignettes_of):

@@ -87,7 +87,7 @@ def test_a_state_with_the_score_of_a_moment_is_not_above_it():
     assert (table < score + 0.005).all()
 
 
-EVIDENCE = 3
+KEPT_EVIDENCE = 3
 NOVELTY = Novelty(
     log_prior=np.log(np.array([0.25, 0.75], np.float32)),
     log_literals=np.arange(18, dtype=np.float32).reshape(6, 3),
@@ -104,7 +104,7 @@ def path(tmp_path):
 
 
 def test_statistics_come_back_from_their_file_which_stands_alone(path):
-    loaded = novelty.load(path, EVIDENCE)
+    loaded = novelty.load(path, KEPT_EVIDENCE)
     assert loaded.moments == 16
     for before, after in zip(NOVELTY, loaded, strict=True):
         np.testing.assert_array_equal(before, after)
@@ -132,7 +132,7 @@ def array_file():
 def test_other_bytes_than_were_written_are_one_line(path, damage):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(InputError, match=r"novelty\.npz: not the statistics .* delete the file, and give the") as error:
-        novelty.load(path, EVIDENCE)
+        novelty.load(path, KEPT_EVIDENCE)
     assert "\n" not in str(error.value)
 
 
@@ -151,7 +151,7 @@ def test_other_bytes_than_were_written_are_one_line(path, damage):
 def test_arrays_that_cannot_be_of_this_vocabulary_are_told(path, change, fault):
     novelty.save(NOVELTY._replace(**change), path)
     with pytest.raises(InputError, match=fault):
-        novelty.load(path, EVIDENCE)
+        novelty.load(path, KEPT_EVIDENCE)
 
 
 def test_any_single_overwritten_byte_is_told_or_harmless(path):
@@ -159,7 +159,7 @@ def test_any_single_overwritten_byte_is_told_or_harmless(path):
     for place in range(len(content)):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
         try:
-            loaded = novelty.load(path, EVIDENCE)
+            loaded = novelty.load(path, KEPT_EVIDENCE)
         except InputError:
             continue
         for before, after in zip(NOVELTY, loaded, strict=True):  # such as a byte of a date

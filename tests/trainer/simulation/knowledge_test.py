@@ -23,8 +23,8 @@ def test_a_condition_is_printed_in_plain_names(knowledge, capsys):
     assert knowledge("--condition", "heart_attack") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Heart attack (I21.9), toy"
-    assert "  should be seen as Red 80%, Yellow 20%" in lines
-    assert "  more urgent with the red flags: Sweating" in lines
+    assert "  urgency: Red 80%, Yellow 20%" in lines
+    assert "  more urgent with red flags: Sweating" in lines
     shown = [line.split("%")[1].strip() for line in lines if "%  " in line]
     assert shown[:2] == ["Chest pain", "Crushing chest pain"]  # the most probable first
     assert "         3  Smoker" in lines

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from schemas.errors import InputError
+from trainer import presets
 from trainer.studies import reproduce, run
 from trainer.studies.results import AGENTS
 
@@ -40,6 +41,12 @@ def test_quick_makes_the_study_small():
     settings = _settings("--quick")
     assert (settings.mode, settings.folds, settings.ablations, settings.support_vectors) == ("quick", 0, False, False)
     assert settings.config.loop.steps == 3000
+
+
+def test_the_study_uses_the_papers_preset_and_refuses_another():
+    assert _settings().config.network == presets.preset("paper").network
+    with pytest.raises(InputError, match="--preset default: triage reproduce repeats the paper's study"):
+        _settings("--preset", "default")
 
 
 def test_what_is_given_comes_before_quick(tmp_path):

@@ -95,7 +95,7 @@ def test_a_failed_task_is_told_with_its_reason_and_the_others_go_on(run, capfd):
     assert study.failures["bad"].startswith("ValueError: the loss is not finite (toy_kinds.py:")
     assert study.failures["waiting"] == "needs bad, which failed"
     assert study.failures["refused"] == "too few vignettes"
-    assert study.failures["killed"] == "its process ended with exit code 9, out of memory perhaps"
+    assert study.failures["killed"] == "its process ended with exit code 9, possibly out of memory"
     assert _ran(run) == ["good"]
     assert "bad: failed: ValueError: the loss is not finite" in capfd.readouterr().err
     # A failure is not an outcome: the next run tries again.

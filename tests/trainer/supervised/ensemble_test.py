@@ -246,7 +246,7 @@ def test_one_colour_is_nothing_to_learn_from():
 
 def test_fewer_vignettes_than_folds_are_refused():
     states, counts = _told_by_one_code(8)
-    with pytest.raises(InputError, match="expected 5 training vignettes or more"):
+    with pytest.raises(InputError, match="calibration needs at least 5 training vignettes"):
         _train(states, counts, np.repeat([0, 1], 4), folds=5)
 
 
@@ -259,7 +259,7 @@ def test_fewer_equal_decisions_than_folds_are_refused():
 def test_folds_that_leave_too_few_colours_are_refused():
     # Yellow and Blue are in one vignette, which is held out once: then only Red and Green are left.
     counts = np.array([[1, 0, 1, 0]] * 5 + [[0, 1, 0, 1]], np.uint8)
-    with pytest.raises(InputError, match="too few training vignettes that differ"):
+    with pytest.raises(InputError, match="too few training vignettes with different decisions"):
         _train(np.eye(6, dtype=np.float32), counts, folds=2)
 
 
@@ -268,7 +268,7 @@ def test_folds_that_leave_too_few_colours_are_refused():
     [
         ({"members": ("svm",)}, r"no such member \['svm'\]: known are sgd, logistic"),
         ({"members": ()}, "one or more"),
-        ({"members": ("sgd", "sgd")}, "none twice"),
+        ({"members": ("sgd", "sgd")}, "without repetition"),
         ({"folds": 1}, "folds must be at least 2"),
         ({"svc_states": 0}, "limits of states must be at least 1"),
         ({"max_states": -1}, "limits of states must be at least 1"),

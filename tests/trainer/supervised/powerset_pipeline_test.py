@@ -194,7 +194,7 @@ def test_another_seed_or_sample_has_another_fingerprint(data, tmp_path):
         (["--sample", 0], "--sample 0: expected more than 0"),
         (["--sample", 1.5], "--sample 1.5: expected more than 0, and at most 1"),
         (["--sample", "nan"], "--sample nan: expected more than 0"),
-        (["--sample", 1e-9], "--sample 1e-09: no row was drawn: give a larger one"),
+        (["--sample", 1e-9], "--sample 1e-09: no rows were drawn: give a larger probability"),
         (["--shards", 0], "--shards 0: expected 1 to 99999"),
         (["--shards", 100_000], "--shards 100000: expected 1 to 99999"),
         (["--runner", "Walker"], "--runner Walker: Unexpected pipeline runner: Walker"),
@@ -231,7 +231,7 @@ def test_faulty_data_are_found_before_the_pipeline_runs(data, tmp_path):
 def test_a_split_without_vignettes_is_an_error(tmp_path):
     data = write_data(tmp_path / "data", test=[])
 
-    assert "there is no vignette in the test split" in error_of(data, tmp_path / "out", "--split", "test")
+    assert "there are no vignettes in the test split" in error_of(data, tmp_path / "out", "--split", "test")
 
 
 @needs_beam

@@ -154,6 +154,19 @@ export interface QValue {
   value: number;
 }
 
+/**
+ * How probably a triage decision is right, calibrated on vignettes that the model did not learn from. A model that was
+ * trained without probabilities has none.
+ */
+export interface DecisionProbability {
+  /** The triage decision. Never ASK. */
+  decision: TriageAction;
+  /** The probability in [0, 1] that the decision lies between the most and the least urgent one that clinicians give. */
+  appropriate: number;
+  /** The probability in [0, 1] that it is at least as urgent as the least urgent one that clinicians give. */
+  safe: number;
+}
+
 /** A safety rule that applies to the evidence. Rules never lower the urgency. */
 export interface FiredRule {
   /** Identifier of the rule, in the set that the model was exported with or in the server's own; see GetModelInfo. */
@@ -207,6 +220,12 @@ export interface TriageResponse {
    * else follows from it here: the caller decides what to do, such as to hand over to a person.
    */
   isNovel: boolean;
+  /**
+   * For each triage decision, in the order Red, Yellow, Green, Blue, how probably it is appropriate and safe: the
+   * model's own, before the safety rules. Empty where the model has no probabilities. Without rules, best_triage
+   * maximises appropriate + w * safe, with the weight w in the model's manifest (GetModelInfo).
+   */
+  probabilities: DecisionProbability[];
 }
 
 function createBaseEvidence(): Evidence {
@@ -508,6 +527,107 @@ export const QValue: MessageFns<QValue> = {
   },
 };
 
+function createBaseDecisionProbability(): DecisionProbability {
+  return { decision: 0, appropriate: 0, safe: 0 };
+}
+
+export const DecisionProbability: MessageFns<DecisionProbability> = {
+  encode(message: DecisionProbability, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.decision !== 0) {
+      writer.uint32(8).int32(message.decision);
+    }
+    if (message.appropriate !== 0) {
+      writer.uint32(21).float(message.appropriate);
+    }
+    if (message.safe !== 0) {
+      writer.uint32(29).float(message.safe);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DecisionProbability {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDecisionProbability();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.decision = reader.int32() as any;
+            continue;
+          }
+          case 2: {
+            if (tag !== 21) {
+              break;
+            }
+
+            message.appropriate = reader.float();
+            continue;
+          }
+          case 3: {
+            if (tag !== 29) {
+              break;
+            }
+
+            message.safe = reader.float();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): DecisionProbability {
+    return {
+      decision: isSet(object.decision) ? triageActionFromJSON(object.decision) : 0,
+      appropriate: isSet(object.appropriate) ? globalThis.Number(object.appropriate) : 0,
+      safe: isSet(object.safe) ? globalThis.Number(object.safe) : 0,
+    };
+  },
+
+  toJSON(message: DecisionProbability): unknown {
+    const obj: any = {};
+    if (message.decision !== 0) {
+      obj.decision = triageActionToJSON(message.decision);
+    }
+    if (message.appropriate !== 0) {
+      obj.appropriate = floatToJson(message.appropriate);
+    }
+    if (message.safe !== 0) {
+      obj.safe = floatToJson(message.safe);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<DecisionProbability>): DecisionProbability {
+    return DecisionProbability.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<DecisionProbability>): DecisionProbability {
+    const message = createBaseDecisionProbability();
+    message.decision = object.decision ?? 0;
+    message.appropriate = object.appropriate ?? 0;
+    message.safe = object.safe ?? 0;
+    return message;
+  },
+};
+
 function createBaseFiredRule(): FiredRule {
   return { ruleId: "", reason: "", fromAction: 0, toAction: 0 };
 }
@@ -650,6 +770,7 @@ function createBaseTriageResponse(): TriageResponse {
     firedRules: [],
     novelty: undefined,
     isNovel: false,
+    probabilities: [],
   };
 }
 
@@ -687,6 +808,9 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     }
     if (message.isNovel !== false) {
       writer.uint32(88).bool(message.isNovel);
+    }
+    for (const v of message.probabilities) {
+      DecisionProbability.encode(v!, writer.uint32(98).fork()).join();
     }
     return writer;
   },
@@ -792,6 +916,14 @@ export const TriageResponse: MessageFns<TriageResponse> = {
             message.isNovel = reader.bool();
             continue;
           }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.probabilities.push(DecisionProbability.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -849,6 +981,9 @@ export const TriageResponse: MessageFns<TriageResponse> = {
         : isSet(object.is_novel)
         ? globalThis.Boolean(object.is_novel)
         : false,
+      probabilities: globalThis.Array.isArray(object?.probabilities)
+        ? object.probabilities.map((e: any) => DecisionProbability.fromJSON(e))
+        : [],
     };
   },
 
@@ -887,6 +1022,9 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     if (message.isNovel !== false) {
       obj.isNovel = message.isNovel;
     }
+    if (message.probabilities?.length) {
+      obj.probabilities = message.probabilities.map((e) => DecisionProbability.toJSON(e));
+    }
     return obj;
   },
 
@@ -906,6 +1044,7 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     message.firedRules = object.firedRules?.map((e) => FiredRule.fromPartial(e)) || [];
     message.novelty = object.novelty ?? undefined;
     message.isNovel = object.isNovel ?? false;
+    message.probabilities = object.probabilities?.map((e) => DecisionProbability.fromPartial(e)) || [];
     return message;
   },
 };
