@@ -39,7 +39,7 @@ NO_QUESTIONS_LEFT = 2**31 - 1
 """The `questions_asked` of a signature that stands for "no more evidence to ask for": it reaches every limit."""
 
 
-def is_forced(questions_asked: Any, max_questions: Any, exhausted: Any = None) -> Any:
+def is_forced(questions_asked: Any, max_questions: Any, exhausted: Any = False) -> Any:
     """Returns whether the agent must triage now: it may not ask, as the limit is reached or nothing is left to ask for.
 
     The one rule for numbers, NumPy arrays and tensors alike.
@@ -47,11 +47,9 @@ def is_forced(questions_asked: Any, max_questions: Any, exhausted: Any = None) -
     Args:
         questions_asked: `ask` actions so far, also those that revealed nothing; int or integers `[B]`.
         max_questions: the limit, at least 1.
-        exhausted: bool, or booleans `[B]`: no evidence is left; None if that cannot be known.
+        exhausted: bool, or booleans `[B]`: no evidence is left.
     """
-    limited = questions_asked >= max_questions
-    # Not `limited | False`: LiteRT gets the shape of that wrong in a batch.
-    return limited if exhausted is None else limited | exhausted
+    return (questions_asked >= max_questions) | exhausted
 
 
 _DECISIONS_BY_LABEL = {decision.label: decision for decision in TRIAGE_DECISIONS}

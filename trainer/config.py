@@ -218,7 +218,9 @@ def _typed(field: "dataclasses.Field[Any]", value: Any, source: str) -> Any:
     """Returns a JSON value as the field's type, which is that of its default."""
     default = field.default
     if isinstance(default, tuple):
-        if not isinstance(value, list | tuple):
+        if not isinstance(value, list | tuple) or not (
+            value or field.name == "bucket_thresholds"
+        ):  # one bucket has none
             raise InputError(f"{source}: expected a list of numbers, not {value!r}")
         return tuple(_number(type(default[0]), item, source) for item in value)
     if isinstance(default, str):

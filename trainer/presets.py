@@ -36,7 +36,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "learner": {"engine": "compiled"},
     "loop": {"steps": 0, "burn_in_steps": 20, "steps_per_call": 100, "window_episodes": 2_000},
 }
-"""What was measured to be best (docs/training.md); the steps follow from the number of vignettes."""
+"""What was measured to be best (docs/learner.md); the steps follow from the number of vignettes."""
 
 PRESETS = {"default": DEFAULT, "paper": PAPER}
 """Two tables of settings for one method; what a table leaves out is as in the paper."""

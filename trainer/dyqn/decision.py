@@ -42,7 +42,6 @@ def decide(outputs: tf.Tensor, forced: tf.Tensor, known: tf.Tensor, dial: Dial =
     """
     triage = best_triage(outputs, dial)
     asks = _first_best(outputs[:, :NUM_ACTIONS]) == Action.ASK
-    # Nested choices, not logical operations: LiteRT gets the shape of those wrong in a batch.
     decided = tf.where(forced, triage, tf.where(asks, int(Action.ASK), triage))
     if dial.sure_enough is not None and has_probabilities(outputs):
         decided = tf.where(tf.reduce_max(merits(outputs, dial), axis=1) < dial.sure_enough, decided, triage)

@@ -1,7 +1,7 @@
 """Chooses when to stop and how to weigh safety, by vignettes that the deciding network has not learned from.
 
 A larger weight never makes a decision less urgent, as P(safe) never falls with urgency. So under-triage falls with the
-weight, which is what conformal risk control asks for (Angelopoulos et al., 2022); `weight_for` sees to the exceptions.
+weight, which is what conformal risk control asks for (Angelopoulos et al., 2022); `least_dial` handles the exceptions.
 """
 
 from collections.abc import Sequence
@@ -74,8 +74,7 @@ def stops(held_out: HeldOutOutputs, dial: Dial) -> np.ndarray:
 
 def decisions_at(held_out: HeldOutOutputs, known: np.ndarray, dial: Dial) -> np.ndarray:
     """Returns int32 `[M]`, the triage decision of each vignette after the first `known` `[M]` pieces of evidence."""
-    rows = np.cumsum(held_out.sizes) - held_out.sizes + known - 1
-    return best_triage(tf.constant(held_out.outputs[rows]), dial).numpy()
+    return best_triage(tf.constant(_outputs_at(held_out, known)), dial).numpy()
 
 
 def choose(held_out: HeldOutOutputs) -> Dial:
@@ -100,12 +99,6 @@ def with_threshold(held_out: HeldOutOutputs, weight: float) -> Dial:
         if _expected(held_out, Dial(weight, threshold))[1] >= patient - COST_OF_STOPPING:
             return Dial(weight, threshold)
     return Dial(weight)
-
-
-def weight_for(held_out: HeldOutOutputs, under_triage_at_most: float, sure_enough: float | None) -> float:
-    """Returns the weight of `least_dial` where all weights have one threshold."""
-    dials = [Dial(weight, sure_enough) for weight in WEIGHTS]
-    return least_dial(held_out, under_triage_at_most, dials).safety_weight
 
 
 def least_dial(held_out: HeldOutOutputs, under_triage_at_most: float, dials: Sequence[Dial]) -> Dial:
@@ -141,16 +134,16 @@ def least_dial(held_out: HeldOutOutputs, under_triage_at_most: float, dials: Seq
 
 def _expected(held_out: HeldOutOutputs, dial: Dial) -> tuple[float, float]:
     """Returns the mean P(appropriate) and the mean merit of the decisions that a dial makes."""
-    outputs = tf.constant(_at_stops(held_out, dial))
+    outputs = tf.constant(_outputs_at(held_out, stops(held_out, dial)))
     chosen = best_triage(outputs, dial).numpy()
     return float(_taken(appropriate(outputs).numpy(), chosen).mean()), float(
         merits(outputs, dial).numpy().max(axis=1).mean()
     )
 
 
-def _at_stops(held_out: HeldOutOutputs, dial: Dial) -> np.ndarray:
-    """Returns the outputs `[M, O]` in the states in which the agent decides."""
-    return held_out.outputs[np.cumsum(held_out.sizes) - held_out.sizes + stops(held_out, dial) - 1]
+def _outputs_at(held_out: HeldOutOutputs, known: np.ndarray) -> np.ndarray:
+    """Returns the outputs `[M, O]` after the first `known` `[M]` pieces of evidence of each vignette."""
+    return held_out.outputs[np.cumsum(held_out.sizes) - held_out.sizes + known - 1]
 
 
 def _under_triage(held_out: HeldOutOutputs, dial: Dial) -> np.ndarray:

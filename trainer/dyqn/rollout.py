@@ -43,7 +43,7 @@ class Outcomes(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Consecutive vignettes of a split, in the form of `trainer.dyqn.environment.Vignettes`."""
+    """Some vignettes of a split, in the form of `trainer.dyqn.environment.Vignettes`."""
 
     offsets: np.ndarray
     signed_codes: np.ndarray

@@ -16,6 +16,7 @@ from trainer.dyqn import rewards, targets
 from trainer.dyqn.dial import HeldOutOutputs
 from trainer.dyqn.environment import Vignettes
 from trainer.dyqn.network import AVERAGE, logits_of
+from trainer.dyqn.rollout import Slice
 
 MOST_HELD_OUT = 2_000
 """More vignettes would change no digit that matters, and are better learned from."""
@@ -24,15 +25,7 @@ LOOKS = 3
 _ROWS = 8_192
 
 
-class Part(NamedTuple):
-    """Some vignettes of a split, in the form of `trainer.dyqn.environment.Vignettes`."""
-
-    offsets: np.ndarray
-    signed_codes: np.ndarray
-    decision_counts: np.ndarray
-
-
-def hold_out(vignettes: Vignettes, share: float, seed: int) -> tuple[Vignettes, Part | None]:
+def hold_out(vignettes: Vignettes, share: float, seed: int) -> tuple[Vignettes, Slice | None]:
     """Divides a training split into what is learned from and what is held out.
 
     Args:
@@ -45,6 +38,8 @@ def hold_out(vignettes: Vignettes, share: float, seed: int) -> tuple[Vignettes, 
     """
     count = len(vignettes.offsets) - 1
     wanted = min(round(share * count), MOST_HELD_OUT)
+    if not wanted:
+        return vignettes, None
     codes: np.ndarray = vignettes.signed_codes.astype(np.int64)
     weights = np.random.default_rng(0).integers(1, 2**62, 2 * int(np.abs(codes).max()) + 1)
     keys = np.add.reduceat(weights[codes], vignettes.offsets[:-1])  # the same for any order of the same evidence
@@ -60,7 +55,7 @@ def hold_out(vignettes: Vignettes, share: float, seed: int) -> tuple[Vignettes, 
 class HeldOut:
     """Looks at networks by the vignettes that they do not learn from."""
 
-    def __init__(self, vignettes: Part, evidence_count: int, seed: int):
+    def __init__(self, vignettes: Slice, evidence_count: int, seed: int):
         """Chooses an evidence order for each of the vignettes, and states to look at.
 
         Args:
@@ -152,14 +147,14 @@ def _targets(decision_counts: np.ndarray) -> np.ndarray:
     return tf.concat([r_t, targets.probability_targets(r_t)], axis=1).numpy()
 
 
-def _part(vignettes: Vignettes, chosen: np.ndarray) -> Part:
+def _part(vignettes: Vignettes, chosen: np.ndarray) -> Slice:
     """Returns the vignettes that `chosen`, bool `[V]`, says."""
     sizes = np.diff(vignettes.offsets)
     codes = vignettes.signed_codes[np.repeat(chosen, sizes)]
-    return Part(np.append(0, np.cumsum(sizes[chosen])), codes, vignettes.decision_counts[chosen])
+    return Slice(np.append(0, np.cumsum(sizes[chosen])), codes, vignettes.decision_counts[chosen])
 
 
-def _orders(vignettes: Part, generator: np.random.Generator) -> np.ndarray:
+def _orders(vignettes: Slice, generator: np.random.Generator) -> np.ndarray:
     """Returns int32 `[M, W]`: the evidence of each vignette in a random order, 0 behind."""
     sizes = np.diff(vignettes.offsets)
     within = np.arange(int(sizes.max())) < sizes[:, np.newaxis]

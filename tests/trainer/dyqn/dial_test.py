@@ -15,12 +15,16 @@ from trainer.dyqn.dial import (
     HeldOutOutputs,
     Quality,
     choose,
+    least_dial,
     quality,
     stops,
-    weight_for,
 )
 
 ASKS, DECIDES = 0.9, 0.1  # Q(s, ask), beside Q-values of .5 for every decision
+
+
+def weight_for(held_out, bound, sure_enough):
+    return least_dial(held_out, bound, [Dial(weight, sure_enough) for weight in WEIGHTS]).safety_weight
 
 
 def _row(ask, appropriate, safe):
