@@ -263,10 +263,10 @@ def _check(config: TrainConfig) -> None:
         (loop.burn_in_steps >= 1, "burn_in_steps must be at least 1: the first optimisation needs a memory"),
         (learner.engine == "fused" or learner.precision == "float32", "precision bfloat16 needs the engine fused"),
         (learner.engine != "fused" or (network == dataclasses.replace(
-            network, inputs="signed", dropout=0.0, evidence_dropout=0.0, networks=1, outputs="q_values"
+            network, inputs="signed", evidence_dropout=0.0, networks=1, outputs="q_values"
          ) and config.target.loss == "squared" and not validation.validation_share),
-         "the engine fused learns one network without dropout, probabilities and validation_share, by the squared "
-         "error: choose the engine compiled"),
+         "the engine fused learns one network of signed inputs, without evidence_dropout, probabilities and "
+         "validation_share, by the squared error: choose the engine compiled"),
         (0 <= network.dropout < 1 and 0 <= network.evidence_dropout < 1, "dropouts must lie in [0, 1)"),
         (0 <= validation.validation_share <= 0.5, "validation_share must lie in [0, 0.5]"),
         (loop.window_episodes >= config.environment.environments, "window_episodes must be at least environments"),

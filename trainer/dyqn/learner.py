@@ -17,7 +17,7 @@ from trainer import state
 from trainer.config import TrainConfig
 from trainer.dyqn import targets
 from trainer.dyqn.agent import DyqnAgent, LossExtra
-from trainer.dyqn.network import LOGITS, Average, Stack
+from trainer.dyqn.network import Average, Stack
 from trainer.dyqn.targets import Transition
 from trainer.dyqn.workers import ALONE, Workers
 
@@ -82,11 +82,12 @@ class PlainLearner:
 
 
 class Activation(NamedTuple):
-    """A hidden layer's output, for s and below it for s'."""
+    """A hidden layer's output, for s and below it for s'. With dropout, the thinned s comes above both."""
 
-    exact: tf.Tensor  # float32 [2 B, H]
+    exact: tf.Tensor  # float32 [2 B, H], with dropout [3 B, H]
     rounded: tf.Tensor  # the same in the precision of the next matrix product
-    size: tf.Tensor  # float32 scalar, sum of absolute values for s
+    slope: tf.Tensor  # float32 [B, H], of the first B rows by what goes into the activation
+    size: tf.Tensor  # float32 scalar, sum of absolute values of the first B rows
 
 
 class Delta(NamedTuple):
@@ -104,9 +105,19 @@ class FusedLearner:
     fast bfloat16 product on processors; with bfloat16 the products of hidden layers are oneDNN's, which multiply
     bfloat16 and add in float32, and XLA compiles what stands between them. The weights and their updates are float32 in
     either case.
+
+    With dropout, s passes through the network twice: thinned for the gradient, and whole for the targets. The masks are
+    drawn by the network's own dropout layers, whose seeds advance with each step and are part of a checkpoint.
+
+    It computes one network of SELU or ReLU layers with signed inputs, for the squared error.
     """
 
     def __init__(self, agent: DyqnAgent, config: TrainConfig, workers: Workers = ALONE):
+        """Makes the learner of an agent.
+
+        Raises:
+            InputError: the network or the loss is one that it does not compute.
+        """
         self._agent = agent
         self._workers = workers
         self._target_config = config.target
@@ -115,7 +126,8 @@ class FusedLearner:
         plain = config.optimiser.algorithm == "sgd" and not config.optimiser.weight_decay
         self._descends = plain and workers.count == 1
         layers = [layer for layer in agent.network.layers if layer.weights]
-        self._hidden_activation = ACTIVATIONS[_activation_of(agent.network, layers)]
+        self._hidden_activation = ACTIVATIONS[_activation_of(agent.network, layers, config.target.loss)]
+        self._dropouts = [layer for layer in agent.network.layers if isinstance(layer, keras.layers.Dropout)]
         self._kernels = [layer.kernel.value for layer in layers]  # of the hidden layers, then of the output
         self._biases = [layer.bias.value for layer in layers]
         self._low = tf.as_dtype(config.learner.precision)
@@ -128,7 +140,7 @@ class FusedLearner:
         self._gradients = self._differentiate if rounds else _compiled(self._differentiate)
         part: Callable[[Callable[..., Any]], Any] = _compiled if rounds else _unchanged  # the whole is compiled already
         self._first, self._hidden = part(self._first_layer), part(self._activation)
-        self._output, self._back, self._signed = map(part, (self._output_layer, self._delta, self._signed_deltas))
+        self._output, self._back, self._signed = part(self._output_layer), part(self._delta), part(self._signed_deltas)
         self._update = _compiled(self._descend if self._descends else self._optimise)
 
     def prepare(self) -> None:
@@ -180,8 +192,8 @@ class FusedLearner:
         hidden = [self._first(codes)] if len(self._kernels) > 1 else []
         for index in range(1, len(self._kernels) - 1):
             hidden.append(self._hidden(tf.matmul(hidden[-1].rounded, self._factors[index]), index))
-        below = hidden[-1].exact if hidden else codes
-        action_losses, delta, gradients = self._output(below, batch)
+        below, slope = (hidden[-1].exact, hidden[-1].slope) if hidden else (codes, None)
+        action_losses, delta, gradients = self._output(below, slope, batch)
         rows = tf.shape(batch.a_tm1)[0]
         sizes = [hidden[-1].size] if hidden else []
         for index in range(len(hidden) - 1, 0, -1):
@@ -189,42 +201,50 @@ class FusedLearner:
             gradients = [gradient, tf.reduce_sum(delta.exact, axis=0), *gradients]
             sizes.append(hidden[index - 1].size * delta.size)
             below_delta = tf.matmul(delta.rounded, self._factors[index], transpose_b=True)
-            delta = self._back(below_delta, hidden[index - 1].exact)
+            delta = self._back(below_delta, hidden[index - 1].slope)
         finite = tf.math.is_finite(tf.add_n([tf.reduce_sum(action_losses), delta.size, *sizes]))
         gradients = [tf.reduce_sum(delta.exact, axis=0), *gradients]
         return LossExtra(action_losses, finite), self._signed(delta.exact, finite), gradients
 
     def _first_layer(self, signed_codes: tf.Tensor) -> Activation:
-        return self._activation(product(signed_codes, self._kernels[0]), 0)
+        inputs = product(signed_codes, self._kernels[0])
+        if self._dropouts:  # s twice: what is left of it, and all of it
+            inputs = tf.concat([inputs[: tf.shape(inputs)[0] // 2], inputs], axis=0)
+        return self._activation(inputs, 0)
 
     def _activation(self, inputs: tf.Tensor, index: int) -> Activation:
         exact = self._hidden_activation.function(tf.cast(inputs, tf.float32) + self._biases[index])
-        rows = tf.shape(exact)[0] // 2
-        return Activation(exact, tf.cast(exact, self._low), tf.reduce_sum(tf.abs(exact[:rows])))
+        rows = tf.shape(exact)[0] // (3 if self._dropouts else 2)
+        slope = self._hidden_activation.slope(exact[:rows])
+        if self._dropouts:
+            kept = self._dropouts[index](tf.ones_like(slope), training=True)  # 0, or 1 / (1 - the share left out)
+            exact, slope = tf.concat([exact[:rows] * kept, exact[rows:]], axis=0), slope * kept
+        return Activation(exact, tf.cast(exact, self._low), slope, tf.reduce_sum(tf.abs(exact[:rows])))
 
-    def _output_layer(self, below: tf.Tensor, batch: Transition) -> tuple[tf.Tensor, Delta, list[tf.Tensor]]:
+    def _output_layer(
+        self, below: tf.Tensor, slope: tf.Tensor | None, batch: Transition
+    ) -> tuple[tf.Tensor, Delta, list[tf.Tensor]]:
         """Returns (action losses [A], delta of the layer below, gradients of the output layer).
 
         Without hidden layers `below` are signed codes, the delta is the output's and only the bias has a gradient here.
         """
         kernel, bias = self._kernels[-1], self._biases[-1]
-        direct = len(self._kernels) == 1
-        logits = (product(below, kernel) if direct else tf.matmul(below, kernel)) + bias
-        q_tm1, q_t = tf.split(tf.sigmoid(logits), 2)  # [B, A]
+        logits = (product(below, kernel) if slope is None else tf.matmul(below, kernel)) + bias
+        outputs = tf.split(tf.sigmoid(logits), 3 if self._dropouts else 2)  # [B, A] each
+        learned, (q_tm1, q_t) = outputs[0], outputs[-2:]  # the first two are one without dropout
         target = targets.td_targets(q_tm1, q_t, batch.r_t, self._target_config)
         weights = targets.loss_weights(batch.a_tm1, self._target_config)
-        scale = 2.0 / tf.cast(tf.shape(q_tm1)[0], tf.float32)
-        delta = scale * weights * (q_tm1 - target) * q_tm1 * (1.0 - q_tm1)  # [B, A], by the logits
-        action_losses = targets.vector_loss(q_tm1, target, weights)
-        if direct:
+        scale = 2.0 / tf.cast(tf.shape(learned)[0], tf.float32)
+        delta = scale * weights * (learned - target) * learned * (1.0 - learned)  # [B, A], by the logits
+        action_losses = targets.vector_loss(learned, target, weights)
+        if slope is None:
             return action_losses, self._sized(delta), []
         known = below[: tf.shape(delta)[0]]
         gradients = [tf.matmul(known, delta, transpose_a=True), tf.reduce_sum(delta, axis=0)]
-        return action_losses, self._delta(tf.matmul(delta, kernel, transpose_b=True), below), gradients
+        return action_losses, self._delta(tf.matmul(delta, kernel, transpose_b=True), slope), gradients
 
-    def _delta(self, gradient: tf.Tensor, hidden: tf.Tensor) -> Delta:
-        """Sends the gradient by a hidden layer's output `[B, H]` through its activation; `hidden` `[2 B, H]` is it."""
-        slope = self._hidden_activation.slope(hidden[: tf.shape(gradient)[0]])
+    def _delta(self, gradient: tf.Tensor, slope: tf.Tensor) -> Delta:
+        """Sends the gradient by a hidden layer's output `[B, H]` through its activation."""
         return self._sized(tf.cast(gradient, tf.float32) * slope)
 
     def _sized(self, delta: tf.Tensor) -> Delta:
@@ -257,21 +277,27 @@ class FusedLearner:
         self.prepare()
 
 
-def _activation_of(network: keras.Model, layers: Sequence[keras.layers.Layer]) -> str:
+def _activation_of(network: keras.Model, layers: Sequence[keras.layers.Layer], loss: str) -> str:
     """Returns the activation of the hidden layers.
 
     Raises:
-        InputError: the network has parts that `FusedLearner` does not compute.
+        InputError: the network has parts that `FusedLearner` does not compute, or the loss is another one.
     """
-    computed = (keras.layers.InputLayer, keras.layers.Dense, Stack, Average)
-    others = [layer for layer in network.layers if not isinstance(layer, computed)]
     names = {layer.activation.__name__ for layer in layers[:-1]} or {"selu"}
-    members = network.get_layer(LOGITS).output.shape[1]
+    dropouts = [layer for layer in network.layers if isinstance(layer, keras.layers.Dropout)]
+    hidden = [keras.layers.Dense, keras.layers.Dropout] if dropouts else [keras.layers.Dense]
+    computed = [keras.layers.InputLayer, *hidden * len(layers[:-1]), keras.layers.Dense, Stack, Average]
     outputs = network.output_shape[-1]
-    if others or members > 1 or outputs > NUM_ACTIONS or len(names) > 1 or not names <= ACTIVATIONS.keys():
+    if (
+        [type(layer) for layer in network.layers] != computed
+        or outputs > NUM_ACTIONS
+        or len(names) > 1
+        or not names <= ACTIVATIONS.keys()
+        or loss != "squared"
+    ):
         raise InputError(
-            "--engine fused computes one network with SELU or ReLU layers and signed inputs, without dropout and "
-            "probabilities: choose --engine compiled"
+            "--engine fused computes one network with SELU or ReLU layers, signed inputs and without probabilities, "
+            "by the squared error: choose --engine compiled"
         )
     return names.pop()
 

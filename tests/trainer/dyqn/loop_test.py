@@ -132,13 +132,22 @@ def test_both_engines_take_the_same_course(random_vignettes):
         np.testing.assert_allclose(mine, theirs, atol=1e-5)
 
 
-def test_a_bfloat16_run_repeats_itself_after_a_checkpoint_bit_for_bit(random_vignettes, tmp_path):
-    rounded = {"learner": {"precision": "bfloat16"}, "network": {"hidden_sizes": [32, 32]}}
-    whole = _loop(random_vignettes, burn_in=20, **rounded)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"learner": {"precision": "bfloat16"}, "network": {"hidden_sizes": [32, 32]}},
+        {"network": {"hidden_sizes": [32, 32], "dropout": 0.5}},
+    ],
+    ids=["bfloat16", "dropout"],
+)
+def test_a_run_with_other_arithmetic_repeats_itself_after_a_checkpoint_bit_for_bit(
+    random_vignettes, tmp_path, settings
+):
+    whole = _loop(random_vignettes, burn_in=20, **settings)
     whole.run(40)
     path = whole.checkpoint().write(str(tmp_path / "checkpoint"))
     whole.run(60)
-    resumed = _loop(random_vignettes, burn_in=20, **rounded)
+    resumed = _loop(random_vignettes, burn_in=20, **settings)
     resumed.checkpoint().read(path).assert_consumed()
     resumed.run(60)
     assert _weights(resumed) == _weights(whole)
