@@ -102,8 +102,8 @@ class File:
 
 def files(root: pathlib.Path, folder: str) -> list[File]:
     """Returns the Python files of a folder, by name."""
-    found = (path.relative_to(root).as_posix() for path in (root / folder).glob("*.py"))
-    return [File(pathlib.PurePosixPath(path)) for path in sorted(found)]
+    paths = (path.relative_to(root).as_posix() for path in (root / folder).glob("*.py"))
+    return [File(pathlib.PurePosixPath(path)) for path in sorted(paths)]
 
 
 def imported(text: str) -> Iterator[str]:
@@ -172,10 +172,10 @@ class Project:
             return
         # A package's __init__ runs before any module in it. What stands behind a module's name is in the module.
         prefixes = [".".join(parts[:count]) for count in range(1, len(parts) + 1)]
-        found = [self._modules[prefix] for prefix in prefixes if prefix in self._modules]
-        if not found:
+        candidates = [self._modules[prefix] for prefix in prefixes if prefix in self._modules]
+        if not candidates:
             raise LookupError(f"{file.path}: imports {name}, which is no module here")
-        needed = (module for module in found if module != file and not self._would_be_a_circle(module, file))
+        needed = (module for module in candidates if module != file and not self._would_be_a_circle(module, file))
         yield from (_label(module, file.folder) for module in needed)
 
     def _would_be_a_circle(self, module: File, file: File) -> bool:

@@ -59,13 +59,13 @@ def main() -> None:
 
     bounds = [(low, high) for _, _, low, high in FITTED]
     limit = {"maxfev": arguments.evaluations, "xatol": 1e-3, "fatol": 1e-3, "adaptive": True}
-    found = scipy.optimize.minimize(evaluate, first, method="Nelder-Mead", bounds=bounds, options=limit)
-    fitted = _config(start, found.x)
+    optimum = scipy.optimize.minimize(evaluate, first, method="Nelder-Mead", bounds=bounds, options=limit)
+    fitted = _config(start, optimum.x)
     before, after = (moments(knowledge, config, arguments.seeds) for config in (start, fitted))
     show(before, after)
-    for (path, place, _, _), value in zip(FITTED, found.x, strict=True):
+    for (path, place, _, _), value in zip(FITTED, optimum.x, strict=True):
         Console().print(f"{path}{'' if place is None else f'[{place}]'} = {value:.3f}", highlight=False)
-    figures.write({"loss": float(found.fun), "config": fitted.to_dict()}, arguments.json)
+    figures.write({"loss": float(optimum.fun), "config": fitted.to_dict()}, arguments.json)
 
 
 def moments(knowledge: KnowledgeBase, config: SimulationConfig, seeds: Sequence[int]) -> dict[str, Moments]:
@@ -84,13 +84,13 @@ def moments(knowledge: KnowledgeBase, config: SimulationConfig, seeds: Sequence[
     return sums.moments()
 
 
-def loss(found: Mapping[str, Moments]) -> float:
+def loss(moments: Mapping[str, Moments]) -> float:
     """Returns the squared differences from the paper in units of their tolerances, summed."""
     total = 0.0
     for name, paper in PAPER.items():
-        total += ((found[name].mean - paper.mean) / max(0.05 * paper.mean, 0.02)) ** 2
+        total += ((moments[name].mean - paper.mean) / max(0.05 * paper.mean, 0.02)) ** 2
         if not math.isnan(paper.sd):
-            total += ((found[name].sd - paper.sd) / (0.15 * paper.sd)) ** 2
+            total += ((moments[name].sd - paper.sd) / (0.15 * paper.sd)) ** 2
     return total
 
 

@@ -44,13 +44,13 @@ def measure(data: DataDirectory, logistic: bool) -> dict[str, Any]:
     states = sparse_states(train, len(data.vocabulary))
     config = EnsembleConfig(("logistic",) if logistic else MEMBERS, calibrated=not logistic)
     ensemble = train_ensemble(states, train.decision_counts, np.arange(states.shape[0]), config)
-    found: dict[str, Any] = {}
+    shares: dict[str, Any] = {}
     for split in ("test", "train"):
         arrays = data.read(split)
         chosen = ensemble.triage_values(sparse_states(arrays, len(data.vocabulary))).argmax(axis=1)
         quality = triage_quality(chosen[None, :], arrays.decision_counts)
-        found |= {f"{split}_{name}": float(quality[name].mean()) for name in ("appropriateness", "safety")}
-    return found
+        shares |= {f"{split}_{name}": float(quality[name].mean()) for name in ("appropriateness", "safety")}
+    return shares
 
 
 def show(runs: list[dict[str, Any]]) -> None:

@@ -32,9 +32,9 @@ def main() -> None:
     figures.check(arguments.json)
     start = time.monotonic()
     noted = watch(arguments.data, arguments.steps)
-    found = {"steps": arguments.steps, "seconds": time.monotonic() - start, **growth(noted)}
-    Console(stderr=True).print(found)
-    figures.write({**found, "noted": noted}, arguments.json)
+    summary = {"steps": arguments.steps, "seconds": time.monotonic() - start, **growth(noted)}
+    Console(stderr=True).print(summary)
+    figures.write({**summary, "noted": noted}, arguments.json)
 
 
 def watch(data_path: pathlib.Path, steps: int) -> list[tuple[int, int]]:

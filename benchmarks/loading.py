@@ -106,11 +106,11 @@ def measure(
         ended.set()
         watcher.join()
     long = [wait - WAIT_SECONDS for wait in waits if wait > WAIT_SECONDS]
-    found = {"load_ms": seconds, "waiting_ms": sum(long), "longest_wait_ms": max(waits, default=0.0)}
+    durations = {"load_ms": seconds, "waiting_ms": sum(long), "longest_wait_ms": max(waits, default=0.0)}
     for column, size in (("one_state_ms", 1), ("64_states_ms", 64)):
         values = {features.STATES: states[:size], features.QUESTIONS_ASKED: asked[:size]}
-        found[column] = min(duration(run, values) for _ in range(RUNS))
-    return {name: 1000 * value for name, value in found.items()}
+        durations[column] = min(duration(run, values) for _ in range(RUNS))
+    return {name: 1000 * value for name, value in durations.items()}
 
 
 def watch(waits: list[float], ended: threading.Event) -> None:

@@ -102,7 +102,7 @@ def table(rows: dict[str, Any]) -> str:
     ]
     base = rows[conversion.NONE]["latency_microseconds"]
     for name, row in rows.items():
-        found = row["evaluation"]
+        evaluation = row["evaluation"]
         cells = [name]
         if "parity" in row:
             parity, ratio = row["parity"], row["latency_microseconds"] / base
@@ -114,8 +114,8 @@ def table(rows: dict[str, Any]) -> str:
         else:
             cells += ["-"] * 7
         digits = {"questions": 2, "evidence_seen": 2}
-        cells += [f"{found[metric]['mean']:.{digits.get(metric, 3)}f}" for metric in METRICS]
-        cells.append(f"{found['triage_changed']:.2%}")
+        cells += [f"{evaluation[metric]['mean']:.{digits.get(metric, 3)}f}" for metric in METRICS]
+        cells.append(f"{evaluation['triage_changed']:.2%}")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

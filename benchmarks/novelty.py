@@ -57,10 +57,10 @@ def measure(train: VignetteArrays, test: VignetteArrays, evidence_count: int, se
     scores = {"exported": percentiles} | others(known, evidence_count)
     auroc = {}
     for name, score in scores.items():
-        found = {kind: score(rows) for kind, rows in groups.items()}
+        values = {kind: score(rows) for kind, rows in groups.items()}
         truth = np.repeat([0, 1], len(groups["natural"]))
         auroc[name] = {
-            kind: float(roc_auc_score(truth, np.concatenate([found["natural"], found[kind]]))) for kind in KINDS[1:]
+            kind: float(roc_auc_score(truth, np.concatenate([values["natural"], values[kind]]))) for kind in KINDS[1:]
         }
     called = {kind: float((percentiles(rows) > novelty.THRESHOLD + 1e-4).mean()) for kind, rows in groups.items()}
     return {"states": len(groups["natural"]), "auroc": auroc, "called_novel": called}
@@ -77,19 +77,19 @@ def groups_of(train: Rows, test: Rows, evidence_count: int, generator: np.random
     pool = np.concatenate(train)
 
     def distinct(draw: Callable[[], np.int64], count: int) -> np.ndarray:
-        found: dict[int, int] = {}
-        while len(found) < count:
+        codes: dict[int, int] = {}
+        while len(codes) < count:
             code = int(draw())
-            found.setdefault(abs(code), code)
-        return np.array(list(found.values()))
+            codes.setdefault(abs(code), code)
+        return np.array(list(codes.values()))
 
     def mixed(row: np.ndarray) -> np.ndarray:
-        found = {abs(int(code)): code for code in row[: (len(row) + 1) // 2]}
+        codes = {abs(int(code)): code for code in row[: (len(row) + 1) // 2]}
         # Few vignettes are too short to give half of the pieces; any fill up the rest.
         for code in (*test[generator.integers(len(test))], *generator.choice(pool, 200)):
-            if len(found) < len(row):
-                found.setdefault(abs(int(code)), code)
-        return np.array(list(found.values()))
+            if len(codes) < len(row):
+                codes.setdefault(abs(int(code)), code)
+        return np.array(list(codes.values()))
 
     return {
         "natural": natural,
@@ -112,12 +112,12 @@ def others(train: Rows, evidence_count: int) -> dict[str, Callable[[Rows], np.nd
         return np.array([-np.log(frequency[place]).mean() for place in places(rows)])
 
     def unseen_pairs(rows: Rows) -> np.ndarray:
-        found = []
+        shares = []
         for place in places(rows):
             first, second = np.triu_indices(len(place), 1)
             pairs = together[place[first], place[second]] if len(place) > 1 else together[place, place]
-            found.append((pairs == 0).mean())
-        return np.array(found)
+            shares.append((pairs == 0).mean())
+        return np.array(shares)
 
     def nearest(rows: Rows) -> np.ndarray:
         shared = (novelty.literals(rows, evidence_count) @ known.T).toarray().max(axis=1)

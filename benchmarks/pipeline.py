@@ -52,14 +52,14 @@ def main() -> None:
         ]
         floor = lines / _bare_loop(scratch / "large.jsonl", scratch / "bare.tfrecord")
         evaluation = measure_evaluation(arguments.repeats)
-    found = {
+    speeds = {
         "simulate": _growth(simulated, small, large),
         "prepare": _growth(prepared, small, large) | {"floor_vignettes_per_second": floor},
         "evaluate": evaluation,
     }
-    found["prepare"]["ratio"] = found["prepare"]["vignettes_per_second"] / floor
-    _show(found)
-    figures.write(found, arguments.json)
+    speeds["prepare"]["ratio"] = speeds["prepare"]["vignettes_per_second"] / floor
+    _show(speeds)
+    figures.write(speeds, arguments.json)
 
 
 def _command(name: str, out: pathlib.Path, *options: Any) -> dict[str, float]:
@@ -159,16 +159,16 @@ def measure_evaluation(repeats: int) -> dict[str, Any]:
     }
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(speeds: dict[str, Any]) -> None:
     table = Table("command", "vignettes/s", "with the start", "peak memory of the two sizes (MB)")
     for name in ("simulate", "prepare"):
-        rows = found[name]
+        rows = speeds[name]
         peaks = ", ".join(f"{run['peak_bytes'] / 1e6:.0f}" for run in rows["runs"])
         rates = [f"{rows[key]:,.0f}" for key in ("vignettes_per_second", "with_start_vignettes_per_second")]
         table.add_row(name, *rates, peaks)
-    table.add_row("the bare loop", f"{found['prepare']['floor_vignettes_per_second']:,.0f}", "", "")
-    evaluation = found["evaluate"]
-    Console().print(table, f"prepare against the bare loop: {found['prepare']['ratio']:.2f}")
+    table.add_row("the bare loop", f"{speeds['prepare']['floor_vignettes_per_second']:,.0f}", "", "")
+    evaluation = speeds["evaluate"]
+    Console().print(table, f"prepare against the bare loop: {speeds['prepare']['ratio']:.2f}")
     Console().print(
         f"{evaluation['vignettes']} vignettes in {evaluation['orders']} orders: {evaluation['seconds']:.2f} s, the "
         f"first time {evaluation['first_seconds']:.2f} s"

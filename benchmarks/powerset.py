@@ -30,9 +30,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         plain = measure_loop(arguments.data, arguments.split, pathlib.Path(scratch))
         pipeline = measure_pipeline(arguments.data, arguments.split, pathlib.Path(scratch))
-    found = {"plain": plain, "pipeline": pipeline, "ratio": pipeline["rows_per_second"] / plain["rows_per_second"]}
-    Console().print(found)
-    figures.write(found, arguments.json)
+    speeds = {"plain": plain, "pipeline": pipeline, "ratio": pipeline["rows_per_second"] / plain["rows_per_second"]}
+    Console().print(speeds)
+    figures.write(speeds, arguments.json)
 
 
 def measure_loop(data: pathlib.Path, split: str, scratch: pathlib.Path) -> dict[str, Any]:
@@ -55,8 +55,8 @@ def measure_pipeline(data: pathlib.Path, split: str, scratch: pathlib.Path) -> d
     powerset_pipeline.add_arguments(parser)
     options = ["--data", str(data), "--out", str(scratch / "out"), "--split", split]
     powerset_pipeline.run(parser.parse_args([*options, "--json", str(scratch / "figures.json")]))
-    found = json.loads((scratch / "figures.json").read_text())
-    return {name: found[name] for name in ("rows", "rows_per_second", "peak_memory_bytes")}
+    written = json.loads((scratch / "figures.json").read_text())
+    return {name: written[name] for name in ("rows", "rows_per_second", "peak_memory_bytes")}
 
 
 if __name__ == "__main__":

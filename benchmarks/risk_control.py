@@ -51,10 +51,10 @@ def resplit(outputs: HeldOutOutputs, bounds: Sequence[float], splits: int, seed:
             dial = least_dial(choosing, bound, dials)
             reached = quality(judged, dial)
             rows.append((1 - reached.safety, reached.over_triage, dial.safety_weight))
-    found = np.array(rows).reshape(splits, len(bounds), 3)
+    rates = np.array(rows).reshape(splits, len(bounds), 3)
     return [
         Kept(bound, float(under.mean()), float((under > bound).mean()), float(over.mean()), float(weights.mean()))
-        for bound, (under, over, weights) in zip(bounds, found.transpose(1, 2, 0), strict=True)
+        for bound, (under, over, weights) in zip(bounds, rates.transpose(1, 2, 0), strict=True)
     ]
 
 

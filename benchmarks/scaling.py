@@ -64,13 +64,13 @@ def main() -> None:
         print(json.dumps(measure(arguments.point, effort)))
         return
     if arguments.data is not None:
-        found = _in_a_process(effort, {"data": str(arguments.data)})
-        Console().print(found)
+        measured = _in_a_process(effort, {"data": str(arguments.data)})
+        Console().print(measured)
     else:
-        found = {axis: _axis(axis, effort) for axis in arguments.axes}
+        measured = {axis: _axis(axis, effort) for axis in arguments.axes}
         if arguments.plot is not None:
-            plot(found, arguments.plot)
-    figures.write(found, arguments.json)
+            plot(measured, arguments.plot)
+    figures.write(measured, arguments.json)
 
 
 def _axis(axis: str, effort: Effort) -> list[dict[str, Any]]:
@@ -194,19 +194,19 @@ def _peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def plot(found: dict[str, list[dict[str, Any]]], path: pathlib.Path) -> None:
+def plot(axes_points: dict[str, list[dict[str, Any]]], path: pathlib.Path) -> None:
     """Draws the time of a step against each axis."""
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(1, len(found), figsize=(4 * len(found), 3), sharey=True, squeeze=False)
-    for panel, (axis, points) in zip(panels[0], found.items(), strict=True):
+    figure, panels = plt.subplots(1, len(axes_points), figsize=(4 * len(axes_points), 3), sharey=True, squeeze=False)
+    for panel, (axis, points) in zip(panels[0], axes_points.items(), strict=True):
         panel.plot([point[axis] for point in points], [point["milliseconds_per_step"] for point in points], marker="o")
         panel.set(xscale="log", xlabel=TITLES[axis])
         panel.grid(alpha=0.3)
-    slowest = max(point["milliseconds_per_step"] for points in found.values() for point in points)
+    slowest = max(point["milliseconds_per_step"] for points in axes_points.values() for point in points)
     panels[0][0].set(ylabel="ms per step", ylim=(0, 1.2 * slowest))
     figure.tight_layout()
     figure.savefig(path)

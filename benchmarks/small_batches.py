@@ -46,10 +46,12 @@ def main() -> None:
     if engine.litert is None:
         sys.exit("this version is not answered by LiteRT: export it again")
     rows = [duration(engine, alone, size, arguments.rounds) for size in SIZES]
-    found = parity(engine, engine.litert, arguments.states, arguments.seed)
+    differences = parity(engine, engine.litert, arguments.states, arguments.seed)
     if arguments.json != "-":
-        sys.stdout.write(table(rows) + "\n" + "\n".join(f"{name}: {value:.3g}" for name, value in found.items()) + "\n")
-    figures.write({"durations": rows, "parity": found}, arguments.json)
+        sys.stdout.write(
+            table(rows) + "\n" + "\n".join(f"{name}: {value:.3g}" for name, value in differences.items()) + "\n"
+        )
+    figures.write({"durations": rows, "parity": differences}, arguments.json)
 
 
 def duration(engine: LiteRtEngine, alone: SavedModelEngine, size: int, rounds: int) -> dict[str, Any]:
@@ -80,12 +82,12 @@ def duration(engine: LiteRtEngine, alone: SavedModelEngine, size: int, rounds: i
 def parity(engine: LiteRtEngine, litert: InterpreterPool, count: int, seed: int) -> dict[str, float]:
     """Returns how far LiteRT is from the SavedModel on random states: largest differences, and numbers of states."""
     states, asked = probes(engine.info.evidence_count, engine.info.max_questions, count, seed)
-    found, begin, size = [], 0, 0
+    parts, begin, size = [], 0, 0
     while begin < count:
         size = size % MOST_STATES + 1
-        found.append(litert.run(states[begin : begin + size], asked[begin : begin + size]))
+        parts.append(litert.run(states[begin : begin + size], asked[begin : begin + size]))
         begin += size
-    outputs = {name: np.concatenate([part[name] for part in found if part]) for name in found[0] or {}}
+    outputs = {name: np.concatenate([part[name] for part in parts if part]) for name in parts[0] or {}}
     expected = engine.predict(features.STATE, {features.STATES: states, features.QUESTIONS_ASKED: asked})
     apart = {name: np.abs(outputs[name] * 1.0 - expected[name]) for name in outputs}
     told = {"states": count, "clearly_decided": int(decided_clearly(expected[features.Q_VALUES]).sum())}

@@ -55,9 +55,9 @@ def main() -> None:
         soak = Soak(find_version(arguments.model_base_path), pathlib.Path(folder) / "models")
         with soak.server() as process:
             noted = soak.run(process, arguments.seconds, arguments.callers, arguments.swap_seconds)
-    found = {**growth(noted), "versions": len(soak.answered_by), "calls": dict(soak.ended)}
-    Console(stderr=True).print(found)
-    figures.write({**found, "noted": noted}, arguments.json)
+    summary = {**growth(noted), "versions": len(soak.answered_by), "calls": dict(soak.ended)}
+    Console(stderr=True).print(summary)
+    figures.write({**summary, "noted": noted}, arguments.json)
 
 
 class Soak:

@@ -60,8 +60,8 @@ def main() -> None:
         for fold in arguments.only or range(arguments.folds):
             parts = (select(vignettes, np.flatnonzero(part)) for part in (folds != fold, folds == fold))
             key = {"data": data.data_fingerprint, "folds": arguments.folds, "fold": fold, "seed": 0, "steps": 0}
-            for name, found in peers(*parts, len(data.vocabulary)).items():
-                write(arguments.results, {**key, "trial": name, **found})
+            for name, result in peers(*parts, len(data.vocabulary)).items():
+                write(arguments.results, {**key, "trial": name, **result})
         arguments.seeds = []
     for seed in arguments.seeds:
         for fold in arguments.only or range(arguments.folds):
@@ -72,8 +72,8 @@ def main() -> None:
                 if not set(arguments.steps) <= done:
                     config = configured(trial, seed)
                     parts = (select(vignettes, np.flatnonzero(part)) for part in (folds != fold, folds == fold))
-                    for found in measure(*parts, len(data.vocabulary), config, arguments.steps):
-                        write(arguments.results, {**key, **found})
+                    for result in measure(*parts, len(data.vocabulary), config, arguments.steps):
+                        write(arguments.results, {**key, **result})
     show(read(arguments.results), data.data_fingerprint)
 
 
@@ -115,7 +115,7 @@ def measure(
     limit = config.environment.max_questions
     parts = {"held_out": (held_out, ORDERS), "train": (train, 1)}
     rollouts = {name: Rollout(part, codes, limit, policy) for name, (part, _) in parts.items()}
-    found = []
+    runs = []
     for until in sorted(steps):
         loop.run(until)
         run: dict[str, Any] = {"steps": until}
@@ -125,19 +125,19 @@ def measure(
             run[name] = {metric: float(values[metric].mean()) for metric in METRICS}
             run[name] |= with_all_evidence(loop.network, part, codes)
         Console(stderr=True).print(run)
-        found.append(run)
-    return found
+        runs.append(run)
+    return runs
 
 
 def peers(train: VignetteArrays, held_out: VignetteArrays, codes: int) -> dict[str, dict[str, Any]]:
     """Returns the metrics of those who see all evidence: the ensemble of the paper's appendix, and the clinicians."""
     groups = np.arange(len(train.decision_counts))
     ensemble = train_ensemble(sparse_states(train, codes), train.decision_counts, groups, EnsembleConfig())
-    found: dict[str, dict[str, Any]] = {"the ensemble": {}, "the clinicians": {}}
+    results: dict[str, dict[str, Any]] = {"the ensemble": {}, "the clinicians": {}}
     for name, part in {"held_out": held_out, "train": train}.items():
         seen = {"questions": 0.0, "evidence_seen": float(np.diff(part.offsets).mean()), "forced": 0.0}
         for who, quality in zip(
-            found,
+            results,
             (
                 fully_observed_metrics(ensemble.triage_values, part, codes),
                 metrics.human_metrics(part.decision_counts),
@@ -145,8 +145,8 @@ def peers(train: VignetteArrays, held_out: VignetteArrays, codes: int) -> dict[s
             strict=True,
         ):
             shares = {metric: float(quality[metric].mean()) for metric in ("appropriateness", "safety")}
-            found[who][name] = {**shares, **seen}
-    return found
+            results[who][name] = {**shares, **seen}
+    return results
 
 
 def with_all_evidence(network: "keras.Model", vignettes: VignetteArrays, codes: int) -> dict[str, float]:
@@ -170,10 +170,10 @@ def show(runs: list[dict[str, Any]], data: str) -> None:
     table = Table("hyper-parameters", "steps", "runs", *(name.replace("_", " ") for name in METRICS), "training")
     runs = [run for run in runs if run["data"] == data]
     for trial, steps in sorted({(run["trial"], run["steps"]) for run in runs}):
-        found = [run for run in runs if (run["trial"], run["steps"]) == (trial, steps)]
-        cells = [_spread([run["held_out"][name] for run in found]) for name in METRICS]
-        training = _spread([run["train"]["appropriateness"] for run in found])
-        table.add_row(trial, f"{steps:,}", str(len(found)), *cells, training)
+        finished = [run for run in runs if (run["trial"], run["steps"]) == (trial, steps)]
+        cells = [_spread([run["held_out"][name] for run in finished]) for name in METRICS]
+        training = _spread([run["train"]["appropriateness"] for run in finished])
+        table.add_row(trial, f"{steps:,}", str(len(finished)), *cells, training)
     Console().print(table)
 
 

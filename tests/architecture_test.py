@@ -69,7 +69,9 @@ def _roots(path):
 def import_graph():
     """Returns the modules of ours that each module of ours imports."""
     paths = {_dotted(path): path for package in PACKAGES for path in _modules(package)}
-    return {name: {found for found in _imports(path) if found in paths} - {name} for name, path in paths.items()}
+    return {
+        name: {imported for imported in _imports(path) if imported in paths} - {name} for name, path in paths.items()
+    }
 
 
 def test_schemas_import_nothing_of_ours_and_no_tensorflow():

@@ -44,17 +44,17 @@ def _statistics(knowledge, seed):
 @pytest.mark.parametrize(("seed", "factor"), [(0, 1), (1, 2), (2, 2), (3, 2), (4, 2), (5, 2)])
 def test_the_statistics_are_the_papers(knowledge, seed, factor):
     sums = _statistics(knowledge, seed)
-    found = sums.moments()
+    moments = sums.moments()
     far = {}
     for name, paper in PAPER.items():
-        if abs(found[name].mean - paper.mean) > factor * max(0.05 * paper.mean, 0.02):
-            far[name] = (found[name].mean, paper.mean)
-        if not math.isnan(paper.sd) and abs(found[name].sd - paper.sd) > factor * 0.15 * paper.sd:
-            far[f"{name} SD"] = (found[name].sd, paper.sd)
+        if abs(moments[name].mean - paper.mean) > factor * max(0.05 * paper.mean, 0.02):
+            far[name] = (moments[name].mean, paper.mean)
+        if not math.isnan(paper.sd) and abs(moments[name].sd - paper.sd) > factor * 0.15 * paper.sd:
+            far[f"{name} SD"] = (moments[name].sd, paper.sd)
     assert far == {}
     if seed == 0:
         assert (sums.fewest_decisions, sums.most_decisions) == PAPER_DECISIONS
-        assert found["inter_expert_safety"].vignettes == pytest.approx(1073, rel=0.05)
+        assert moments["inter_expert_safety"].vignettes == pytest.approx(1073, rel=0.05)
 
 
 # Calibration must not be bought with a panel that waits with a heart attack or rushes to a cold.

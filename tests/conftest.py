@@ -166,8 +166,8 @@ class ObjectStore:
 
     def names(self, address=STORE_SCHEME):
         """The addresses that begin with `address`."""
-        found = (urllib.parse.unquote(path.name) for path in self.folder.iterdir())
-        return sorted(name for name in found if name.startswith(address))
+        unquoted = (urllib.parse.unquote(path.name) for path in self.folder.iterdir())
+        return sorted(name for name in unquoted if name.startswith(address))
 
     def _file(self, address):
         return self.folder / urllib.parse.quote(address, safe="")

@@ -23,8 +23,8 @@ def test_memory_does_not_grow_with_the_steps(tmp_path):
         ["benchmarks/endurance.py", "--data", data, "--steps", STEPS, "--json", report],
     ):
         subprocess.run([sys.executable, *map(str, command)], cwd=ROOT, env=environment, check=True, timeout=1400)
-    found = json.loads(report.read_text())
-    assert found["steps"] == STEPS
-    assert len(found["noted"]) >= STEPS / 200
+    written = json.loads(report.read_text())
+    assert written["steps"] == STEPS
+    assert len(written["noted"]) >= STEPS / 200
     # The allocator settles by some 100 bytes a step in so short a run; a tensor kept for each would be 500 and more.
-    assert found["bytes_per_step"] < 400
+    assert written["bytes_per_step"] < 400

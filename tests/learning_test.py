@@ -67,8 +67,8 @@ def test_the_or_query_learns_to_ask_until_the_telling_piece_is_there(seed):
 @pytest.mark.learning
 def test_the_and_query_asks_less_than_the_or_query():
     asked = {query: [] for query in ("or", "and")}
-    for query, found in asked.items():
+    for query, means in asked.items():
         for seed in range(3):
             outcomes, test = _train_and_play(seed, 8000, ask_query=query)
-            found.append(_mean(outcomes, test, "questions"))
+            means.append(_mean(outcomes, test, "questions"))
     assert np.mean(asked["and"]) < np.mean(asked["or"])

@@ -87,11 +87,11 @@ def expected(model, states, questions_asked):
 def assert_same(answer, expected, rows=slice(None)):
     values, clear = expected
     for name, wanted in values.items():
-        found = np.asarray(answer[name]).reshape(wanted[rows].shape)  # LiteRT puts a 1 before some batches
+        actual = np.asarray(answer[name]).reshape(wanted[rows].shape)  # LiteRT puts a 1 before some batches
         if name in EXACT:
-            np.testing.assert_array_equal(found[clear[rows]], wanted[rows][clear[rows]], err_msg=name)
+            np.testing.assert_array_equal(actual[clear[rows]], wanted[rows][clear[rows]], err_msg=name)
         else:
-            np.testing.assert_allclose(found, wanted[rows], atol=TOLERANCE, rtol=0, err_msg=name)
+            np.testing.assert_allclose(actual, wanted[rows], atol=TOLERANCE, rtol=0, err_msg=name)
 
 
 def _codes(states):
@@ -121,7 +121,7 @@ def test_messages_carry_the_networks_probabilities_and_decision(version, states,
         messages.append(triage_pb2.EvidenceState(evidence=evidence, questions_asked=asked).SerializeToString())
     answers = version.model.signatures["triage"](evidence_states=tf.constant(messages))["triage_responses"].numpy()
     responses = [triage_pb2.TriageResponse.FromString(answer) for answer in answers]
-    found = {
+    carried = {
         "q_values": [[q_value.value for q_value in response.q_values] for response in responses],
         "p_appropriate": [[each.appropriate for each in response.probabilities] for response in responses],
         "p_safe": [[each.safe for each in response.probabilities] for response in responses],
@@ -129,7 +129,7 @@ def test_messages_carry_the_networks_probabilities_and_decision(version, states,
         "best_triage": [response.best_triage - 1 for response in responses],
         "forced": [response.forced for response in responses],
     }
-    assert_same(found, expected, rows)
+    assert_same(carried, expected, rows)
 
 
 def test_the_file_that_litert_serves_gives_the_networks_probabilities_and_decision(

@@ -33,20 +33,20 @@ def needed() -> set[str]:
     files = [file for folder in build_files["PACKAGES"] for file in build_files["files"](ROOT, folder)]
     labels = {f"{file.folder}:{file.target}": file for file in files}
     waiting = [next(file for file in files if file.module == name) for name in ROOTS]
-    found: set[str] = set()
+    packages: set[str] = set()
     seen = set(waiting)
     while waiting:
         file = waiting.pop()
         for label in project.dependencies(file):
             if label.startswith("@pip//"):
-                found.add(label.removeprefix("@pip//").replace("_", "-"))
+                packages.add(label.removeprefix("@pip//").replace("_", "-"))
                 continue
             folder, _, target = label.removeprefix("//").rpartition(":") if ":" in label else (label[2:], "", "")
             other = labels[f"{folder or file.folder}:{target or folder.split('/')[-1]}"]
             if other not in seen:
                 seen.add(other)
                 waiting.append(other)
-    return found
+    return packages
 
 
 def requirements() -> list[str]:
@@ -57,9 +57,9 @@ def requirements() -> list[str]:
     """
     tree = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    found = (re.fullmatch(r"([a-z0-9-]+)([<>=~]=[^;]+)(?:; (.+))?", text) for text in texts)
+    matches = (re.fullmatch(r"([a-z0-9-]+)([<>=~]=[^;]+)(?:; (.+))?", text) for text in texts)
     asked: dict[str, tuple[str, str | None]] = {}
-    for match in filter(None, found):
+    for match in filter(None, matches):
         asked.setdefault(match[1], (match[2], match[3]))  # what all need stands before the extras
     missing = needed() - asked.keys()
     if missing:

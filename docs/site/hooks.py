@@ -100,5 +100,5 @@ def loads_from_elsewhere(site: pathlib.Path) -> Iterator[str]:
     """Yields each place at which a page or a style sheet of the site loads something from another machine."""
     for path in sorted(site.rglob("*")):
         if path.suffix in (".html", ".css"):
-            for found in LOADED.finditer(path.read_text(encoding="utf-8")):
-                yield f"{path.relative_to(site)}: {found.group()}"
+            for match in LOADED.finditer(path.read_text(encoding="utf-8")):
+                yield f"{path.relative_to(site)}: {match.group()}"

@@ -53,16 +53,16 @@ def direct(imports: Imports) -> dict[str, set[str]]:
 
 def places(layers: Sequence[Iterable[str]], left: float, bottom: float) -> dict[str, Place]:
     """Returns where the box of each part is, the first layer at the bottom."""
-    found = {}
+    boxes = {}
     for number, layer in enumerate(layers):
         names = sorted(layer)
         widths = [9 + 7.4 * len(name) for name in names]
         space = (COLUMN - sum(widths)) / (len(names) + 1)
         x = left + space
         for name, width in zip(names, widths, strict=True):
-            found[name] = (x + width / 2, bottom - ROW * number - ROW / 2, width)
+            boxes[name] = (x + width / 2, bottom - ROW * number - ROW / 2, width)
             x += width + space
-    return found
+    return boxes
 
 
 def drawn(architecture: Mapping[str, Any]) -> str:

@@ -57,8 +57,8 @@ def test_each_fault_of_a_table_is_told(tables, toy_knowledge, path, value, fault
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
-    found = condition_faults(table, toy_knowledge.catalogue)
-    assert any(fault in text for text in found), found
+    faults = condition_faults(table, toy_knowledge.catalogue)
+    assert any(fault in text for text in faults), faults
 
 
 @pytest.mark.parametrize("key", ["name", "icd10", "prevalence", "urgency", "evidence"])

@@ -42,7 +42,7 @@ def version(vocabulary, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "wanted", "found"),
+    ("names", "wanted", "expected"),
     [
         (["1", "2"], None, "2"),
         (["9", "10"], None, "10"),
@@ -51,10 +51,10 @@ def version(vocabulary, tmp_path):
         (["007"], 7, "007"),
     ],
 )
-def test_the_highest_or_the_wanted_whole_number_is_the_version(tmp_path, names, wanted, found):
+def test_the_highest_or_the_wanted_whole_number_is_the_version(tmp_path, names, wanted, expected):
     for name in names:
         (tmp_path / name).mkdir()
-    assert find_version(tmp_path, wanted) == tmp_path / found
+    assert find_version(tmp_path, wanted) == tmp_path / expected
 
 
 def test_all_whole_numbers_are_versions(tmp_path):

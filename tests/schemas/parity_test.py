@@ -79,8 +79,8 @@ def test_probabilities_decide_by_their_merit_and_the_threshold_of_stopping():
 def test_probabilities_that_rounding_cannot_explain_are_a_difference():
     expected = EXPECTED | {"p_appropriate": np.full((2, 4), 0.5), "p_safe": np.full((2, 4), 0.6)}
     actual = expected | {"p_safe": np.full((2, 4), 0.6002)}
-    found = difference(actual, expected, model(probabilities=True))
-    assert found == "p_safe by up to 0.0002, more than 0.0001"
+    text = difference(actual, expected, model(probabilities=True))
+    assert text == "p_safe by up to 0.0002, more than 0.0001"
 
 
 def test_random_states_are_moments_of_interviews():

@@ -22,13 +22,13 @@ def stages():
     """The instructions of each stage, as (name, text); the one without FROM, which holds the arguments, is left out."""
     joined = re.sub(r"\\\n\s*", "", re.sub(r"^\s*#.*\n", "", DOCKERFILE, flags=re.MULTILINE))
     instructions = [tuple(line.split(None, 1)) for line in joined.splitlines() if line.strip()]
-    found = []
+    instructions_of = []
     for instruction in instructions:
         if instruction[0] == "FROM":
-            found.append([])
-        if found:
-            found[-1].append(instruction)
-    return found
+            instructions_of.append([])
+        if instructions_of:
+            instructions_of[-1].append(instruction)
+    return instructions_of
 
 
 BUILD, IMAGE = stages()

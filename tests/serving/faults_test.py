@@ -243,10 +243,10 @@ def test_clients_find_a_server_again_that_was_killed_and_started_anew(shelf):
         process.wait()
         stack.enter_context(server_process(shelf.base, port))
         load.wait(50)  # of the same clients
-        found = time.monotonic()
+        recovered = time.monotonic()
         load.wait(200)
         assert {type(call.error) for call in load.failed} <= {triage_client.UnavailableError}
-        assert max((call.begin for call in load.failed), default=0.0) < found
+        assert max((call.begin for call in load.failed), default=0.0) < recovered
         assert Shelf.wrong(load.ended) == []
 
 

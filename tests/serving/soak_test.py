@@ -22,9 +22,9 @@ def test_memory_does_not_grow_with_calls_and_versions(model_base_path, tmp_path)
     options = ["--model-base-path", model_base_path, "--seconds", 240, "--swap-seconds", 1, "--json", report]
     command = [sys.executable, "benchmarks/soak.py", *map(str, options)]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=550)
-    found = json.loads(report.read_text())
-    assert found["versions"] > 60
-    assert set(found["calls"]) == {"answered", "refused", "cancelled"}
-    assert min(found["calls"].values()) > 100
+    written = json.loads(report.read_text())
+    assert written["versions"] > 60
+    assert set(written["calls"]) == {"answered", "refused", "cancelled"}
+    assert min(written["calls"].values()) > 100
     # Sixty versions load per minute. A version that stays in memory takes megabytes; even 80 kB each would be too much.
-    assert found["least_megabytes_per_minute"] < 5
+    assert written["least_megabytes_per_minute"] < 5

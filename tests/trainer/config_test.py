@@ -9,8 +9,8 @@ from trainer.config import MemoryConfig, TargetConfig, TrainConfig
 
 def test_round_trip_through_the_saved_form():
     target, memory = TargetConfig(ask_query="and"), MemoryConfig(bucket_thresholds=(0.1, 0.2, 0.3))
-    found = TrainConfig(target=target, memory=memory)
-    assert TrainConfig.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    config = TrainConfig(target=target, memory=memory)
+    assert TrainConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def _expanded(variables, index):
             environment[variable["name"]] = str(index)
         else:
             value = variable["value"]
-            environment[variable["name"]] = re.sub(r"\$\((\w+)\)", lambda found: environment[found[1]], value)
+            environment[variable["name"]] = re.sub(r"\$\((\w+)\)", lambda match: environment[match[1]], value)
     return environment
 
 

@@ -59,12 +59,12 @@ def test_every_hyper_parameter_is_a_flag_of_its_own():
 def test_flags_override_the_file_which_overrides_the_preset(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"memory": {"batch_size": 200, "memory_capacity": 5000}}))
-    found = _parse("--config", str(path), "--batch-size", "50", "--hidden-sizes", "16", "8")
-    assert found.memory.batch_size == 50
-    assert found.memory.memory_capacity == 5000
-    assert found.network.hidden_sizes == (16, 8)
-    assert found.memory.priority_decay == 0.999
-    assert found.environment == presets.preset("default").environment
+    config = _parse("--config", str(path), "--batch-size", "50", "--hidden-sizes", "16", "8")
+    assert config.memory.batch_size == 50
+    assert config.memory.memory_capacity == 5000
+    assert config.network.hidden_sizes == (16, 8)
+    assert config.memory.priority_decay == 0.999
+    assert config.environment == presets.preset("default").environment
 
 
 def test_without_anything_the_preset_is_the_default_one():
@@ -75,11 +75,11 @@ def test_without_anything_the_preset_is_the_default_one():
 def test_a_file_may_name_the_preset_which_a_flag_overrides(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"preset": "paper", "network": {"hidden_sizes": [8]}}))
-    found = _parse("--config", str(path))
-    assert found == dataclasses.replace(TrainConfig(), network=NetworkConfig(hidden_sizes=(8,)))
-    found = _parse("--config", str(path), "--preset", "default")
+    config = _parse("--config", str(path))
+    assert config == dataclasses.replace(TrainConfig(), network=NetworkConfig(hidden_sizes=(8,)))
+    config = _parse("--config", str(path), "--preset", "default")
     expected = presets.preset("default")
-    assert found == dataclasses.replace(expected, network=dataclasses.replace(expected.network, hidden_sizes=(8,)))
+    assert config == dataclasses.replace(expected, network=dataclasses.replace(expected.network, hidden_sizes=(8,)))
     path.write_text(json.dumps({"preset": "papers"}))
     with pytest.raises(InputError, match="preset 'papers': expected one of default, paper"):
         _parse("--config", str(path))

@@ -47,11 +47,11 @@ def commands(settings: Settings, sb3_python: str | None = None) -> dict[str, lis
     def module(name: str, *rest: str, python: str = sys.executable) -> list[str]:
         return [python, "-m", f"trainer.bench.{name}", settings.to_json(), *rest]
 
-    found = {name: module("ours", json.dumps(learner)) for name, learner in OURS.items()}
-    found |= {name: module("tf_agents_loop", form) for name, form in TF_AGENTS.items()}
+    chosen = {name: module("ours", json.dumps(learner)) for name, learner in OURS.items()}
+    chosen |= {name: module("tf_agents_loop", form) for name, form in TF_AGENTS.items()}
     if sb3_python is not None:
-        found[SB3] = module("sb3_loop", python=sb3_python)
-    return {**found, FLOOR: module("floor")}
+        chosen[SB3] = module("sb3_loop", python=sb3_python)
+    return {**chosen, FLOOR: module("floor")}
 
 
 def compete(

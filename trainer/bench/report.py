@@ -124,5 +124,5 @@ def _speed(ratio: Mapping[str, float] | None) -> str:
     return "-" if ratio is None else _range(ratio, 2)
 
 
-def _range(found: Mapping[str, float], digits: int) -> str:
-    return f"{found['median']:.{digits}f} ({found['low']:.{digits}f}-{found['high']:.{digits}f})"
+def _range(spread: Mapping[str, float], digits: int) -> str:
+    return f"{spread['median']:.{digits}f} ({spread['low']:.{digits}f}-{spread['high']:.{digits}f})"

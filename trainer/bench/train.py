@@ -63,8 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     if sb3_python is None:
         console.print(f"{contestants.SB3} is not installed: left out (see --sb3-python)", highlight=False)
     if arguments.json != "-":
-        for found in measured:
-            report.show(found)
+        for entry in measured:
+            report.show(entry)
     run_of = {"format": 1, "machine": report.machine(), "steps": arguments.steps, "rounds": arguments.rounds}
     figures.write({**run_of, "batches": measured}, arguments.json)
     return 0

@@ -167,16 +167,16 @@ def _shards(data: "DataDirectory", splits: tuple[str, ...]) -> Iterator["Vignett
     reader = ShardReader(data.vocabulary, data.partial)
     with progress_bar(_console(stderr=True)) as bar:
         for split in splits:
-            stated, found = data.stats["splits"][split]["vignettes"], 0
+            stated, counted = data.stats["splits"][split]["vignettes"], 0
             task = bar.add_task(split, total=stated, rate="", unit="vignettes")
             for shard in data.shards(split):
                 arrays = reader.read([shard])
-                found += len(arrays.vignette_ids)
-                bar.update(task, completed=found)
+                counted += len(arrays.vignette_ids)
+                bar.update(task, completed=counted)
                 yield arrays
-            if found != stated:
+            if counted != stated:
                 raise InputError(
-                    f"{data.path}: the {split} split has {found} vignettes, {directories.STATS} says {stated}: see "
+                    f"{data.path}: the {split} split has {counted} vignettes, {directories.STATS} says {stated}: see "
                     "triage stats --validate"
                 )
 
@@ -196,12 +196,12 @@ def _validate(given: StatsOptions) -> int:
         numbers = [f"{count} {label}{'' if count == 1 else 's'}" for count, label in counts]
         checked = ", ".join(f"{split} {count:,}" for split, count in report.vignettes.items())
         say(console, f"{checked} vignettes: {', '.join(numbers) if report.anomalies else 'no anomalies'}")
-    found = {
+    content = {
         "data": locations.shown(given.data),
         "vignettes": report.vignettes,
         "anomalies": [anomaly.to_dict() for anomaly in report.anomalies],
     }
-    figures.write(found, given.json)
+    figures.write(content, given.json)
     return ANOMALOUS if report.count(Severity.ERROR) else 0
 
 

@@ -144,18 +144,18 @@ def _in_a_loop_of_one(pipeline: Any, parameters: dict[str, Any]) -> Any:
 def _parameters(texts: list[str], pipeline: Any) -> dict[str, Any]:
     """Returns the parameters that `NAME=VALUE` texts give; a value is JSON where it is not a text by its type."""
     known = pipeline.component_spec.inputs
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or name not in known:
             raise InputError(f"--parameter {text}: expected NAME=VALUE, where NAME is one of {', '.join(known)}")
-        found[name] = value
+        parameters[name] = value
         if known[name].type.upper() != "STRING":
             with contextlib.suppress(ValueError):
-                found[name] = json.loads(value)
-            if isinstance(found[name], str):
+                parameters[name] = json.loads(value)
+            if isinstance(parameters[name], str):
                 raise InputError(f"--parameter {text}: expected a value of type {known[name].type}, as JSON")
-    return found
+    return parameters
 
 
 def _readable(path: pathlib.Path, flag: str) -> pathlib.Path:

@@ -92,8 +92,8 @@ def evaluate(
     with tempfile.TemporaryDirectory() as scratch:
         report = pathlib.Path(scratch) / "report.json"
         triage(["evaluate", "--job-dir", agent.path, "--data", data.path, "--orders", orders, "--json", report])
-        found = json.loads(report.read_text(encoding="utf-8"))["agent"]
-    means = {name: estimate["mean"] for name, estimate in found.items()}
+        estimates = json.loads(report.read_text(encoding="utf-8"))["agent"]
+    means = {name: estimate["mean"] for name, estimate in estimates.items()}
     for name, mean in means.items():
         metrics.log_metric(name, mean)
     return {"fold": fold, "seed": seed, **means}
@@ -134,14 +134,14 @@ def gate(
              data.path, "--margin", margin, "--orders", orders, "--json", report],
             accepted=(0, rejected),
         )  # fmt: skip
-        found = json.loads(report.read_text(encoding="utf-8"))
-    folder = pathlib.Path(found["path"])
+        exported = json.loads(report.read_text(encoding="utf-8"))
+    folder = pathlib.Path(exported["path"])
     if summary["safety"] < minimum_safety and (folder / "BLESSED").exists():
         print(f"mean safety over folds and seeds is {summary['safety']:.3f}, below {minimum_safety}")  # noqa: T201
         (folder / "BLESSED").rename(folder / "NOT_BLESSED")
     verdict = "BLESSED" if (folder / "BLESSED").exists() else "NOT_BLESSED"
     model.metadata["version"], model.metadata["verdict"] = folder.name, verdict
-    for name, estimate in found["metrics"]["metrics"].items():
+    for name, estimate in exported["metrics"]["metrics"].items():
         metrics.log_metric(name, estimate["mean"])
     return verdict
 

@@ -195,8 +195,8 @@ def _goes_last(name: str) -> tuple[bool, str]:
 
 
 def _state(path: pathlib.Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
 
 
 def _mapped(value: Any, place: Callable[[Remote], pathlib.Path]) -> Any:

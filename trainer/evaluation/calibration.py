@@ -121,7 +121,7 @@ def calibration(pairs: Pairs, seed: int) -> Calibration:
     in_bin = np.count_nonzero(sums[..., _COUNT], axis=0).tolist()
     errors: np.ndarray = brier_scores(pairs)[:, np.newaxis] * len(pairs.predicted)
     parts = np.concatenate([sums.reshape(vignettes, -1), errors], axis=1)
-    found = estimates_of_sums(parts, _figures, [*in_bin, *[vignettes] * 5], seed)
+    estimates = estimates_of_sums(parts, _figures, [*in_bin, *[vignettes] * 5], seed)
     total = sums.sum(axis=0)  # [bins, 3]
     curve = [
         ReliabilityBin(
@@ -129,12 +129,12 @@ def calibration(pairs: Pairs, seed: int) -> Calibration:
             high=(number + 1) / BINS,
             states=int(total[number, _COUNT]),
             predicted=float(total[number, _PREDICTED] / total[number, _COUNT]) if total[number, _COUNT] else None,
-            observed=found[number],
+            observed=estimates[number],
         )
         for number in range(BINS)
     ]
     # With at least one state, the summary figures are defined.
-    predicted, observed, gap, error, brier = (estimate for estimate in found[BINS:] if estimate is not None)
+    predicted, observed, gap, error, brier = (estimate for estimate in estimates[BINS:] if estimate is not None)
     return Calibration(curve, predicted, observed, gap, _widened(error), brier)
 
 
@@ -142,8 +142,8 @@ def q_value_figures(q_values: np.ndarray, decision_counts: np.ndarray, seed: int
     """Returns the calibration of Q-values, see `best_decision_pairs`, `appropriateness_pairs` and `reward_pairs`."""
 
     def of_each_decision(pairs: Callable[[np.ndarray, np.ndarray], list[Pairs]]) -> dict[str, Any]:
-        found = (calibration(each, seed) for each in pairs(q_values, decision_counts))
-        return dict(zip(DECISION_LABELS, found, strict=True))
+        calibrations = (calibration(each, seed) for each in pairs(q_values, decision_counts))
+        return dict(zip(DECISION_LABELS, calibrations, strict=True))
 
     best = best_decision_pairs(q_values, decision_counts)
     return {

@@ -61,11 +61,11 @@ def print_report(report: Mapping[str, Any]) -> None:
     total = report[WITHOUT][cases.READINGS[0]]["categories"]["all"]["cases"]
     console.print(f"{total:,} textbook cases; agent after {report['training']['steps']:,} steps.")
     played = {name: report[name] for name in (WITHOUT, WITH) if name in report}
-    for name, found in played.items():
+    for name, results in played.items():
         for reading in cases.READINGS:
-            questions = f" ({found['questions']:.1f} questions on average)" if reading == "interview" else ""
+            questions = f" ({results['questions']:.1f} questions on average)" if reading == "interview" else ""
             console.print(f"\n{_words(reading).capitalize()}, {_words(name)}{questions}")
-            console.print(_counts_table(found[reading]["categories"]))
+            console.print(_counts_table(results[reading]["categories"]))
     console.print("\nMissed cases, with the decision; ! is less urgent than allowed.")
     console.print(_misses_table(played))
 
@@ -83,13 +83,13 @@ def _misses_table(played: Mapping[str, Any]) -> Table:
     """Returns the cases that any reading misses, and the decision of each reading that misses them."""
     table = Table("case", "allowed", box=box.SIMPLE, padding=_NARROW)
     missed: list[dict[str, Any]] = []
-    for name, found in played.items():
+    for name, results in played.items():
         for reading in cases.READINGS:
             heading = _words(reading).replace(" ", "\n")
             table.add_column(f"{heading}\n+ rules" if name == WITH else heading)
-            missed.append({row["vignette_id"]: row for row in found[reading]["misses"]})
+            missed.append({row["vignette_id"]: row for row in results[reading]["misses"]})
     for vignette_id in dict.fromkeys(itertools.chain.from_iterable(missed)):
-        rows = [found.get(vignette_id) for found in missed]
+        rows = [misses.get(vignette_id) for misses in missed]
         one = next(row for row in rows if row is not None)
         # Text, because a title may hold what looks like markup.
         table.add_row(Text(one["title"]), "/".join(one["allowed"]), *map(_decision, rows))

@@ -9,20 +9,20 @@ ENOUGH_VIGNETTES = 50
 
 def cautions(report: Mapping[str, Any]) -> list[str]:
     """Returns sentences about a report of `trainer.evaluation.evaluate`, none where nothing is the matter."""
-    found = []
+    sentences = []
     if report["vignettes"] < ENOUGH_VIGNETTES:
-        found.append(
+        sentences.append(
             f"the {report['split']} split has {report['vignettes']} vignettes: with fewer than {ENOUGH_VIGNETTES} "
             "these figures say little"
         )
     forced, questions = (report["agent"][name]["mean"] for name in ("forced", "questions"))
     if forced == 1:
-        found.append(
+        sentences.append(
             "the agent is forced to decide in every episode: it has not learned to stop asking; train on more "
             "vignettes or for longer"
         )
     elif questions == 0:
-        found.append("the agent asks nothing: it decides on the first piece of evidence")
+        sentences.append("the agent asks nothing: it decides on the first piece of evidence")
     elif forced == 0:
-        found.append("the agent is never forced to decide: it always stops asking by itself")
-    return found
+        sentences.append("the agent is never forced to decide: it always stops asking by itself")
+    return sentences

@@ -30,8 +30,8 @@ def print_report(report: Mapping[str, Any], with_slices: bool) -> None:
         _print_as_clinicians(console, report)
     if report["calibration"] is not None:
         console.print(_calibration_line(report["calibration"]["best_decision"]))
-    for name, found in (report["probabilities"] or {}).items():
-        console.print(_probability_line(name, found))
+    for name, calibrated in (report["probabilities"] or {}).items():
+        console.print(_probability_line(name, calibrated))
     if report["frontier"] is not None:
         console.print(_frontier_table(report))
     console.print(_constants_table(report["constants"]))
@@ -51,16 +51,16 @@ def _agent_table(report: Mapping[str, Any]) -> Table:
 
 def _print_as_clinicians(console: Console, report: Mapping[str, Any]) -> None:
     """Prints the agent beside the clinicians, on the same vignettes and judged in the same way."""
-    found = report["as_clinicians"]
+    judged = report["as_clinicians"]
     console.print(
-        f"The agent judged as clinicians are, on the same {found['vignettes']:,} vignettes by all\nclinicians but one:"
+        f"The agent judged as clinicians are, on the same {judged['vignettes']:,} vignettes by all\nclinicians but one:"
     )
     table = Table("", "agent", "clinicians", box=box.SIMPLE)
     clinicians = (report["human"] or {}) | (report["human_agreement"] or {})
-    for metric, estimate in found["by_all_but_one"].items():
+    for metric, estimate in judged["by_all_but_one"].items():
         table.add_row(_words(metric), _cell(estimate), _cell(clinicians.get(metric)))
     console.print(table)
-    by_all = found["by_all"]
+    by_all = judged["by_all"]
     console.print(
         f"Judged by all of them the agent has appropriateness {by_all['appropriateness']['mean']:.3f}, safety "
         f"{by_all['safety']['mean']:.3f}."
@@ -83,15 +83,15 @@ def _frontier_table(report: Mapping[str, Any]) -> Table:
     if report["human"] is not None:
         clinicians = report["human"] | (report["human_agreement"] or {})
         means = (clinicians.get(name) for name in columns)
-        cells = ("-" if found is None else f"{found['mean']:.3f}" for found in means)
+        cells = ("-" if mean is None else f"{mean['mean']:.3f}" for mean in means)
         table.add_row("clinicians", "", *cells, "-", "all", "-")
     return table
 
 
-def _probability_line(name: str, found: Mapping[str, Any]) -> str:
+def _probability_line(name: str, calibrated: Mapping[str, Any]) -> str:
     return (
-        f"P({name}) of the decision: mean {found['predicted']['mean']:.3f}, {name} "
-        f"{found['observed']['mean']:.3f},\nerror {_cell(found['expected_calibration_error'])}."
+        f"P({name}) of the decision: mean {calibrated['predicted']['mean']:.3f}, {name} "
+        f"{calibrated['observed']['mean']:.3f},\nerror {_cell(calibrated['expected_calibration_error'])}."
     )
 
 
@@ -116,14 +116,14 @@ def _slices_table(slices: list[dict[str, Any]]) -> Table:
     for heading in ("n", "appropriateness", "safety", "questions"):
         table.add_column(heading, no_wrap=True)
     before = None
-    for found in slices:
-        if found["by"] != before:
-            before = found["by"]
-            table.add_row(Text(found["by"]))  # Text: a tag is no markup
-        metrics = found["metrics"]
+    for entry in slices:
+        if entry["by"] != before:
+            before = entry["by"]
+            table.add_row(Text(entry["by"]))  # Text: a tag is no markup
+        metrics = entry["metrics"]
         cells = (_cell(metrics[metric], digits=2) for metric in ("appropriateness", "safety"))
         table.add_row(
-            Text(f"  {found['value']}"), f"{found['vignettes']:,}", *cells, f"{metrics['questions']['mean']:.1f}"
+            Text(f"  {entry['value']}"), f"{entry['vignettes']:,}", *cells, f"{metrics['questions']['mean']:.1f}"
         )
     return table
 

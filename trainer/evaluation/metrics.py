@@ -137,10 +137,10 @@ def estimates_of_sums(
     Returns:
         S estimates, None where a figure is not defined; percentile intervals of 95%.
     """
-    found = statistic(parts.sum(axis=0, dtype=np.float64)[np.newaxis])[0]  # [S]
+    measured = statistic(parts.sum(axis=0, dtype=np.float64)[np.newaxis])[0]  # [S]
     resampled = statistic(resampled_sums(parts, seed))  # [R, S]
     estimates: list[Estimate | None] = []
-    for value, values, count in zip(found, resampled.T, vignettes, strict=True):
+    for value, values, count in zip(measured, resampled.T, vignettes, strict=True):
         if np.isnan(value):
             estimates.append(None)
             continue

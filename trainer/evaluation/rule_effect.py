@@ -37,7 +37,7 @@ def rule_effect(without: Outcomes, with_rules: Outcomes, decision_counts: np.nda
         `metrics`: a `Compared` by name; `changed`: share of the episodes that end with another decision.
     """
     before, after = (metrics.agent_metrics(outcomes, decision_counts) for outcomes in (without, with_rules))
-    found = {
+    compared = {
         name: Compared(
             metrics.estimate(before[name], seed),
             metrics.estimate(after[name], seed),
@@ -46,8 +46,8 @@ def rule_effect(without: Outcomes, with_rules: Outcomes, decision_counts: np.nda
         for name in METRICS
     }
     rates = [agent_agreement(outcomes.decisions, decision_counts, seed) for outcomes in (without, with_rules)]
-    found |= {name: Compared(rates[0][name], rates[1][name], None) for name in _RED}
-    return {"metrics": found, "changed": float((without.decisions != with_rules.decisions).mean())}
+    compared |= {name: Compared(rates[0][name], rates[1][name], None) for name in _RED}
+    return {"metrics": compared, "changed": float((without.decisions != with_rules.decisions).mean())}
 
 
 def print_effect(effect: Mapping[str, Any]) -> None:

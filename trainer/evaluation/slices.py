@@ -63,9 +63,9 @@ def groups(tags: Sequence[Sequence[str]], decision_counts: np.ndarray, evidence_
     majority, bands = majority_decisions(decision_counts), np.searchsorted(BAND_ENDS, evidence_counts)
     starts = (1, *(end + 1 for end in BAND_ENDS))
     labels = [f"{start}-{end}" for start, end in zip(starts, BAND_ENDS, strict=False)] + [f"{starts[-1]}+"]
-    found = [Group("majority", decision.label, np.flatnonzero(majority == decision)) for decision in TRIAGE_DECISIONS]
-    found += [Group("evidence", label, np.flatnonzero(bands == band)) for band, label in enumerate(labels)]
-    return [group for group in found if len(group.rows)] + _tag_groups(tags)
+    slices = [Group("majority", decision.label, np.flatnonzero(majority == decision)) for decision in TRIAGE_DECISIONS]
+    slices += [Group("evidence", label, np.flatnonzero(bands == band)) for band, label in enumerate(labels)]
+    return [group for group in slices if len(group.rows)] + _tag_groups(tags)
 
 
 def slice_figures(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], seed: int) -> list[SliceFigures]:
@@ -123,8 +123,8 @@ def _means(values: np.ndarray, seed: int) -> list[Estimate]:
     count = len(values)
     if count < MINIMUM_VIGNETTES:
         return [Estimate(float(mean), None, None, count) for mean in values.mean(axis=0)]
-    found = estimates_of_sums(values, lambda sums: sums / count, [count] * values.shape[1], seed)
-    return [estimate for estimate in found if estimate is not None]  # a mean is always defined
+    estimates = estimates_of_sums(values, lambda sums: sums / count, [count] * values.shape[1], seed)
+    return [estimate for estimate in estimates if estimate is not None]  # a mean is always defined
 
 
 def _tag_groups(tags: Sequence[Sequence[str]]) -> list[Group]:
@@ -134,11 +134,11 @@ def _tag_groups(tags: Sequence[Sequence[str]]) -> list[Group]:
             key, equals, value = name.partition("=")
             by, label = (f"tag:{key}", value) if equals else ("tag", name)
             members.setdefault(by, {}).setdefault(label, []).append(row)
-    found: list[Group] = []
+    slices: list[Group] = []
     for by in sorted(members):
         divided = _merged(by, members[by], len(tags))
-        found += divided if len(divided) > 1 else []
-    return found
+        slices += divided if len(divided) > 1 else []
+    return slices
 
 
 def _merged(by: str, members: dict[str, list[int]], vignettes: int) -> list[Group]:

@@ -170,12 +170,11 @@ def _gate(gate: dict[str, Any] | None) -> list[str]:
     ]
 
 
-def _textbook_sentence(found: dict[str, Any] | None) -> str:
-    if found is None:
+def _textbook_sentence(textbook: dict[str, Any] | None) -> str:
+    if textbook is None:
         return ""
-    return (
-        f" It sends {found['sent_later']:,} of {found['emergencies']:,} textbook emergencies later than that version."
-    )
+    late, emergencies = textbook["sent_later"], textbook["emergencies"]
+    return f" It sends {late:,} of {emergencies:,} textbook emergencies later than that version."
 
 
 def _decision(decision: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
@@ -214,12 +213,12 @@ def _chosen(decision: dict[str, Any]) -> str:
     )
 
 
-def _held_out(found: dict[str, Any] | None) -> str:
-    if found is None:
+def _held_out(held_out: dict[str, Any] | None) -> str:
+    if held_out is None:
         return ""
     return (
-        f" On the {found['vignettes']:,} vignettes that training held out, without safety rules, under-triage is "
-        f"{found['under_triage']:.3f} and over-triage {found['over_triage']:.3f}."
+        f" On the {held_out['vignettes']:,} vignettes that training held out, without safety rules, under-triage is "
+        f"{held_out['under_triage']:.3f} and over-triage {held_out['over_triage']:.3f}."
     )
 
 
@@ -227,8 +226,8 @@ def _calibration(probabilities: dict[str, Any] | None) -> list[str]:
     if probabilities is None:
         return []
     rows = (
-        (f"P({name})", *(_cell(found[key]) for key in ("predicted", "observed", "expected_calibration_error")))
-        for name, found in probabilities.items()
+        (f"P({name})", *(_cell(calibrated[key]) for key in ("predicted", "observed", "expected_calibration_error")))
+        for name, calibrated in probabilities.items()
     )
     return [
         "On the vignettes of the evaluation, of the decision that the agent took:",

@@ -136,8 +136,8 @@ def public(verdict: dict[str, Any]) -> dict[str, Any]:
     """Returns the verdict without the names of vignettes and cases, for the manifest, which every client can read."""
     shared = {key: value for key, value in verdict.items() if key != "worst"}
     if "textbook_cases" in verdict:
-        found = verdict["textbook_cases"]
-        shared["textbook_cases"] = {key: value for key, value in found.items() if key != "later"}
+        textbook = verdict["textbook_cases"]
+        shared["textbook_cases"] = {key: value for key, value in textbook.items() if key != "later"}
     return shared
 
 
@@ -149,15 +149,15 @@ def verdict_text(verdict: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _case_lines(found: dict[str, Any]) -> list[str]:
+def _case_lines(textbook: dict[str, Any]) -> list[str]:
     """Returns the lines about textbook cases; a case that is late in both readings has two."""
-    if found["passed"]:
-        return [f"  none of the {found['emergencies']:,} textbook emergencies is sent later than before"]
+    if textbook["passed"]:
+        return [f"  none of the {textbook['emergencies']:,} textbook emergencies is sent later than before"]
     return [
-        f"  textbook emergencies sent later than before: {found['sent_later']:,} of {found['emergencies']:,}",
+        f"  textbook emergencies sent later than before: {textbook['sent_later']:,} of {textbook['emergencies']:,}",
         *(
             f"    {shown(row['title'])}: {row['new']}, was {row['before']} ({row['reading'].replace('_', ' ')})"
-            for row in found["later"]
+            for row in textbook["later"]
         ),
     ]
 

@@ -169,31 +169,31 @@ def _details(manifest: dict[str, Any]) -> dict[str, Any]:
 def _limits(training_data: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
     if evaluation is None:
         return ["This version was not evaluated when it was exported."]
-    found = []
+    limits = []
     if evaluation["simulated"]:
-        found.append("The vignettes of the evaluation are simulated: no figure here says anything about patients.")
+        limits.append("The vignettes of the evaluation are simulated: no figure here says anything about patients.")
     safety = evaluation["agent"]["safety"]
     if safety["low"] is None:
-        found.append("The test split has a single vignette: there are no intervals, and nothing can be concluded.")
+        limits.append("The test split has a single vignette: there are no intervals, and nothing can be concluded.")
     else:
-        found.append(
+        limits.append(
             f"The test split has {evaluation['vignettes']:,} vignettes, and the 95% interval of safety is "
             f"{safety['high'] - safety['low']:.3f} wide: what differs by less may be chance."
         )
-    found.append(
+    limits.append(
         "Intervals cover the choice of vignettes; not the randomness of training, nor that of the evidence orders. "
         "Those of the slices are not corrected for looking at many."
     )
     if evaluation["data_fingerprint"] == training_data["data_fingerprint"]:
-        found.append(
+        limits.append(
             "Training reports its progress on the same test split: where a setting or a checkpoint was chosen by it, "
             "these figures flatter."
         )
     else:
-        found.append(
+        limits.append(
             "The evaluation used other data than the training: nothing here checks that no vignette is in both."
         )
-    return found
+    return limits
 
 
 def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:

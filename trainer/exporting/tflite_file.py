@@ -152,7 +152,7 @@ def _check(file: pathlib.Path, content: bytes, description: dict[str, Any]) -> N
     written = LiteRtModel(file.read_bytes())
     evidence_count = len(description["vocabulary"])
     probes = random_states(evidence_count, description["max_questions"], _PROBES, description["parity"]["seed"])
-    expected, found = LiteRtModel(content).answer(*probes), written.answer(*probes)
-    same = all(np.array_equal(expected[name], found[name]) for name in expected)
+    expected, actual = LiteRtModel(content).answer(*probes), written.answer(*probes)
+    same = all(np.array_equal(expected[name], actual[name]) for name in expected)
     if not same or read_description(file) != description:
         raise InputError("the file that was written does not run as the model that was converted: try again")

@@ -44,37 +44,37 @@ def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int
             away; or the question limit or the rules are other ones.
     """
     states, questions_asked = random_states(len(version.vocabulary), version.max_questions, count, seed)
-    expected, found = _saved_model_answers(version, states, questions_asked), model.answer(states, questions_asked)
-    if not np.isfinite(found[features.Q_VALUES]).all():
+    expected, actual = _saved_model_answers(version, states, questions_asked), model.answer(states, questions_asked)
+    if not np.isfinite(actual[features.Q_VALUES]).all():
         raise InputError("the TFLite file answers with Q-values that are not finite: its weights got lost")
-    differences = np.abs(found[features.Q_VALUES] - expected[features.Q_VALUES])
+    differences = np.abs(actual[features.Q_VALUES] - expected[features.Q_VALUES])
     if differences.max() > bound:
         raise InputError(
             f"the TFLite file's Q-values differ by up to {differences.max():.2g} from the SavedModel's, more than the "
             f"bound of {bound:g}: it is broken, or this quantisation does not suit the network: try another one"
         )
-    if (found[features.FORCED] != expected[features.FORCED]).any():
+    if (actual[features.FORCED] != expected[features.FORCED]).any():
         raise InputError("the TFLite file does not triage at the SavedModel's max_questions: export the version again")
-    if features.RULES_FIRED in expected and (found[features.RULES_FIRED] != expected[features.RULES_FIRED]).any():
+    if features.RULES_FIRED in expected and (actual[features.RULES_FIRED] != expected[features.RULES_FIRED]).any():
         raise InputError("the TFLite file fires other safety rules than the SavedModel: it is broken; do not use it")
-    shifts = found[features.BEST_TRIAGE] - expected[features.BEST_TRIAGE]  # above 0: less urgent
+    shifts = actual[features.BEST_TRIAGE] - expected[features.BEST_TRIAGE]  # above 0: less urgent
     return Parity(
         states=count,
         seed=seed,
         bound=bound,
         largest_q_difference=float(differences.max()),
         mean_q_difference=float(differences.mean()),
-        decision_changed=float((found[features.ACTION] != expected[features.ACTION]).mean()),
+        decision_changed=float((actual[features.ACTION] != expected[features.ACTION]).mean()),
         best_triage_changed=float((shifts != 0).mean()),
         best_triage_less_urgent=float((shifts > 0).mean()),
-        **_novelty_differences(found, expected),
+        **_novelty_differences(actual, expected),
     )
 
 
-def _novelty_differences(found: dict[str, Any], expected: dict[str, Any]) -> dict[str, float]:
+def _novelty_differences(actual: dict[str, Any], expected: dict[str, Any]) -> dict[str, float]:
     if features.NOVELTY not in expected:
         return {}
-    largest = float(np.abs(found[features.NOVELTY] - expected[features.NOVELTY]).max())
+    largest = float(np.abs(actual[features.NOVELTY] - expected[features.NOVELTY]).max())
     if not largest <= NOVELTY_BOUND:
         raise InputError(
             f"the TFLite file's novelty differs by up to {largest:.2g} from the SavedModel's, more than the bound of "
@@ -82,7 +82,7 @@ def _novelty_differences(found: dict[str, Any], expected: dict[str, Any]) -> dic
         )
     return {
         "largest_novelty_difference": largest,
-        "is_novel_changed": float((found[features.IS_NOVEL] != expected[features.IS_NOVEL]).mean()),
+        "is_novel_changed": float((actual[features.IS_NOVEL] != expected[features.IS_NOVEL]).mean()),
     }
 
 

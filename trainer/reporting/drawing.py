@@ -146,7 +146,7 @@ def svgs(drawing: Drawing) -> list[str]:
 
     Text is escaped; ids begin with the drawing's name, so that many figures stand on one page.
     """
-    found = []
+    pages = []
     for place, panel in enumerate(drawing.panels):
         with _style():
             figure = Figure(figsize=(WIDTH, panel.height), layout="constrained", facecolor="none")
@@ -154,8 +154,8 @@ def svgs(drawing: Drawing) -> list[str]:
             _draw(figure.subplots(), panel)
             buffer = io.StringIO()
             figure.savefig(buffer, format="svg", facecolor="none", metadata={"Date": None})
-        found.append(_for_page(buffer.getvalue(), f"{drawing.name}-{place}-"))
-    return found
+        pages.append(_for_page(buffer.getvalue(), f"{drawing.name}-{place}-"))
+    return pages
 
 
 def save_png(drawing: Drawing, path: pathlib.Path) -> None:
@@ -217,8 +217,8 @@ def _for_page_tag(tag: str, prefix: str) -> str:
     tag = re.sub(r'\bid="', f'id="{prefix}', tag)
     tag = re.sub(r"(url\(#|href=\"#)", rf"\g<1>{prefix}", tag).replace("xlink:href", "href")
     tag = re.sub(r"font-family:[^;\"]*;?", "", tag)
-    tag = re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", tag.replace("\n", " "))
-    return re.sub(r"#[0-9a-f]{6}\b", lambda found: _VARIABLES.get(str(found[0]), str(found[0])), tag)
+    tag = re.sub(r"-?\d+\.\d{3,}", lambda match: f"{float(match[0]):.2f}", tag.replace("\n", " "))
+    return re.sub(r"#[0-9a-f]{6}\b", lambda match: _VARIABLES.get(str(match[0]), str(match[0])), tag)
 
 
 _VARIABLES = {tone.light: f"var(--{name})" for name, tone in PALETTE.items()}

@@ -63,7 +63,7 @@ def slices_figure(results: Mapping[str, Any]) -> Drawing | None:
             panels.append(_panel(measure, rows))
     if not panels:
         return None
-    safety = [(found, _name(entry)) for entry in slices if (found := number_at(entry, "safety", "mean")) is not None]
+    safety = [(value, _name(entry)) for entry in slices if (value := number_at(entry, "safety", "mean")) is not None]
     alt = f"Intervals on {len(slices)} slices."
     if safety:
         (lowest, worst), (highest, best) = min(safety), max(safety)

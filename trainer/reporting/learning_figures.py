@@ -46,7 +46,7 @@ def mean_curve(runs: Sequence[Any], split: str, metric: str) -> tuple[list[float
     for curve in curves:
         for step, value in curve:
             values.setdefault(step, []).append(value)
-    steps = sorted(step for step, found in values.items() if len(found) == len(curves))
+    steps = sorted(step for step, numbers in values.items() if len(numbers) == len(curves))
     return steps, [sum(values[step]) / len(curves) for step in steps]
 
 
@@ -104,7 +104,7 @@ def k_fold_figure(results: Mapping[str, Any]) -> Drawing | None:
     runs = value_at(results, "k_fold", "runs") or []
     panels, rows = [], []
     for measure in TARGETS:
-        folds = [found for run in runs if (found := number_at(run, measure.key)) is not None]
+        folds = [share for run in runs if (share := number_at(run, measure.key)) is not None]
         if not folds:
             continue
         mean = sum(folds) / len(folds)
@@ -180,14 +180,14 @@ def _scale(axes: Axes, measure: Measure, curves: Mapping[str, Any]) -> None:
     if not measure.share:
         axes.set_ylim(0, MAX_QUESTIONS + 1)
         return
-    found = (
+    points = (
         pair
         for runs in curves.values()
         for run in runs
         for split in _SPLITS
         for pair in _curve(run, split, measure.key)
     )
-    axes.set_ylim(*share_limits([value for _, value in found]))
+    axes.set_ylim(*share_limits([value for _, value in points]))
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
 
 
@@ -212,8 +212,8 @@ def _folds(runs: Sequence[Any], measure: Measure, marks: Mapping[str, float | No
 
     def draw(axes: Axes) -> None:
         for run in runs:
-            if (found := number_at(run, measure.key)) is not None:
-                axes.plot(found, seeds.index(str(value_at(run, "seed"))), "o", color=colour("blue"), alpha=0.6)
+            if (share := number_at(run, measure.key)) is not None:
+                axes.plot(share, seeds.index(str(value_at(run, "seed"))), "o", color=colour("blue"), alpha=0.6)
         for name, tone, line in (("mean", "ink", "-"), ("single", "green", "--"), ("paper", "orange", ":")):
             if (value := marks[name]) is not None:
                 axes.axvline(value, color=colour(tone), linestyle=line, zorder=1)

@@ -62,9 +62,9 @@ def write_report(results: dict[str, Any], out: pathlib.Path) -> None:
         InputError: `results` has another format, or `out` cannot be written.
     """
     if not isinstance(results, Mapping) or results.get("format") != FORMAT:
-        found = results.get("format") if isinstance(results, Mapping) else None
+        version = results.get("format") if isinstance(results, Mapping) else None
         raise InputError(
-            f"results of a study: format {found!r}, expected {FORMAT}: make them anew with triage reproduce"
+            f"results of a study: format {version!r}, expected {FORMAT}: make them anew with triage reproduce"
         )
     cleaned = clean(results)
     drawings = {name: draw(cleaned) for name, draw in _FIGURES.items()}

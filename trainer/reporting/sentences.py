@@ -27,14 +27,14 @@ _HUMAN = ("agents", "human", "metrics")
 
 def verdict(results: Mapping[str, Any]) -> str:
     """Returns the outcome of the claims in one sentence."""
-    found = Counter(value_at(claim, "holds") for claim in results.get("claims") or [])
-    total = sum(found.values())
+    holding = Counter(value_at(claim, "holds") for claim in results.get("claims") or [])
+    total = sum(holding.values())
     if not total:
         return "This study checked none of the paper's claims."
     parts = [
-        f"{found[holds]} {what}"
+        f"{holding[holds]} {what}"
         for holds, what in ((True, "held here"), (False, "did not hold here"), (None, "could not be checked"))
-        if found[holds]
+        if holding[holds]
     ]
     return f"Of {several(total, 'claim')} about the agent, {listed(parts)}."
 
@@ -43,7 +43,7 @@ def answer(results: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Returns the answer as headings with sentences: how good the agent is, compared with what, when it stops."""
     if number_at(results, *_AGENT, "appropriateness", "mean") is None:
         return [("No answer yet", "The agent (DyQN, OR query) was not measured.")]
-    found = (
+    candidates = (
         ("How good is it?", _quality(results)),
         ("Compared with clinicians", _compared_with_clinicians(results)),
         ("Dangerous errors", _dangerous(results)),
@@ -51,7 +51,7 @@ def answer(results: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("When does it stop?", _stopping(results)),
         ("On new cases", _adapting(results)),
     )
-    return [(heading, text) for heading, text in found if text]
+    return [(heading, text) for heading, text in candidates if text]
 
 
 def simulated(results: Mapping[str, Any]) -> str:
@@ -69,28 +69,28 @@ def simulated(results: Mapping[str, Any]) -> str:
 
 def limits(results: Mapping[str, Any]) -> list[str]:
     """Returns the limits of the figures, first those due to the study's settings."""
-    found = []
+    sentences = []
     if value_at(results, "settings", "mode") == "quick":
-        found.append(
+        sentences.append(
             "This is the quick mode: shorter training, fewer runs, and parts of the study left out. Its figures "
             "show that everything works; they are not the results of the study."
         )
     if value_at(results, "data", "simulated") is not False:
-        found.append(
+        sentences.append(
             "Simulated clinicians make only the errors of the simulator, and simulated cases are tidier than real ones."
             if value_at(results, "data", "simulated")
             else simulated(results)
         )
     seeds = len(value_at(results, *_AGENT, "appropriateness", "per_seed") or [])
     if seeds == 1:
-        found.append("Only one seed was trained: the variation between training runs was not measured.")
+        sentences.append("Only one seed was trained: the variation between training runs was not measured.")
     test = number_at(results, "data", "vignettes", "test")
     if test and test < _FEW_VIGNETTES:
-        found.append(
+        sentences.append(
             f"The test split has {test:,.0f} vignettes: each changes a share by {100 / test:.1f} percentage points."
         )
     return [
-        *found,
+        *sentences,
         "The paper's figures are for its own vignettes, which are not public. They are shown for orientation; "
         "differences can come from the data as well as from the method.",
         "The reference is the decisions of a few clinicians. A decision that they all share can be wrong, and one that "
@@ -155,12 +155,11 @@ def _dangerous(results: Mapping[str, Any]) -> str:
     )
     sentence += f"; in {shown(SAFETY, over)}, it was more urgent than every clinician's." if over is not None else "."
     red = value_at(results, "agreement", "red_sensitivity")
-    found, cases = number_at(red, "mean"), value_at(red, "vignettes")
-    if found is None or not cases:
+    sensitivity, cases = number_at(red, "mean"), value_at(red, "vignettes")
+    if sensitivity is None or not cases:
         return sentence
-    return (
-        f"{sentence} It found {shown(SAFETY, found)} of the {several(cases, 'case')} that most clinicians called Red."
-    )
+    red_cases = several(cases, "case")
+    return f"{sentence} It found {shown(SAFETY, sensitivity)} of the {red_cases} that most clinicians called Red."
 
 
 def _compared_with_constant(results: Mapping[str, Any]) -> str:

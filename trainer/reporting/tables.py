@@ -157,16 +157,16 @@ def unseen_table(results: Mapping[str, Any]) -> Table | None:
 def agreement_sentences(results: Mapping[str, Any]) -> list[str]:
     """Returns sentences on Red cases and on the agreement with the clinicians."""
     red, kappa = (value_at(results, "agreement", name) for name in ("red_sensitivity", "kappa"))
-    found = []
+    sentences = []
     if number_at(red, "mean") is not None:
         on = f", on {count(value_at(red, 'vignettes'))} vignettes" if number_at(red, "vignettes") is not None else ""
-        found.append(f"The agent finds {with_interval(SAFETY, red)} of the Red cases{on}.")
+        sentences.append(f"The agent finds {with_interval(SAFETY, red)} of the Red cases{on}.")
     if number_at(kappa, "mean") is not None:
         measured = with_interval(QUESTIONS, kappa)
-        found.append(
+        sentences.append(
             f"Agreement with the clinicians, quadratic weighted kappa: {measured}; 1 is full agreement, 0 is chance."
         )
-    return found
+    return sentences
 
 
 def cards(results: Mapping[str, Any]) -> list[Card]:

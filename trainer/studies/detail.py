@@ -141,7 +141,7 @@ def _step(asked: int, episode: Walk, vocabulary: Vocabulary) -> dict[str, Any]:
 def _reliability(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) -> dict[str, Any]:
     if outcomes.q_values is None:
         raise ValueError("expected episodes with Q-values")
-    found = calibration.calibration(calibration.best_decision_pairs(outcomes.q_values, decision_counts), seed)
+    calibrated = calibration.calibration(calibration.best_decision_pairs(outcomes.q_values, decision_counts), seed)
     bins = [
         {
             "low": each.low,
@@ -150,14 +150,14 @@ def _reliability(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) -> 
             "mean_q": each.predicted,
             "observed": each.observed.mean if each.observed else None,
         }
-        for each in found.curve
+        for each in calibrated.curve
     ]
-    return {"bins": bins, "ece": found.expected_calibration_error.mean, "brier": found.brier_score.mean}
+    return {"bins": bins, "ece": calibrated.expected_calibration_error.mean, "brier": calibrated.brier_score.mean}
 
 
-def _slice(found: slices.SliceFigures) -> dict[str, Any]:
-    kept = {name: _plain(found.metrics[name]) for name in ("appropriateness", "safety", "questions")}
-    return {"slice": f"{found.by.removeprefix('tag:')}={found.value}", "vignettes": found.vignettes, **kept}
+def _slice(entry: slices.SliceFigures) -> dict[str, Any]:
+    kept = {name: _plain(entry.metrics[name]) for name in ("appropriateness", "safety", "questions")}
+    return {"slice": f"{entry.by.removeprefix('tag:')}={entry.value}", "vignettes": entry.vignettes, **kept}
 
 
 def _plain(estimate: metrics.Estimate | None) -> dict[str, Any] | None:

@@ -178,14 +178,14 @@ def _results(
     from trainer.studies.results import collect
     from trainer.studies.study import FORMAT
 
-    found = collect(settings, {name: outcome["result"] for name, outcome in outcomes.items()})
+    collected = collect(settings, {name: outcome["result"] for name, outcome in outcomes.items()})
     return {
         "format": FORMAT,
         "provenance": _provenance(),
         "settings": settings.to_dict(),
         "data": _data_figures(data),
-        **found,
-        "claims": claims(found),
+        **collected,
+        "claims": claims(collected),
         "failures": [{"task": name, "error": reason} for name, reason in failures.items()],
     }
 

@@ -73,9 +73,9 @@ def collect(settings: StudySettings, outcomes: Outcomes) -> dict[str, Any]:
 def _agents(settings: StudySettings, outcomes: Outcomes) -> dict[str, Any]:
     agents = {}
     for name, row in AGENTS.items():
-        found = _learned(settings, name, outcomes) if row.learns else _fixed(name, outcomes)
-        if found is not None:
-            agents[name] = {"label": row.label, "learns": row.learns, "split": "test", **found, "paper": row.paper}
+        measured = _learned(settings, name, outcomes) if row.learns else _fixed(name, outcomes)
+        if measured is not None:
+            agents[name] = {"label": row.label, "learns": row.learns, "split": "test", **measured, "paper": row.paper}
     return agents
 
 
@@ -103,14 +103,14 @@ def _learned(settings: StudySettings, name: str, outcomes: Outcomes) -> dict[str
 
 def _fixed(name: str, outcomes: Outcomes) -> dict[str, Any] | None:
     """Returns the figures of an agent that does not learn to stop, from its task."""
-    found = outcomes.get("fully_observed") if name == "fully_observed" else outcomes.get("fixed", {}).get(name)
-    if found is None:
+    outcome = outcomes.get("fully_observed") if name == "fully_observed" else outcomes.get("fixed", {}).get(name)
+    if outcome is None:
         return None
     measured = {
         metric: {**figure, "sd_over_seeds": None, "per_seed": [figure["mean"]]} if figure else None
-        for metric, figure in ((metric, found["metrics"].get(metric)) for metric in METRICS)
+        for metric, figure in ((metric, outcome["metrics"].get(metric)) for metric in METRICS)
     }
-    return {"metrics": measured, "train": found["train"]}
+    return {"metrics": measured, "train": outcome["train"]}
 
 
 def over_seeds(values: Sequence[float]) -> dict[str, Any]:
@@ -120,8 +120,8 @@ def over_seeds(values: Sequence[float]) -> dict[str, Any]:
 
 
 def _interval(values: np.ndarray, settings: StudySettings) -> dict[str, float | None]:
-    found = estimate(values, settings.config.loop.seed)
-    return {"low": found.low, "high": found.high}
+    interval = estimate(values, settings.config.loop.seed)
+    return {"low": interval.low, "high": interval.high}
 
 
 def _trained(settings: StudySettings, name: str, outcomes: Outcomes) -> list[tuple[int, Mapping[str, Any]]]:

@@ -52,17 +52,17 @@ def test_ratios_are_taken_within_a_round_and_their_median_counts():
 
 
 def test_the_table_has_a_row_for_each_server_and_level_and_one_for_each_goal():
-    found = figures([a_round(), a_round(triage=2800.0)])
-    lines = table(found).splitlines()
+    measured = figures([a_round(), a_round(triage=2800.0)])
+    lines = table(measured).splitlines()
     assert "| 64 | triage | 2,900 (2,800 to 3,000) | 1.00 (1.00 to 1.00) | 3.00 (3.00 to 3.00) | 300 | 0 |" in lines
     assert "| throughput at 64, share of the empty handler's: at least 0.6 | 0.72 (0.70 to 0.75) | yes |" in lines
     assert sum(line.startswith("| half load |") for line in lines) == len(SERVERS)
-    assert [row["failed"] for row in found["rows"] if (row["server"], row["concurrent"]) == ("triage", 1)] == [4]
+    assert [row["failed"] for row in measured["rows"] if (row["server"], row["concurrent"]) == ("triage", 1)] == [4]
 
 
 def test_processor_time_that_is_not_known_is_left_out():
     unknown = a_round()
     unknown = Round(unknown.measured, dict.fromkeys(unknown.measured, math.nan), unknown.model)
-    found = figures([unknown])
-    assert {row["processor_us_per_call"] for row in found["rows"]} == {None}
-    assert "| - | 0 |" in table(found)
+    measured = figures([unknown])
+    assert {row["processor_us_per_call"] for row in measured["rows"]} == {None}
+    assert "| - | 0 |" in table(measured)

@@ -39,12 +39,12 @@ def test_the_number_of_concurrent_calls_is_that_of_the_job(serve):
         return b""
 
     barrier_passed = threading.Event()
-    found = asyncio.run(measure(Job(serve(count), 0.3, 3), [b"a", b"b"]))
+    measured = asyncio.run(measure(Job(serve(count), 0.3, 3), [b"a", b"b"]))
     assert most[0] == 3
     assert seen == {b"a", b"b"}
-    assert found.failed == 0
-    assert found.calls_per_second > 0
-    assert 0.005 <= found.p50 <= found.p99
+    assert measured.failed == 0
+    assert measured.calls_per_second > 0
+    assert 0.005 <= measured.p50 <= measured.p99
 
 
 def test_calls_begin_at_the_rate_of_the_job_however_slow_the_answers_are(serve):
@@ -58,16 +58,16 @@ def test_calls_begin_at_the_rate_of_the_job_however_slow_the_answers_are(serve):
         assert gate.wait(30)
         return b""
 
-    found = asyncio.run(measure(Job(serve(stand_still), 1.0, 0, rate=100.0, seed=1), [b""]))
+    measured = asyncio.run(measure(Job(serve(stand_still), 1.0, 0, rate=100.0, seed=1), [b""]))
     assert gate.is_set()
-    assert found.failed == 0
-    assert 60 <= found.calls_per_second <= 140  # 100 at random moments, give or take four standard deviations
+    assert measured.failed == 0
+    assert 60 <= measured.calls_per_second <= 140  # 100 at random moments, give or take four standard deviations
 
 
 def test_failed_calls_are_counted_apart(serve):
     def refuse(request, context):
         context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "no")
 
-    found = asyncio.run(measure(Job(serve(refuse), 0.2, 1), [b""]))
-    assert found.failed > 0
-    assert (found.calls_per_second, found.p50, found.p99) == (0.0, 0.0, 0.0)
+    measured = asyncio.run(measure(Job(serve(refuse), 0.2, 1), [b""]))
+    assert measured.failed > 0
+    assert (measured.calls_per_second, measured.p50, measured.p99) == (0.0, 0.0, 0.0)

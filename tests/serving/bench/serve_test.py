@@ -13,13 +13,13 @@ def test_the_command_measures_all_three_servers_and_reports_each_goal(model_base
     path = tmp_path / "bench.json"
     options = ["--model-base-path", str(model_base_path), "--rounds", "1", "--seconds", "0.1", "--json", str(path)]
     assert triage_cli.main(["bench", "serve", *options]) == 0
-    found = json.loads(path.read_text())
-    assert {(row["server"], row["concurrent"]) for row in found["rows"]} == {
+    report = json.loads(path.read_text())
+    assert {(row["server"], row["concurrent"]) for row in report["rows"]} == {
         (server, level) for server in ("triage", "empty", "plain") for level in (1, 4, 16, 64, "half load")
     }
-    assert all(row["failed"] == 0 for row in found["rows"])
-    assert all(row["calls_per_second"]["median"] > 0 for row in found["rows"])
-    assert len(found["goals"]) == 4
+    assert all(row["failed"] == 0 for row in report["rows"])
+    assert all(row["calls_per_second"]["median"] > 0 for row in report["rows"])
+    assert len(report["goals"]) == 4
     assert "| 64 | triage |" in capsys.readouterr().out
 
 

@@ -113,11 +113,11 @@ def test_a_thread_that_steps_back_leaves_the_others_where_they_are():
 
     def work():
         step_back()
-        found.append(priority())
+        priorities.append(priority())
 
-    found, before = [], priority()
+    priorities, before = [], priority()
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [min(before + 10, 19)]
+    assert priorities == [min(before + 10, 19)]
     assert priority() == before

@@ -456,16 +456,16 @@ def test_a_call_that_has_ended_is_released_at_once_and_not_at_the_next_garbage_c
         serving(max_streams=16, silence_seconds=0.05) as server,
         grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,
     ):
-        found = set()
+        ended_with = set()
         for _ in range(50):
             try:
                 call(channel)
-                found.add("OK")
+                ended_with.add("OK")
             except grpc.FutureCancelledError:
-                found.add("CANCELLED")
+                ended_with.add("CANCELLED")
             except grpc.RpcError as error:
-                found.add(error.code().name)
-    assert found == codes
+                ended_with.add(error.code().name)
+    assert ended_with == codes
 
 
 def test_a_unary_call_without_a_request_is_reported_so(fronted):

@@ -104,21 +104,21 @@ def unpacked(details):
         error_details_pb2.BadRequest,
         triage_service_pb2.UnknownCode,
     )
-    found = {}
+    messages = {}
     for detail in status_pb2.Status.FromString(details).details:
         for kind in types:
             message = kind()
             if detail.Unpack(message):
-                found.setdefault(kind.DESCRIPTOR.full_name, []).append(message)
-    return found
+                messages.setdefault(kind.DESCRIPTOR.full_name, []).append(message)
+    return messages
 
 
 def test_a_failure_has_its_reason_and_when_to_try_again():
-    found = unpacked(details_of(14, "not ready", "NOT_READY", 1.25, Exception()))
-    [info], [retry] = found.pop("google.rpc.ErrorInfo"), found.pop("google.rpc.RetryInfo")
+    details = unpacked(details_of(14, "not ready", "NOT_READY", 1.25, Exception()))
+    [info], [retry] = details.pop("google.rpc.ErrorInfo"), details.pop("google.rpc.RetryInfo")
     assert (info.reason, info.domain) == ("NOT_READY", DOMAIN)
     assert (retry.retry_delay.seconds, retry.retry_delay.nanos) == (1, 250_000_000)
-    assert not found
+    assert not details
 
 
 def test_what_cannot_be_tried_again_has_no_retry_info():
@@ -132,8 +132,8 @@ def test_a_faulty_request_names_its_fields_and_the_nearest_codes():
             Fault("states[4].evidence", "empty", "NO_EVIDENCE"),
         ]
     )
-    found = unpacked(details_of(3, str(error), "INVALID_REQUEST", None, error))
-    [bad_request], [unknown] = found["google.rpc.BadRequest"], found["triage.v1.UnknownCode"]
+    details = unpacked(details_of(3, str(error), "INVALID_REQUEST", None, error))
+    [bad_request], [unknown] = details["google.rpc.BadRequest"], details["triage.v1.UnknownCode"]
     assert [(each.field, each.description, each.reason) for each in bad_request.field_violations] == [
         ("states[3].evidence[2].code", "unknown", "UNKNOWN_CODE"),
         ("states[4].evidence", "empty", "NO_EVIDENCE"),
@@ -150,7 +150,7 @@ def test_the_details_of_many_faults_fit_into_a_header_and_the_first_are_there(le
     ]
     details = details_of(3, "message", "INVALID_REQUEST", None, FaultyRequestError(faults))
     assert len(details) <= MAX_BYTES
-    found = unpacked(details)
-    told = [each.field for each in found["google.rpc.BadRequest"][0].field_violations]
+    messages = unpacked(details)
+    told = [each.field for each in messages["google.rpc.BadRequest"][0].field_violations]
     assert told == [fault.field for fault in faults[: len(told)]]
-    assert len(told) == len(found["triage.v1.UnknownCode"]) >= 1
+    assert len(told) == len(messages["triage.v1.UnknownCode"]) >= 1

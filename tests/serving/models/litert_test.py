@@ -56,11 +56,11 @@ def read(folder):
 
 @pytest.mark.parametrize("rows", [1, 2, 4])
 def test_any_number_of_states_is_answered(version, hand_set, rows):
-    found = read(version).run(STATES[:rows], np.array([0, 0, 10, 0], np.int32)[:rows])
+    outputs = read(version).run(STATES[:rows], np.array([0, 0, 10, 0], np.int32)[:rows])
     expected = [hand_set.chest_pain_q, hand_set.fever_q, hand_set.no_smoker_q, [0.5] * 5]
-    np.testing.assert_allclose(found["q_values"], expected[:rows], atol=1e-6)
-    assert found["action"].tolist() == [0, 4, 3, 4][:rows]  # Red; ask; Blue, as asking is not possible; ask
-    assert found["forced"].tolist() == [False, False, True, False][:rows]
+    np.testing.assert_allclose(outputs["q_values"], expected[:rows], atol=1e-6)
+    assert outputs["action"].tolist() == [0, 4, 3, 4][:rows]  # Red; ask; Blue, as asking is not possible; ask
+    assert outputs["forced"].tolist() == [False, False, True, False][:rows]
 
 
 def test_threads_get_their_own_answers(content, hand_set):
@@ -73,9 +73,9 @@ def test_threads_get_their_own_answers(content, hand_set):
     with concurrent.futures.ThreadPoolExecutor(6) as threads:
         results = list(threads.map(ask, [0, 1, 2] * 2))
     expected = (hand_set.chest_pain_q, hand_set.fever_q, hand_set.no_smoker_q)
-    assert sum(len(found) for _, found in results) >= 200
-    for row, found in results:
-        for q_values in found:
+    assert sum(len(repeated) for _, repeated in results) >= 200
+    for row, repeated in results:
+        for q_values in repeated:
             np.testing.assert_allclose(q_values, expected[row], atol=1e-6)
 
 
@@ -124,8 +124,8 @@ def test_the_banner_of_litert_is_removed_and_other_output_is_kept(content, tmp_p
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TF_CPP_MIN_LOG_LEVEL": "3"}
     command = [sys.executable, "-c", script, str(path)]
-    found = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=120, check=True)
-    assert found.stderr.splitlines()[-3:] == ["before", "after", "at the end"]
+    ended = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=120, check=True)
+    assert ended.stderr.splitlines()[-3:] == ["before", "after", "at the end"]
 
 
 def test_litert_runs_without_in_memory_files(content, monkeypatch):
@@ -194,8 +194,8 @@ def assert_same(responses, expected):
     """Compares the answers of LiteRT and the SavedModel; rounding may decide ties of Q-values."""
     assert len(responses) == len(expected)
     for response, message in zip(responses, expected, strict=True):
-        found, wanted = ([q.value for q in answer.q_values] for answer in (response, message))
-        np.testing.assert_allclose(found, wanted, atol=TOLERANCE, rtol=0)
+        actual, wanted = ([q.value for q in answer.q_values] for answer in (response, message))
+        np.testing.assert_allclose(actual, wanted, atol=TOLERANCE, rtol=0)
         assert response.novelty == pytest.approx(message.novelty, abs=0.0051)  # a percentile is one of 200
         rounded = ["q_values", "novelty", *(["is_novel"] if response.novelty != message.novelty else [])]
         if not decided_clearly({"q_values": np.array([wanted])}, INFO, TOLERANCE)[0]:
@@ -374,15 +374,15 @@ def test_ten_thousand_states_are_decided_as_by_the_saved_model(tmp_path):
         for begin, end in zip([0, *ends[:-1]], ends, strict=True)
         if begin < end
     ]
-    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    outputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     expected = SavedModelEngine.decide(engine, states, asked)
-    assert np.abs(found["q_values"] - expected["q_values"]).max() < TOLERANCE
+    assert np.abs(outputs["q_values"] - expected["q_values"]).max() < TOLERANCE
     assert set(expected["action"].tolist()) == set(range(5))
     clear = decided_clearly(expected, engine.info)
     assert clear.mean() > 0.9
     for name in ("action", "best_triage"):
-        np.testing.assert_array_equal(found[name][clear], expected[name][clear])
+        np.testing.assert_array_equal(outputs[name][clear], expected[name][clear])
     for name in ("forced", "rules_fired"):
-        np.testing.assert_array_equal(found[name], expected[name])
-    assert np.abs(found["novelty"] - expected["novelty"]).max() < 0.0051
-    assert (found["is_novel"] != expected["is_novel"]).mean() < 0.001
+        np.testing.assert_array_equal(outputs[name], expected[name])
+    assert np.abs(outputs["novelty"] - expected["novelty"]).max() < 0.0051
+    assert (outputs["is_novel"] != expected["is_novel"]).mean() < 0.001

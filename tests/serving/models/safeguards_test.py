@@ -66,9 +66,9 @@ def test_a_code_that_is_both_present_and_absent_fires_nothing(ruled):
 
 
 def test_all_rules_are_reported_with_their_source(ruled):
-    found = [(rule.rule_id, rule.urgency, rule.stops_asking, rule.source) for rule in described_rules(ruled.info)]
+    reported = [(rule.rule_id, rule.urgency, rule.stops_asking, rule.source) for rule in described_rules(ruled.info)]
     model, server = triage_service_pb2.RULE_SOURCE_MODEL, triage_service_pb2.RULE_SOURCE_SERVER
-    assert found == [
+    assert reported == [
         ("pain", RED, True, model),
         ("fever", YELLOW, False, model),
         ("hot_smoker", RED, True, model),

@@ -52,13 +52,13 @@ MESSAGES = [state_message(["fever"], ["smoker"]), state_message([]), state_messa
 )
 def test_each_signature_answers_as_the_functions_of_the_saved_model_do(loaded, functions, signature, inputs):
     expected = functions.signatures[signature](**{alias: tf.constant(value) for alias, value in inputs.items()})
-    found = loaded.run(signature, inputs)
-    assert found.keys() == expected.keys()
+    outputs = loaded.run(signature, inputs)
+    assert outputs.keys() == expected.keys()
     for alias, tensor in expected.items():
         if tensor.dtype == tf.float32:
-            np.testing.assert_allclose(found[alias], tensor.numpy(), atol=1e-6)
+            np.testing.assert_allclose(outputs[alias], tensor.numpy(), atol=1e-6)
         else:
-            np.testing.assert_array_equal(found[alias], tensor.numpy())
+            np.testing.assert_array_equal(outputs[alias], tensor.numpy())
 
 
 def test_the_signatures_are_stated_as_the_file_states_them(loaded):

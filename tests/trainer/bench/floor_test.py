@@ -20,8 +20,8 @@ def test_an_update_moves_gradient_weight_and_moments_biases_too(algorithm, acces
 
 
 def test_the_floor_is_products_then_update():
-    found = floor.step_floor((3, 4, 2), 10, "sgd", floor.Rates(products=1360.0, bandwidth=312.0))
-    assert found.seconds == pytest.approx(1.0 + 1.0)
+    bound = floor.step_floor((3, 4, 2), 10, "sgd", floor.Rates(products=1360.0, bandwidth=312.0))
+    assert bound.seconds == pytest.approx(1.0 + 1.0)
 
 
 def test_rates_are_measured_and_sane(monkeypatch):

@@ -24,19 +24,19 @@ def _answers():
 
 
 def test_ratios_are_against_the_faster_form_of_tf_agents():
-    found = report.report(SETTINGS, STEPS, _answers())
-    assert found["tf_agents_form"] == "TF-Agents: one graph"
-    assert found["contestants"]["ours: fused"]["speed_over"]["tf_agents"] == {"median": 3.0, "low": 3.0, "high": 3.0}
-    assert found["contestants"]["ours: fused"]["ms"] == {"median": 3.0, "low": 2.0, "high": 4.0}
-    assert found["contestants"]["ours: fused"]["peak_bytes"] == 104
+    figures = report.report(SETTINGS, STEPS, _answers())
+    assert figures["tf_agents_form"] == "TF-Agents: one graph"
+    assert figures["contestants"]["ours: fused"]["speed_over"]["tf_agents"] == {"median": 3.0, "low": 3.0, "high": 3.0}
+    assert figures["contestants"]["ours: fused"]["ms"] == {"median": 3.0, "low": 2.0, "high": 4.0}
+    assert figures["contestants"]["ours: fused"]["peak_bytes"] == 104
 
 
 def test_the_floor_is_in_milliseconds_and_a_contestant_of_its_own():
-    found = report.report(SETTINGS, STEPS, _answers())
+    figures = report.report(SETTINGS, STEPS, _answers())
     # 3 -> 4 -> 5, batch 10: 2 * 10 * (3 * 32 + 20) = 2,320 operations, 2.32 ms; (16 + 25) weights * 12 bytes: 0.5 us.
-    assert found["floor"]["operations"] == 2320
-    assert found["contestants"][FLOOR]["ms"]["median"] == pytest.approx(2.32 + 0.000492)
-    assert found["contestants"]["ours: plain"]["speed_over"]["floor"]["median"] == pytest.approx(2.320492 / 8)
+    assert figures["floor"]["operations"] == 2320
+    assert figures["contestants"][FLOOR]["ms"]["median"] == pytest.approx(2.32 + 0.000492)
+    assert figures["contestants"]["ours: plain"]["speed_over"]["floor"]["median"] == pytest.approx(2.320492 / 8)
 
 
 def test_goals_are_judged_and_silent_where_the_peer_is_not_there():

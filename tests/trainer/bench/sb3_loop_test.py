@@ -32,9 +32,9 @@ def test_questions_are_limited():
 def test_a_triage_ends_the_episode_with_its_reward(decision, reward):
     episodes = Episodes(ONE, 5, max_questions=23, seed=0)
     before = episodes.begin()
-    state, found, ended = episodes.act(decision)
+    state, rewarded, ended = episodes.act(decision)
     np.testing.assert_array_equal(state, before)
-    assert (found, ended) == (reward, True)
+    assert (rewarded, ended) == (reward, True)
 
 
 def test_actions_are_numbered_as_everywhere():

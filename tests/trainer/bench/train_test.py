@@ -28,12 +28,12 @@ def test_a_run_writes_table_and_json_for_each_batch(tmp_path, monkeypatch, capsy
 
     # What takes part is tested in contestants_test; here it would take minutes.
     monkeypatch.setattr(contestants, "compete", instantly)
-    assert train.run(_parsed("--batch", 3, 4, "--rounds", 2, "--steps", 5, "--json", tmp_path / "found.json")) == 0
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert [batch["batch_size"] for batch in found["batches"]] == [3, 4]
-    assert found["batches"][0]["contestants"]["ours: fused"]["ms"]["median"] == 10.0
-    assert (found["rounds"], found["steps"]) == (2, 5)
-    assert found["machine"]["cores"] >= 1
+    assert train.run(_parsed("--batch", 3, 4, "--rounds", 2, "--steps", 5, "--json", tmp_path / "report.json")) == 0
+    written = json.loads((tmp_path / "report.json").read_text())
+    assert [batch["batch_size"] for batch in written["batches"]] == [3, 4]
+    assert written["batches"][0]["contestants"]["ours: fused"]["ms"]["median"] == 10.0
+    assert (written["rounds"], written["steps"]) == (2, 5)
+    assert written["machine"]["cores"] >= 1
     shown = capsys.readouterr()
     assert "Batch 3, sgd, 597 - 1024 - 1024 - 5" in shown.out
     assert "Batch 4" in shown.out
@@ -42,7 +42,7 @@ def test_a_run_writes_table_and_json_for_each_batch(tmp_path, monkeypatch, capsy
 def test_figures_that_could_not_be_written_stop_it_before_the_first_round(tmp_path, monkeypatch):
     monkeypatch.setattr(contestants, "compete", lambda *_: pytest.fail("it began"))
     with pytest.raises(InputError, match=r"--json .*is not a directory"):
-        train.run(_parsed("--json", tmp_path / "none" / "found.json"))
+        train.run(_parsed("--json", tmp_path / "none" / "report.json"))
 
 
 def test_a_contestant_that_fails_is_one_clear_error(monkeypatch):

@@ -38,7 +38,7 @@ def test_the_process_is_gone_after_the_block():
 
 def test_timed_takes_the_steps_asked_for_and_tells_a_peak():
     taken = []
-    found = timed(taken.append)({"steps": 7})
+    response = timed(taken.append)({"steps": 7})
     assert taken == [7]
-    assert found["seconds"] >= 0
-    assert found["peak_bytes"] > 1_000_000
+    assert response["seconds"] >= 0
+    assert response["peak_bytes"] > 1_000_000

@@ -24,14 +24,14 @@ def test_errors_come_first_and_each_feature_is_an_anomaly_of_its_own():
     findings.add(Kind.SAME_EVIDENCE, Place("f"))
     findings.add(Kind.WRONG_TYPE, Place("f"), subject="tags")
     findings.add(Kind.WRONG_TYPE, Place("f"), subject="absent")
-    found = findings.anomalies({})
-    assert [(anomaly.kind.severity, anomaly.subject) for anomaly in found] == [
+    anomalies = findings.anomalies({})
+    assert [(anomaly.kind.severity, anomaly.subject) for anomaly in anomalies] == [
         (Severity.ERROR, "absent"),
         (Severity.ERROR, "tags"),
         (Severity.WARNING, ""),
         (Severity.NOTE, ""),
     ]
-    assert str(found[0]).startswith("error: wrong type [absent]: 1 vignettes")
+    assert str(anomalies[0]).startswith("error: wrong type [absent]: 1 vignettes")
 
 
 def test_an_anomaly_goes_into_a_json_file():

@@ -29,7 +29,7 @@ def example(**lists):
 GOOD = {"vignette_id": [b"v1"], "present": [b"fever"], "absent": [], "decisions": [b"Red", b"Red"]}
 
 
-def found(schema, *examples):
+def anomalies_of(schema, *examples):
     findings = Findings()
     check = SchemaCheck(schema, findings)
     for number, given in enumerate(examples, start=1):
@@ -51,7 +51,7 @@ def schema_of(text):
 
 @pytest.mark.parametrize("more", [{}, {"tags": [b"heart"]}, {"tags": []}, {"absent": [b"a", b"b"], "present": []}])
 def test_what_triage_prepare_writes_fits_our_schema(more):
-    assert found(load_schema(OURS), example(**{**GOOD, **more})) == {}
+    assert anomalies_of(load_schema(OURS), example(**{**GOOD, **more})) == {}
 
 
 @pytest.mark.parametrize(
@@ -70,28 +70,28 @@ def test_what_triage_prepare_writes_fits_our_schema(more):
 )
 def test_a_record_that_does_not_fit_our_schema(change, kind, subject, detail):
     good, bad = example(**GOOD), example(**{**GOOD, **change})
-    assert found(load_schema(OURS), good, bad) == {(kind, subject): (1, [2], detail)}
+    assert anomalies_of(load_schema(OURS), good, bad) == {(kind, subject): (1, [2], detail)}
 
 
 def test_a_feature_may_be_missing_as_often_as_the_schema_allows():
     schema = schema_of('feature { name: "x" type: INT presence { min_fraction: 0.5 min_count: 2 } }')
     have, lack = example(x=[1]), example()
-    assert found(schema, have, have, lack, lack) == {}
-    assert found(schema, have, have, lack, lack, lack) == {(Kind.MISSING_FEATURE, "x"): (3, [3, 4, 5], "")}
-    assert found(schema, have, lack) == {(Kind.MISSING_FEATURE, "x"): (1, [2], "")}  # two at least
-    assert found(schema, *[lack] * 9) == {(Kind.MISSING_FEATURE, "x"): (9, [1, 2, 3, 4, 5], "")}
-    assert found(schema_of('feature { name: "x" type: INT }'), lack) == {}
+    assert anomalies_of(schema, have, have, lack, lack) == {}
+    assert anomalies_of(schema, have, have, lack, lack, lack) == {(Kind.MISSING_FEATURE, "x"): (3, [3, 4, 5], "")}
+    assert anomalies_of(schema, have, lack) == {(Kind.MISSING_FEATURE, "x"): (1, [2], "")}  # two at least
+    assert anomalies_of(schema, *[lack] * 9) == {(Kind.MISSING_FEATURE, "x"): (9, [1, 2, 3, 4, 5], "")}
+    assert anomalies_of(schema_of('feature { name: "x" type: INT }'), lack) == {}
 
 
 @pytest.mark.parametrize(("values", "fits"), [([1], False), ([1, 2], True), ([1, 2, 3], True), ([1] * 4, False)])
 def test_the_number_of_values_has_two_bounds(values, fits):
-    result = found(schema_of('feature { name: "x" type: INT value_count { min: 2 max: 3 } }'), example(x=values))
+    result = anomalies_of(schema_of('feature { name: "x" type: INT value_count { min: 2 max: 3 } }'), example(x=values))
     assert result == ({} if fits else {(Kind.WRONG_COUNT, "x"): (1, [1], f"{len(values)}, expected 2 to 3")})
 
 
 def test_a_domain_may_stand_in_the_feature_itself():
     schema = schema_of('feature { name: "x" type: BYTES string_domain { value: "a" } }')
-    assert found(schema, example(x=[b"a"]), example(x=[b"b"])) == {(Kind.OUTSIDE_DOMAIN, "x"): (1, [2], "'b'")}
+    assert anomalies_of(schema, example(x=[b"a"]), example(x=[b"b"])) == {(Kind.OUTSIDE_DOMAIN, "x"): (1, [2], "'b'")}
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_agrees_with_comparing_all_pairs(indexed, asked):
 @given(STATES, STATES)
 def test_the_seed_of_the_keys_has_no_influence(indexed, asked):
     one, other = (NearDuplicates(indexed, EVIDENCE, seed).find(asked) for seed in (1, 2))
-    assert [found.tolist() for found in one] == [found.tolist() for found in other]
+    assert [pairs.tolist() for pairs in one] == [pairs.tolist() for pairs in other]
 
 
 @given(STATES, STATES)
@@ -50,7 +50,7 @@ def test_signatures_that_all_agree_do_no_harm(indexed, asked):
             return np.zeros(len(codes), np.uint64)
 
     one, other = (kind(indexed, EVIDENCE).find(asked) for kind in (NearDuplicates, Colliding))
-    assert [found.tolist() for found in one] == [found.tolist() for found in other]
+    assert [pairs.tolist() for pairs in one] == [pairs.tolist() for pairs in other]
 
 
 @pytest.mark.parametrize(

@@ -36,20 +36,20 @@ def check(tmp_path, records, name="train-00000-of-00001.tfrecord", cut=0):
     with contextlib.closing(IdRegistry(tmp_path / "ids")) as ids:
         checker = RecordCheck(VOCABULARY, SchemaCheck(load_schema(SCHEMA), findings), ids, findings)
         states = [checked.state for checked in checker.records([shard], tally, lambda records, shard: records)]
-    found = {anomaly.kind: (anomaly.count, anomaly.examples[0][1]) for anomaly in findings.anomalies({})}
-    return found, states, tally
+    anomalies = {anomaly.kind: (anomaly.count, anomaly.examples[0][1]) for anomaly in findings.anomalies({})}
+    return anomalies, states, tally
 
 
 def test_a_sound_vignette_has_no_anomaly(tmp_path):
-    found, states, tally = check(tmp_path, [serialized(present=(b"f", b"a"), absent=(b"c",))])
-    assert found == {}
+    anomalies, states, tally = check(tmp_path, [serialized(present=(b"f", b"a"), absent=(b"c",))])
+    assert anomalies == {}
     assert states == [(-3, 1, 6)]
     assert tally.decisions.tolist() == [1, 0, 1, 0]
     assert set(tally.first_places) == {"a", "c", "f"}
 
 
 @pytest.mark.parametrize(
-    ("fields", "found", "state"),
+    ("fields", "expected", "state"),
     [
         ({"decisions": ()}, {Kind.NO_DECISION: (1, ""), Kind.WRONG_COUNT: (1, "0, expected 1 or more")}, (-2, 1)),
         ({"decisions": (b"Blue",)}, {Kind.ONE_CLINICIAN: (1, "Blue")}, (-2, 1)),
@@ -62,22 +62,22 @@ def test_a_sound_vignette_has_no_anomaly(tmp_path):
         ({"absent": (b"\xff", b"b")}, {Kind.UNKNOWN_CODE: (1, "'\\\\xff'")}, (-2, 1)),
     ],
 )
-def test_each_fault_of_a_vignette(tmp_path, fields, found, state):
+def test_each_fault_of_a_vignette(tmp_path, fields, expected, state):
     result, states, _ = check(tmp_path, [serialized(**fields)])
-    assert result == found
+    assert result == expected
     assert states == ([] if state is None else [state])
 
 
 def test_the_second_vignette_of_an_id_is_the_anomaly(tmp_path):
     records = [serialized(b"v1"), serialized(b"v2"), serialized(b"v1")]
-    found, _, tally = check(tmp_path, records)
-    assert found == {Kind.DUPLICATE_ID: (1, "first at train-00000-of-00001.tfrecord record 1")}
+    anomalies, _, tally = check(tmp_path, records)
+    assert anomalies == {Kind.DUPLICATE_ID: (1, "first at train-00000-of-00001.tfrecord record 1")}
     assert tally.vignettes == 3
 
 
 def test_a_record_that_is_no_example_is_counted_and_passed_over(tmp_path):
-    found, states, tally = check(tmp_path, [b"\xff\xff", serialized()])
-    assert found[Kind.NO_EXAMPLE][0] == 1
+    anomalies, states, tally = check(tmp_path, [b"\xff\xff", serialized()])
+    assert anomalies[Kind.NO_EXAMPLE][0] == 1
     assert (len(states), tally.vignettes) == (1, 2)
 
 
@@ -85,21 +85,21 @@ def test_evidence_and_decisions_of_a_wrong_type_are_that_one_anomaly_each(tmp_pa
     example = tf.train.Example.FromString(serialized())
     for name in ("present", "decisions"):
         example.features.feature[name].int64_list.value.append(3)
-    found, states, _ = check(tmp_path, [example.SerializeToString()])
-    assert found == {Kind.WRONG_TYPE: (1, "int64_list, expected bytes_list")}  # one for each feature
+    anomalies, states, _ = check(tmp_path, [example.SerializeToString()])
+    assert anomalies == {Kind.WRONG_TYPE: (1, "int64_list, expected bytes_list")}  # one for each feature
     assert states == []
 
 
 def test_a_cut_shard_is_named(tmp_path):
-    found, _, _ = check(tmp_path, [serialized(b"v1"), serialized(b"v2")], cut=5)
-    count, detail = found.pop(Kind.DAMAGED_SHARD)
+    anomalies, _, _ = check(tmp_path, [serialized(b"v1"), serialized(b"v2")], cut=5)
+    count, detail = anomalies.pop(Kind.DAMAGED_SHARD)
     assert count == 1
     assert detail.startswith("record 2 is damaged, or the file ends within it")
     assert detail.endswith("; 1 records read")
-    assert found == {}
+    assert anomalies == {}
 
 
 def test_a_shard_whose_name_is_wrong_about_gzip_is_named(tmp_path):
-    found, _, tally = check(tmp_path, [serialized()], name="train-00000-of-00001.tfrecord.gz")
-    assert "the name ends in .gz, but the content is not gzip-compressed" in found[Kind.DAMAGED_SHARD][1]
+    anomalies, _, tally = check(tmp_path, [serialized()], name="train-00000-of-00001.tfrecord.gz")
+    assert "the name ends in .gz, but the content is not gzip-compressed" in anomalies[Kind.DAMAGED_SHARD][1]
     assert tally.vignettes == 0

@@ -16,7 +16,7 @@ def tally(rows):
     return result
 
 
-def found(train, test):
+def anomalies_of(train, test):
     findings = Findings()
     compare(tally(train), tally(test), VOCABULARY, findings)
     return {
@@ -25,16 +25,16 @@ def found(train, test):
 
 
 def test_evidence_that_only_the_test_split_has_and_evidence_nowhere():
-    result = found([(["a"], [1, 0, 0, 0], 3)], [(["a", "b"], [1, 0, 0, 0], 2)])
+    result = anomalies_of([(["a"], [1, 0, 0, 0], 3)], [(["a", "b"], [1, 0, 0, 0], 2)])
     assert result == {Kind.ONLY_IN_TEST: (1, ["b"]), Kind.UNUSED_EVIDENCE: (1, ["c"])}
 
 
 def test_evidence_that_only_training_has_is_no_anomaly():
-    assert found([("abc", [1, 0, 0, 0], 1)], [("a", [1, 0, 0, 0], 1)]) == {}
+    assert anomalies_of([("abc", [1, 0, 0, 0], 1)], [("a", [1, 0, 0, 0], 1)]) == {}
 
 
 def test_without_training_vignettes_the_test_evidence_is_no_anomaly():
-    assert found([], [("abc", [1, 0, 0, 0], 1)]) == {}
+    assert anomalies_of([], [("abc", [1, 0, 0, 0], 1)]) == {}
 
 
 def colours(red, green, unit=1):

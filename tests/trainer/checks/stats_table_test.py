@@ -55,9 +55,9 @@ def test_every_figure_of_the_paper_has_a_row():
 
 
 def test_json_has_null_for_what_there_is_not():
-    found = json.loads(json.dumps(to_json(NOTHING, None), allow_nan=False))
-    assert found["figures"]["symptoms"] == {"mean": None, "sd": None, "vignettes": 0}
-    assert (found["fewest_decisions"], found["most_decisions"]) == (None, None)
+    values = json.loads(json.dumps(to_json(NOTHING, None), allow_nan=False))
+    assert values["figures"]["symptoms"] == {"mean": None, "sd": None, "vignettes": 0}
+    assert (values["fewest_decisions"], values["most_decisions"]) == (None, None)
     paper = to_json(PAPER, PAPER_DECISIONS)
     assert paper["figures"]["always_green_safety"] == {"mean": 0.75, "sd": None, "vignettes": 126}
     assert (paper["fewest_decisions"], paper["most_decisions"]) == (1, 11)

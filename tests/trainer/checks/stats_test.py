@@ -121,10 +121,10 @@ def test_validation_exits_with_1_only_where_there_are_errors(directory, capsys, 
     assert out.splitlines()[-1] == "train 2, test 1 vignettes: 0 errors, 3 warnings, 1 note"
     shard = directory / "test-00000-of-00001.tfrecord"
     shutil.copy(directory / "train-00000-of-00002.tfrecord", shard)
-    assert stats(directory, "--validate", "--json", tmp_path / "found.json") == 1
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert found["vignettes"] == {"train": 2, "test": 1}
-    assert [anomaly["name"] for anomaly in found["anomalies"] if anomaly["severity"] == "error"] == [
+    assert stats(directory, "--validate", "--json", tmp_path / "report.json") == 1
+    written = json.loads((tmp_path / "report.json").read_text())
+    assert written["vignettes"] == {"train": 2, "test": 1}
+    assert [anomaly["name"] for anomaly in written["anomalies"] if anomaly["severity"] == "error"] == [
         "duplicate vignette id"
     ]
 

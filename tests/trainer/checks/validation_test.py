@@ -40,7 +40,7 @@ def directory(tmp_path):
 SMALL = {Kind.FEW_TEST_VIGNETTES, Kind.ONE_COLOUR, Kind.MISSING_COLOUR, Kind.SINGLE_DECISIONS}
 
 
-def found(path):
+def anomalies_of(path):
     return {anomaly.kind: anomaly for anomaly in validate(path).anomalies if anomaly.kind not in SMALL}
 
 
@@ -67,7 +67,7 @@ def test_a_sound_directory_has_no_anomalies_but_its_size(directory):
     ],
 )
 def test_near_duplicates_across_the_splits(tmp_path, vignette, kind):
-    anomalies = found(write(tmp_path / "data", TRAIN, [*TEST, vignette]))
+    anomalies = anomalies_of(write(tmp_path / "data", TRAIN, [*TEST, vignette]))
     assert set(anomalies) == ({kind} if kind else set())
     if kind:
         [(place, detail)] = anomalies[kind].examples
@@ -78,24 +78,24 @@ def test_near_duplicates_across_the_splits(tmp_path, vignette, kind):
 
 def test_near_duplicates_within_a_split_are_no_anomaly(tmp_path):
     again = Vignette("v9", TRAIN[0].present, TRAIN[0].absent, DECISIONS)
-    assert found(write(tmp_path / "data", [*TRAIN, again], TEST)) == {}
+    assert anomalies_of(write(tmp_path / "data", [*TRAIN, again], TEST)) == {}
 
 
 def test_near_duplicates_are_found_in_whichever_part_they_stand(tmp_path, monkeypatch):
     monkeypatch.setattr(trainer.checks.validation, "_STATES_AT_ONCE", 2)
     train = [*TRAIN, Vignette("v5", ("b",), (), DECISIONS), Vignette("v6", ("c",), (), DECISIONS)]
     train.append(Vignette("v7", TEST[0].present, TEST[0].absent, DECISIONS))
-    [(_, detail)] = found(write(tmp_path / "data", train, TEST))[Kind.SAME_EVIDENCE].examples
+    [(_, detail)] = anomalies_of(write(tmp_path / "data", train, TEST))[Kind.SAME_EVIDENCE].examples
     assert detail == "like train-00002-of-00003.tfrecord record 1 (v7)"
 
 
 def test_an_id_in_both_splits_is_a_duplicate(tmp_path):
-    anomalies = found(write(tmp_path / "data", TRAIN, [*TEST, Vignette("v2", ("a",), (), DECISIONS)]))
+    anomalies = anomalies_of(write(tmp_path / "data", TRAIN, [*TEST, Vignette("v2", ("a",), (), DECISIONS)]))
     assert set(anomalies) == {Kind.DUPLICATE_ID}
 
 
 def test_evidence_only_in_test_and_evidence_nowhere(tmp_path):
-    anomalies = found(write(tmp_path / "data", TRAIN[:1], [Vignette("v3", ("f",), (), DECISIONS)]))
+    anomalies = anomalies_of(write(tmp_path / "data", TRAIN[:1], [Vignette("v3", ("f",), (), DECISIONS)]))
     assert {kind: [detail for _, detail in anomaly.examples] for kind, anomaly in anomalies.items()} == {
         Kind.ONLY_IN_TEST: ["f"],
         Kind.UNUSED_EVIDENCE: ["g", "h"],
@@ -110,8 +110,8 @@ def test_classes_that_drift(tmp_path):
             for n, colour in enumerate(colours)
         ]
 
-    drifting = found(write(tmp_path / "drifting", vignettes("h", 50, 50), vignettes("f", 95, 5)))
-    steady = found(write(tmp_path / "steady", vignettes("h", 50, 50), vignettes("f", 50, 50)))
+    drifting = anomalies_of(write(tmp_path / "drifting", vignettes("h", 50, 50), vignettes("f", 95, 5)))
+    steady = anomalies_of(write(tmp_path / "steady", vignettes("h", 50, 50), vignettes("f", 50, 50)))
     assert set(drifting) - set(steady) == {Kind.CLASS_DRIFT}
     assert drifting[Kind.CLASS_DRIFT].count == 2
 
@@ -125,7 +125,7 @@ def test_classes_that_drift(tmp_path):
     ],
 )
 def test_empty_splits(tmp_path, train, test, kinds):
-    assert set(found(write(tmp_path / "data", train, test))) - {Kind.UNUSED_EVIDENCE} == kinds
+    assert set(anomalies_of(write(tmp_path / "data", train, test))) - {Kind.UNUSED_EVIDENCE} == kinds
 
 
 def test_a_damaged_shard_does_not_end_the_check(tmp_path):
@@ -133,7 +133,7 @@ def test_a_damaged_shard_does_not_end_the_check(tmp_path):
     path = write(tmp_path / "data", [*TRAIN, bad], TEST)
     shard = path / "train-00000-of-00002.tfrecord"
     shard.write_bytes(shard.read_bytes()[:-3])
-    anomalies = found(path)
+    anomalies = anomalies_of(path)
     assert {Kind.DAMAGED_SHARD, Kind.WRONG_NUMBER, Kind.CONTRADICTION} <= set(anomalies)
     assert anomalies[Kind.DAMAGED_SHARD].examples[0][0].file == shard.name
 
@@ -142,21 +142,21 @@ def test_a_damaged_shard_does_not_end_the_check(tmp_path):
 def test_a_directory_that_is_not_whole_is_checked_as_far_as_it_goes(tmp_path, name):
     path = write(tmp_path / "data", [*TRAIN, Vignette("v4", ("a",), ("a",), DECISIONS)], TEST, shard_size=2)
     (path / name).unlink()
-    anomalies = found(path)
+    anomalies = anomalies_of(path)
     assert name in anomalies[Kind.NOT_OPENED].examples[0][1]
     assert (Kind.CONTRADICTION in anomalies) == (name == "stats.json")
 
 
 def test_a_vocabulary_that_does_not_belong_to_the_data_is_an_error(directory):
     Vocabulary(list(VOCABULARY)[::-1]).save(directory / "vocabulary.csv")
-    assert "not the vocabulary of stats.json" in found(directory)[Kind.NOT_OPENED].examples[0][1]
+    assert "not the vocabulary of stats.json" in anomalies_of(directory)[Kind.NOT_OPENED].examples[0][1]
 
 
 def test_a_shard_with_another_number_of_vignettes_than_stats_says(directory):
     stats = json.loads((directory / "stats.json").read_text())
     stats["splits"]["train"]["vignettes"] = 3
     (directory / "stats.json").write_text(json.dumps(stats))
-    assert found(directory)[Kind.WRONG_NUMBER].examples[0][1] == "2 vignettes, stats.json says 3"
+    assert anomalies_of(directory)[Kind.WRONG_NUMBER].examples[0][1] == "2 vignettes, stats.json says 3"
 
 
 @pytest.mark.parametrize("name", ["vocabulary.csv", "schema.pbtxt"])

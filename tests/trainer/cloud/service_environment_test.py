@@ -83,8 +83,8 @@ def test_a_variable_that_is_empty_says_nothing(monkeypatch):
     ],
 )
 def test_a_pattern_of_shards_means_their_data_directory(kind, text, folder):
-    found = kind(text)
-    assert (found.uri if isinstance(found, Remote) else str(found)) == folder
+    location = kind(text)
+    assert (location.uri if isinstance(location, Remote) else str(location)) == folder
 
 
 @pytest.mark.parametrize(

@@ -187,5 +187,7 @@ def test_a_refusal_is_one_clear_line(vertex):
 
 
 def test_the_placeholders_are_those_of_the_commands():
-    found = {name for path in DEPLOY.glob("*.yaml") for name in vertex_request._PLACEHOLDER.findall(path.read_text())}
-    assert found == set(VALUES)
+    placeholders = {
+        name for path in DEPLOY.glob("*.yaml") for name in vertex_request._PLACEHOLDER.findall(path.read_text())
+    }
+    assert placeholders == set(VALUES)

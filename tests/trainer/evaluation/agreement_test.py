@@ -47,8 +47,8 @@ def test_kappa_is_that_of_scikit_learn_where_every_vignette_weighs_one(random_de
                 clinician.append(column)
                 weights.append(1 / (3 * row.sum()))
     expected = cohen_kappa_score(clinician, agent, weights="quadratic", sample_weight=weights)
-    found = agreement.weighted_kappa(agreement.confusion_shares(decisions, counts).sum(axis=0))
-    assert found == pytest.approx(expected)
+    kappa = agreement.weighted_kappa(agreement.confusion_shares(decisions, counts).sum(axis=0))
+    assert kappa == pytest.approx(expected)
     assert agreement.agent_agreement(decisions, counts, 0)["weighted_kappa"].mean == pytest.approx(expected)
 
 
@@ -63,9 +63,9 @@ def test_kappa_of_the_clinicians_is_that_of_all_pairs_of_two(random_decisions):
             other.append(given[b])
             weights.append(1 / len(pairs))
     expected = cohen_kappa_score(one, other, weights="quadratic", sample_weight=weights)
-    found = agreement.clinician_agreement(counts, minimum_decisions=3, seed=0)["weighted_kappa"]
-    assert found.mean == pytest.approx(expected)
-    assert found.vignettes == np.count_nonzero(counts.sum(axis=1) >= 3)
+    kappa = agreement.clinician_agreement(counts, minimum_decisions=3, seed=0)["weighted_kappa"]
+    assert kappa.mean == pytest.approx(expected)
+    assert kappa.vignettes == np.count_nonzero(counts.sum(axis=1) >= 3)
 
 
 def test_kappa_counts_a_disagreement_by_the_square_of_the_steps():
@@ -80,10 +80,10 @@ def test_kappa_counts_a_disagreement_by_the_square_of_the_steps():
 
 def test_figures_that_are_not_defined_are_none():
     always_green = np.full([2, 5], GREEN)
-    found = agreement.agent_agreement(always_green, np.tile([0, 0, 2, 0], [5, 1]), 0)
-    assert found["weighted_kappa"] is None
-    assert found["red_sensitivity"] is None
-    assert found["red_specificity"].mean == 1.0
+    figures = agreement.agent_agreement(always_green, np.tile([0, 0, 2, 0], [5, 1]), 0)
+    assert figures["weighted_kappa"] is None
+    assert figures["red_sensitivity"] is None
+    assert figures["red_specificity"].mean == 1.0
     assert agreement.agent_agreement(always_green, np.tile([2, 0, 0, 0], [5, 1]), 0)["red_specificity"] is None
 
 
@@ -92,9 +92,9 @@ def test_red_sensitivity_and_specificity_worked_out_by_hand():
     decisions = np.array([[RED, GREEN, RED, BLUE], [YELLOW, GREEN, YELLOW, BLUE]])
     # Majority Red: vignette 0 (Red in half of the orders) and 1 (a tie; never): .5 / 2. Others: vignette 2 (half) and 3
     # (always another one, though one clinician said Red): 1.5 / 2.
-    found = agreement.agent_agreement(decisions, counts, seed=0)
-    assert (found["red_sensitivity"].mean, found["red_sensitivity"].vignettes) == (0.25, 2)
-    assert (found["red_specificity"].mean, found["red_specificity"].vignettes) == (0.75, 2)
+    figures = agreement.agent_agreement(decisions, counts, seed=0)
+    assert (figures["red_sensitivity"].mean, figures["red_sensitivity"].vignettes) == (0.25, 2)
+    assert (figures["red_specificity"].mean, figures["red_specificity"].vignettes) == (0.75, 2)
 
 
 def test_a_clinician_is_judged_by_the_majority_of_the_others():
@@ -102,11 +102,11 @@ def test_a_clinician_is_judged_by_the_majority_of_the_others():
     # {Red, Yellow, Yellow}: Red against {Yellow, Yellow}: false alarm. A Yellow against {Red, Yellow}: missed.
     # {Red, Blue}: two decisions only, left out.
     counts = np.array([[2, 1, 0, 0], [1, 2, 0, 0], [1, 0, 0, 1]])
-    found = agreement.clinician_agreement(counts, minimum_decisions=3, seed=0)
+    figures = agreement.clinician_agreement(counts, minimum_decisions=3, seed=0)
     # Reference Red: 3/3 of vignette 0, of which 2/3 found; 2/3 of vignette 1, none found.
-    assert found["red_sensitivity"].mean == pytest.approx((2 / 3) / (1 + 2 / 3))
+    assert figures["red_sensitivity"].mean == pytest.approx((2 / 3) / (1 + 2 / 3))
     # Reference another one: 1/3 of vignette 1, a false alarm.
-    assert found["red_specificity"].mean == 0.0
+    assert figures["red_specificity"].mean == 0.0
     assert agreement.clinician_agreement(counts, minimum_decisions=4, seed=0) is None
 
 

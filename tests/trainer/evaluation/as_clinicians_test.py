@@ -9,17 +9,17 @@ from trainer.evaluation import as_clinicians, metrics
 def test_the_agent_is_judged_by_all_clinicians_but_one():
     # {Red, Red, Green}, the agent says Yellow: without a Red it fits {Red, Green}; without Green it is less urgent than
     # {Red, Red}. {Yellow, Green}: too few decisions.
-    found = as_clinicians.figures(np.array([[1, 1]]), np.array([[2, 0, 1, 0], [0, 1, 1, 0]]), 3, seed=0)
-    assert found["vignettes"] == 1
-    assert found["by_all_but_one"]["appropriateness"].mean == pytest.approx(2 / 3)
-    assert found["by_all_but_one"]["under_triage"].mean == pytest.approx(1 / 3)
-    assert found["by_all"]["appropriateness"].mean == 1.0
+    figures = as_clinicians.figures(np.array([[1, 1]]), np.array([[2, 0, 1, 0], [0, 1, 1, 0]]), 3, seed=0)
+    assert figures["vignettes"] == 1
+    assert figures["by_all_but_one"]["appropriateness"].mean == pytest.approx(2 / 3)
+    assert figures["by_all_but_one"]["under_triage"].mean == pytest.approx(1 / 3)
+    assert figures["by_all"]["appropriateness"].mean == 1.0
 
 
 def test_the_figures_agree_with_a_naive_oracle():
     counts = np.random.default_rng(1).multinomial(4, [0.1, 0.3, 0.5, 0.1], 50)
     decisions = np.random.default_rng(2).integers(0, 4, [2, 50])
-    found = as_clinicians.figures(decisions, counts, 3, seed=0)["by_all_but_one"]
+    figures = as_clinicians.figures(decisions, counts, 3, seed=0)["by_all_but_one"]
     fits, red = [], []
     for column, row in enumerate(counts):
         given = np.repeat(np.arange(4), row).tolist()
@@ -29,8 +29,8 @@ def test_the_figures_agree_with_a_naive_oracle():
                 fits.append(min(others) <= decision <= max(others))
                 majority = max(range(4), key=lambda label, others=others: (others.count(label), -label))
                 red += [decision == 0] if majority == 0 else []
-    assert found["appropriateness"].mean == pytest.approx(np.mean(fits))
-    assert found["red_sensitivity"].mean == pytest.approx(np.mean(red))
+    assert figures["appropriateness"].mean == pytest.approx(np.mean(fits))
+    assert figures["red_sensitivity"].mean == pytest.approx(np.mean(red))
 
 
 def test_without_enough_decisions_there_are_no_figures():
@@ -40,6 +40,6 @@ def test_without_enough_decisions_there_are_no_figures():
 def test_judging_by_all_but_one_is_stricter_than_by_all():
     counts = np.random.default_rng(3).multinomial(3, [0.1, 0.3, 0.5, 0.1], 100)
     decisions = np.random.default_rng(4).integers(0, 4, [1, 100])
-    found = as_clinicians.figures(decisions, counts, 3, seed=0)
-    assert found["by_all_but_one"]["safety"].mean < found["by_all"]["safety"].mean
-    assert found["by_all"]["safety"].mean == metrics.triage_quality(decisions, counts)["safety"].mean()
+    figures = as_clinicians.figures(decisions, counts, 3, seed=0)
+    assert figures["by_all_but_one"]["safety"].mean < figures["by_all"]["safety"].mean
+    assert figures["by_all"]["safety"].mean == metrics.triage_quality(decisions, counts)["safety"].mean()

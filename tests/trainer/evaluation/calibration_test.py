@@ -17,24 +17,24 @@ def _draw(vignettes, shift, seed, orders=4):
 
 def test_curve_and_brier_score_are_those_of_scikit_learn():
     pairs = _draw(300, 0.1, seed=0)
-    found = calibration.calibration(pairs, seed=0)
+    figures = calibration.calibration(pairs, seed=0)
     observed, predicted = calibration_curve(
         pairs.observed.ravel(), pairs.predicted.ravel(), n_bins=calibration.BINS, strategy="uniform"
     )
-    filled = [part for part in found.curve if part.states]
+    filled = [part for part in figures.curve if part.states]
     np.testing.assert_allclose([part.predicted for part in filled], predicted)
     np.testing.assert_allclose([part.observed.mean for part in filled], observed)
-    assert found.brier_score.mean == pytest.approx(brier_score_loss(pairs.observed.ravel(), pairs.predicted.ravel()))
+    assert figures.brier_score.mean == pytest.approx(brier_score_loss(pairs.observed.ravel(), pairs.predicted.ravel()))
 
 
 def test_calibration_error_worked_out_by_hand():
     # .95 twice with outcomes 1 and 0: |1.9 - 1| = .9. .15 once with outcome 0: .15. (.9 + .15) / 3 = .35.
     pairs = Pairs(np.array([[0.95, 0.95, 0.15]]), np.array([[1.0, 0.0, 0.0]]))
-    found = calibration.calibration(pairs, seed=0)
-    assert found.expected_calibration_error.mean == pytest.approx(0.35)
+    figures = calibration.calibration(pairs, seed=0)
+    assert figures.expected_calibration_error.mean == pytest.approx(0.35)
     # Mean of .05^2, .95^2 and .15^2.
-    assert found.brier_score.mean == pytest.approx((0.0025 + 0.9025 + 0.0225) / 3)
-    assert found.gap.mean == pytest.approx((0.95 + 0.95 + 0.15 - 1) / 3)
+    assert figures.brier_score.mean == pytest.approx((0.0025 + 0.9025 + 0.0225) / 3)
+    assert figures.gap.mean == pytest.approx((0.95 + 0.95 + 0.15 - 1) / 3)
 
 
 def test_bins_hold_their_lower_end_and_the_last_one_holds_1():
@@ -91,6 +91,6 @@ def test_the_interval_of_the_calibration_error_holds_it_and_reaches_down_to_a_ca
 
 
 def test_a_single_vignette_has_figures_without_intervals():
-    found = calibration.calibration(Pairs(np.array([[0.8]]), np.array([[1.0]])), seed=0)
-    assert found.brier_score.mean == pytest.approx(0.04)
-    assert (found.expected_calibration_error.low, found.gap.high) == (None, None)
+    figures = calibration.calibration(Pairs(np.array([[0.8]]), np.array([[1.0]])), seed=0)
+    assert figures.brier_score.mean == pytest.approx(0.04)
+    assert (figures.expected_calibration_error.low, figures.gap.high) == (None, None)

@@ -39,14 +39,14 @@ def case(present, absent=""):
 
 def test_the_interview_follows_the_file_and_ends_with_the_first_triage():
     policy = Scripted()
-    found = play_cases(policy, [case("ba", "d"), case("c")], VOCABULARY, 23)
+    played = play_cases(policy, [case("ba", "d"), case("c")], VOCABULARY, 23)
     # b; b and a; all three. The second case has one piece: it is forced at once, and stays as it is.
     np.testing.assert_array_equal([states[0] for states, _ in policy.seen], [[0, 1, 0, 0], [1, 1, 0, 0], [1, 1, 0, -1]])
     np.testing.assert_array_equal([states[1] for states, _ in policy.seen], [[0, 0, 1, 0]] * 3)
     assert [forced for _, forced in policy.seen] == [[False, True], [False, True], [True, True]]
-    assert found.interview == (R, G)
-    assert found.questions == (2, 0)
-    assert found.all_evidence == (R, G)
+    assert played.interview == (R, G)
+    assert played.questions == (2, 0)
+    assert played.all_evidence == (R, G)
 
 
 def test_a_decision_before_the_last_piece_is_that_of_the_interview_alone():
@@ -56,14 +56,14 @@ def test_a_decision_before_the_last_piece_is_that_of_the_interview_alone():
             decided = tf.where(known == 2, int(B), tf.where(time_step.observation.forced, int(Y), int(ASK)))
             return policy_step.PolicyStep(decided, policy_state)
 
-    found = play_cases(Hasty(), [case("abc")], VOCABULARY, 23)
-    assert found.interview == (B,)
-    assert found.questions == (1,)
-    assert found.all_evidence == (Y,)
+    played = play_cases(Hasty(), [case("abc")], VOCABULARY, 23)
+    assert played.interview == (B,)
+    assert played.questions == (1,)
+    assert played.all_evidence == (Y,)
 
 
 @pytest.mark.parametrize(("max_questions", "questions"), [(1, 1), (2, 2), (3, 3), (9, 3)])
 def test_the_interview_is_forced_at_the_question_limit_or_when_all_is_known(max_questions, questions):
-    found = play_cases(Scripted(), [case("abcd")], VOCABULARY, max_questions)
-    assert found.questions == (questions,)
-    assert found.interview == (G,)
+    played = play_cases(Scripted(), [case("abcd")], VOCABULARY, max_questions)
+    assert played.questions == (questions,)
+    assert played.interview == (G,)

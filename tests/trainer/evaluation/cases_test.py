@@ -36,14 +36,14 @@ def test_a_decision_is_judged_by_the_colours_allowed(allowed, verdicts):
 
 
 def test_counts_are_by_category_and_leave_out_categories_without_cases():
-    found = counts(CASES, (Y, Y, R, B))
-    assert list(found) == ["emergency", "routine", "self_care", "all"]
-    assert found["emergency"] == {
+    by_category = counts(CASES, (Y, Y, R, B))
+    assert list(by_category) == ["emergency", "routine", "self_care", "all"]
+    assert by_category["emergency"] == {
         "cases": 2, "right": 1, "too_late": 1, "too_early": 0,
         "decisions": {"Red": 0, "Yellow": 2, "Green": 0, "Blue": 0},
     }  # fmt: skip
-    assert [found["routine"][name] for name in ("right", "too_late", "too_early")] == [0, 0, 1]
-    assert [found["all"][name] for name in ("cases", "right", "too_late", "too_early")] == [4, 2, 1, 1]
+    assert [by_category["routine"][name] for name in ("right", "too_late", "too_early")] == [0, 0, 1]
+    assert [by_category["all"][name] for name in ("cases", "right", "too_late", "too_early")] == [4, 2, 1, 1]
 
 
 def test_every_miss_is_named_with_the_decision():
@@ -56,11 +56,11 @@ def test_every_miss_is_named_with_the_decision():
 
 
 def test_figures_hold_both_readings_and_are_json():
-    found = figures(CASES, CaseDecisions((R, R, G, B), (Y, R, G, B), (0, 1, 2, 3)))
-    assert found["all_evidence"]["misses"] == []
-    assert [miss["vignette_id"] for miss in found["interview"]["misses"]] == ["stroke"]
-    assert found["questions"] == 1.5
-    json.dumps(found, allow_nan=False)
+    report = figures(CASES, CaseDecisions((R, R, G, B), (Y, R, G, B), (0, 1, 2, 3)))
+    assert report["all_evidence"]["misses"] == []
+    assert [miss["vignette_id"] for miss in report["interview"]["misses"]] == ["stroke"]
+    assert report["questions"] == 1.5
+    json.dumps(report, allow_nan=False)
 
 
 def both(*decisions):
@@ -79,9 +79,9 @@ def both(*decisions):
     ],
 )
 def test_an_emergency_counts_where_it_is_too_late_and_later_than_before(new, before, later):
-    found = later_emergencies(CASES, both(*new), both(*before))
-    assert [row["vignette_id"] for row in found] == 2 * later  # once in each reading
-    assert [row["reading"] for row in found] == len(later) * ["all_evidence", "interview"]
+    rows = later_emergencies(CASES, both(*new), both(*before))
+    assert [row["vignette_id"] for row in rows] == 2 * later  # once in each reading
+    assert [row["reading"] for row in rows] == len(later) * ["all_evidence", "interview"]
 
 
 def test_a_loss_in_the_interview_alone_counts():

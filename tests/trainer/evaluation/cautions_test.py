@@ -21,8 +21,8 @@ def report(vignettes=50, forced=0.3, questions=8.0):
     ],
 )
 def test_what_makes_an_evaluation_doubtful_is_said(given, sentence):
-    (found,) = cautions(given)
-    assert sentence in found
+    (caution,) = cautions(given)
+    assert sentence in caution
 
 
 def test_nothing_is_said_where_nothing_is_the_matter():

@@ -56,13 +56,13 @@ def test_an_agent_that_always_says_the_same_scores_as_that_constant_policy(vigne
     vignettes = vignettes_of([([1], [1, 0, 1, 0]), ([2], [0, 1, 0, 0]), ([3, 4], [0, 0, 1, 2]), ([5], [1, 0, 0, 0])])
     network = build_network(6, NetworkConfig(hidden_sizes=(4,)), seed=0)
     network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), np.array([0, 0, 2, 0, 1], np.float32)])
-    found = evaluate_network(network, vignettes, orders=2, seed=0)
+    metrics = evaluate_network(network, vignettes, orders=2, seed=0)
     # Always Green: {Red, Green} fits; {Yellow} under; {Green, Blue} fits; {Red} under.
-    assert found["appropriateness"].mean == 0.5
-    assert found["safety"].mean == 0.5
-    assert found["under_triage"].mean == 0.5
-    assert found["questions"].mean == 0.0
-    assert found["evidence_seen"].mean == 1.0
+    assert metrics["appropriateness"].mean == 0.5
+    assert metrics["safety"].mean == 0.5
+    assert metrics["under_triage"].mean == 0.5
+    assert metrics["questions"].mean == 0.0
+    assert metrics["evidence_seen"].mean == 1.0
 
 
 def test_reports_agent_human_and_constant_policies_as_json(job, data_directory, tmp_path, capsys):
@@ -120,7 +120,7 @@ def test_the_report_holds_every_figure_beyond_the_papers(job, data_directory, tm
     assert set(report["calibration"]["decisions"]) == {"Red", "Yellow", "Green", "Blue"}
     assert report["by_evidence"][0]["vignettes"] == 10
     assert report["by_evidence"][-1]["vignettes"] >= 1
-    assert {found["by"] for found in report["slices"]} == {"majority", "evidence"}
+    assert {row["by"] for row in report["slices"]} == {"majority", "evidence"}
     assert report["unseen"] is None
     assert set(report["human_agreement"]) == set(report["agreement"])
     printed = capsys.readouterr().out
@@ -140,7 +140,7 @@ def test_slices_are_printed_on_demand_and_tags_as_they_are(job, tagged, capsys):
 def test_the_tags_of_the_data_reach_the_slices(job, tagged, capsys):
     assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(tagged), "--json", "-"]) == 0
     report = json.loads(capsys.readouterr().out, parse_constant=_no_constant)
-    sizes = {(found["by"], found["value"]): found["vignettes"] for found in report["slices"]}
+    sizes = {(row["by"], row["value"]): row["vignettes"] for row in report["slices"]}
     assert sizes["tag", "unseen"] == sizes["tag:system", "[red]skin"] == 12
     assert sizes["tag:system", "eye"] == 15
     assert report["unseen"]["questions"]["with_tag"]["vignettes"] == 12
@@ -171,10 +171,10 @@ def test_an_agent_without_q_values_has_all_figures_but_calibration():
         tags=((), ()),
     )
     ones = np.ones([1, 2], np.int32)
-    found = agent_figures(Outcomes(np.array([[0, 2]]), ones, ones, ones > 1), vignettes, seed=0)
-    assert found["calibration"] is None
-    assert found["agreement"]["weighted_kappa"]["mean"] == 1.0
-    assert found["agent"]["appropriateness"]["mean"] == 1.0
+    figures = agent_figures(Outcomes(np.array([[0, 2]]), ones, ones, ones > 1), vignettes, seed=0)
+    assert figures["calibration"] is None
+    assert figures["agreement"]["weighted_kappa"]["mean"] == 1.0
+    assert figures["agent"]["appropriateness"]["mean"] == 1.0
 
 
 def test_rules_are_played_beside_the_agent_and_their_effect_is_told(job, data_directory, tmp_path, capsys):
@@ -187,9 +187,9 @@ def test_rules_are_played_beside_the_agent_and_their_effect_is_told(job, data_di
     assert "safety_rules" not in plain
     assert triage_cli.main([*map(str, given), "--rules", str(path), "--json", str(tmp_path / "figures.json")]) == 0
     assert "of the episodes" in capsys.readouterr().out
-    found = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
-    assert found["agent"] == plain["agent"]  # the report on the agent itself stays
-    effect = found["safety_rules"]
+    report = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+    assert report["agent"] == plain["agent"]  # the report on the agent itself stays
+    effect = report["safety_rules"]
     assert effect["metrics"]["safety"]["without"] == plain["agent"]["safety"]
     assert effect["metrics"]["safety"]["with_rules"]["mean"] == 1.0  # Red, at once
     assert effect["metrics"]["questions"]["with_rules"]["mean"] == 0.0

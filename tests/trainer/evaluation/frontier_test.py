@@ -24,26 +24,26 @@ def outputs():
 
 
 def test_episodes_end_where_the_agent_stops_or_is_forced(vignettes, outputs):
-    found = play_outputs(outputs, vignettes, Dial(0.0), max_questions=5)
-    assert found.evidence_seen.tolist() == [[2, 1]]
-    assert found.questions.tolist() == [[1, 5]]
-    assert found.forced.tolist() == [[False, True]]
-    assert found.decisions.tolist() == [[1, 1]]
+    outcomes = play_outputs(outputs, vignettes, Dial(0.0), max_questions=5)
+    assert outcomes.evidence_seen.tolist() == [[2, 1]]
+    assert outcomes.questions.tolist() == [[1, 5]]
+    assert outcomes.forced.tolist() == [[False, True]]
+    assert outcomes.decisions.tolist() == [[1, 1]]
     assert play_outputs(outputs, vignettes, Dial(2.0), max_questions=5).decisions.tolist() == [[0, 0]]
 
 
 def test_the_limit_of_questions_ends_an_episode_before_all_evidence_is_known(vignettes, outputs):
     outputs[0, 1] = outputs[0, 0]  # the first vignette goes on asking
-    found = play_outputs(outputs, vignettes, Dial(0.0), max_questions=1)
-    assert found.evidence_seen.tolist() == [[2, 1]]
-    assert found.questions.tolist() == [[1, 1]]
-    assert found.forced.tolist() == [[True, True]]
+    outcomes = play_outputs(outputs, vignettes, Dial(0.0), max_questions=1)
+    assert outcomes.evidence_seen.tolist() == [[2, 1]]
+    assert outcomes.questions.tolist() == [[1, 1]]
+    assert outcomes.forced.tolist() == [[True, True]]
 
 
 def test_an_agent_that_is_sure_enough_stops_at_once(vignettes, outputs):
-    found = play_outputs(outputs, vignettes, Dial(0.0, sure_enough=0.7), max_questions=5)
-    assert found.questions.tolist() == [[0, 0]]
-    assert not found.forced.any()
+    outcomes = play_outputs(outputs, vignettes, Dial(0.0, sure_enough=0.7), max_questions=5)
+    assert outcomes.questions.tolist() == [[0, 0]]
+    assert not outcomes.forced.any()
 
 
 def test_a_point_for_each_dial_and_the_agents_own_is_marked(vignettes, outputs):

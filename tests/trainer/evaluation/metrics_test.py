@@ -41,15 +41,15 @@ def test_agent_metrics_average_over_orders():
         evidence_seen=np.array([[3], [4]]),
         forced=np.array([[False], [True]]),
     )
-    found = metrics.agent_metrics(outcomes, COUNTS[:1])
-    assert [found[name].tolist() for name in ("questions", "evidence_seen", "forced")] == [[3.0], [3.5], [0.5]]
+    values = metrics.agent_metrics(outcomes, COUNTS[:1])
+    assert [values[name].tolist() for name in ("questions", "evidence_seen", "forced")] == [[3.0], [3.5], [0.5]]
 
 
 def test_constant_policies():
-    found = metrics.constant_metrics(COUNTS)
+    values = metrics.constant_metrics(COUNTS)
     # Always Green: {Red, Green} yes, {Yellow} under, {Green, Blue} yes.
-    assert found["Green"]["appropriateness"].tolist() == [1.0, 0.0, 1.0]
-    assert found["Red"]["safety"].tolist() == [1.0, 1.0, 1.0]
+    assert values["Green"]["appropriateness"].tolist() == [1.0, 0.0, 1.0]
+    assert values["Red"]["safety"].tolist() == [1.0, 1.0, 1.0]
 
 
 def test_human_baseline_worked_out_by_hand():
@@ -58,9 +58,9 @@ def test_human_baseline_worked_out_by_hand():
     # Blue against {Yellow, Green}: neither.
     # {Red, Blue}: two decisions only, left out.
     counts = np.array([[2, 0, 1, 0], [0, 1, 1, 1], [1, 0, 0, 1]], np.uint8)
-    found = metrics.human_metrics(counts)
-    np.testing.assert_allclose(found["appropriateness"], [2 / 3, 1 / 3])
-    np.testing.assert_allclose(found["safety"], [2 / 3, 2 / 3])
+    agreement = metrics.human_metrics(counts)
+    np.testing.assert_allclose(agreement["appropriateness"], [2 / 3, 1 / 3])
+    np.testing.assert_allclose(agreement["safety"], [2 / 3, 2 / 3])
 
 
 def _naive_human(counts):
@@ -75,29 +75,29 @@ def _naive_human(counts):
 
 def test_human_baseline_agrees_with_a_naive_oracle():
     counts = np.random.default_rng(1).multinomial(5, [0.1, 0.3, 0.5, 0.1], 60)
-    found = metrics.human_metrics(counts)
+    agreement = metrics.human_metrics(counts)
     expected = np.array([_naive_human(row) for row in counts])
-    np.testing.assert_allclose(np.stack([found["appropriateness"], found["safety"]], axis=1), expected)
+    np.testing.assert_allclose(np.stack([agreement["appropriateness"], agreement["safety"]], axis=1), expected)
 
 
 def test_bootstrap_interval_covers_as_often_as_it_says():
     generator = np.random.default_rng(2)
     covered = 0
     for trial in range(200):
-        found = metrics.estimate(generator.random(60), trial)
-        covered += found.low <= 0.5 <= found.high
+        estimate = metrics.estimate(generator.random(60), trial)
+        covered += estimate.low <= 0.5 <= estimate.high
     assert 0.89 * 200 <= covered <= 0.99 * 200  # 95% expected, standard deviation 1.5%
 
 
 def test_interval_width_is_that_of_the_normal_approximation():
     values = np.tile([0.0, 1.0], 200)
-    found = metrics.estimate(values, seed=0)
-    assert found.mean == 0.5
-    assert found.vignettes == 400
+    estimate = metrics.estimate(values, seed=0)
+    assert estimate.mean == 0.5
+    assert estimate.vignettes == 400
     # 1.96 * .5 / sqrt(400) = .049 on each side
-    assert found.high - found.mean == pytest.approx(0.049, abs=0.006)
-    assert found.mean - found.low == pytest.approx(0.049, abs=0.006)
-    assert metrics.estimate(values, seed=0) == found
+    assert estimate.high - estimate.mean == pytest.approx(0.049, abs=0.006)
+    assert estimate.mean - estimate.low == pytest.approx(0.049, abs=0.006)
+    assert metrics.estimate(values, seed=0) == estimate
 
 
 def test_a_single_vignette_has_no_interval():
@@ -112,18 +112,18 @@ def _ratio(sums):
 def test_a_mean_taken_as_a_function_of_sums_has_the_interval_of_the_mean():
     values = np.random.default_rng(4).random(300)
     mean = metrics.estimate(values, seed=0)
-    [found] = metrics.estimates_of_sums(values[:, np.newaxis], lambda sums: sums / 300, [300], seed=0)
-    assert found.mean == pytest.approx(mean.mean)
-    assert found.low == pytest.approx(mean.low, abs=0.004)  # the standard deviation of the mean is .017
-    assert found.high == pytest.approx(mean.high, abs=0.004)
-    assert found.vignettes == 300
+    [estimate] = metrics.estimates_of_sums(values[:, np.newaxis], lambda sums: sums / 300, [300], seed=0)
+    assert estimate.mean == pytest.approx(mean.mean)
+    assert estimate.low == pytest.approx(mean.low, abs=0.004)  # the standard deviation of the mean is .017
+    assert estimate.high == pytest.approx(mean.high, abs=0.004)
+    assert estimate.vignettes == 300
 
 
 def test_numerator_and_denominator_of_a_ratio_are_resampled_together():
     # Every vignette has ratio 1/2, with denominators that differ: no sample has another ratio.
     denominators = np.arange(1.0, 41.0)
-    [found] = metrics.estimates_of_sums(np.stack([denominators / 2, denominators], axis=1), _ratio, [40], seed=0)
-    assert found[:3] == pytest.approx((0.5, 0.5, 0.5))
+    [ratio] = metrics.estimates_of_sums(np.stack([denominators / 2, denominators], axis=1), _ratio, [40], seed=0)
+    assert ratio[:3] == pytest.approx((0.5, 0.5, 0.5))
 
 
 def test_a_ratio_without_denominator_is_none_and_resamples_without_one_are_left_out():

@@ -11,20 +11,20 @@ def _groups(tags, counts=None, evidence=None):
     return slices.groups(tags, counts, np.array([5] * len(tags) if evidence is None else evidence))
 
 
-def _sizes(found, by):
-    return {group.value: len(group.rows) for group in found if group.by == by}
+def _sizes(groups, by):
+    return {group.value: len(group.rows) for group in groups if group.by == by}
 
 
 def test_majority_and_evidence_bands_divide_the_vignettes():
     counts = [RED, GREEN, [1, 0, 1, 0], [0, 0, 1, 2]]
-    found = _groups([()] * 4, counts, evidence=[4, 5, 10, 11])
+    groups = _groups([()] * 4, counts, evidence=[4, 5, 10, 11])
     # The tie of Red and Green counts as Red. Nobody is Yellow: no slice.
-    assert [(group.value, group.rows.tolist()) for group in found if group.by == "majority"] == [
+    assert [(group.value, group.rows.tolist()) for group in groups if group.by == "majority"] == [
         ("Red", [0, 2]),
         ("Green", [1]),
         ("Blue", [3]),
     ]
-    assert [(group.value, group.rows.tolist()) for group in found if group.by == "evidence"] == [
+    assert [(group.value, group.rows.tolist()) for group in groups if group.by == "evidence"] == [
         ("1-4", [0]),
         ("5-7", [1]),
         ("8-10", [2]),
@@ -40,15 +40,15 @@ def test_small_values_of_a_tag_are_merged_and_the_large_ones_stand_first():
 
 
 def test_vignettes_without_the_tag_are_a_slice_of_their_own():
-    found = _groups([("system=skin",)] * 12 + [()] * 11)
-    assert _sizes(found, "tag:system") == {"skin": 12, slices.NONE: 11}
+    groups = _groups([("system=skin",)] * 12 + [()] * 11)
+    assert _sizes(groups, "tag:system") == {"skin": 12, slices.NONE: 11}
 
 
 def test_a_tag_without_a_value_is_told_from_the_vignettes_that_lack_it():
-    found = _groups([("unseen", "system=skin")] * 10 + [("system=skin",)] * 15)
-    assert _sizes(found, "tag") == {"unseen": 10, slices.NONE: 15}
+    groups = _groups([("unseen", "system=skin")] * 10 + [("system=skin",)] * 15)
+    assert _sizes(groups, "tag") == {"unseen": 10, slices.NONE: 15}
     # Every vignette is of one system: that slice would repeat the whole.
-    assert _sizes(found, "tag:system") == {}
+    assert _sizes(groups, "tag:system") == {}
 
 
 def test_a_key_whose_values_are_all_rare_tells_nothing():
@@ -56,15 +56,15 @@ def test_a_key_whose_values_are_all_rare_tells_nothing():
 
 
 def test_a_vignette_with_two_values_of_a_key_stands_in_both_slices():
-    found = _groups([("risk=a", "risk=b")] * 10 + [("risk=b", "note=x=y")] * 10)
-    assert _sizes(found, "tag:risk") == {"b": 20, "a": 10}
-    assert _sizes(found, "tag:note") == {"x=y": 10, slices.NONE: 10}
+    groups = _groups([("risk=a", "risk=b")] * 10 + [("risk=b", "note=x=y")] * 10)
+    assert _sizes(groups, "tag:risk") == {"b": 20, "a": 10}
+    assert _sizes(groups, "tag:note") == {"x=y": 10, slices.NONE: 10}
 
 
 def test_a_tag_that_is_called_like_another_slice_keeps_its_own_place():
-    found = _groups([("majority=Red",)] * 10 + [("majority=Blue",)] * 10)
-    assert _sizes(found, "majority") == {"Red": 20}
-    assert _sizes(found, "tag:majority") == {"Red": 10, "Blue": 10}
+    groups = _groups([("majority=Red",)] * 10 + [("majority=Blue",)] * 10)
+    assert _sizes(groups, "majority") == {"Red": 20}
+    assert _sizes(groups, "tag:majority") == {"Red": 10, "Blue": 10}
 
 
 def test_figures_are_the_means_of_the_slice_and_few_vignettes_have_no_interval():
@@ -84,23 +84,23 @@ def test_unseen_contrast_is_the_difference_of_the_means():
     generator = np.random.default_rng(0)
     questions = np.concatenate([generator.normal(9, 2, 50), generator.normal(6, 2, 100)])
     tags = [("unseen",)] * 50 + [("system=skin",)] * 100
-    found = slices.unseen_contrast({"questions": questions, "evidence_seen": np.ones(150)}, tags, seed=0)
-    asked = found["questions"]
+    contrasts = slices.unseen_contrast({"questions": questions, "evidence_seen": np.ones(150)}, tags, seed=0)
+    asked = contrasts["questions"]
     assert asked.with_tag.vignettes == 50
     assert asked.difference.mean == pytest.approx(questions[:50].mean() - questions[50:].mean())
     # 1.96 * 2 * sqrt(1/50 + 1/100) = .68
     assert asked.difference.high - asked.difference.mean == pytest.approx(0.68, abs=0.15)
     assert asked.difference.mean - asked.difference.low == pytest.approx(0.68, abs=0.15)
-    assert found["evidence_seen"].difference[:3] == (0.0, 0.0, 0.0)
+    assert contrasts["evidence_seen"].difference[:3] == (0.0, 0.0, 0.0)
 
 
 def test_the_two_sides_are_resampled_apart():
     # The same values on both sides: a shared draw would make every difference zero.
     values = np.tile(np.arange(30.0), 2)
     tags = [("unseen",)] * 30 + [()] * 30
-    found = slices.unseen_contrast({"questions": values, "evidence_seen": values}, tags, seed=0)
-    assert found["questions"].difference.low < -2
-    assert found["questions"].difference.high > 2
+    contrasts = slices.unseen_contrast({"questions": values, "evidence_seen": values}, tags, seed=0)
+    assert contrasts["questions"].difference.low < -2
+    assert contrasts["questions"].difference.high > 2
 
 
 def test_few_unseen_vignettes_leave_no_interval_and_none_at_all_no_contrast():

@@ -41,15 +41,15 @@ def jobs(tmp_path_factory):
 
     Until then that one asks, up to the limit, where a fever that is absent (logit of Blue about -10) makes it say Red.
     """
-    found = {}
+    folders = {}
     for name, biases in (("red", [3, 0, 0, 0, -3]), ("asks", [-3, -3, -3, 0, 2])):
         network = build_network(2, NetworkConfig(hidden_sizes=(1,)), seed=0)
         network.get_layer("hidden_1").set_weights([np.array([[0], [1]], np.float32), np.zeros(1, np.float32)])
         kernel = np.array([[0, 0, 0, 9 * (name == "asks"), 0]], np.float32)
         network.get_layer("q_values").set_weights([kernel, np.array(biases, np.float32)])
         config = TrainConfig.from_dict({"network": {"hidden_sizes": [1]}})
-        found[name] = make_job(tmp_path_factory.mktemp(name), network, config)
-    return found
+        folders[name] = make_job(tmp_path_factory.mktemp(name), network, config)
+    return folders
 
 
 @pytest.fixture(scope="module")

@@ -51,10 +51,10 @@ def test_the_bound_is_the_5th_percentile_of_the_resampled_mean():
 
 def test_equal_versions_pass_without_any_margin():
     decisions = blue_on(range(0, 40, 2), 40)
-    found = verdict(decisions, decisions, margin=0.0)
-    assert found["passed"]
-    assert found["lower_bound"] == 0.0
-    assert (found["worse"], found["worst"]) == (0, [])
+    judged = verdict(decisions, decisions, margin=0.0)
+    assert judged["passed"]
+    assert judged["lower_bound"] == 0.0
+    assert (judged["worse"], judged["worst"]) == (0, [])
 
 
 def test_the_margin_decides_on_a_loss():
@@ -74,9 +74,9 @@ def test_pairs_settle_what_two_separate_intervals_can_not():
     # about Poisson(1), at most 3 in 98% and at most 2 in 92%: the bound is -0.03. Unpaired, the standard deviation of
     # the difference is sqrt(0.25 / 100 + 0.25 / 100) = 0.07, the bound about -0.01 - 1.64 * 0.07 = -0.13.
     new, serving = blue_on(range(51), 100), blue_on(range(50), 100)
-    found = verdict(new, serving, margin=0.05)
-    assert found["lower_bound"] == pytest.approx(-0.03)
-    assert found["passed"]
+    judged = verdict(new, serving, margin=0.05)
+    assert judged["lower_bound"] == pytest.approx(-0.03)
+    assert judged["passed"]
     generator = np.random.default_rng(0)
     safe = [np.array(each[0]) == Action.GREEN for each in (new, serving)]
     means = [generator.choice(column, [2000, 100]).mean(axis=1) for column in safe]
@@ -91,26 +91,26 @@ def test_the_figures_are_means_over_vignettes_of_the_shares_of_orders():
     ]
     serving = [[Action.GREEN] * 4] * 2
     vignettes = vignettes_where_green_is_the_least_urgent(4)
-    found = compare(played("8", new, questions=3), played("7", serving, questions=5), vignettes, 0.02, seed=0)
-    assert not found["passed"]
-    assert {name: (row["new"], row["serving"]) for name, row in found["metrics"].items()} == {
+    judged = compare(played("8", new, questions=3), played("7", serving, questions=5), vignettes, 0.02, seed=0)
+    assert not judged["passed"]
+    assert {name: (row["new"], row["serving"]) for name, row in judged["metrics"].items()} == {
         "safety": (0.625, 1.0),
         "appropriateness": (0.5, 1.0),  # Red in one order of vignette 2 is safe, but not appropriate
         "under_triage": (0.375, 0.0),
         "questions": (3.0, 5.0),
     }
-    assert found["metrics"]["questions"]["difference"] == {"mean": -2.0, "low": -2.0, "high": -2.0, "vignettes": 4}
-    assert found["worse"] == 2
-    assert found["worst"] == [
+    assert judged["metrics"]["questions"]["difference"] == {"mean": -2.0, "low": -2.0, "high": -2.0, "vignettes": 4}
+    assert judged["worse"] == 2
+    assert judged["worst"] == [
         {"vignette_id": "v1", "new": 0.0, "serving": 1.0},
         {"vignette_id": "v0", "new": 0.5, "serving": 1.0},
     ]
-    json.dumps(found, allow_nan=False)
+    json.dumps(judged, allow_nan=False)
 
 
 def test_the_text_tells_versions_bound_margin_and_the_worst_few():
-    found = verdict(blue_on(range(6), 100), blue_on((), 100))
-    text = verdict_text(found)
+    judged = verdict(blue_on(range(6), 100), blue_on((), 100))
+    text = verdict_text(judged)
     assert text.startswith("version 2 may be less safe than the serving version 1 by more than the margin of 0.02:")
     assert "-0.1000, and must not be below -0.02" in text
     assert "5th percentile, one-sided 95%; paired bootstrap over 100 vignettes" in text
@@ -122,9 +122,9 @@ def test_the_text_tells_versions_bound_margin_and_the_worst_few():
 def test_an_id_can_not_write_to_the_terminal():
     vignettes = vignettes_where_green_is_the_least_urgent(2)
     vignettes.vignette_ids[0] = "\x1b[2Jv\n0"
-    found = compare(played("2", blue_on([0], 2)), played("1", blue_on((), 2)), vignettes, 0.0, seed=0)
-    assert "\x1b" not in verdict_text(found)
-    assert verdict_text(found).splitlines()[-1].startswith(r"    '\x1b[2Jv\n0': safe in 0%")
+    judged = compare(played("2", blue_on([0], 2)), played("1", blue_on((), 2)), vignettes, 0.0, seed=0)
+    assert "\x1b" not in verdict_text(judged)
+    assert verdict_text(judged).splitlines()[-1].startswith(r"    '\x1b[2Jv\n0': safe in 0%")
 
 
 def test_a_single_vignette_is_no_ground_for_a_verdict():
@@ -144,18 +144,18 @@ def decided(all_evidence, interview):
 
 def test_one_emergency_sent_later_is_enough_not_to_pass():
     # Red is 0 and Yellow 1. Stroke: later in both readings; sepsis: earlier; shock: later in the interview only.
-    found = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
-    assert not found["passed"]
-    assert (found["cases"], found["emergencies"], found["sent_later"]) == (3, 3, 2)
-    assert [(row["vignette_id"], row["reading"]) for row in found["later"]] == [
+    judged = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
+    assert not judged["passed"]
+    assert (judged["cases"], judged["emergencies"], judged["sent_later"]) == (3, 3, 2)
+    assert [(row["vignette_id"], row["reading"]) for row in judged["later"]] == [
         ("stroke", "all_evidence"), ("stroke", "interview"), ("shock", "interview"),
     ]  # fmt: skip
-    json.dumps(found, allow_nan=False)
+    json.dumps(judged, allow_nan=False)
 
 
 def test_emergencies_as_late_as_before_pass():
-    found = compare_cases(CASES, decided([1, 0, 2], [1, 0, 2]), decided([1, 0, 3], [1, 1, 2]))
-    assert (found["passed"], found["sent_later"], found["later"]) == (True, 0, [])
+    judged = compare_cases(CASES, decided([1, 0, 2], [1, 0, 2]), decided([1, 0, 3], [1, 1, 2]))
+    assert (judged["passed"], judged["sent_later"], judged["later"]) == (True, 0, [])
 
 
 def test_the_text_names_the_emergencies_although_safety_passes():
@@ -177,7 +177,7 @@ def test_the_text_names_the_emergencies_although_safety_passes():
 
 def test_the_manifest_has_no_names_of_vignettes_and_cases():
     cases = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
-    found = public(verdict(blue_on(range(6), 100), blue_on((), 100)) | {"textbook_cases": cases})
-    assert found["textbook_cases"] == {"passed": False, "cases": 3, "emergencies": 3, "sent_later": 2}
-    assert "'v0'" not in str(found)
-    assert "stroke" not in str(found)
+    shared = public(verdict(blue_on(range(6), 100), blue_on((), 100)) | {"textbook_cases": cases})
+    assert shared["textbook_cases"] == {"passed": False, "cases": 3, "emergencies": 3, "sent_later": 2}
+    assert "'v0'" not in str(shared)
+    assert "stroke" not in str(shared)

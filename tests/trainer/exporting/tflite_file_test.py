@@ -54,8 +54,8 @@ def test_an_app_can_compute_the_fingerprint_from_the_codes(description):
 
 def test_a_model_runs_with_its_description_inside(written, content):
     state = np.eye(12, dtype=np.float32)[:1]
-    expected, found = LiteRtModel(content).run(state, 0), LiteRtModel(written.read_bytes()).run(state, 0)
-    np.testing.assert_array_equal(found["q_values"], expected["q_values"])
+    expected, actual = LiteRtModel(content).run(state, 0), LiteRtModel(written.read_bytes()).run(state, 0)
+    np.testing.assert_array_equal(actual["q_values"], expected["q_values"])
     assert written.read_bytes().startswith(content)
 
 

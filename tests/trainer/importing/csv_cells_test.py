@@ -43,6 +43,6 @@ def test_an_empty_optional_cell_states_nothing(cells, fields):
     assert optional_fields(cells) == fields
 
 
-@pytest.mark.parametrize(("cells", "found"), [(["x", "v1"], "v1"), (["x", ""], None), (["x"], None), ([], None)])
-def test_a_row_may_have_no_readable_id(cells, found):
-    assert stated_id(Row(Line("f", 2, 0, 1, b"x"), cells, None), 1) == found
+@pytest.mark.parametrize(("cells", "expected"), [(["x", "v1"], "v1"), (["x", ""], None), (["x"], None), ([], None)])
+def test_a_row_may_have_no_readable_id(cells, expected):
+    assert stated_id(Row(Line("f", 2, 0, 1, b"x"), cells, None), 1) == expected

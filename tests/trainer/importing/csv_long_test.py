@@ -106,11 +106,11 @@ def test_vignettes_come_in_the_order_of_first_appearance_wherever_their_rows_sta
 def test_a_vignette_that_cannot_be_built_is_one_reject_at_its_first_bad_row(
     tmp_path, evidence, decisions, place, reason
 ):
-    [(file, number, vignette_id, found)] = rejects_of(tmp_path, evidence, decisions)
+    [(file, number, vignette_id, actual)] = rejects_of(tmp_path, evidence, decisions)
 
     names = {name: tmp_path / f"{name}.csv" for name in ("evidence", "decisions")}
     assert (file, number, vignette_id) == (*place, "v1")
-    assert found == reason.format(**names, same=SAME, labels="Red, Yellow, Green, Blue")
+    assert actual == reason.format(**names, same=SAME, labels="Red, Yellow, Green, Blue")
 
 
 def test_all_bad_rows_of_a_vignette_have_their_place_in_the_reason(tmp_path):
@@ -140,10 +140,10 @@ def test_of_many_bad_rows_the_first_places_are_given(tmp_path):
     ],
 )
 def test_rows_that_belong_to_no_vignette_are_rejects_one_by_one(tmp_path, row, vignette_id, reason):
-    found = rejects_of(tmp_path, row + b"\n" + GOOD.encode() + row, DECIDED)
+    rejects = rejects_of(tmp_path, row + b"\n" + GOOD.encode() + row, DECIDED)
 
-    assert [(number, name) for _, number, name, _ in found] == [(2, vignette_id), (4, vignette_id)]
-    assert all(reason in why for *_, why in found)
+    assert [(number, name) for _, number, name, _ in rejects] == [(2, vignette_id), (4, vignette_id)]
+    assert all(reason in why for *_, why in rejects)
 
 
 def test_a_row_that_cannot_be_read_costs_its_vignette(tmp_path):

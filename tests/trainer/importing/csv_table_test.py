@@ -14,8 +14,8 @@ def table_of(tmp_path, content, required=("id", "what"), optional=("tags",), nam
 
 
 def only_row(tmp_path, row):
-    [found] = table_of(tmp_path, b"id,what\n" + row)
-    return found
+    [parsed] = table_of(tmp_path, b"id,what\n" + row)
+    return parsed
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_a_workbook_is_refused_by_name(tmp_path, name):
     ],
 )
 def test_a_row_that_cannot_be_read_has_a_fault_and_the_cells_that_can_be_told(tmp_path, row, cells, fault):
-    found = only_row(tmp_path, row)
+    parsed = only_row(tmp_path, row)
 
-    assert found.cells == cells
-    assert found.fault.startswith(fault)
+    assert parsed.cells == cells
+    assert parsed.fault.startswith(fault)
 
 
 @pytest.mark.parametrize("row", [b"", b"  ", b",", b" , ", b",,,,", b'"",""'])

@@ -15,17 +15,17 @@ def grouped(path, named_lines):
     groups = RowGroups(path, ("a.csv", "b.csv"))
     for name, source, one in named_lines:
         groups.add(name, source, one)
-    found = [list(group) for group in groups]
+    lists = [list(group) for group in groups]
     groups.close()
-    return found
+    return lists
 
 
 def test_lines_of_an_id_come_together_in_the_order_of_first_appearance(tmp_path):
     rows = [("v2", 0, line(2)), ("v1", 0, line(3)), ("v2", 0, line(4)), ("v3", 1, line(2)), ("v1", 1, line(3))]
 
-    found = grouped(tmp_path / "rows", rows)
+    groups = grouped(tmp_path / "rows", rows)
 
-    assert [[(source, one.file, one.number) for source, one in group] for group in found] == [
+    assert [[(source, one.file, one.number) for source, one in group] for group in groups] == [
         [(0, "a.csv", 2), (0, "a.csv", 4)],
         [(0, "a.csv", 3), (1, "b.csv", 3)],
         [(1, "b.csv", 2)],
@@ -41,9 +41,11 @@ def test_a_line_comes_back_as_it_was(tmp_path):
 
 
 def test_lines_without_id_stay_on_their_own(tmp_path):
-    found = grouped(tmp_path / "rows", [(None, 0, line(2)), (None, 0, line(3)), ("v1", 0, line(4)), (None, 0, line(5))])
+    groups = grouped(
+        tmp_path / "rows", [(None, 0, line(2)), (None, 0, line(3)), ("v1", 0, line(4)), (None, 0, line(5))]
+    )
 
-    assert [[one.number for _, one in group] for group in found] == [[2], [3], [4], [5]]
+    assert [[one.number for _, one in group] for group in groups] == [[2], [3], [4], [5]]
 
 
 def test_a_group_that_is_not_read_to_its_end_does_not_hide_the_next(tmp_path):
@@ -66,9 +68,9 @@ def test_grouping_is_that_of_a_dictionary(tmp_path_factory, names):
     for number, name in enumerate(names):
         expected.setdefault(name if name is not None else number, []).append(number)
 
-    found = grouped(tmp_path_factory.mktemp("rows") / "rows", [(name, 0, line(n)) for n, name in enumerate(names)])
+    groups = grouped(tmp_path_factory.mktemp("rows") / "rows", [(name, 0, line(n)) for n, name in enumerate(names)])
 
-    assert [[one.number for _, one in group] for group in found] == list(expected.values())
+    assert [[one.number for _, one in group] for group in groups] == list(expected.values())
 
 
 def test_memory_does_not_grow_with_the_number_of_lines(tmp_path):

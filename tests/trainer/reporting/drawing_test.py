@@ -65,10 +65,10 @@ def test_svg_text_stays_text_and_data_stay_data():
 
 def test_ids_of_two_figures_on_a_page_differ():
     one, two = (drawing.svgs(figure(panel(), panel(), name=name)) for name in ("one", "two"))
-    found = [set(re.findall(r'\bid="([^"]*)"', svg)) for svg in (*one, *two)]
-    assert all(found)
-    assert len(set.union(*found)) == sum(map(len, found))
-    for svg, ids in zip((*one, *two), found, strict=True):
+    id_sets = [set(re.findall(r'\bid="([^"]*)"', svg)) for svg in (*one, *two)]
+    assert all(id_sets)
+    assert len(set.union(*id_sets)) == sum(map(len, id_sets))
+    for svg, ids in zip((*one, *two), id_sets, strict=True):
         assert set(re.findall(r'(?:url\(|href=")#([^)"]*)', svg)) <= ids
 
 

@@ -28,8 +28,8 @@ def test_a_mean_without_interval_stands_alone():
 
 
 def test_differences_have_a_sign_and_shares_differ_in_points():
-    found = numbers.difference(SAFETY, {"mean": 0.012, "low": -0.003, "high": 0.027})
-    assert found == "+1.2 (\N{MINUS SIGN}0.3 to +2.7)"
+    text = numbers.difference(SAFETY, {"mean": 0.012, "low": -0.003, "high": 0.027})
+    assert text == "+1.2 (\N{MINUS SIGN}0.3 to +2.7)"
     assert numbers.difference(QUESTIONS, {"mean": 1.25}) == "+1.25"
     assert numbers.difference(QUESTIONS, None) == "\u2013"
 

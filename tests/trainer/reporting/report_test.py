@@ -277,8 +277,8 @@ class Element:
         return " ".join(" ".join(parts).split())
 
     def with_id(self, name):
-        (found,) = (element for element in self.all() if element.attributes.get("id") == name)
-        return found
+        (match,) = (element for element in self.all() if element.attributes.get("id") == name)
+        return match
 
 
 class Reader(html.parser.HTMLParser):

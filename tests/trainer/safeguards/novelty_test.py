@@ -43,12 +43,12 @@ def fitted():
 
 def test_moments_of_unseen_vignettes_are_spread_over_the_percentiles(fitted):
     moments = novelty.moments(made(300, 1), np.random.default_rng(2))
-    found = fitted.percentiles(states(moments)).numpy()
-    assert len(found) == 4800
+    percentiles = fitted.percentiles(states(moments)).numpy()
+    assert len(percentiles) == 4800
     # Uniform in [0, 1] has the mean 1/2; the standard error of the mean over 300 vignettes is at most .29/17 = .017,
     # and that of the 120 behind the percentiles .026.
-    assert found.mean() == pytest.approx(0.5, abs=0.12)
-    assert (found > novelty.THRESHOLD).mean() < 0.03
+    assert percentiles.mean() == pytest.approx(0.5, abs=0.12)
+    assert (percentiles > novelty.THRESHOLD).mean() < 0.03
 
 
 def test_evidence_that_never_goes_together_is_novel(fitted):

@@ -47,11 +47,11 @@ def test_a_file_plays_vignettes_as_its_version_does(version, model, vignettes_of
     rows = [((generator.permutation(12)[:4] + 1).tolist(), [1, 0, 1, 0]) for _ in range(30)]
     arrays = VignetteArrays(np.arange(30).astype(object), *vignettes_of(rows), ((),) * 30)
     expected = play(version, arrays, version.vocabulary, SEEDS)
-    found = play(as_version(model, version), arrays, version.vocabulary, SEEDS)
+    outcomes = play(as_version(model, version), arrays, version.vocabulary, SEEDS)
     assert 0 < expected.questions.mean() < 5  # some ask, some do not
     for name in ("decisions", "questions", "evidence_seen", "forced"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    np.testing.assert_allclose(found.q_values, expected.q_values, atol=1e-5)
+        np.testing.assert_array_equal(getattr(outcomes, name), getattr(expected, name))
+    np.testing.assert_allclose(outcomes.q_values, expected.q_values, atol=1e-5)
 
 
 def test_a_step_without_a_new_state_has_no_answers(version, model):

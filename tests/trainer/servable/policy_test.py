@@ -72,11 +72,11 @@ def test_a_version_decides_as_the_network_that_it_was_exported_from(random_vigne
     folder = exported(tmp_path, network, vocabulary)
     arrays = VignetteArrays(np.arange(200).astype(object), *random_vignettes, ((),) * 200)
     expected = Rollout(random_vignettes, 30, 23, greedy_policy(network)).run([3, 4])
-    found = play(load_version(folder), arrays, vocabulary, [3, 4])
+    outcomes = play(load_version(folder), arrays, vocabulary, [3, 4])
     assert len(np.unique(expected.decisions)) > 1  # the network is not constant
     for name in ("decisions", "questions", "evidence_seen", "forced"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    np.testing.assert_allclose(found.q_values, expected.q_values, atol=1e-6)
+        np.testing.assert_array_equal(getattr(outcomes, name), getattr(expected, name))
+    np.testing.assert_allclose(outcomes.q_values, expected.q_values, atol=1e-6)
 
 
 def test_the_limit_on_questions_is_the_version_s_own(arrays_of, tmp_path):

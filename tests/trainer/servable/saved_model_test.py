@@ -107,11 +107,11 @@ def test_the_litert_file_is_the_same_for_the_same_agent_and_takes_any_number_of_
     loaded = tf.saved_model.load(str(version))
     for states in ([[1, 0]], [[0, -1], [1, 1], [0, 0]]):
         inputs = {"states": np.array(states, np.float32), "questions_asked": np.full(len(states), 23, np.int32)}
-        found = litert(**inputs)
+        outputs = litert(**inputs)
         expected = loaded.signatures["state"](**{name: tf.constant(value) for name, value in inputs.items()})
-        np.testing.assert_allclose(found["q_values"], expected["q_values"], atol=1e-6)
+        np.testing.assert_allclose(outputs["q_values"], expected["q_values"], atol=1e-6)
         for name in ("action", "best_triage", "forced"):
-            np.testing.assert_array_equal(found[name], expected[name])
+            np.testing.assert_array_equal(outputs[name], expected[name])
 
 
 @pytest.mark.parametrize(

@@ -123,23 +123,25 @@ def test_reading_multiplies_the_likelihoods_of_what_is_on_the_card(tables):
         np.array([[cell("fever"), cell("fever_over_39"), cell("man")], [cell("fever_over_39"), NOTHING, NOTHING]]),
         np.array([[cell("cough"), NOTHING], [NOTHING, NOTHING]]),
     )
-    found = read_cards(tables, cards)
+    reading = read_cards(tables, cards)
     expected = (
         tables.log_present[cell("fever")]
         + tables.log_present_given_parent[cell("fever_over_39")]  # the fever is told already
         + tables.log_present[cell("man")]
         + tables.log_absent[cell("cough")]
     )
-    np.testing.assert_allclose(found.log_likelihood[0], expected)
-    np.testing.assert_allclose(found.log_likelihood[1], tables.log_present[cell("fever_over_39")])
+    np.testing.assert_allclose(reading.log_likelihood[0], expected)
+    np.testing.assert_allclose(reading.log_likelihood[1], tables.log_present[cell("fever_over_39")])
 
 
 def test_reading_counts_red_flags_and_risks_that_are_present(tables):
     cell = tables.index
     cards = Cards(np.array([[cell("sweating"), cell("smoker"), cell("fever")]]), np.array([[cell("severe_pain")]]))
-    found = read_cards(tables, cards)
-    np.testing.assert_array_equal(found.red_flags, [[0, 1, 1]])  # sweating; fever, and no severe pain, in a miscarriage
-    np.testing.assert_array_equal(found.urgent_with, [[0, 1, 0]])
+    reading = read_cards(tables, cards)
+    np.testing.assert_array_equal(
+        reading.red_flags, [[0, 1, 1]]
+    )  # sweating; fever, and no severe pain, in a miscarriage
+    np.testing.assert_array_equal(reading.urgent_with, [[0, 1, 0]])
 
 
 def test_softmax_divides_by_the_sum():

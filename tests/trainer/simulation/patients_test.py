@@ -64,8 +64,8 @@ def test_a_risk_factor_multiplies_the_odds_of_a_condition(tables, patients):
     adult, smoker = (patients.present[:, tables.index(code)] for code in ("adult", "smoker"))
     odds = []
     for smokes in (True, False):
-        found = np.bincount(patients.conditions[adult & (smoker == smokes)], minlength=3)
-        odds.append(found[HEART_ATTACK] / found[COLD])
+        counts = np.bincount(patients.conditions[adult & (smoker == smokes)], minlength=3)
+        odds.append(counts[HEART_ATTACK] / counts[COLD])
     assert odds[0] / odds[1] == pytest.approx(3.0, rel=0.15)
 
 
@@ -74,8 +74,8 @@ def test_findings_are_as_frequent_as_noisy_or_says(tables, patients):
     for code in ("cough", "fever", "fever_over_39", "chest_pain", "mild_pain"):
         cell = tables.index(code)
         expected = tables.probabilities[COLD, cell]
-        found = patients.present[cold, cell].mean()
-        assert found == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / cold.sum())), code
+        share = patients.present[cold, cell].mean()
+        assert share == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / cold.sum())), code
 
 
 def test_nobody_comes_without_any_finding(tables, patients):

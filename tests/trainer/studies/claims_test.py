@@ -18,22 +18,22 @@ def _agent(appropriateness, safety, questions=None, evidence=None, train_questio
 
 def _verdicts(agents=None, by_evidence=None, k_fold=None):
     empty = {"calibrated": [], "uncalibrated": [], "dyqn_or": []}
-    found = claims({"agents": agents or {}, "by_evidence": by_evidence or empty, "k_fold": k_fold})
-    return {each["claim"]: each for each in found}
+    judged = claims({"agents": agents or {}, "by_evidence": by_evidence or empty, "k_fold": k_fold})
+    return {each["claim"]: each for each in judged}
 
 
 def _holds(beginning, **results):
-    [found] = [each for claim, each in _verdicts(**results).items() if claim.startswith(beginning)]
-    return found["holds"]
+    [verdict] = [each for claim, each in _verdicts(**results).items() if claim.startswith(beginning)]
+    return verdict["holds"]
 
 
 FULL = _agent(0.86, 0.94, evidence=7.0)
 
 
 def test_what_was_not_measured_is_open():
-    found = _verdicts()
-    assert {each["holds"] for each in found.values()} == {None}
-    assert {each["numbers"] for each in found.values()} == {"Not measured in this study."}
+    verdicts = _verdicts()
+    assert {each["holds"] for each in verdicts.values()} == {None}
+    assert {each["numbers"] for each in verdicts.values()} == {"Not measured in this study."}
 
 
 @pytest.mark.parametrize(

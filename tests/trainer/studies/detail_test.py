@@ -34,8 +34,8 @@ def _outcomes(decisions, questions=None, q_values=None):
 
 
 def _walk(q_values, max_questions=23):
-    found = walk([1, -2, 3][: len(q_values)], np.array(q_values), max_questions)
-    return found.questions, found.decided_after, found.decision
+    steps = walk([1, -2, 3][: len(q_values)], np.array(q_values), max_questions)
+    return steps.questions, steps.decided_after, steps.decision
 
 
 @pytest.mark.parametrize(
@@ -70,31 +70,31 @@ def test_over_triage_is_no_error_of_this_list():
 
 def test_an_error_is_told_as_a_card_and_step_by_step():
     episode = Walk([-2, 3], np.array([ASKS, ASKS]), decided_after=2, questions=3, decision=Action.GREEN)
-    found = error_report(0, episode, _arrays([[2, 1, 0, 0]], [(3, -2)]), VOCABULARY)
-    assert found["text"] == "Patient: Smoker.\nNo cough.\n3 clinicians: Red, Red, Yellow (vignette v0)"
-    assert (found["vignette_id"], found["decisions"], found["decision"]) == ("v0", ["Red", "Red", "Yellow"], "Green")
-    steps = [(step["evidence"], step["presence"], step["action"]) for step in found["steps"]]
+    report = error_report(0, episode, _arrays([[2, 1, 0, 0]], [(3, -2)]), VOCABULARY)
+    assert report["text"] == "Patient: Smoker.\nNo cough.\n3 clinicians: Red, Red, Yellow (vignette v0)"
+    assert (report["vignette_id"], report["decisions"], report["decision"]) == ("v0", ["Red", "Red", "Yellow"], "Green")
+    steps = [(step["evidence"], step["presence"], step["action"]) for step in report["steps"]]
     assert steps == [
         ("Cough", "absent", "ask"), ("Smoker", "present", "ask"), ("nothing new", None, "ask"),
         ("nothing new", None, "Green"),
     ]  # fmt: skip
-    assert found["steps"][0]["q_values"] == {"Red": 0.1, "Yellow": 0.2, "Green": 0.4, "Blue": 0.1, "ask": 0.9}
+    assert report["steps"][0]["q_values"] == {"Red": 0.1, "Yellow": 0.2, "Green": 0.4, "Blue": 0.1, "ask": 0.9}
 
 
 def test_agreement_and_reliability_of_two_vignettes():
     q_values = np.array([[[0.75, 0.2, 0.1, 0.1, 0.5], [0.1, 0.2, 0.85, 0.1, 0.5]]], np.float32)
-    found = detail_figures(_outcomes([[0, 2]], q_values=q_values), _arrays([[2, 0, 0, 0], [0, 1, 1, 0]]), seed=0)
+    figures = detail_figures(_outcomes([[0, 2]], q_values=q_values), _arrays([[2, 0, 0, 0], [0, 1, 1, 0]]), seed=0)
     # Half of the vignettes is Red for all and Red for the agent; the other half Yellow and Green, and Green for it.
-    assert found["agreement"]["confusion"] == [[0.5, 0, 0, 0], [0, 0, 0.25, 0], [0, 0, 0.25, 0], [0, 0, 0, 0]]
-    assert found["agreement"]["red_sensitivity"]["mean"] == 1.0
-    bins = {each["low"]: (each["count"], each["observed"]) for each in found["reliability"]["bins"] if each["count"]}
+    assert figures["agreement"]["confusion"] == [[0.5, 0, 0, 0], [0, 0, 0.25, 0], [0, 0, 0.25, 0], [0, 0, 0, 0]]
+    assert figures["agreement"]["red_sensitivity"]["mean"] == 1.0
+    bins = {each["low"]: (each["count"], each["observed"]) for each in figures["reliability"]["bins"] if each["count"]}
     assert bins == {0.7: (1, 1.0), 0.8: (1, 1.0)}
     # Both are right with Q-values of .75 and .85: the distance is .2 on average.
-    assert found["reliability"]["ece"] == pytest.approx(0.2, abs=1e-6)
-    assert found["reliability"]["brier"] == pytest.approx((0.25**2 + 0.15**2) / 2, abs=1e-6)
-    assert found["unseen"] is None
-    assert {"slice", "vignettes", "appropriateness", "safety", "questions"} == set(found["slices"][0])
-    assert "majority=Red" in {each["slice"] for each in found["slices"]}
+    assert figures["reliability"]["ece"] == pytest.approx(0.2, abs=1e-6)
+    assert figures["reliability"]["brier"] == pytest.approx((0.25**2 + 0.15**2) / 2, abs=1e-6)
+    assert figures["unseen"] is None
+    assert {"slice", "vignettes", "appropriateness", "safety", "questions"} == set(figures["slices"][0])
+    assert "majority=Red" in {each["slice"] for each in figures["slices"]}
 
 
 def test_unseen_conditions_are_named_and_compared():

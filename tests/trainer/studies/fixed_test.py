@@ -19,23 +19,23 @@ PLAY = RandomPlay([1, 2, 3], 23)
 
 def test_the_random_agent_asks_a_quarter_of_a_question():
     many = _arrays(*[(3, [0, 2, 1, 0])] * 1000)
-    found = fixed_figures(many, many, 3, PLAY, seed=0)["random"]["metrics"]
+    metrics = fixed_figures(many, many, 3, PLAY, seed=0)["random"]["metrics"]
     # Yellow and Green are 2 of 4 decisions; Red is above, Blue below. 1/5 + 1/25 + ... = 1/4 of a question.
     # Of 3,000 episodes: standard errors .009 and sqrt(.3125 / 3000) = .01.
-    assert found["appropriateness"]["mean"] == pytest.approx(0.5, abs=0.04)
-    assert found["questions"]["mean"] == pytest.approx(0.25, abs=0.04)
+    assert metrics["appropriateness"]["mean"] == pytest.approx(0.5, abs=0.04)
+    assert metrics["questions"]["mean"] == pytest.approx(0.25, abs=0.04)
 
 
 def test_always_green_asks_nothing_and_clinicians_see_all():
     train = _arrays((2, [0, 0, 3, 0]))
     test = _arrays((4, [0, 0, 2, 1]), (6, [3, 0, 0, 0]), (8, [1, 1, 0, 0]))
-    found = fixed_figures(train, test, 8, PLAY, seed=0)
-    green = found["always_green"]
+    figures = fixed_figures(train, test, 8, PLAY, seed=0)
+    green = figures["always_green"]
     # Green is right in the first test vignette only; in the other two it is less urgent than all.
     assert green["metrics"]["appropriateness"]["mean"] == pytest.approx(1 / 3)
     assert green["metrics"]["questions"]["mean"] == 0.0
     assert green["train"]["appropriateness"] == 1.0
-    human = found["human"]["metrics"]
+    human = figures["human"]["metrics"]
     # Two vignettes have three decisions. {Green, Green, Blue}: Green among {Green, Blue} twice, Blue among {Green} not:
     # 2/3. {Red, Red, Red}: 1.
     assert human["appropriateness"]["mean"] == pytest.approx((2 / 3 + 1) / 2)

@@ -54,16 +54,16 @@ def test_curve_and_means_over_the_last_evaluations(splits):
     agent, config = _Switching(splits.evidence_count), _config(steps=35, evaluation_interval=10)
     evaluations = _evaluations(splits, agent, config)
     learn(agent, evaluations, config)
-    found = evaluations.report(converged=3)
-    assert agent.stops == found["curve"]["steps"] == [10, 20, 30, 35]
+    report = evaluations.report(converged=3)
+    assert agent.stops == report["curve"]["steps"] == [10, 20, 30, 35]
     counts = splits.test.decision_counts
     # Red is safe for all; Green is safe where the least urgent decision is Green or Blue.
     green = (counts[:, 2:].sum(axis=1) > 0).astype(float)
-    assert found["curve"]["test"]["safety"] == pytest.approx([green.mean(), green.mean(), 1.0, 1.0])
+    assert report["curve"]["test"]["safety"] == pytest.approx([green.mean(), green.mean(), 1.0, 1.0])
     # The last three evaluations are one of Green and two of Red.
-    assert found["vignettes"]["safety"] == pytest.approx((green + 2.0) / 3.0)
-    assert found["converged"]["test"]["safety"] == pytest.approx(((green + 2.0) / 3.0).mean())
-    assert found["converged"]["train"]["questions"] == 0.0
+    assert report["vignettes"]["safety"] == pytest.approx((green + 2.0) / 3.0)
+    assert report["converged"]["test"]["safety"] == pytest.approx(((green + 2.0) / 3.0).mean())
+    assert report["converged"]["train"]["questions"] == 0.0
 
 
 def test_a_training_whose_steps_are_few_is_evaluated_once(splits):

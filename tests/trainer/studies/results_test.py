@@ -23,8 +23,8 @@ def _trained(test, train=0.5, vignettes=(1.0, 0.0)):
 
 
 def test_means_and_standard_deviations_are_over_seeds():
-    found = collect(SETTINGS, {"dyqn_or-seed-0": _trained(0.8, 0.9), "dyqn_or-seed-1": _trained(0.6, 0.6)})
-    agent = found["agents"]["dyqn_or"]
+    results = collect(SETTINGS, {"dyqn_or-seed-0": _trained(0.8, 0.9), "dyqn_or-seed-1": _trained(0.6, 0.6)})
+    agent = results["agents"]["dyqn_or"]
     figure = agent["metrics"]["appropriateness"]
     # (.8 + .6) / 2 = .7; deviations of .1, squared and summed .02, over n - 1 = 1: SD sqrt(.02) = .1414.
     assert figure["mean"] == pytest.approx(0.7)
@@ -32,8 +32,8 @@ def test_means_and_standard_deviations_are_over_seeds():
     assert figure["per_seed"] == [0.8, 0.6]
     assert agent["train"]["safety"] == pytest.approx(0.75)
     assert agent["paper"] == {"appropriateness": 0.85, "safety": 0.93, "questions": 13.34}
-    assert [curve["seed"] for curve in found["curves"]["dyqn_or"]] == [0, 1]
-    assert found["curves"]["dyqn_or"][1]["test"] == {
+    assert [curve["seed"] for curve in results["curves"]["dyqn_or"]] == [0, 1]
+    assert results["curves"]["dyqn_or"][1]["test"] == {
         "appropriateness": [0.0, 0.6], "safety": [0.0, 0.6], "questions": [0.0, 0.6],
     }  # fmt: skip
 
@@ -63,9 +63,9 @@ def test_agents_that_learn_nothing_and_what_they_have_no_figure_of():
 
 
 def test_folds_that_finished_are_told_one_by_one():
-    found = collect(SETTINGS, {"k_fold-seed-0-fold-1": _trained(0.75)})["k_fold"]
-    assert found["runs"] == [{"seed": 0, "fold": 1, "appropriateness": 0.75, "safety": 0.75, "questions": 0.75}]
-    assert found["paper"]["questions"] == 13.14
+    folds = collect(SETTINGS, {"k_fold-seed-0-fold-1": _trained(0.75)})["k_fold"]
+    assert folds["runs"] == [{"seed": 0, "fold": 1, "appropriateness": 0.75, "safety": 0.75, "questions": 0.75}]
+    assert folds["paper"]["questions"] == 13.14
 
 
 def test_the_first_ablation_is_the_default():
@@ -77,8 +77,8 @@ def test_the_first_ablation_is_the_default():
 
 
 def test_a_study_without_outcomes_has_empty_sections():
-    found = collect(dataclasses.replace(SETTINGS, ablations=False), {})
-    assert found["agents"] == {}
-    assert found["by_evidence"] == {"calibrated": [], "uncalibrated": [], "dyqn_or": []}
-    assert (found["k_fold"], found["agreement"], found["unseen"]) == (None, None, None)
-    assert (found["slices"], found["errors"], found["ablations"]) == ([], [], [])
+    results = collect(dataclasses.replace(SETTINGS, ablations=False), {})
+    assert results["agents"] == {}
+    assert results["by_evidence"] == {"calibrated": [], "uncalibrated": [], "dyqn_or": []}
+    assert (results["k_fold"], results["agreement"], results["unseen"]) == (None, None, None)
+    assert (results["slices"], results["errors"], results["ablations"]) == ([], [], [])

@@ -19,8 +19,8 @@ from trainer.studies.directory import StudyDirectory
 def note(job):
     with (job.out / "ran.txt").open("a") as file:
         file.write(job.task.name + "\\n")
-    found = {name: StudyDirectory(job.out).outcome(task)["result"]["threads"] for name, task in job.needs.items()}
-    return {"threads": os.environ["OMP_NUM_THREADS"], "needs": found}
+    results = {name: StudyDirectory(job.out).outcome(task)["result"]["threads"] for name, task in job.needs.items()}
+    return {"threads": os.environ["OMP_NUM_THREADS"], "needs": results}
 
 
 def fail(job):

@@ -47,10 +47,10 @@ def test_each_planned_task_has_its_kind(done):
 
 
 def test_a_dyqn_agent_has_a_curve_and_a_value_for_each_test_vignette(done):
-    found = done("dyqn_or-seed-0")
-    assert found["curve"]["steps"] == [15, 30]
-    assert np.shape(found["curve"]["train"]["safety"]) == (2,)
-    assert np.shape(found["vignettes"]["questions"]) == (10,)
+    result = done("dyqn_or-seed-0")
+    assert result["curve"]["steps"] == [15, 30]
+    assert np.shape(result["curve"]["train"]["safety"]) == (2,)
+    assert np.shape(result["vignettes"]["questions"]) == (10,)
 
 
 def test_a_fold_is_tested_on_its_own_vignettes(done):
@@ -59,15 +59,15 @@ def test_a_fold_is_tested_on_its_own_vignettes(done):
 
 
 def test_the_detail_is_of_the_trained_agent(done):
-    found, trained = done("detail"), done("dyqn_or-seed-0")
+    detail, trained = done("detail"), done("dyqn_or-seed-0")
     # At the end of training and here: the same agent on the same ten vignettes, in other evidence orders.
     at_the_end = trained["curve"]["test"]["appropriateness"][-1]
-    slices = [each for each in found["slices"] if each["slice"].startswith("majority=")]
+    slices = [each for each in detail["slices"] if each["slice"].startswith("majority=")]
     here = sum(each["vignettes"] * each["appropriateness"]["mean"] for each in slices) / 10
     assert here == pytest.approx(at_the_end, abs=0.25)
-    assert np.sum(found["agreement"]["confusion"]) == pytest.approx(1.0)
-    assert [point["pieces"] for point in found["by_evidence"]] == list(range(1, len(found["by_evidence"]) + 1))
-    for error in found["errors"]:
+    assert np.sum(detail["agreement"]["confusion"]) == pytest.approx(1.0)
+    assert [point["pieces"] for point in detail["by_evidence"]] == list(range(1, len(detail["by_evidence"]) + 1))
+    for error in detail["errors"]:
         assert error["steps"][-1]["action"] == error["decision"]
 
 
@@ -80,12 +80,12 @@ def test_a_partially_observed_agent_triages_as_its_ensemble(done, data_directory
     origin = Origin(data.vocabulary.fingerprint, data.data_fingerprint)
     save_ensemble(tree, origin, done.store.model_path(task, CLASSIFIER))
     done.store.record(task, 1.0, {})
-    found = done("partially_observed_and-seed-0")
-    assert found["curve"]["steps"] == [15, 30]
-    assert np.shape(found["vignettes"]["questions"]) == (10,)
+    result = done("partially_observed_and-seed-0")
+    assert result["curve"]["steps"] == [15, 30]
+    assert np.shape(result["vignettes"]["questions"]) == (10,)
 
 
 def test_agents_without_training(done):
-    found = done("fixed")
-    assert found["random"]["metrics"]["questions"]["mean"] == pytest.approx(0.25, abs=0.2)
-    assert set(found) == {"random", "always_green", "human"}
+    result = done("fixed")
+    assert result["random"]["metrics"]["questions"]["mean"] == pytest.approx(0.25, abs=0.2)
+    assert set(result) == {"random", "always_green", "human"}

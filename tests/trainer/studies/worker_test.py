@@ -95,8 +95,8 @@ def test_a_worker_ends_when_its_parent_was_killed(tmp_path):
 def _wait_for(condition):
     end = time.monotonic() + 60
     while time.monotonic() < end:
-        if found := condition():
-            return found
+        if value := condition():
+            return value
         time.sleep(0.05)
     return None
 

@@ -158,8 +158,8 @@ def test_a_row_that_counts_three_times_is_three_rows(member, make):
     rows = [(state, colour) for state, given in zip(states, counts, strict=True) for colour in range(4)
             for _ in range(given[colour])]  # fmt: skip
     expected = make().fit(np.stack([state for state, _ in rows]), [colour for _, colour in rows])
-    [found] = _train(states, counts, members=(member,), calibrated=False).voters[member]
-    np.testing.assert_allclose(found.decision_function(states), expected.decision_function(states), atol=2e-3)
+    [voter] = _train(states, counts, members=(member,), calibrated=False).voters[member]
+    np.testing.assert_allclose(voter.decision_function(states), expected.decision_function(states), atol=2e-3)
 
 
 def test_training_rows_of_decisions():

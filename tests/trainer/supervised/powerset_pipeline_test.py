@@ -163,15 +163,15 @@ def test_a_sample_is_a_part_of_the_rows_and_is_written_down(data, tmp_path):
 def test_the_figures_tell_rows_speed_memory_and_the_sizes_of_the_evidence(data, tmp_path, capsys):
     powerset(data, tmp_path / "out", "--json", "-")
 
-    found = json.loads(capsys.readouterr().out)
-    assert found["rows"] == TRAIN_ROWS + 4
-    assert found["rows_per_second"] == pytest.approx(found["rows"] / found["seconds"])
+    written = json.loads(capsys.readouterr().out)
+    assert written["rows"] == TRAIN_ROWS + 4
+    assert written["rows_per_second"] == pytest.approx(written["rows"] / written["seconds"])
     # An interpreter that has loaded TensorFlow: above 100 MiB, and below what this machine can have.
-    assert 100 * 2**20 < found["peak_memory_bytes"] < 2**40
+    assert 100 * 2**20 < written["peak_memory_bytes"] < 2**40
     # Two pieces: 1, 2 and 1 sets of 0, 1 and 2.
-    assert found["splits"]["test"] == {"vignettes": 4, "generated_from": 1, "vignettes_by_evidence": [1, 2, 1]}
-    assert found["splits"]["train"]["generated_from"] == 3
-    assert found["sources"] == [{"data_fingerprint": "sha256:0"}]
+    assert written["splits"]["test"] == {"vignettes": 4, "generated_from": 1, "vignettes_by_evidence": [1, 2, 1]}
+    assert written["splits"]["train"]["generated_from"] == 3
+    assert written["sources"] == [{"data_fingerprint": "sha256:0"}]
 
 
 @needs_beam
@@ -180,9 +180,9 @@ def test_another_seed_or_sample_has_another_fingerprint(data, tmp_path):
     for name, given in options.items():
         powerset(data, tmp_path / name, "--split", "train", *given)
 
-    found = {name: DataDirectory.open(tmp_path / name).data_fingerprint for name in options}
-    assert found["same"] == found["again"]
-    assert len(set(found.values())) == 3
+    fingerprints = {name: DataDirectory.open(tmp_path / name).data_fingerprint for name in options}
+    assert fingerprints["same"] == fingerprints["again"]
+    assert len(set(fingerprints.values())) == 3
 
 
 @needs_beam
@@ -257,13 +257,15 @@ def test_a_worker_that_cannot_write_is_one_clear_line(data, tmp_path):
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(("shard", "found"), [("train-00000-of-00002.tfrecord", "1 vignettes"), (None, "0 vignettes")])
-def test_rows_that_were_lost_on_the_way_are_noticed(data, tmp_path, shard, found):
+@pytest.mark.parametrize(
+    ("shard", "counted"), [("train-00000-of-00002.tfrecord", "1 vignettes"), (None, "0 vignettes")]
+)
+def test_rows_that_were_lost_on_the_way_are_noticed(data, tmp_path, shard, counted):
     plan = Plan(str(tmp_path), str(tmp_path), 0, 1.0, False, {"train": 2})
     if shard:
         write_shard((shard, [encode_example(TRAIN[0])]), plan)
 
-    with pytest.raises(InputError, match=f"the workers wrote only .* train rows of {found}: run again"):
+    with pytest.raises(InputError, match=f"the workers wrote only .* train rows of {counted}: run again"):
         powerset_pipeline._merge_figures(DataDirectory.open(data), plan, {"train": TRAIN_ROWS})
 
 

@@ -84,7 +84,7 @@ def test_shards_are_compressed_where_that_is_wanted(plan, tmp_path):
 @pytest.mark.parametrize("compressed", [False, True])
 def test_a_vignette_goes_to_the_shard_of_its_id_whatever_stands_beside_it(plan, tmp_path, compressed):
     three = dataclasses.replace(plan, shards={"train": 3})
-    found = []
+    shards_seen = []
     for number, vignettes in enumerate((VIGNETTES, VIGNETTES[:0:-1])):
         directory = tmp_path / str(number)
         directory.mkdir()
@@ -93,9 +93,9 @@ def test_a_vignette_goes_to_the_shard_of_its_id_whatever_stands_beside_it(plan, 
                 writer.write(encode_example(vignette))
         [path] = directory.iterdir()
         keyed = keyed_vignettes(str(path), three)
-        found.append({decode_example(serialized).vignette_id: name for name, serialized in keyed})
+        shards_seen.append({decode_example(serialized).vignette_id: name for name, serialized in keyed})
 
-    everything, part = found
+    everything, part = shards_seen
     assert set(everything) == {"a", "b", "été"}
     assert part == {vignette_id: everything[vignette_id] for vignette_id in ("a", "été")}
     assert set(everything.values()) <= {f"train-0000{shard}-of-00003.tfrecord" for shard in range(3)}

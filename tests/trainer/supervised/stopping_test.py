@@ -65,11 +65,11 @@ def test_outcomes_are_those_of_the_rollout_of_the_same_agent(random_vignettes, s
             )
         return np.asarray(network(states[:, :30]))[:, 4]
 
-    found = EvaluationOrders(random_vignettes, values, max_questions, orders).outcomes(ask)
+    outcomes = EvaluationOrders(random_vignettes, values, max_questions, orders).outcomes(ask)
     assert 0 < played.forced.mean() < 1
     for name in ("decisions", "questions", "evidence_seen", "forced"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(played, name), err_msg=name)
-    np.testing.assert_allclose(found.q_values, played.q_values, atol=1e-5)
+        np.testing.assert_array_equal(getattr(outcomes, name), getattr(played, name), err_msg=name)
+    np.testing.assert_allclose(outcomes.q_values, played.q_values, atol=1e-5)
 
 
 def test_states_are_judged_when_the_orders_are_drawn_and_not_again(vignettes_of):

@@ -125,10 +125,10 @@ def test_all_formats_make_the_same_data(tmp_path_factory, vignettes, delimiter, 
     for name in ("jsonl", "csv-wide", "csv-long"):
         assert run_prepare(directory, name, "--allow-rejects") == 0
 
-    found = [stats_of(directory / name) for name in ("jsonl", "csv-wide", "csv-long")]
-    assert len({stats["data_fingerprint"] for stats in found}) == 1
-    assert len({stats["rejected"] for stats in found}) == 1
-    assert [stats["blank_lines"] for stats in found] == [0, 0, 0]
+    all_stats = [stats_of(directory / name) for name in ("jsonl", "csv-wide", "csv-long")]
+    assert len({stats["data_fingerprint"] for stats in all_stats}) == 1
+    assert len({stats["rejected"] for stats in all_stats}) == 1
+    assert [stats["blank_lines"] for stats in all_stats] == [0, 0, 0]
 
 
 GOOD = [{"vignette_id": f"v{n}", "present": ["fever"], "absent": ["smoker"], "decisions": ["Red"]} for n in range(20)]

@@ -31,18 +31,18 @@ def test_statistics_of_two_vignettes():
     stats.add(Summary(None, 4, 1, 2, 0, (2, 2, 0, 0)))
     stats.add(Summary("test", 2, 0, 0, 3, (0, 0, 0, 1)))
 
-    found = stats.to_dict()
+    values = stats.to_dict()
 
-    assert found["vignettes"] == 2
-    assert found["decisions"] == {"Red": 2, "Yellow": 2, "Green": 0, "Blue": 1}
-    assert found["majority"] == {"Red": 1, "Yellow": 0, "Green": 0, "Blue": 1}  # a tie is urgent
+    assert values["vignettes"] == 2
+    assert values["decisions"] == {"Red": 2, "Yellow": 2, "Green": 0, "Blue": 1}
+    assert values["majority"] == {"Red": 1, "Yellow": 0, "Green": 0, "Blue": 1}  # a tie is urgent
     # shares of Red: 2/4 and 0: mean 0.25, sd sqrt(2 * 0.25^2) = 0.3536
-    assert found["decision_share"]["Red"] == {"mean": 0.25, "sd": pytest.approx(0.3536, abs=1e-4)}
+    assert values["decision_share"]["Red"] == {"mean": 0.25, "sd": pytest.approx(0.3536, abs=1e-4)}
     # 4 and 2: mean 3, sd sqrt(1 + 1) = 1.4142
-    assert found["symptoms_present"] == {"mean": 3.0, "sd": pytest.approx(1.4142, abs=1e-4)}
-    assert found["symptoms_absent"]["mean"] == 0.5
-    assert found["risk_factors_present"]["mean"] == 1.0
-    assert found["risk_factors_absent"]["mean"] == 1.5
+    assert values["symptoms_present"] == {"mean": 3.0, "sd": pytest.approx(1.4142, abs=1e-4)}
+    assert values["symptoms_absent"]["mean"] == 0.5
+    assert values["risk_factors_present"]["mean"] == 1.0
+    assert values["risk_factors_absent"]["mean"] == 1.5
     # 4 + 1 + 2 + 0 = 7 and 2 + 0 + 0 + 3 = 5
-    assert found["evidence"]["mean"] == 6.0
-    assert found["decisions_per_vignette"]["mean"] == 2.5
+    assert values["evidence"]["mean"] == 6.0
+    assert values["decisions_per_vignette"]["mean"] == 2.5

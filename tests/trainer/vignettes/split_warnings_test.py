@@ -7,18 +7,18 @@ from trainer.vignettes.split_warnings import SplitFacts, Weakness, facts_of, spl
 GOOD = SplitFacts(500, (50, 200, 200, 50), several_decisions=True)
 
 
-def found(train=GOOD, test=GOOD):
+def warnings_of(train=GOOD, test=GOOD):
     return [(each.weakness, each.split) for each in split_warnings({"train": train, "test": test})]
 
 
 def test_data_of_some_size_with_all_colours_and_several_clinicians_gives_no_warning():
-    assert found() == []
+    assert warnings_of() == []
 
 
 @pytest.mark.parametrize(("vignettes", "warned"), [(0, False), (1, True), (49, True), (50, False)])
 def test_fewer_than_fifty_test_vignettes_give_a_warning_and_none_at_all_is_another_matter(vignettes, warned):
-    assert found(test=GOOD._replace(vignettes=vignettes)) == [(Weakness.FEW_TEST_VIGNETTES, "test")] * warned
-    assert found(train=GOOD._replace(vignettes=vignettes)) == []
+    assert warnings_of(test=GOOD._replace(vignettes=vignettes)) == [(Weakness.FEW_TEST_VIGNETTES, "test")] * warned
+    assert warnings_of(train=GOOD._replace(vignettes=vignettes)) == []
 
 
 def test_each_colour_without_cases_is_named_with_its_split():
@@ -30,13 +30,13 @@ def test_each_colour_without_cases_is_named_with_its_split():
 
 
 def test_a_single_colour_is_one_warning_and_not_three():
-    assert found(train=GOOD._replace(decisions=(0, 0, 9, 0))) == [(Weakness.ONE_COLOUR, "train")]
+    assert warnings_of(train=GOOD._replace(decisions=(0, 0, 9, 0))) == [(Weakness.ONE_COLOUR, "train")]
 
 
 def test_one_decision_each_gives_a_warning_unless_the_split_is_empty():
     alone = GOOD._replace(several_decisions=False)
-    assert found(train=alone) == [(Weakness.SINGLE_DECISIONS, "train")]
-    assert found(test=SplitFacts(0, (0, 0, 0, 0), several_decisions=False)) == []
+    assert warnings_of(train=alone) == [(Weakness.SINGLE_DECISIONS, "train")]
+    assert warnings_of(test=SplitFacts(0, (0, 0, 0, 0), several_decisions=False)) == []
 
 
 def test_facts_come_from_the_statistics_of_a_split():
