@@ -1,1 +1,1 @@
-"""`triage bench train`: our training step beside those of other libraries and the machine's own limits, in one run."""
+"""`triage bench train`: our training step beside those of other libraries and the limits of the machine, in one run."""

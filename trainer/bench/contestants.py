@@ -1,4 +1,4 @@
-"""Who competes in `triage bench train`, and how: each a process of its own, in rounds."""
+"""The training loops that `triage bench train` compares: processes that take turns in rounds."""
 
 import contextlib
 import functools
@@ -27,10 +27,10 @@ _WARM_UP_STEPS = 5
 
 
 def find_sb3(given: str | None) -> str | None:
-    """Returns the Python that has Stable-Baselines3, None where there is none.
+    """Returns a Python that has Stable-Baselines3, None if there is none.
 
     Raises:
-        InputError: the one that is given has it not.
+        InputError: the given one does not have it.
     """
     if given is None:
         return sys.executable if importlib.util.find_spec("stable_baselines3") else None
@@ -42,7 +42,7 @@ def find_sb3(given: str | None) -> str | None:
 
 
 def commands(settings: Settings, sb3_python: str | None = None) -> dict[str, list[str]]:
-    """Returns the command line of each contestant; without a Python for it, Stable-Baselines3 is not among them."""
+    """Returns the command line of each contestant; Stable-Baselines3 is left out if no Python has it."""
 
     def module(name: str, *rest: str, python: str = sys.executable) -> list[str]:
         return [python, "-m", f"trainer.bench.{name}", settings.to_json(), *rest]
@@ -57,16 +57,16 @@ def commands(settings: Settings, sb3_python: str | None = None) -> dict[str, lis
 def compete(
     chosen: Mapping[str, list[str]], steps: int, count: int, done: Callable[[], None] = lambda: None
 ) -> dict[str, list[Mapping[str, Any]]]:
-    """Returns the answers of each contestant in each round.
+    """Returns what each contestant measured in each round.
 
     Args:
         chosen: some of `commands`.
-        steps: that a turn takes.
-        count: of rounds; a few steps before the first are not counted.
+        steps: training steps in a turn.
+        count: number of rounds; a few steps before the first one are not measured.
         done: called after each turn.
 
     Raises:
-        WorkerFailedError: a contestant ended.
+        WorkerFailedError: the process of a contestant ended.
     """
     with contextlib.ExitStack() as stack:
         workers = [stack.enter_context(Worker(name, command)) for name, command in chosen.items()]
@@ -74,4 +74,4 @@ def compete(
             worker.ask(steps=_WARM_UP_STEPS)
         turns = {worker.name: functools.partial(worker.ask, steps=steps) for worker in workers}
         answers = rounds.play(turns, count, done)
-    return answers  # noqa: RET504 - mypy holds that the block may swallow an error
+    return answers  # noqa: RET504 - to mypy, ExitStack may suppress an error and leave `answers` unset

@@ -1,4 +1,4 @@
-"""The machine's limits, taken on the spot, and the time that a dense training step cannot be below: see `step_floor`.
+"""The speed of this machine, and the least time that a dense training step can take on it: see `step_floor`.
 
 As a contestant (`python -m trainer.bench.floor`) it answers with rates instead of seconds.
 """
@@ -18,17 +18,17 @@ PRODUCT_SIZE, ARRAY_SIZE = 2048, 1 << 25
 
 
 class Rates(NamedTuple):
-    """What the machine does, at its best of a few ways to ask for it."""
+    """The speed of the machine, by the fastest of several libraries."""
 
     products: float  # floating point operations a second, float32 matrix products of 2,048 cubed
-    bandwidth: float  # bytes a second, read or written, over arrays far above the caches
+    bandwidth: float  # bytes a second, read or written, in arrays much larger than the caches
 
 
 class Floor(NamedTuple):
-    """The least time of an optimisation with dense layers."""
+    """The least time that an optimisation with dense layers can take."""
 
     operations: int  # of the matrix products
-    update_bytes: int  # that the update moves
+    update_bytes: int  # bytes that the update reads and writes
     seconds: float
 
 
@@ -47,19 +47,19 @@ def dense_operations(sizes: Sequence[int], batch_size: int) -> int:
 
 
 def update_bytes(sizes: Sequence[int], algorithm: str) -> int:
-    """Returns the bytes that the optimiser's update reads and writes at the least."""
+    """Returns the least number of bytes that the optimiser's update reads and writes."""
     weights = sum((first + 1) * second for first, second in itertools.pairwise(sizes))
     return BYTES * UPDATE_ACCESSES[algorithm] * weights
 
 
 def step_floor(sizes: Sequence[int], batch_size: int, algorithm: str, rates: Rates) -> Floor:
-    """Returns the floor: products at the machine's rate, then the update at its bandwidth; all else costs nothing."""
+    """Returns the floor: the time of the matrix products, then of the update's memory traffic, and of nothing else."""
     operations, moved = dense_operations(sizes, batch_size), update_bytes(sizes, algorithm)
     return Floor(operations, moved, operations / rates.products + moved / rates.bandwidth)
 
 
 def measure() -> Callable[[], Rates]:
-    """Returns what measures the rates: the best of NumPy's, TensorFlow's and XLA's products, of the latter's sums."""
+    """Returns a function that measures the rates: products in NumPy, TensorFlow and XLA, sums in the latter two."""
     import numpy as np
     import tensorflow as tf
 
@@ -88,7 +88,7 @@ def _both(function: Callable[[], Any]) -> list[Callable[[], Any]]:
 
 
 def _seconds(call: Callable[[], Any]) -> float:
-    """Returns the shortest of three calls."""
+    """Returns the time of the fastest of three calls."""
     taken = []
     for _ in range(3):
         began = time.perf_counter()

@@ -11,7 +11,7 @@ from trainer.dyqn.loop import TrainingLoop
 
 
 def steps_of(settings: Settings, learner: Mapping[str, str]) -> Callable[[int], None]:
-    """Returns what takes a number of training steps, past the burn-in, with a learner as `LearnerConfig` has it."""
+    """Returns a function that takes training steps after the burn-in; `learner` holds fields of `LearnerConfig`."""
     config = TrainConfig.from_dict(
         {
             "environment": {"max_questions": settings.max_questions},

@@ -1,4 +1,4 @@
-"""What the rounds of `triage bench train` come to: figures for JSON, and a table."""
+"""The results of `triage bench train`: figures for JSON, and a table."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ from trainer.bench.settings import Settings
 from trainer.progress import print_table
 
 GOALS = {"tf_agents": 3.0, "stable_baselines3": 3.5, "floor": 0.7}
-"""Speed of ours over theirs, at the least."""
+"""The least ratio of our speed to theirs that we aim at."""
 
 _PEERS = {"tf_agents": "TF-Agents", "stable_baselines3": "SB3", "floor": "floor"}
 
@@ -28,8 +28,8 @@ def report(settings: Settings, steps: int, answers: Answers) -> dict[str, Any]:
 
     Args:
         settings: of the comparison.
-        steps: that a turn took.
-        answers: of each contestant in each round: `seconds`, or the rates of the floor, and `peak_bytes`.
+        steps: training steps in a turn.
+        answers: by contestant, one for each round: `seconds`, or the rates of the floor, and `peak_bytes`.
     """
     sizes = (settings.evidence_count, *settings.hidden_sizes, NUM_ACTIONS)
     rates = [floor.Rates(answer["products"], answer["bandwidth"]) for answer in answers[FLOOR]]
@@ -67,7 +67,7 @@ def report(settings: Settings, steps: int, answers: Answers) -> dict[str, Any]:
 
 
 def _judged(speeds: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-    """Returns for each goal what was asked and measured, None where the peer was not there."""
+    """Returns the goal and the measured ratio for each peer, None if the peer did not take part."""
     return {
         peer: {"at_least": least, "measured": speeds[peer]["median"], "met": speeds[peer]["median"] >= least}
         if peer in speeds
@@ -77,7 +77,7 @@ def _judged(speeds: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """Returns what the figures depend on beside the code."""
+    """Returns the processor and the versions that the figures depend on."""
     import numpy as np
     import tensorflow as tf
 

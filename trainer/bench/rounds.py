@@ -1,7 +1,7 @@
-"""Rounds in which contestants take turns, and what they come to.
+"""Rounds in which contestants take turns, and their summary.
 
-Whatever else the machine does hits neighbours in a round alike: a ratio is taken within each round, and the median over
-rounds told, so that it holds on a busy machine where no time does.
+Other load on the machine slows neighbours in a round equally. So ratios are taken within each round, and the median
+over rounds is reported: on a busy machine a ratio is reliable where a time is not.
 """
 
 import statistics
@@ -32,7 +32,7 @@ def play(
 ) -> dict[str, list[Mapping[str, Any]]]:
     """Lets each contestant take its turn in each round, and returns the answers.
 
-    The one that begins changes from round to round. `done` is called after each turn.
+    The first contestant changes from round to round. `done` is called after each turn.
     """
     answers: dict[str, list[Mapping[str, Any]]] = {name: [] for name in contestants}
     names = list(contestants)

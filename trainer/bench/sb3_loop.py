@@ -1,9 +1,9 @@
 """Stable-Baselines3's own DQN loop as a contestant: `python -m trainer.bench.sb3_loop SETTINGS`.
 
-Its stock `DQN` with `MlpPolicy`, one optimisation a step, on a Gymnasium environment of the same vignettes with the
-reward of the decision taken; SELU and the optimiser of the others, a target network copied every 1,000 steps. Imports
-neither TensorFlow nor anything that needs it: it can run in another Python environment. What it does need is an extra,
-and imported by name.
+It is the stock `DQN` with `MlpPolicy`, one optimisation a step, in a Gymnasium environment with the same vignettes and
+the reward of the decision taken. Activation and optimiser are those of the others; the target network is copied every
+1,000 steps. The module imports no TensorFlow, so that it can run in another Python environment. Stable-Baselines3 is
+optional, and so is imported by name.
 """
 
 import importlib
@@ -46,7 +46,7 @@ class Episodes:
         return self._state.copy()
 
     def act(self, action: int) -> tuple[np.ndarray, float, bool]:
-        """Returns (state, reward, whether the episode has ended); asking when nothing is left ends it with nothing."""
+        """Returns (state, reward, whether the episode has ended); asking in vain ends it with reward 0."""
         if action != ASK:
             return self._state.copy(), float(self._rewards[action]), True
         if self._revealed >= len(self._order) or self._questions >= self._max_questions:
@@ -62,7 +62,7 @@ class Episodes:
 
 
 def gymnasium_environment(settings: Settings) -> Any:
-    """Returns `Episodes` as Gymnasium has it."""
+    """Returns `Episodes` as a Gymnasium environment."""
     gymnasium = importlib.import_module("gymnasium")
 
     class VignetteGymnasium(gymnasium.Env):  # type: ignore[name-defined]
@@ -81,7 +81,7 @@ def gymnasium_environment(settings: Settings) -> Any:
 
 
 def steps_of(settings: Settings) -> Callable[[int], Any]:
-    """Returns what takes a number of steps, past the burn-in."""
+    """Returns a function that takes training steps after the burn-in."""
     stable_baselines3, torch = importlib.import_module("stable_baselines3"), importlib.import_module("torch")
     optimisers = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
     model = stable_baselines3.DQN(

@@ -1,4 +1,4 @@
-"""What every contestant is told: the same network, batch, optimiser and memory."""
+"""The settings that all contestants share: network, batch, optimiser and memory."""
 
 import dataclasses
 import json
@@ -9,7 +9,7 @@ from trainer.bench.task_vignettes import BenchVignettes, load
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """One comparison."""
+    """The settings of one comparison."""
 
     vignettes: str  # file of `task_vignettes.save`
     evidence_count: int = 597

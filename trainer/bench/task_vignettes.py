@@ -1,6 +1,7 @@
-"""The vignettes that all contestants play: as many pieces of evidence as the paper's have, otherwise random.
+"""The vignettes that all contestants play: random ones, with as many pieces of evidence as the paper's.
 
-Speed does not depend on what the evidence means. The file lets a contestant in another Python environment read them.
+Speed does not depend on the meaning of evidence. They are in a file, so that a contestant in another Python environment
+can read them.
 """
 
 import pathlib

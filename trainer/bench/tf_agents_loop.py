@@ -1,10 +1,11 @@
-"""TF-Agents' own DQN loop as a contestant, of its stock parts: `python -m trainer.bench.tf_agents_loop SETTINGS FORM`.
+"""TF-Agents' own DQN loop as a contestant: `python -m trainer.bench.tf_agents_loop SETTINGS FORM`.
 
-`DynamicStepDriver`, `TFUniformReplayBuffer`, `DqnAgent` and `QNetwork`, one optimisation a step, on our environment
-with the reward of the decision taken. It is spared what would slow it down: its target network is copied every 1,000
-steps, not every step as by default; the optimiser is TensorFlow's fused one, not Keras'; no summaries; the replay's
-dataset prefetches. `FORM` is `python`, the loop of its tutorials, where driver and agent are compiled functions that
-Python calls in turn, or `graph`, the whole loop in one compiled function.
+It is made of the stock parts `DynamicStepDriver`, `TFUniformReplayBuffer`, `DqnAgent` and `QNetwork`, with one
+optimisation a step, in our environment with the reward of the decision taken. The settings favour its speed: the target
+network is copied every 1,000 steps, not every step as by default; the optimiser is TensorFlow's fused one, not that of
+Keras; there are no summaries; and the dataset of the replay buffer prefetches. `FORM` is `python`, the loop of its
+tutorials, in which Python calls the compiled driver and the compiled agent in turn, or `graph`, the whole loop in one
+compiled function.
 """
 
 import sys
@@ -65,7 +66,7 @@ class ScalarRewardEnvironment(tf_environment.TFEnvironment):
 
 
 def build_environment(settings: Settings) -> ScalarRewardEnvironment:
-    """Returns the environment; the LAST state is the one in which triage happened, as stock DQN has it."""
+    """Returns the environment; the LAST state is the one in which triage happened, as stock DQN expects."""
     generator = tf.random.Generator.from_seed(settings.seed, alg="philox")
     mode = Mode(training=True, max_questions=settings.max_questions, counterfactual=False)
     return ScalarRewardEnvironment(
@@ -100,7 +101,7 @@ def build_agent(environment: ScalarRewardEnvironment, settings: Settings) -> dqn
 
 
 def steps_of(settings: Settings, form: str) -> Callable[[int], Any]:
-    """Returns what takes a number of steps, past the burn-in."""
+    """Returns a function that takes training steps after the burn-in."""
     tf.random.set_seed(settings.seed)
     environment = build_environment(settings)
     agent = build_agent(environment, settings)

@@ -1,4 +1,4 @@
-"""`triage bench train`: the time of a training step, ours and others', and how near it is to the machine's limits."""
+"""`triage bench train`: the time of a training step, beside other libraries and the limits of the machine."""
 
 import argparse
 import functools
@@ -21,13 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage bench train`."""
     parser.add_argument("--batch", type=int, nargs="+", default=[100, 200], help="batch sizes (default 100 200)")
     parser.add_argument("--steps", type=int, default=60, help="training steps of a turn (default 60)")
-    parser.add_argument("--rounds", type=int, default=9, help="rounds, in each of which all take a turn (default 9)")
-    parser.add_argument("--algorithm", choices=("sgd", "adam"), default="sgd", help="everybody's (default sgd)")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds; all take a turn in each (default 9)")
+    parser.add_argument("--algorithm", choices=("sgd", "adam"), default="sgd", help="optimiser of all (default sgd)")
     parser.add_argument("--evidence", type=int, default=597, help="pieces of evidence in the vocabulary (default 597)")
     parser.add_argument(
         "--sb3-python",
         metavar="FILE",
-        help="Python with Stable-Baselines3; by default this one, if it has it, else it is left out",
+        help="a Python with Stable-Baselines3; default: this one, if it has it",
     )
     figures.add_argument(parser)
 
@@ -36,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Measures and prints; returns the exit code.
 
     Raises:
-        InputError: a value out of range, `--sb3-python` is no Python with Stable-Baselines3, the file for the figures
-            cannot be written, or a contestant failed.
+        InputError: a value is out of range, `--sb3-python` has no Stable-Baselines3, the file for the figures cannot be
+            written, or a contestant failed.
     """
     figures.check(arguments.json)
     for name in ("batch", "steps", "rounds", "evidence"):

@@ -1,7 +1,7 @@
-"""Contestants as processes of their own, which take turns: one JSON line asks for steps, one tells how long they took.
+"""Contestants as separate processes that take turns: one JSON line asks for steps, and one reports how long they took.
 
-A process for each keeps libraries, thread pools and peak memory apart. What stands here needs the standard library
-alone, so that a contestant can live in another Python environment.
+Separate processes keep libraries, thread pools and peak memory apart. This module needs only the standard library, so
+that a contestant can run in another Python environment.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class WorkerFailedError(RuntimeError):
-    """A contestant ended without an answer; the message has the last lines that it wrote."""
+    """A contestant ended without an answer; the message holds the last lines that it wrote."""
 
 
 class Worker:
-    """The parent's side of a contestant; a context manager, at whose end the process is gone."""
+    """The process of a contestant, as its parent sees it; leaving the context kills the process."""
 
     def __init__(self, name: str, command: Sequence[str]):
         """Starts the process.
@@ -52,7 +52,7 @@ class Worker:
         Raises:
             WorkerFailedError: the process ended.
         """
-        with contextlib.suppress(BrokenPipeError):  # its last words say why
+        with contextlib.suppress(BrokenPipeError):  # the last lines of its standard error say why
             self._to.write(json.dumps(request) + "\n")
             self._to.flush()
         line = self._from.readline()
@@ -73,7 +73,7 @@ class Worker:
 
 
 def answer(respond: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
-    """Answers every line on standard input until it ends; whatever else the process prints goes to standard error."""
+    """Answers every line on standard input until it ends; other output of the process goes to standard error."""
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     for line in sys.stdin:
@@ -82,7 +82,7 @@ def answer(respond: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
 
 
 def timed(take_steps: Callable[[int], object]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Returns what answers `{"steps": n}` with the seconds that n steps took, and the peak memory so far in bytes."""
+    """Returns a function from `{"steps": n}` to the seconds that n steps took and the peak memory so far in bytes."""
 
     def respond(request: Mapping[str, Any]) -> dict[str, Any]:
         began = time.perf_counter()

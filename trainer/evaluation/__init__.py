@@ -1,1 +1,1 @@
-"""What an evaluation says beside its metrics: agreement, calibration, early answers, slices."""
+"""Measures a trained agent: the paper's metrics, agreement with clinicians, calibration, slices, textbook cases."""

@@ -1,7 +1,7 @@
 """Agreement of triage decisions with the clinicians', beyond the paper's metrics: pure NumPy functions.
 
-Each vignette weighs 1, however many clinicians decided on it and in however many evidence orders it was played: a
-pair of one order and one clinician has an equal share of its vignette. Columns are Red, Yellow, Green, Blue.
+Each vignette has weight 1, however many clinicians decided on it and in however many evidence orders it was played: all
+pairs of an order and a clinician have equal shares of it. Columns are Red, Yellow, Green, Blue.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ def confusion_shares(decisions: np.ndarray, decision_counts: np.ndarray) -> np.n
 
 
 def clinician_confusion_shares(decision_counts: np.ndarray, minimum_decisions: int) -> np.ndarray:
-    """Returns the same for a clinician in the agent's place: all pairs of two clinicians of a vignette.
+    """Returns `confusion_shares` for a clinician in the agent's place: all pairs of two clinicians of a vignette.
 
     Args:
         decision_counts: `[V, 4]`.
@@ -57,8 +57,8 @@ def clinician_confusion_shares(decision_counts: np.ndarray, minimum_decisions: i
 def weighted_kappa(confusion: np.ndarray) -> np.ndarray:
     """Returns the quadratic weighted kappa of confusion matrices `[..., 4, 4]`, float `[...]` at most 1.
 
-    1 is full agreement, 0 what two raters with these decision frequencies have by chance. A disagreement counts by the
-    squared number of urgency steps. NaN where both sides always give the same single decision.
+    1 is full agreement, 0 the agreement by chance of two raters with these decision frequencies. A disagreement counts
+    by the squared number of urgency steps. NaN if both sides always give the same single decision.
 
     Cohen, "Weighted kappa", Psychological Bulletin 70(4), 1968.
     """
@@ -71,8 +71,8 @@ def weighted_kappa(confusion: np.ndarray) -> np.ndarray:
 def detection_parts(decisions: np.ndarray, decision_counts: np.ndarray, decision: Action) -> np.ndarray:
     """Returns what each vignette adds to sensitivity and specificity for one decision, float64 `[V, 4]`.
 
-    The reference is the majority decision. Columns: the reference is `decision`; it is, and the agent says so (share
-    of the orders); the reference is another one; it is, and the agent says no `decision`.
+    The reference is the majority decision. Columns: the reference is `decision`; it is, and the agent gives it too
+    (share of the orders); the reference is another one; it is, and the agent gives another one too.
 
     Args:
         decisions: int `[K, V]`, column of the decision in each of K evidence orders.
@@ -84,7 +84,7 @@ def detection_parts(decisions: np.ndarray, decision_counts: np.ndarray, decision
 
 
 def clinician_detection_parts(decision_counts: np.ndarray, decision: Action, minimum_decisions: int) -> np.ndarray:
-    """Returns the same for a clinician in the agent's place, judged by the majority of the *others*, `[V', 4]`.
+    """Returns `detection_parts` `[V', 4]` for a clinician in the agent's place, judged by the majority of the *others*.
 
     Args:
         decision_counts: `[V, 4]`.
@@ -95,7 +95,7 @@ def clinician_detection_parts(decision_counts: np.ndarray, decision: Action, min
     parts = np.zeros([len(counts), 4])
     for given in TRIAGE_DECISIONS:
         others = counts - np.eye(NUM_DECISIONS, dtype=np.int64)[given]
-        share = counts[:, given] / counts.sum(axis=1)  # 0 where nobody gave it, whatever stands in `others`
+        share = counts[:, given] / counts.sum(axis=1)  # 0 where nobody gave it, so that `others` has no effect there
         said = np.full(len(counts), float(given == decision))
         parts += share[:, np.newaxis] * _detection(majority_decisions(others) == decision, said)
     return parts
@@ -104,7 +104,7 @@ def clinician_detection_parts(decision_counts: np.ndarray, decision: Action, min
 def detection_rates(parts: np.ndarray) -> np.ndarray:
     """Returns sensitivity and specificity, float `[..., 2]` in [0, 1], of summed parts `[..., 4]`.
 
-    NaN where no vignette's reference is the decision (sensitivity), or every vignette's is (specificity).
+    NaN if no vignette has the decision as its reference (sensitivity), or all have (specificity).
     """
     return np.stack([_ratio(parts[..., 1], parts[..., 0]), _ratio(parts[..., 3], parts[..., 2])], axis=-1)
 
@@ -118,10 +118,10 @@ def agent_agreement(decisions: np.ndarray, decision_counts: np.ndarray, seed: in
         seed: of the bootstrap over vignettes.
 
     Returns:
-        `red_sensitivity` (share of the vignettes whose majority decision is Red on which the agent says Red; a tie with
-        Red counts as Red), `red_specificity` (share of the others on which it says something else), and
-        `weighted_kappa` (quadratic weights, with each single decision of a clinician). None where not defined. The
-        number of vignettes is that of the denominator.
+        `red_sensitivity` (share of the vignettes with the majority decision Red on which the agent decides Red; a tie
+        with Red counts as Red), `red_specificity` (share of the others on which it does not), and `weighted_kappa`
+        (quadratic weights, with each single decision of a clinician). None where not defined. The number of vignettes
+        is that of the denominator.
     """
     return agreement(
         detection_parts(decisions, decision_counts, Action.RED), confusion_shares(decisions, decision_counts), seed
@@ -131,7 +131,7 @@ def agent_agreement(decisions: np.ndarray, decision_counts: np.ndarray, seed: in
 def clinician_agreement(
     decision_counts: np.ndarray, minimum_decisions: int, seed: int
 ) -> dict[str, Estimate | None] | None:
-    """Returns the same figures of the clinicians, each judged by the others; None where no vignette has enough.
+    """Returns the same figures of the clinicians, each judged by the others; None if no vignette has enough decisions.
 
     Args:
         decision_counts: `[V, 4]`.

@@ -41,7 +41,7 @@ def figures(
         "vignettes": int(enough.sum()),
         "by_all_but_one": {
             **metrics.summary(dict(zip(by_all, quality.T, strict=True)), seed),
-            # One clinician at a time, as is: nobody has to be left out for a kappa of pairs.
+            # A kappa compares one clinician at a time, so no decision has to be left out.
             **agreement.agreement(detection, agreement.confusion_shares(decisions, counts), seed),
         },
         "by_all": {**metrics.summary(by_all, seed), **agreement.agent_agreement(decisions, counts, seed)},

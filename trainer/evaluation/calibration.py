@@ -1,15 +1,14 @@
-"""Q-values of triage decisions, read as probabilities: how often is right what the agent is sure of?
+"""Q-values of triage decisions, read as probabilities: how often is a decision right of which the agent is sure?
 
-The paper takes Q(s, a) as the probability that `a` is an appropriate triage (section "The OR query"), and stops on the
-strength of it. Training fits something else: the target of Q(s, a) is the reward P(a) / max P, so that a perfect
-Q(s, a) is the expected reward of `a` in s. That lies between two shares: at least that of the clinicians who give `a`,
-at most the probability that `a` is appropriate, because a decision has a reward only where a clinician gave it, and is
-appropriate as well where it stands between two given ones. So Q can be calibrated to the reward, and cannot be to
-appropriateness where clinicians disagree: well-trained Q-values then are too low, and Q-values that are too high are
-overconfident by either measure.
+The paper takes Q(s, a) as the probability that `a` is an appropriate triage (section "The OR query"), and the agent
+stops asking because of it. Training fits another quantity: the target of Q(s, a) is the reward P(a) / max P, so that a
+perfect Q(s, a) is the expected reward of `a` in s. That is at least the share of the clinicians who give `a`, and at
+most the probability that `a` is appropriate: a decision has a reward only if a clinician gave it, but is appropriate
+also if it lies between two given ones. So Q can be calibrated to the reward, but not to appropriateness if clinicians
+disagree: well-trained Q-values are then too low, and Q-values that are too high are overconfident by either measure.
 
-Pure NumPy functions. Each vignette weighs the same; the unit of the bootstrap is the vignette, as its states resemble
-each other.
+Pure NumPy functions. All vignettes have the same weight; the unit of the bootstrap is the vignette, as its states are
+not independent.
 """
 
 from collections.abc import Callable
@@ -46,7 +45,7 @@ class Calibration(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Predicted values and what came of them, in K evidence orders of V vignettes."""
+    """Predicted values and their outcomes, in K evidence orders of V vignettes."""
 
     predicted: np.ndarray  # float [K, V] in [0, 1]
     observed: np.ndarray  # float [K, V] in [0, 1]
@@ -56,12 +55,12 @@ def best_decision_pairs(q_values: np.ndarray, decision_counts: np.ndarray) -> Pa
     """Returns the highest Q-value of a triage decision in each state, and whether that decision is appropriate.
 
     Args:
-        q_values: float `[K, V, 4]`, or `[K, V, A]` with the column of `ask`, which is not looked at.
+        q_values: float `[K, V, 4]`, or `[K, V, A]` with the column of `ask`, which is ignored.
         decision_counts: `[V, 4]`.
     """
     triage = q_values[..., :NUM_DECISIONS]
     most, least = urgency_range(decision_counts)
-    decisions = triage.argmax(axis=-1)  # [K, V], ties: the most urgent one, as the agent has it
+    decisions = triage.argmax(axis=-1)  # [K, V], ties: the most urgent one, as in the agent
     appropriate = (most <= decisions) & (decisions <= least)
     return Pairs(triage.max(axis=-1).astype(np.float64), appropriate.astype(np.float64))
 
@@ -80,7 +79,7 @@ def appropriateness_pairs(q_values: np.ndarray, decision_counts: np.ndarray) -> 
 
 
 def reward_pairs(q_values: np.ndarray, decision_counts: np.ndarray) -> list[Pairs]:
-    """Returns, for each triage decision a, Q(s, a) and its reward P(a) / max P: what Q is trained to be.
+    """Returns, for each triage decision a, Q(s, a) and its reward P(a) / max P, the target of Q in training.
 
     Args:
         q_values: float `[K, V, 4]` or `[K, V, A]`.
@@ -92,10 +91,10 @@ def reward_pairs(q_values: np.ndarray, decision_counts: np.ndarray) -> list[Pair
 def probability_pairs(
     probabilities: np.ndarray, decisions: np.ndarray, decision_counts: np.ndarray
 ) -> dict[str, Pairs]:
-    """Returns what the agent says of its own decisions, and whether they are `appropriate` and `safe`.
+    """Returns P(appropriate) and P(safe) of the agent's own decisions, and whether they are `appropriate` and `safe`.
 
     Args:
-        probabilities: float `[K, V, 2, 4]`: of each decision to be appropriate, and to be safe.
+        probabilities: float `[K, V, 2, 4]`: that each decision is appropriate, and that it is safe.
         decisions: int `[K, V]`.
         decision_counts: `[V, 4]`.
     """
@@ -156,7 +155,7 @@ def q_value_figures(q_values: np.ndarray, decision_counts: np.ndarray, seed: int
 def probability_figures(
     probabilities: np.ndarray, decisions: np.ndarray, decision_counts: np.ndarray, seed: int
 ) -> dict[str, Any]:
-    """Returns the calibration of what the agent says of its own decision, `appropriate` and `safe`."""
+    """Returns the calibration of P(appropriate) and P(safe) of the agent's own decision."""
     pairs = probability_pairs(probabilities, decisions, decision_counts)
     return {name: calibration(each, seed) for name, each in pairs.items()}
 
@@ -177,7 +176,7 @@ def bin_sums(pairs: Pairs) -> np.ndarray:
 def expected_calibration_error(sums: np.ndarray) -> np.ndarray:
     """Returns the mean distance of predicted value and outcome over bins, weighted by states, `[...]` in [0, 1].
 
-    Sampling noise adds to it, the more the fewer vignettes there are: a perfectly calibrated agent has more than 0.
+    Sampling noise adds to it, more with fewer vignettes: even a perfectly calibrated agent has more than 0.
 
     Args:
         sums: `[..., BINS, 3]`, see `bin_sums`.
@@ -192,10 +191,10 @@ def brier_scores(pairs: Pairs) -> np.ndarray:
 
 
 def _widened(error: Estimate) -> Estimate:
-    """Returns the calibration error with an interval that is even on both sides, and within [0, 1].
+    """Returns the calibration error with an interval that is symmetric and within [0, 1].
 
-    Resampling adds the sampling noise to the error a second time. The percentile interval of an agent that is perfectly
-    calibrated never holds the true error, and sometimes not even the measured one.
+    Resampling adds the sampling noise to the error a second time. The percentile interval of a perfectly calibrated
+    agent never contains the true error, and sometimes not even the measured one.
     """
     if error.low is None or error.high is None:
         return error

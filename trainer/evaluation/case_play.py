@@ -25,10 +25,10 @@ def play_cases(
     not change the state.
 
     Args:
-        policy: decides by the observation alone, see `trainer.dyqn.policy.QPolicy`.
-        cases: C of them, at least one.
-        vocabulary: that of the policy, with all codes of the cases.
-        max_questions: where a decision is forced.
+        policy: decides from the observation alone, see `trainer.dyqn.policy.QPolicy`.
+        cases: C cases, at least one.
+        vocabulary: that of the policy; it has all codes of the cases.
+        max_questions: questions after which a decision is forced.
     """
     codes = _signed_codes(cases, vocabulary)  # [C, W]
     lengths = (codes != 0).sum(axis=1)
@@ -49,7 +49,7 @@ def play_cases(
 
 
 def _signed_codes(cases: Sequence[Case], vocabulary: Vocabulary) -> np.ndarray:
-    """Returns int32 `[C, W]`, see `trainer.state`: the evidence of each case in its order, 0 behind."""
+    """Returns int32 `[C, W]`, see `trainer.state`: the evidence of each case in its order, padded with 0."""
     width = max(len(case.codes) for case in cases)
     codes: np.ndarray = np.zeros((len(cases), width), np.int32)
     for row, case in enumerate(cases):

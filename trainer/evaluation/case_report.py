@@ -1,4 +1,4 @@
-"""`triage evaluate --cases`: plays a trained agent on textbook cases, and names every case that it misses."""
+"""`triage evaluate --cases`: plays a trained agent on textbook cases, and lists every case that it misses."""
 
 import argparse
 import itertools
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rules is not None:
         rules, _ = safety_rules.choose(str(arguments.rules), trained.vocabulary)
         if not len(rules):
-            raise InputError("--rules none: there is nothing to compare: leave it out")
+            raise InputError("--rules none: there are no rules to compare with: leave the option out")
         policies[WITH] = greedy_policy(trained.model, RuleGraph(rules.rules, trained.vocabulary), trained.dial)
         report["safety_rules"] = rules.described()
     for name, policy in policies.items():
@@ -80,7 +80,7 @@ def _counts_table(categories: Mapping[str, Any]) -> Table:
 
 
 def _misses_table(played: Mapping[str, Any]) -> Table:
-    """Returns the cases that any reading misses, and the decision of each reading that misses them."""
+    """Returns the cases that are missed in any reading, with the decision in each reading that misses them."""
     table = Table("case", "allowed", box=box.SIMPLE, padding=_NARROW)
     missed: list[dict[str, Any]] = []
     for name, results in played.items():
@@ -91,7 +91,7 @@ def _misses_table(played: Mapping[str, Any]) -> Table:
     for vignette_id in dict.fromkeys(itertools.chain.from_iterable(missed)):
         rows = [misses.get(vignette_id) for misses in missed]
         one = next(row for row in rows if row is not None)
-        # Text, because a title may hold what looks like markup.
+        # Text, because a title may contain markup.
         table.add_row(Text(one["title"]), "/".join(one["allowed"]), *map(_decision, rows))
     return table
 

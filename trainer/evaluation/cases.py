@@ -1,4 +1,4 @@
-"""How an agent's decisions on textbook cases compare with the colours that are right; no TensorFlow, no files."""
+"""Compares an agent's decisions on textbook cases with the allowed colours; no TensorFlow, no files."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,14 +11,14 @@ VERDICTS = (RIGHT, TOO_LATE, TOO_EARLY)
 
 
 class CaseDecisions(NamedTuple):
-    """What one agent decided on C cases, in their order; never ask."""
+    """The decisions of one agent on C cases, in their order; never ask."""
 
     all_evidence: tuple[Action, ...]
-    """Given everything that is known of a case."""
+    """With all evidence of the case known at once."""
     interview: tuple[Action, ...]
-    """Given the evidence piece by piece in the order of the file, for as long as the agent asks."""
+    """With the evidence revealed piece by piece, in the order of the file, for as long as the agent asks."""
     questions: tuple[int, ...]
-    """Asked in the interview."""
+    """Number of questions in the interview."""
 
 
 READINGS = ("all_evidence", "interview")
@@ -26,14 +26,14 @@ READINGS = ("all_evidence", "interview")
 
 
 def verdict(case: Case, decision: Action) -> str:
-    """Returns whether a decision is right, less urgent than allowed (too late) or more urgent (too early)."""
+    """Returns `RIGHT`, or `TOO_LATE` for a decision less urgent than allowed, or `TOO_EARLY` for a more urgent one."""
     if decision > case.allowed[-1]:
         return TOO_LATE
     return TOO_EARLY if decision < case.allowed[0] else RIGHT
 
 
 def counts(cases: Sequence[Case], decisions: Sequence[Action]) -> dict[str, dict[str, Any]]:
-    """Returns, for each category that has cases and for `all`: how many cases, how many of each verdict and colour."""
+    """Returns the number of cases, of each verdict and of each colour, by category (if it has cases) and for `all`."""
     pairs = list(zip(cases, decisions, strict=True))
     groups = {category: [pair for pair in pairs if pair[0].category == category] for category in CATEGORIES}
     return {name: _counted(group) for name, group in (groups | {"all": pairs}).items() if group}
@@ -76,7 +76,7 @@ def figures(cases: Sequence[Case], decided: CaseDecisions) -> dict[str, Any]:
 
 
 def later_emergencies(cases: Sequence[Case], new: CaseDecisions, before: CaseDecisions) -> list[dict[str, Any]]:
-    """Returns the emergencies that `new` sends too late, and later than `before`, in either reading."""
+    """Returns the emergencies that `new` decides too late, and later than `before`, in either reading."""
     return [
         {**described(case), "reading": reading, "new": decision.label, "before": earlier.label}
         for reading in READINGS
@@ -86,5 +86,5 @@ def later_emergencies(cases: Sequence[Case], new: CaseDecisions, before: CaseDec
 
 
 def described(case: Case) -> dict[str, Any]:
-    """Returns what names a case in a report."""
+    """Returns the fields that identify a case in a report."""
     return {"vignette_id": case.vignette_id, "title": case.title, "category": case.category}

@@ -1,14 +1,14 @@
-"""What a reader of an evaluation should know before believing it."""
+"""Warnings about evaluations from which little can be concluded."""
 
 from collections.abc import Mapping
 from typing import Any
 
 ENOUGH_VIGNETTES = 50
-"""With fewer, intervals are too wide to tell a good agent from a bad one."""
+"""With fewer, intervals are too wide to distinguish a good agent from a bad one."""
 
 
 def cautions(report: Mapping[str, Any]) -> list[str]:
-    """Returns sentences about a report of `trainer.evaluation.evaluate`, none where nothing is the matter."""
+    """Returns the warnings that a report of `trainer.evaluation.evaluate` needs, as sentences."""
     sentences = []
     if report["vignettes"] < ENOUGH_VIGNETTES:
         sentences.append(

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cases",
         type=locations.source,
         metavar="FILE",
-        help="textbook cases to play instead (docs/cases.md); the options of the vignettes do not belong to it",
+        help="textbook cases to play instead (docs/cases.md), without the options for vignettes",
     )
     parser.add_argument("--split", choices=("train", "test"), default="test", help="vignettes to use (default test)")
     parser.add_argument("--step", type=int, help="step of the checkpoint (default: the newest)")
@@ -63,14 +63,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def evaluate_network(
     network: "keras.Model", vignettes: "Vignettes", orders: int, seed: int, max_questions: int = MAX_QUESTIONS
 ) -> dict[str, "Estimate"]:
-    """Returns the metrics of the greedy agent, see `metrics.agent_metrics`; a terminal sees the progress.
+    """Returns the metrics of the greedy agent, see `metrics.agent_metrics`; shows the progress on a terminal.
 
     Args:
         network: Q_theta.
-        vignettes: what to play; all in one batch.
+        vignettes: to play, all in one batch.
         orders: number of random evidence orders of each vignette.
         seed: of the orders and of the bootstrap.
-        max_questions: where a decision is forced.
+        max_questions: questions after which a decision is forced.
     """
     from trainer.evaluation import metrics
 
@@ -86,7 +86,7 @@ def play(
     rules: "RuleGraph | None" = None,
     dial: "Dial | None" = None,
 ) -> "Outcomes":
-    """Returns the episodes of the greedy agent, an evidence order for each of `seeds`; a terminal sees the progress.
+    """Returns the episodes of the greedy agent, one evidence order for each of `seeds`; shows the progress.
 
     With `rules` the agent obeys them; `dial` says how it weighs the probabilities of a network that has them.
     """
@@ -99,7 +99,7 @@ def play(
 
 
 def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) -> dict[str, Any]:
-    """Returns what can be said about any agent's episodes, ready for JSON; not defined figures are None.
+    """Returns the figures of any agent's episodes, ready for JSON; undefined figures are None.
 
     Args:
         outcomes: episodes of these vignettes.
@@ -107,10 +107,10 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
         seed: of the bootstrap.
 
     Returns:
-        `agent` (`metrics.agent_metrics`), `agreement` (`agreement.agent_agreement`, and the
-        `confusion` matrix), `calibration` of the Q-values at the decision (None for an agent without), `probabilities`:
-        the calibration of P(appropriate) and P(safe) of the decision (None for an agent without), `slices`, and
-        `unseen` (behaviour on vignettes with that tag, against the others; None where there are not both).
+        `agent` (`metrics.agent_metrics`), `agreement` (`agreement.agent_agreement`), the `confusion` matrix,
+        `calibration` of the Q-values at the decision (None for an agent without Q-values), `probabilities`: the
+        calibration of P(appropriate) and P(safe) of the decision (None for an agent without them), `slices`, and
+        `unseen` (behaviour on vignettes with that tag, against the others; None unless there are both).
     """
     import numpy as np
 
@@ -140,7 +140,7 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
 def evidence_figures(
     triage: "Triage", vignettes: "Vignettes", evidence_count: int, seeds: list[int], seed: int
 ) -> list[dict[str, Any]]:
-    """Returns `trainer.evaluation.prefixes.metrics_by_evidence`, ready for JSON; a terminal sees the progress."""
+    """Returns `trainer.evaluation.prefixes.metrics_by_evidence`, ready for JSON; shows the progress on a terminal."""
     from trainer.evaluation.prefixes import metrics_by_evidence
 
     orders = _tracked(seeds, "evidence seen")
@@ -214,13 +214,13 @@ def _report(
 def _rule_figures(
     arguments: argparse.Namespace, trained: "TrainedNetwork", vignettes: "VignetteArrays", outcomes: "Outcomes"
 ) -> dict[str, Any]:
-    """Returns what the rules of `--rules` change of `outcomes`, which were played without."""
+    """Returns what the rules of `--rules` change in `outcomes`, which were played without rules."""
     from trainer.evaluation.rule_effect import rule_effect
     from trainer.safeguards.rules import RuleGraph
 
     rules, _ = safety_rules.choose(str(arguments.rules), trained.vocabulary)
     if not len(rules):
-        raise InputError("--rules none: there is nothing to compare: leave it out")
+        raise InputError("--rules none: there are no rules to compare with: leave the option out")
     graph = RuleGraph(rules.rules, trained.vocabulary)
     seeds = order_seeds(arguments.seed, arguments.orders)
     obedient = play(trained.model, vignettes, seeds, trained.max_questions, graph, trained.dial)
@@ -250,11 +250,11 @@ def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed
 
     Args:
         decision_counts: `[V, 4]`, V at least 1.
-        minimum_decisions: that a vignette needs for the clinicians' figures; at least 2.
+        minimum_decisions: vignettes with fewer are left out of the clinicians' figures; at least 2.
         seed: of the bootstrap.
 
     Returns:
-        `human` and `human_agreement` (None where no vignette has enough decisions), `human_minimum_decisions`,
+        `human` and `human_agreement` (None if no vignette has enough decisions), `human_minimum_decisions`,
         `constants` by name.
     """
     from trainer.evaluation import agreement, metrics

@@ -68,7 +68,7 @@ def _print_as_clinicians(console: Console, report: Mapping[str, Any]) -> None:
 
 
 def _frontier_table(report: Mapping[str, Any]) -> Table:
-    """Returns the frontier of the safety weights, with the agent's own marked and the clinicians at the end."""
+    """Returns the frontier of the safety weights; the agent's own is marked, and the clinicians come last."""
     columns = ("appropriateness", "safety", "over_triage", "red_sensitivity")
     table = Table(
         "weight", "sure\nenough", "appro-\npriate", "safe", "over-\ntriage", "red", "ques-\ntions", "evi-\ndence",
@@ -119,7 +119,7 @@ def _slices_table(slices: list[dict[str, Any]]) -> Table:
     for entry in slices:
         if entry["by"] != before:
             before = entry["by"]
-            table.add_row(Text(entry["by"]))  # Text: a tag is no markup
+            table.add_row(Text(entry["by"]))  # Text, because a tag may contain markup
         metrics = entry["metrics"]
         cells = (_cell(metrics[metric], digits=2) for metric in ("appropriateness", "safety"))
         table.add_row(

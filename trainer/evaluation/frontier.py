@@ -1,7 +1,7 @@
-"""What each safety weight would cost and bring: the frontier on which the dial of an agent stands.
+"""The trade-off of each safety weight: the frontier on which an agent's dial selects a point.
 
-Whatever the weight, an agent meets the same states: the first one, two, ... pieces of evidence of a vignette. So the
-network's outputs are computed once for each of them, and every weight is played on those.
+Whatever its weight, an agent meets the same states: the first one, two, ... pieces of evidence of a vignette. So the
+network's outputs are computed once for each state, and all weights are played on them.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ class Point(NamedTuple):
     appropriateness: float
     safety: float
     over_triage: float
-    red_sensitivity: float | None  # None where no vignette's majority decision is Red
+    red_sensitivity: float | None  # None if no vignette has the majority decision Red
     questions: float
     evidence_seen: float
     forced: float
@@ -52,7 +52,7 @@ class RecordedTriage:
         return np.asarray(merits(outputs, self._dial))
 
     def outputs(self, orders: int) -> np.ndarray | None:
-        """Returns float32 `[K, R, O]`, what the network gave in K evidence orders; None where it has Q-values alone."""
+        """Returns the outputs float32 `[K, R, O]` in K evidence orders; None if the network has only Q-values."""
         if self._parts[0].shape[1] == NUM_ACTIONS:
             return None
         outputs = np.concatenate(self._parts)
@@ -69,7 +69,7 @@ def frontier(
             in K evidence orders.
         vignettes: those V vignettes; R is the number of their pieces of evidence.
         dials: to play.
-        max_questions: after which a decision is forced.
+        max_questions: questions after which a decision is forced.
         chosen: the agent's own dial.
     """
     points = []
@@ -85,9 +85,9 @@ def frontier(
 
 
 def play_outputs(outputs: np.ndarray, vignettes: Vignettes, dial: Dial, max_questions: int) -> Outcomes:
-    """Returns how the episodes of an agent end whose outputs `[K, R, O]` are known, see `frontier`.
+    """Returns the outcomes of an agent whose outputs `[K, R, O]` are known, see `frontier`.
 
-    As in `trainer.dyqn.rollout.Rollout` an agent that goes on asking when all evidence is known is forced in the end.
+    As in `trainer.dyqn.rollout.Rollout`, an agent that goes on asking when all evidence is known is forced in the end.
     """
     sizes = np.diff(vignettes.offsets)
     columns = [_play(HeldOutOutputs(each, sizes, vignettes.decision_counts), dial, max_questions) for each in outputs]

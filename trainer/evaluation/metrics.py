@@ -22,7 +22,7 @@ class Estimate(NamedTuple):
     """A mean, or another figure, of vignettes with its bootstrap confidence interval."""
 
     mean: float
-    low: float | None  # None where a single vignette leaves no interval
+    low: float | None  # None for a single vignette, which gives no interval
     high: float | None
     vignettes: int
 
@@ -62,7 +62,7 @@ def triage_quality(decisions: np.ndarray, decision_counts: np.ndarray) -> dict[s
 def agent_metrics(outcomes: Outcomes, decision_counts: np.ndarray) -> dict[str, np.ndarray]:
     """Returns the metrics of rolled-out episodes, float `[V]` each.
 
-    `triage_quality`, and `questions` (asked, those in vain included), `evidence_seen` (pieces known at the decision,
+    `triage_quality`, and `questions` (including those in vain), `evidence_seen` (pieces known at the decision,
     the first one included), and `forced` (share of orders in which the question limit forced the decision).
     """
     return {
@@ -123,15 +123,15 @@ def summary(metrics: dict[str, np.ndarray], seed: int) -> dict[str, Estimate]:
 def estimates_of_sums(
     parts: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], vignettes: Sequence[int], seed: int
 ) -> list[Estimate | None]:
-    """Returns figures that are no means over vignettes, but functions of sums over them, such as ratios.
+    """Returns figures that are not means over vignettes but functions of sums over them, such as ratios.
 
-    Vignettes are resampled, and each resample's sums give the figures anew. Resamples in which a figure is not defined
-    say nothing about it.
+    Vignettes are resampled, and the figures are computed from the sums of each resample. Resamples in which a figure is
+    not defined are ignored for that figure.
 
     Args:
         parts: `[V, ...]`, what each vignette adds to the sums.
         statistic: from sums `[R, ...]` to figures float `[R, S]`, NaN where not defined.
-        vignettes: S numbers of vignettes that each figure rests on; fewer than 2 leave no interval.
+        vignettes: S numbers of vignettes that each figure is based on; fewer than 2 give no interval.
         seed: of the bootstrap.
 
     Returns:
@@ -167,7 +167,7 @@ def _batches(total: int, size: int) -> list[int]:
 
 
 def resampled_interval(values: np.ndarray) -> tuple[float | None, float | None]:
-    """Returns the ends of the 95% percentile interval of resampled values `[R]`; None both where there are none."""
+    """Returns the ends of the 95% percentile interval of resampled values `[R]`; two Nones if there are no values."""
     if not len(values):
         return None, None
     ends = np.asarray(np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]))

@@ -1,8 +1,8 @@
 """How triage improves as evidence comes in: a triage is forced after 1, 2, ... pieces of evidence.
 
 The curves of the paper's appendix "Non-Calibrated versus Calibrated voting classifier", for anything that gives each
-triage decision a value: a Q-network or a classifier. A vignette has a part in the points up to its own number of pieces
-of evidence, so that later points are about vignettes that tell more.
+triage decision a value: a Q-network or a classifier. A vignette contributes to the points up to its own number of
+pieces of evidence, so later points are about vignettes with more evidence.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ Triage = Callable[[np.ndarray], np.ndarray]
 
 
 class EvidencePoint(NamedTuple):
-    """Triage forced after the same number of pieces of evidence on every vignette that has as many."""
+    """Triage forced after the same number of pieces of evidence, on all vignettes that have so many."""
 
     evidence: int
     vignettes: int
@@ -49,9 +49,9 @@ def metrics_by_evidence(
     """Returns the metrics after k = 1, 2, ... pieces of evidence, up to the most that a vignette has.
 
     Args:
-        vignettes: at least one, each with evidence; `STATES_AT_ONCE` dense states of them are in memory at once.
+        vignettes: at least one, each with evidence; `STATES_AT_ONCE` dense states are in memory at a time.
         evidence_count: E, the width of the state.
-        triage: what decides. Equal values go to the more urgent decision.
+        triage: gives the decisions their values. Equal values go to the more urgent decision.
         orders: seeds of random evidence orders, one or more; the metrics of a vignette are means over them.
         seed: of the bootstrap over vignettes.
 
@@ -95,7 +95,7 @@ def _judge(vignettes: Vignettes, evidence_count: int, triage: Triage, orders: It
 
 
 def _shuffled(signed_codes: np.ndarray, rows: np.ndarray, order: int) -> np.ndarray:
-    """Returns the signed codes with each vignette's in a uniformly random order."""
+    """Returns the signed codes; those of each vignette are in a uniformly random order."""
     keys = np.random.default_rng(order).random(len(rows))
     return signed_codes[np.lexsort((keys, rows))]
 
@@ -103,7 +103,7 @@ def _shuffled(signed_codes: np.ndarray, rows: np.ndarray, order: int) -> np.ndar
 def _prefix_states(
     codes: np.ndarray, offsets: np.ndarray, rows: np.ndarray, here: slice, evidence_count: int
 ) -> np.ndarray:
-    """Returns the states `[B, E]` that end at the places `here` of `codes`, each from its vignette's first piece on."""
+    """Returns the states `[B, E]`: for each place in `here`, its vignette's codes up to that place."""
     ends = np.arange(here.start, min(here.stop, len(rows)))
     starts = offsets[rows[here]]
     places = starts[:, np.newaxis] + np.arange((ends - starts).max() + 1)  # [B, W]

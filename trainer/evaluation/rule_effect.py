@@ -1,4 +1,4 @@
-"""What safety rules change: an agent without and with them, on the same vignettes in the same evidence orders."""
+"""The effect of safety rules: an agent without and with them, on the same vignettes in the same evidence orders."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -51,7 +51,7 @@ def rule_effect(without: Outcomes, with_rules: Outcomes, decision_counts: np.nda
 
 
 def print_effect(effect: Mapping[str, Any]) -> None:
-    """Prints what `rule_effect` found, as `--json` writes it, with the rules under `rules`."""
+    """Prints the result of `rule_effect` as `--json` writes it, with the rules under `rules`."""
     console = Console(highlight=False)
     console.print(
         f"Safety rules ({effect['rules']['source']}, {len(effect['rules']['rules'])} of them): they change the "

@@ -1,4 +1,4 @@
-"""Metrics by slice: by tag, by how urgent the clinicians say, by how much evidence the vignette has; pure NumPy."""
+"""Metrics by slice: by tag, by majority decision, by number of pieces of evidence; pure NumPy."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from trainer.evaluation.metrics import Estimate, estimates_of_sums, resampled_in
 from trainer.simulation.simulator import UNSEEN
 
 MINIMUM_VIGNETTES = 10
-"""Smaller slices of a tag are merged; others have no interval, as a bootstrap of few vignettes is too narrow."""
+"""Smaller slices of a tag are merged; others have no interval: that of a bootstrap of few vignettes is too narrow."""
 
 BAND_ENDS = (4, 7, 10)
 """Most pieces of evidence of a vignette in each band but the last; the paper's mean vignette has 7."""
@@ -20,11 +20,11 @@ NONE, OTHER = "(none)", "(other)"
 """Vignettes without the tag; values of a tag that have too few vignettes each."""
 
 BEHAVIOUR = ("questions", "evidence_seen")
-"""Metrics that tell whether the agent asks more."""
+"""Metrics that show whether the agent asks more."""
 
 
 class Group(NamedTuple):
-    """Which vignettes a slice is made of."""
+    """The vignettes of a slice."""
 
     by: str  # "majority", "evidence", "tag:KEY" for tags KEY=VALUE, "tag" for tags without a value
     value: str
@@ -52,8 +52,8 @@ def groups(tags: Sequence[Sequence[str]], decision_counts: np.ndarray, evidence_
     """Returns the slices of V vignettes.
 
     Slices by majority decision (of equally frequent ones the most urgent) and by number of pieces of evidence divide
-    the vignettes. A vignette with several tags of a key stands in the slice of each. Values of a tag with fewer than
-    `MINIMUM_VIGNETTES` are merged into `OTHER`, which may still be small; a key that then leaves one slice is left out.
+    the vignettes. A vignette with several tags of a key is in the slice of each. Values of a tag with fewer than
+    `MINIMUM_VIGNETTES` are merged into `OTHER`, which may still be small; a key with only one slice is left out.
 
     Args:
         tags: of each vignette.
@@ -105,7 +105,7 @@ def unseen_contrast(
         return None
     values = np.stack([metrics[name] for name in BEHAVIOUR], axis=1)
     sides = (values[tagged], values[~tagged])
-    # One seed for both would draw like places of both.
+    # With one seed, the draws of the two sides would be correlated.
     seeds = [int(drawn) for drawn in np.random.SeedSequence(seed).generate_state(2)]
     estimates = [_means(side, drawn) for side, drawn in zip(sides, seeds, strict=True)]
     resampled = [resampled_sums(side, drawn) / len(side) for side, drawn in zip(sides, seeds, strict=True)]
@@ -119,7 +119,7 @@ def unseen_contrast(
 
 
 def _means(values: np.ndarray, seed: int) -> list[Estimate]:
-    """Returns the estimated mean of each column of `values` `[n, M]`, without interval where n is too small."""
+    """Returns the estimated mean of each column of `values` `[n, M]`, without an interval if n is too small."""
     count = len(values)
     if count < MINIMUM_VIGNETTES:
         return [Estimate(float(mean), None, None, count) for mean in values.mean(axis=0)]

@@ -16,7 +16,7 @@ def test_a_python_without_stable_baselines3_is_refused(tmp_path):
             contestants.find_sb3(given)
 
 
-def test_a_python_with_it_is_taken(tmp_path):
+def test_a_python_with_stable_baselines3_is_used(tmp_path):
     there = tmp_path / "python"
     there.write_text("#!/bin/sh\nexit 0\n")
     there.chmod(0o755)

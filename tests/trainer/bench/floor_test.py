@@ -14,7 +14,7 @@ def test_operations_of_the_papers_network():
 
 
 @pytest.mark.parametrize(("algorithm", "accesses"), [("sgd", 3), ("adam", 7)])
-def test_an_update_moves_gradient_weight_and_moments_biases_too(algorithm, accesses):
+def test_an_update_moves_gradients_weights_and_moments_including_biases(algorithm, accesses):
     # 3 x 4 + 4 + 4 x 2 + 2 = 26 weights of 4 bytes.
     assert floor.update_bytes((3, 4, 2), algorithm) == 26 * 4 * accesses
 

@@ -6,7 +6,7 @@ from trainer.bench.settings import Settings
 
 
 @pytest.mark.parametrize("learner", OURS.values(), ids=list(OURS))
-def test_every_step_is_one_optimisation_past_the_burn_in(learner, tmp_path, monkeypatch):
+def test_every_step_after_the_burn_in_is_one_optimisation(learner, tmp_path, monkeypatch):
     task_vignettes.save(tmp_path / "v.npz", task_vignettes.draw(30, 12, seed=0))
     settings = Settings(str(tmp_path / "v.npz"), 12, hidden_sizes=(8, 8), batch_size=4, burn_in_steps=20)
     loops = []

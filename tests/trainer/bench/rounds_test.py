@@ -17,7 +17,7 @@ def test_rounds_of_unequal_number_are_refused():
         rounds.ratios([1.0, 2.0], [1.0])
 
 
-def test_each_contestant_takes_one_turn_a_round_and_another_one_begins():
+def test_each_contestant_takes_one_turn_a_round_and_the_first_one_changes():
     turns = []
     contestants = {name: (lambda name=name: turns.append(name) or {"name": name}) for name in "abc"}
     ticks = []

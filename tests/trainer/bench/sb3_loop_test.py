@@ -10,7 +10,7 @@ ONE = BenchVignettes(np.array([0, 3]), np.array([1, -3, 5], np.int32), np.array(
 FULL = [1, 0, -1, 0, 1]
 
 
-def test_asking_reveals_piece_by_piece_and_in_vain_ends_the_episode():
+def test_asking_reveals_piece_by_piece_and_asking_in_vain_ends_the_episode():
     episodes = Episodes(ONE, 5, max_questions=23, seed=0)
     state = episodes.begin()
     for known in (2, 3):

@@ -21,7 +21,7 @@ def test_a_small_vocabulary_bounds_the_evidence():
     assert np.diff(task_vignettes.draw(50, 4, seed=0).offsets).max() <= 4
 
 
-def test_the_file_gives_back_what_was_drawn_and_the_environment_takes_it(tmp_path):
+def test_the_vignettes_survive_the_file_and_fit_the_environment(tmp_path):
     drawn = task_vignettes.draw(20, 30, seed=1)
     task_vignettes.save(tmp_path / "v.npz", drawn)
     loaded = task_vignettes.load(tmp_path / "v.npz")

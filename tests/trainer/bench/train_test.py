@@ -15,7 +15,7 @@ def _parsed(*arguments):
 
 
 @pytest.mark.parametrize("flag", ["--batch", "--steps", "--rounds", "--evidence"])
-def test_what_is_below_one_is_refused(flag):
+def test_numbers_below_one_are_refused(flag):
     with pytest.raises(InputError, match=f"{flag}: expected at least 1"):
         train.run(_parsed(flag, 0))
 
@@ -39,7 +39,7 @@ def test_a_run_writes_table_and_json_for_each_batch(tmp_path, monkeypatch, capsy
     assert "Batch 4" in shown.out
 
 
-def test_figures_that_could_not_be_written_stop_it_before_the_first_round(tmp_path, monkeypatch):
+def test_a_file_that_cannot_be_written_ends_the_command_before_the_first_round(tmp_path, monkeypatch):
     monkeypatch.setattr(contestants, "compete", lambda *_: pytest.fail("it began"))
     with pytest.raises(InputError, match=r"--json .*is not a directory"):
         train.run(_parsed("--json", tmp_path / "none" / "report.json"))

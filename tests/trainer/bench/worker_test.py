@@ -10,33 +10,33 @@ worker.answer(lambda request: print("noise") or {"twice": 2 * request["number"]}
 """
 
 
-def test_a_worker_answers_request_by_request_and_its_prints_do_not_disturb():
+def test_a_worker_answers_each_request_whatever_else_it_prints():
     with Worker("echo", [sys.executable, "-c", ECHO]) as worker:
         assert worker.ask(number=4) == {"twice": 8}
         assert worker.ask(number=5) == {"twice": 10}
 
 
-def test_a_worker_that_ends_is_an_error_with_its_last_words():
+def test_a_worker_that_ends_is_an_error_with_its_last_lines():
     code = "import sys; sys.stdin.readline(); sys.exit('no such library')"
     broken = Worker("broken", [sys.executable, "-c", code])
     with broken, pytest.raises(WorkerFailedError, match="broken: ended with code 1: no such library"):
         broken.ask(steps=1)
 
 
-def test_a_worker_that_never_began_is_an_error():
+def test_a_worker_that_does_not_start_is_an_error():
     with Worker("absent", [sys.executable, "-c", "raise SystemExit(3)"]) as worker:
         worker._process.wait()
         with pytest.raises(WorkerFailedError, match="absent: ended with code 3"):
             worker.ask(steps=1)
 
 
-def test_the_process_is_gone_after_the_block():
+def test_the_process_has_ended_after_the_block():
     with Worker("echo", [sys.executable, "-c", ECHO]) as worker:
         process = worker._process
     assert process.returncode is not None
 
 
-def test_timed_takes_the_steps_asked_for_and_tells_a_peak():
+def test_timed_takes_the_steps_asked_for_and_reports_the_peak_memory():
     taken = []
     response = timed(taken.append)({"steps": 7})
     assert taken == [7]

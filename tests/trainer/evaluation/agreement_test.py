@@ -17,14 +17,14 @@ def random_decisions():
     return generator.integers(0, 4, [3, 40]), counts
 
 
-def test_majority_is_that_of_the_split_ties_included():
+def test_the_majority_decision_is_that_of_the_split_and_the_most_urgent_of_a_tie():
     counts = np.random.default_rng(0).integers(0, 3, [200, 4])
     counts = counts[counts.sum(axis=1) > 0]
     assert agreement.majority_decisions(counts).tolist() == [majority(row) for row in counts.tolist()]
     assert agreement.majority_decisions(np.array([[0, 2, 2, 1]])).tolist() == [YELLOW]
 
 
-def test_confusion_shares_worked_out_by_hand():
+def test_confusion_shares_by_hand():
     # Vignette 0: clinicians Red, Red, Green; the agent says Red in one order and Yellow in the other.
     # Vignette 1: one clinician says Blue, and so does the agent both times.
     decisions = np.array([[RED, BLUE], [YELLOW, BLUE]])
@@ -37,7 +37,7 @@ def test_confusion_shares_worked_out_by_hand():
     np.testing.assert_allclose(shares.sum(axis=(1, 2)), 1.0)
 
 
-def test_kappa_is_that_of_scikit_learn_where_every_vignette_weighs_one(random_decisions):
+def test_kappa_equals_scikit_learns_if_all_vignettes_weigh_the_same(random_decisions):
     decisions, counts = random_decisions
     agent, clinician, weights = [], [], []
     for vignette, row in enumerate(counts):
@@ -52,7 +52,7 @@ def test_kappa_is_that_of_scikit_learn_where_every_vignette_weighs_one(random_de
     assert agreement.agent_agreement(decisions, counts, 0)["weighted_kappa"].mean == pytest.approx(expected)
 
 
-def test_kappa_of_the_clinicians_is_that_of_all_pairs_of_two(random_decisions):
+def test_kappa_of_the_clinicians_is_that_of_all_pairs(random_decisions):
     _, counts = random_decisions
     one, other, weights = [], [], []
     for row in counts[counts.sum(axis=1) >= 3]:
@@ -78,7 +78,7 @@ def test_kappa_counts_a_disagreement_by_the_square_of_the_steps():
     assert agreement.weighted_kappa(three_steps) == pytest.approx(0.0)
 
 
-def test_figures_that_are_not_defined_are_none():
+def test_undefined_figures_are_none():
     always_green = np.full([2, 5], GREEN)
     figures = agreement.agent_agreement(always_green, np.tile([0, 0, 2, 0], [5, 1]), 0)
     assert figures["weighted_kappa"] is None
@@ -110,7 +110,7 @@ def test_a_clinician_is_judged_by_the_majority_of_the_others():
     assert agreement.clinician_agreement(counts, minimum_decisions=4, seed=0) is None
 
 
-def test_one_vignette_of_a_majority_leaves_no_interval_and_few_leave_an_honest_one():
+def test_one_vignette_of_a_majority_gives_no_interval_and_few_give_a_wide_one():
     others = np.tile([0, 0, 1, 0], [20, 1])
     decisions = np.full([1, 22], GREEN)
     decisions[0, 0] = RED

@@ -15,7 +15,7 @@ def _draw(vignettes, shift, seed, orders=4):
     return Pairs(predicted, (generator.random([orders, vignettes]) < predicted - shift).astype(float))
 
 
-def test_curve_and_brier_score_are_those_of_scikit_learn():
+def test_curve_and_brier_score_equal_those_of_scikit_learn():
     pairs = _draw(300, 0.1, seed=0)
     figures = calibration.calibration(pairs, seed=0)
     observed, predicted = calibration_curve(
@@ -37,7 +37,7 @@ def test_calibration_error_worked_out_by_hand():
     assert figures.gap.mean == pytest.approx((0.95 + 0.95 + 0.15 - 1) / 3)
 
 
-def test_bins_hold_their_lower_end_and_the_last_one_holds_1():
+def test_bins_include_their_lower_end_and_the_last_one_includes_1():
     pairs = Pairs(np.array([[0.0, 0.5, 0.59, 1.0]]), np.array([[0.0, 1.0, 0.0, 1.0]]))
     curve = calibration.calibration(pairs, seed=0).curve
     assert [part.states for part in curve] == [1, 0, 0, 0, 0, 2, 0, 0, 0, 1]
@@ -46,7 +46,7 @@ def test_bins_hold_their_lower_end_and_the_last_one_holds_1():
     assert (curve[1].predicted, curve[1].observed) == (None, None)
 
 
-def test_best_decision_never_is_ask_and_a_tie_goes_to_the_more_urgent_one():
+def test_best_decision_is_never_ask_and_a_tie_goes_to_the_more_urgent_one():
     q_values = np.array([[[0.1, 0.2, 0.6, 0.3, 0.9], [0.1, 0.5, 0.5, 0.2, 0.0]]], np.float32)
     # Green against {Red, Blue}: between them, appropriate. Yellow (the tie) against {Green}: over-triage.
     pairs = calibration.best_decision_pairs(q_values, np.array([[1, 0, 0, 1], [0, 0, 2, 0]]))
@@ -80,7 +80,7 @@ def test_more_orders_of_the_same_vignettes_do_not_narrow_the_intervals():
         assert (ten.low, ten.high, ten.vignettes) == (pytest.approx(one.low), pytest.approx(one.high), 60)
 
 
-def test_the_interval_of_the_calibration_error_holds_it_and_reaches_down_to_a_calibrated_agents():
+def test_the_interval_of_the_calibration_error_contains_it_and_that_of_a_calibrated_agent():
     reached = 0
     for trial in range(20):
         error = calibration.calibration(_draw(100, 0.0, seed=trial), seed=trial).expected_calibration_error

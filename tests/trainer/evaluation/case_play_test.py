@@ -49,7 +49,7 @@ def test_the_interview_follows_the_file_and_ends_with_the_first_triage():
     assert played.all_evidence == (R, G)
 
 
-def test_a_decision_before_the_last_piece_is_that_of_the_interview_alone():
+def test_a_decision_before_the_last_piece_counts_in_the_interview_only():
     class Hasty(Scripted):
         def _action(self, time_step, policy_state, seed=None):
             known = tf.reduce_sum(tf.abs(time_step.observation.state), axis=1)
@@ -63,7 +63,7 @@ def test_a_decision_before_the_last_piece_is_that_of_the_interview_alone():
 
 
 @pytest.mark.parametrize(("max_questions", "questions"), [(1, 1), (2, 2), (3, 3), (9, 3)])
-def test_the_interview_is_forced_at_the_question_limit_or_when_all_is_known(max_questions, questions):
+def test_the_interview_is_forced_at_the_question_limit_or_when_everything_is_known(max_questions, questions):
     played = play_cases(Scripted(), [case("abcd")], VOCABULARY, max_questions)
     assert played.questions == (questions,)
     assert played.interview == (G,)

@@ -98,7 +98,7 @@ def test_misses_are_printed_by_title_within_80_columns(job, cases, rules, capsys
     assert "Interview, with rules (0.0 questions on average)" in out
 
 
-def test_without_rules_there_is_nothing_about_rules(job, cases, capsys):
+def test_a_report_without_rules_does_not_mention_them(job, cases, capsys):
     code, out, _ = run(capsys, "--job-dir", job, "--cases", cases)
     assert code == 0
     assert "without rules" in out
@@ -107,7 +107,10 @@ def test_without_rules_there_is_nothing_about_rules(job, cases, capsys):
 
 def test_bad_input_is_one_line(job, cases, capsys):
     code, _, error = run(capsys, "--job-dir", job, "--cases", cases, "--rules", "none")
-    assert (code, error) == (2, "triage evaluate: error: --rules none: there is nothing to compare: leave it out\n")
+    assert (code, error) == (
+        2,
+        "triage evaluate: error: --rules none: there are no rules to compare with: leave the option out\n",
+    )
     cases.write_text(cases.read_text().replace('"fever"]', '"fevr"]'))
     code, _, error = run(capsys, "--job-dir", job, "--cases", cases)
     assert code == 2

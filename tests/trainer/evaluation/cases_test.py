@@ -46,7 +46,7 @@ def test_counts_are_by_category_and_leave_out_categories_without_cases():
     assert [by_category["all"][name] for name in ("cases", "right", "too_late", "too_early")] == [4, 2, 1, 1]
 
 
-def test_every_miss_is_named_with_the_decision():
+def test_every_miss_is_listed_with_the_decision():
     assert misses(CASES, (Y, Y, R, B)) == [
         {"vignette_id": "stroke", "title": "The stroke", "category": "emergency", "allowed": ["Red"],
          "decision": "Yellow", "verdict": "too_late"},

@@ -20,10 +20,10 @@ def report(vignettes=50, forced=0.3, questions=8.0):
         (report(forced=0.0, questions=0.0), "asks nothing"),
     ],
 )
-def test_what_makes_an_evaluation_doubtful_is_said(given, sentence):
+def test_a_doubtful_evaluation_has_a_warning(given, sentence):
     (caution,) = cautions(given)
     assert sentence in caution
 
 
-def test_nothing_is_said_where_nothing_is_the_matter():
+def test_a_sound_evaluation_has_no_warning():
     assert cautions(report()) == []

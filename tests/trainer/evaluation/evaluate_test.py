@@ -108,7 +108,7 @@ def test_a_split_without_vignettes_and_a_missing_checkpoint_are_input_errors(job
     assert triage_cli.main([*arguments, "--orders", "0"]) == 2
 
 
-def test_the_report_holds_every_figure_beyond_the_papers(job, data_directory, tmp_path, capsys):
+def test_the_report_contains_every_figure_beyond_the_papers(job, data_directory, tmp_path, capsys):
     path = tmp_path / "figures.json"
     arguments = ["evaluate", "--job-dir", str(job), "--data", str(data_directory), "--orders", "3"]
     assert triage_cli.main([*arguments, "--json", str(path)]) == 0
@@ -129,7 +129,7 @@ def test_the_report_holds_every_figure_beyond_the_papers(job, data_directory, tm
     assert "majority" not in printed
 
 
-def test_slices_are_printed_on_demand_and_tags_as_they_are(job, tagged, capsys):
+def test_slices_are_printed_on_demand_and_tags_are_not_markup(job, tagged, capsys):
     assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(tagged), "--slices"]) == 0
     printed = capsys.readouterr().out
     for line in ("majority", "tag:system", "[red]skin", "eye", "tag unseen", "difference"):
@@ -177,7 +177,7 @@ def test_an_agent_without_q_values_has_all_figures_but_calibration():
     assert figures["agent"]["appropriateness"]["mean"] == 1.0
 
 
-def test_rules_are_played_beside_the_agent_and_their_effect_is_told(job, data_directory, tmp_path, capsys):
+def test_the_agent_is_also_played_with_rules_and_their_effect_is_reported(job, data_directory, tmp_path, capsys):
     codes = ", ".join(f'"e{cell}"' for cell in range(12))
     path = tmp_path / "rules.toml"  # fires on whatever is known
     path.write_text(f'[any]\nreason = "x"\nurgency = "Red"\nany.present = [{codes}]\nany.absent = [{codes}]\n')

@@ -72,7 +72,7 @@ def _rows(capsys, report, with_slices):
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_agent_and_clinicians_stand_side_by_side_and_undefined_is_a_dash(capsys):
+def test_agent_and_clinicians_are_side_by_side_and_undefined_is_a_dash(capsys):
     rows = _rows(capsys, REPORT, with_slices=False)
     assert "safety 0.500 [0.250, 0.750] 0.900 [0.800, 1.000]" in rows
     assert "red sensitivity - 1.000" in rows
@@ -88,7 +88,7 @@ def test_the_frontier_marks_the_agent_and_ends_with_the_clinicians(capsys):
     assert rows[place + 1] == "clinicians - 0.900 - 1.000 - all -"
 
 
-def test_the_agent_is_shown_as_clinicians_are_judged_and_how_far_its_probabilities_hold(capsys):
+def test_the_agent_is_shown_judged_as_clinicians_are_and_with_its_calibration(capsys):
     text = " ".join(_rows(capsys, REPORT, with_slices=False))
     assert "on the same 900 vignettes by all clinicians but one" in text
     assert "P(safe) of the decision: mean 0.920, safe 0.940, error 0.020 [0.010, 0.030]." in text
@@ -99,7 +99,7 @@ def test_calibration_is_one_sentence(capsys):
     assert "mean Q of the triage 0.900, appropriate 0.700, error 0.200 [0.100, 0.300], Brier score 0.250" in text
 
 
-def test_slices_stand_under_their_kind_which_is_named_once(capsys):
+def test_slices_are_listed_under_their_kind(capsys):
     rows = _rows(capsys, REPORT, with_slices=True)
     place = rows.index("tag:system")
     assert rows.count("tag:system") == 1
@@ -113,7 +113,7 @@ def test_slices_stand_under_their_kind_which_is_named_once(capsys):
 @pytest.mark.parametrize(
     "name", ["human", "human_agreement", "as_clinicians", "calibration", "probabilities", "frontier", "unseen"]
 )
-def test_what_the_report_lacks_is_left_out(name, capsys):
+def test_missing_parts_of_the_report_are_left_out(name, capsys):
     report = copy.deepcopy(REPORT)
     report[name] = None
     assert "safety 0.500 [0.250, 0.750]" in " ".join(_rows(capsys, report, with_slices=True))
@@ -124,7 +124,7 @@ def test_no_line_is_wider_than_80_columns(capsys):
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
-def test_a_long_tag_is_folded_and_takes_no_room_from_the_figures(capsys):
+def test_a_long_tag_is_folded_and_the_figures_stay_whole(capsys):
     report = copy.deepcopy(REPORT)
     report["slices"][0]["value"] = "x" * 256
     rows = _rows(capsys, report, with_slices=True)

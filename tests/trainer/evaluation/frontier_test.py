@@ -55,13 +55,13 @@ def test_a_point_for_each_dial_and_the_agents_own_is_marked(vignettes, outputs):
     assert (low.questions, low.evidence_seen, low.forced) == (3.0, 1.5, 0.5)
 
 
-def test_without_a_majority_for_red_there_is_no_sensitivity(vignettes_of, outputs):
+def test_there_is_no_sensitivity_if_no_majority_is_red(vignettes_of, outputs):
     vignettes = vignettes_of([([1, 2, 3], [0, 3, 0, 0]), ([4], [0, 3, 0, 0])])
     (point,) = frontier(outputs, vignettes, [Dial()], 5, chosen=Dial())
     assert point.red_sensitivity is None
 
 
-def test_outputs_are_recorded_in_order_and_q_values_alone_have_no_frontier():
+def test_outputs_are_recorded_in_order_and_there_is_no_frontier_without_probabilities():
     triage = RecordedTriage(lambda states: np.tile(states[:, :1], 13).astype(np.float32), Dial())
     for first in ([1, 2], [3], [4, 5], [6]):  # two evidence orders of three states, in batches of two
         assert triage(np.array(first)[:, np.newaxis]).shape == (len(first), 4)

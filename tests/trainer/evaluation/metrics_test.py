@@ -133,11 +133,11 @@ def test_a_ratio_without_denominator_is_none_and_resamples_without_one_are_left_
     assert metrics.estimates_of_sums(parts, _ratio, [2], seed=0) == [(1.0, 1.0, 1.0, 2)]
 
 
-def test_a_figure_that_rests_on_one_vignette_has_no_interval():
+def test_a_figure_of_one_vignette_has_no_interval():
     assert metrics.estimates_of_sums(np.array([[3.0, 4.0]]), _ratio, [1], seed=0) == [(0.75, None, None, 1)]
 
 
-def test_a_bootstrap_sample_has_as_many_vignettes_as_there_are_and_batches_change_nothing(monkeypatch):
+def test_a_bootstrap_sample_has_as_many_vignettes_as_the_data_whatever_the_batches(monkeypatch):
     parts = np.stack([np.ones(50), np.arange(50.0)], axis=1)
     sums = metrics.resampled_sums(parts, seed=3)
     assert sums.shape == (metrics.RESAMPLES, 2)

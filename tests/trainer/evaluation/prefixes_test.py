@@ -19,7 +19,7 @@ def _red_once_the_first_cell_is_known(states):
     return values
 
 
-def test_a_piece_that_tells_has_been_seen_in_k_of_n_orders(vignettes_of):
+def test_the_decisive_piece_has_been_seen_in_k_of_n_orders(vignettes_of):
     vignettes = vignettes_of([([1, 2, -3], [1, 0, 0, 0])])
     points = metrics_by_evidence(vignettes, E, _red_once_the_first_cell_is_known, range(600), seed=0)
     assert [point.evidence for point in points] == [1, 2, 3]
@@ -31,7 +31,7 @@ def test_a_piece_that_tells_has_been_seen_in_k_of_n_orders(vignettes_of):
     assert points[2].appropriateness.mean == 1.0
 
 
-def test_each_point_is_about_the_vignettes_that_have_so_many_pieces(vignettes_of):
+def test_each_point_is_over_the_vignettes_with_so_many_pieces(vignettes_of):
     vignettes = vignettes_of([([2], [1, 0, 0, 0]), ([1, 2, 3], [1, 0, 0, 0]), ([3, 4], [0, 0, 0, 1])])
     points = metrics_by_evidence(vignettes, E, _red_once_the_first_cell_is_known, [0, 1], seed=0)
     assert [point.vignettes for point in points] == [3, 2, 1]
@@ -80,7 +80,7 @@ def test_equal_values_go_to_the_more_urgent_decision(vignettes_of):
     assert (point.appropriateness.mean, point.safety.mean, point.best_value.mean) == (0.5, 1.0, 0.5)
 
 
-def test_few_states_are_in_memory_and_the_points_are_the_same(random_vignettes, monkeypatch):
+def test_few_states_are_in_memory_at_a_time_and_the_points_are_the_same(random_vignettes, monkeypatch):
     network = build_network(30, NetworkConfig(hidden_sizes=(8,)), seed=1)
     triage = prefixes.network_triage(network)
     whole = metrics_by_evidence(random_vignettes, 30, triage, [0, 1], seed=0)
@@ -99,7 +99,7 @@ def test_few_states_are_in_memory_and_the_points_are_the_same(random_vignettes, 
         assert one.best_value.mean == pytest.approx(other.best_value.mean, rel=1e-5)
 
 
-def test_a_network_triages_even_where_asking_is_worth_more(vignettes_of):
+def test_a_network_triages_even_if_asking_is_worth_more(vignettes_of):
     network = build_network(E, NetworkConfig(hidden_sizes=(4,)), seed=0)
     network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), np.array([0, 0, 2, 0, 9], np.float32)])
     triage = prefixes.network_triage(network)

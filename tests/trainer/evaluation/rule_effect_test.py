@@ -14,7 +14,7 @@ def outcomes(decisions, questions):
     return Outcomes(np.array(decisions), np.array(questions), np.ones(shape, int), np.zeros(shape, bool))
 
 
-def test_both_sides_and_their_paired_difference_are_told(capsys):
+def test_both_sides_and_their_paired_difference_are_reported(capsys):
     before = outcomes([[2, 2], [1, 2]], [[4, 2], [2, 2]])  # two orders of two vignettes
     after = outcomes([[0, 2], [1, 0]], [[0, 2], [2, 0]])
     effect = rule_effect(before, after, COUNTS, seed=0)

@@ -32,7 +32,7 @@ def test_majority_and_evidence_bands_divide_the_vignettes():
     ]
 
 
-def test_small_values_of_a_tag_are_merged_and_the_large_ones_stand_first():
+def test_rare_values_of_a_tag_are_merged_and_frequent_ones_come_first():
     tags = [("system=skin",)] * 12 + [("system=eye",)] * 20 + [("system=jaw",)] * 10
     tags += [("system=ear",)] * 9 + [("system=bone",)] * 3
     sizes = _sizes(_groups(tags), "tag:system")
@@ -44,24 +44,24 @@ def test_vignettes_without_the_tag_are_a_slice_of_their_own():
     assert _sizes(groups, "tag:system") == {"skin": 12, slices.NONE: 11}
 
 
-def test_a_tag_without_a_value_is_told_from_the_vignettes_that_lack_it():
+def test_a_tag_without_a_value_divides_the_vignettes_into_those_with_and_without_it():
     groups = _groups([("unseen", "system=skin")] * 10 + [("system=skin",)] * 15)
     assert _sizes(groups, "tag") == {"unseen": 10, slices.NONE: 15}
     # Every vignette is of one system: that slice would repeat the whole.
     assert _sizes(groups, "tag:system") == {}
 
 
-def test_a_key_whose_values_are_all_rare_tells_nothing():
+def test_a_key_with_only_rare_values_is_left_out():
     assert _sizes(_groups([(f"source={number}",) for number in range(50)]), "tag:source") == {}
 
 
-def test_a_vignette_with_two_values_of_a_key_stands_in_both_slices():
+def test_a_vignette_with_two_values_of_a_key_is_in_both_slices():
     groups = _groups([("risk=a", "risk=b")] * 10 + [("risk=b", "note=x=y")] * 10)
     assert _sizes(groups, "tag:risk") == {"b": 20, "a": 10}
     assert _sizes(groups, "tag:note") == {"x=y": 10, slices.NONE: 10}
 
 
-def test_a_tag_that_is_called_like_another_slice_keeps_its_own_place():
+def test_a_tag_with_the_name_of_another_slice_is_kept_apart():
     groups = _groups([("majority=Red",)] * 10 + [("majority=Blue",)] * 10)
     assert _sizes(groups, "majority") == {"Red": 20}
     assert _sizes(groups, "tag:majority") == {"Red": 10, "Blue": 10}
@@ -103,7 +103,7 @@ def test_the_two_sides_are_resampled_apart():
     assert contrasts["questions"].difference.high > 2
 
 
-def test_few_unseen_vignettes_leave_no_interval_and_none_at_all_no_contrast():
+def test_few_unseen_vignettes_give_no_interval_and_none_give_no_contrast():
     metrics = {"questions": np.ones(30), "evidence_seen": np.ones(30)}
     few = slices.unseen_contrast(metrics, [("unseen",)] * 3 + [()] * 27, seed=0)["questions"]
     assert (few.with_tag.low, few.difference.low, few.without_tag.low) == (None, None, 1.0)
