@@ -100,7 +100,7 @@ def test_what_must_not_reach_the_model_is_named(file):
 
 def test_a_user_reads_what_the_model_is_not_for_and_its_parity(file):
     first, second, *_ = interview(file, "fever").stdout.splitlines()
-    assert first == "Research software for decision support, not validated for care. It is no medical device."
+    assert first == "Research software for decision support, not validated for care. It is not a medical device."
     assert second == tflite_file.read_description(file)["parity"]["statement"]
 
 

@@ -1,1 +1,1 @@
-"""What leaves the trainer: the SavedModel with its card and gate, and the TFLite file."""
+"""Exports versions: with their model card, past a gate that compares them, and as TFLite files for phones."""

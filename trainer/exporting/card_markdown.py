@@ -1,4 +1,4 @@
-"""The page that `trainer.exporting.model_card` becomes: Markdown in which data can not turn into markup."""
+"""Renders a model card of `trainer.exporting.model_card` as Markdown; data in it is escaped."""
 
 import re
 import unicodedata
@@ -9,15 +9,15 @@ from schemas.triage import DECISION_LABELS
 
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
 _EFFORT = ("questions", "evidence_seen", "forced")
-# What means something to Markdown inside a line, and what begins a bare link.
+# Characters with a meaning in Markdown inside a line, and those that begin a bare link.
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>()#|~!&$@^]|(?<=www)\.|:(?=/)", re.IGNORECASE)
-# Overrides the direction of text, and could make an id read as another one.
+# These change the direction of text, so that one id could look like another.
 _DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _HOW = "triage export --job-dir JOB --model-base-path MODELS --data DATA"
 
 
 def escape(text: Any) -> str:
-    """Returns `text` so that Markdown shows it as it is, within a line or a cell of a table."""
+    """Returns `text` escaped, so that Markdown shows it unchanged in a line or a cell of a table."""
     plain = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in str(text))
     plain = _DIRECTION.sub("\N{REPLACEMENT CHARACTER}", plain)
     return _MARKUP.sub(r"\\\g<0>", plain)
@@ -28,7 +28,7 @@ def page(card: dict[str, Any]) -> str:
     details = card["model_details"]
     sections = [
         f"# Model card: triage agent, version {escape(details['model_version'])}",
-        "Research software for decision support. **It is no medical device, and it is not validated for care.**",
+        "Research software for decision support. **It is not a medical device, and it is not validated for care.**",
         *_details(card),
         *_use(card["intended_use"]),
         *_training_data(card["training_data"]),
@@ -91,12 +91,12 @@ def _use(use: dict[str, Any]) -> list[str]:
 def _training_data(data: dict[str, Any]) -> list[str]:
     lines = ["## Training data", f"Fingerprint: {escape(data['data_fingerprint'])}"]
     if not data["known"]:
-        return [*lines, "The data directory was not at hand at the export, so that nothing more is known here."]
+        return [*lines, "Nothing more is known: the version was exported without the data directory."]
     origin = f"Format: {escape(data['format'] or 'unknown')}."
     if data["simulated"]:
         origin += " **The vignettes and the decisions on them are simulated.**"
     else:
-        origin += " Whether a clinician or a program wrote the vignettes, and who decided on them, it does not tell."
+        origin += " It is not recorded whether a clinician or a program wrote the vignettes, or who decided on them."
     if data["sources"]:
         origin += f" Files: {', '.join(map(escape, data['sources']))}."
     rows = (
@@ -109,7 +109,7 @@ def _training_data(data: dict[str, Any]) -> list[str]:
 def _evaluation(evaluation: dict[str, Any] | None) -> list[str]:
     if evaluation is None:
         return [
-            "**This version was not evaluated when it was exported.** To have its figures here, export it with a data "
+            "**This version was not evaluated when it was exported.** To get its figures, export it with a data "
             "directory:",
             _code([_HOW]),
         ]
@@ -126,9 +126,9 @@ def _evaluation(evaluation: dict[str, Any] | None) -> list[str]:
         f"{evaluation['vignettes']:,} {name} of the {escape(evaluation['split'])} split, each in "
         f"{evaluation['orders']:,} random evidence orders (seed {evaluation['seed']}); data fingerprint "
         f"{escape(evaluation['data_fingerprint'])}. The exported SavedModel itself decided.",
-        "A decision is appropriate between the most and the least urgent one that the vignette's clinicians gave, safe "
-        "when at least as urgent as the least urgent one. Mean [95% bootstrap interval over vignettes]. Each clinician "
-        "is judged by the others.",
+        "A decision is appropriate if it lies between the most and the least urgent one that the vignette's clinicians "
+        "gave, and safe if it is at least as urgent as the least urgent one. Mean [95% bootstrap interval over "
+        "vignettes]. Each clinician is judged by the others.",
         _table(("policy", *map(_words, _QUALITY)), [*quality, *constants]),
         _table(("this version, per vignette", "mean"), effort),
         *_slices(evaluation["slices"]),
@@ -136,7 +136,7 @@ def _evaluation(evaluation: dict[str, Any] | None) -> list[str]:
 
 
 def _slices(slices: list[dict[str, Any]]) -> list[str]:
-    """Returns a table for each way to cut the vignettes, see `trainer.evaluation.slices`."""
+    """Returns a table for each way to slice the vignettes, see `trainer.evaluation.slices`."""
     columns = ("appropriateness", "safety", "over_triage", "under_triage", "questions")
     parts = []
     for by in dict.fromkeys(row["by"] for row in slices):
@@ -154,7 +154,7 @@ def _gate(gate: dict[str, Any] | None) -> list[str]:
         return []
     title = "## Comparison with the serving version"
     if gate["serving_version"] is None:
-        return [title, "There was no version to compare with: this is the first one that was published."]
+        return [title, "There was no version to compare with: this is the first one."]
     rows = (
         (_words(metric), f"{row['new']:.3f}", f"{row['serving']:.3f}", _cell(row["difference"]))
         for metric, row in gate["metrics"].items()
@@ -178,7 +178,7 @@ def _textbook_sentence(textbook: dict[str, Any] | None) -> str:
 
 
 def _decision(decision: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
-    """Returns how the version chooses, and how far its probabilities can be believed."""
+    """Returns how the version decides, and how well its probabilities are calibrated."""
     title = "## How it decides"
     if not decision["probabilities"]:
         return [
@@ -231,13 +231,13 @@ def _calibration(probabilities: dict[str, Any] | None) -> list[str]:
     )
     return [
         "On the vignettes of the evaluation, of the decision that the agent took:",
-        _table(("", "mean probability", "share that was so", "expected calibration error"), rows),
+        _table(("", "mean probability", "observed share", "expected calibration error"), rows),
     ]
 
 
 def _rules(rules: dict[str, Any]) -> list[str]:
     if not rules["rules"]:
-        return ["## Safety rules", "This version obeys no safety rules."]
+        return ["## Safety rules", "This version has no safety rules."]
     rows = (
         (escape(rule["rule_id"]), rule["urgency"], "yes" if rule["stop_asking"] else "no", escape(rule["reason"]))
         for rule in rules["rules"]
@@ -245,21 +245,21 @@ def _rules(rules: dict[str, Any]) -> list[str]:
     origin = f"{escape(rules['source'])}, fingerprint {escape(rules['fingerprint'])}"
     return [
         "## Safety rules",
-        f"Where one of these applies the decision is at least so urgent, whatever the network says. From {origin}; the "
-        "file is assets.extra/rules.toml in the folder of this version. The figures of this version are those with the "
-        "rules.",
+        "If a rule applies, the decision is at least as urgent as it says, whatever the network decides. Source: "
+        f"{origin}; the file is assets.extra/rules.toml in the folder of this version. All figures of this version are "
+        "with the rules.",
         _table(("rule", "at least", "ends the questions", "reason"), rows),
     ]
 
 
 def _novelty(novelty: dict[str, Any] | None) -> list[str]:
     if novelty is None:
-        return ["## Novelty", "This version cannot tell how far evidence is from anything seen in training."]
+        return ["## Novelty", "This version does not estimate how novel evidence is."]
     return [
         "## Novelty",
         f"Evidence is called novel above a novelty of {novelty['threshold']:g}, by {novelty['reference_moments']:,} "
-        "moments of interviews about training vignettes. It finds gross nonsense, not evidence that is plausible piece "
-        "by piece, and changes no decision.",
+        "moments of interviews about training vignettes. It detects gross nonsense, but no implausible combinations of "
+        "plausible pieces, and changes no decision.",
     ]
 
 
@@ -290,7 +290,7 @@ def _bullets(lines: Iterable[str]) -> str:
 
 
 def _code(lines: Iterable[str]) -> str:
-    """Returns an indented block, which no line can end, unlike a fence."""
+    """Returns an indented block: unlike a fence, no line in it can end it."""
     return "\n".join("    " + " ".join(line.splitlines()) for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""The cases that a version decides in training data, for `triage monitor` to compare served ones with."""
+"""The cases in the training data as a version decides them, with which `triage monitor` compares served cases."""
 
 import numpy as np
 
@@ -13,16 +13,16 @@ SPLIT = "train"
 
 
 def case_reference(version: LoadedVersion, data: DataDirectory, seed: int) -> Reference | None:
-    """Returns what is known, and what is decided, when `version` triages each vignette of the training split once.
+    """Returns what is known and decided when `version` triages each vignette of the training split once.
 
     Args:
         version: the version.
         data: a data directory of whole vignettes.
-        seed: of the order in which their evidence comes.
+        seed: of the evidence orders.
 
     Returns:
-        The counts; None where the split cannot be played: it is empty, or has vignettes without evidence or with
-        evidence that the version does not know.
+        The counts; None if the split cannot be played: it is empty, or has vignettes without evidence or with evidence
+        that the version does not know.
     """
     vignettes = data.read(SPLIT)
     lengths = np.diff(vignettes.offsets)
@@ -49,10 +49,9 @@ def case_reference(version: LoadedVersion, data: DataDirectory, seed: int) -> Re
 def _expected(
     vignettes: VignetteArrays, known: np.ndarray, data: DataDirectory
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Returns in how many cases each code is expected to be known as present and absent.
+    """Returns the expected number of cases in which each code is known to be present, and to be absent.
 
-    The order of a vignette's evidence is drawn at random, so each piece of it is known with the same probability,
-    `known` [V].
+    The evidence of a vignette comes in random order, so each piece is known with the same probability, `known` `[V]`.
     """
     weights: np.ndarray = np.repeat(known, np.diff(vignettes.offsets))
     codes: np.ndarray = vignettes.signed_codes.astype(np.int64)

@@ -1,4 +1,4 @@
-"""`triage export`: writes the trained agent of a job directory as a SavedModel version, past a gate where one asks."""
+"""`triage export`: writes the trained agent of a job directory as a SavedModel version, on request past a gate."""
 
 import argparse
 import dataclasses
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `triage export --help
     from trainer.exporting.publish import Exported
 
 REJECTED = 3
-"""Exit code where the version did not pass the gate."""
+"""Exit code if the version did not pass the gate."""
 
 _MARGIN = 0.02
 
@@ -37,14 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=locations.model_base,
         metavar="BASE",
         help="the same, but publish only a version that is not less safe than the newest one there; needs --data; "
-        f"exit code {REJECTED} where it is not published",
+        f"exit code {REJECTED} if it is not published",
     )
     parser.add_argument(
         "--compare-with",
         type=locations.source_model,
         metavar="BASE",
         help="with --model-base-path: mark the version as BLESSED or NOT_BLESSED by comparing it with the newest one "
-        f"of this BASE, for a later `triage push`; needs --data; exit code {REJECTED} where it is not blessed",
+        f"of this BASE, for a later `triage push`; needs --data; exit code {REJECTED} if it is not blessed",
     )
     parser.add_argument("--version", type=int, help="number of the version; the highest that exists plus 1 by default")
     parser.add_argument("--step", type=int, help="checkpoint to export; the last one by default")
@@ -68,23 +68,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cases",
         type=locations.source,
         metavar="FILE",
-        help="textbook cases (docs/cases.md) for --push-to and --compare-with: a version that sends an emergency among "
-        "them later than the version before it does not pass",
+        help="textbook cases (docs/cases.md) for --push-to and --compare-with: a version that decides an emergency "
+        "less urgently than the version before it does not pass",
     )
     parser.add_argument(
         "--rejected",
         type=locations.result,
         metavar="DIR",
-        help="where --push-to leaves a version that it does not publish",
+        help="where --push-to keeps a version that it does not publish",
     )
     figures.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Exports, and says where to.
+    """Exports, and reports the result.
 
     Returns:
-        0, or `REJECTED` where the version did not pass the gate.
+        0, or `REJECTED` if the version did not pass the gate.
 
     Raises:
         InputError: there is no trained agent in the job directory, the version cannot be written, or it cannot be
@@ -136,13 +136,13 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.orders < 1 or arguments.seed < 0:
         raise InputError("--orders must be at least 1 and --seed 0 or more")
     if arguments.push_to is None and arguments.rejected is not None:
-        raise InputError("--rejected belongs to --push-to: give that instead of --model-base-path")
+        raise InputError("--rejected needs --push-to: give that instead of --model-base-path")
     if arguments.push_to is not None and arguments.compare_with is not None:
         raise InputError("--push-to compares with the versions that it pushes to: leave --compare-with out")
     gated = arguments.push_to is not None or arguments.compare_with is not None
     for name in ("margin", "cases"):
         if not gated and getattr(arguments, name) is not None:
-            raise InputError(f"--{name} belongs to --push-to and --compare-with: give one of them")
+            raise InputError(f"--{name} needs --push-to or --compare-with: give one of them")
     if gated and arguments.data is None:
         name = "--push-to" if arguments.push_to else "--compare-with"
         raise InputError(f"{name} compares the new version with the serving one: give the vignettes with --data DIR")
@@ -153,7 +153,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _say(exported: "Exported", arguments: argparse.Namespace) -> None:
-    """Prints what became of the version: a rejection always, for whoever reads the log of an automatic push."""
+    """Prints the result; a rejection in any case, so that it is in the log of an automatic push."""
     from trainer.exporting.gate import verdict_text
 
     lines = []

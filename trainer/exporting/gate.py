@@ -1,10 +1,10 @@
 """The gate before publishing: is the new version as safe as the serving one, to within a margin?
 
-Where textbook cases are given, it must also send no emergency among them later than the serving one.
+If textbook cases are given, it must also decide no emergency among them less urgently than the serving one.
 
-Both play the same vignettes in the same random evidence orders, so that vignettes are compared in pairs. The
-bootstrap resamples the differences over vignettes: what makes a vignette hard for both versions cancels out, and a
-difference shows that two intervals side by side would hide.
+Both play the same vignettes in the same random evidence orders, so that results are compared in pairs. The bootstrap
+resamples the differences over vignettes: the difficulty that a vignette has for both versions cancels out, and a
+difference shows that two separate intervals would hide.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ BLESSED, NOT_BLESSED = "BLESSED", "NOT_BLESSED"
 """Names of the empty files that mark a version, as TFX names them."""
 
 _WORST = 5
-_ROUNDING = 1e-9  # a mean of shares is no exact number; a loss of just the margin passes
+_ROUNDING = 1e-9  # means of shares are not exact; a loss of exactly the margin passes
 
 
 class Played(NamedTuple):
-    """What one version did with the vignettes."""
+    """The outcomes of one version."""
 
     name: str  # number of the version
     outcomes: Outcomes
@@ -56,19 +56,19 @@ def lower_bound(differences: np.ndarray, seed: int) -> float:
 
 
 def require_pairs(vignettes: int) -> None:
-    """Raises InputError where there are too few vignettes for any interval."""
+    """Raises InputError if there are too few vignettes for an interval."""
     if vignettes < 2:
-        raise InputError("the test split has a single vignette, which cannot tell two versions apart: use more data")
+        raise InputError("the test split has only one vignette, too few to compare two versions: use more data")
 
 
 def compare(new: Played, serving: Played, vignettes: VignetteArrays, margin: float, seed: int) -> dict[str, Any]:
     """Returns the verdict on `new`, and the figures behind it.
 
     Args:
-        new: the version that is to be published; both played the same vignettes in the same evidence orders.
+        new: the version to publish; both played the same vignettes in the same evidence orders.
         serving: the version that it would replace.
         vignettes: the V vignettes, at least 2.
-        margin: how much lower safety may be.
+        margin: the accepted loss of safety.
         seed: of the bootstrap.
 
     Returns:
@@ -105,7 +105,7 @@ def _safe_enough(bound: float, margin: float) -> bool:
 
 
 def _worst(vignettes: VignetteArrays, new: np.ndarray, serving: np.ndarray) -> list[dict[str, Any]]:
-    """Returns the vignettes on which safety fell furthest, the worst first."""
+    """Returns the vignettes with the largest loss of safety, the worst first."""
     order = np.argsort(new - serving, kind="stable")[:_WORST]
     return [
         {"vignette_id": vignettes.vignette_ids[row], "new": float(new[row]), "serving": float(serving[row])}
@@ -118,9 +118,9 @@ def compare_cases(cases: Sequence[Case], new: CaseDecisions, serving: CaseDecisi
     """Returns the verdict on textbook cases.
 
     Returns:
-        `passed`: no emergency is sent too late and later than by the serving version; `cases` and `emergencies`, how
-        many there are; `sent_later`, how many emergencies are; `later`, what both versions decided on them, see
-        `trainer.evaluation.cases.later_emergencies`.
+        `passed`: no emergency is decided too late and later than by the serving version; `cases` and `emergencies`, how
+        many there are; `sent_later`, how many emergencies are decided later; `later`, the decisions of both versions on
+        those, see `trainer.evaluation.cases.later_emergencies`.
     """
     later = later_emergencies(cases, new, serving)
     return {
@@ -133,7 +133,7 @@ def compare_cases(cases: Sequence[Case], new: CaseDecisions, serving: CaseDecisi
 
 
 def public(verdict: dict[str, Any]) -> dict[str, Any]:
-    """Returns the verdict without the names of vignettes and cases, for the manifest, which every client can read."""
+    """Returns the verdict without ids of vignettes and cases, for the manifest, which every client can read."""
     shared = {key: value for key, value in verdict.items() if key != "worst"}
     if "textbook_cases" in verdict:
         textbook = verdict["textbook_cases"]
@@ -142,7 +142,7 @@ def public(verdict: dict[str, Any]) -> dict[str, Any]:
 
 
 def verdict_text(verdict: dict[str, Any]) -> str:
-    """Returns what `compare` found, and `compare_cases` as its `textbook_cases`, as lines that a person reads."""
+    """Returns the verdict of `compare`, with that of `compare_cases` as its `textbook_cases`, as lines of text."""
     lines = _safety_lines(verdict)
     if "textbook_cases" in verdict:
         lines += _case_lines(verdict["textbook_cases"])
@@ -150,7 +150,7 @@ def verdict_text(verdict: dict[str, Any]) -> str:
 
 
 def _case_lines(textbook: dict[str, Any]) -> list[str]:
-    """Returns the lines about textbook cases; a case that is late in both readings has two."""
+    """Returns the lines about textbook cases, two for a case that is late in both readings."""
     if textbook["passed"]:
         return [f"  none of the {textbook['emergencies']:,} textbook emergencies is sent later than before"]
     return [

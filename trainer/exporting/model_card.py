@@ -1,7 +1,7 @@
 """The model card of an exported version, after Mitchell et al., "Model Cards for Model Reporting" (2019).
 
-Here is what it says; `trainer.exporting.card_markdown` turns that into a page. Every figure comes from what was
-computed or from what a file states, and is absent where neither tells.
+This module collects its content; `trainer.exporting.card_markdown` turns that into a page. Every figure was computed or
+is read from a file; a figure that is not known is left out.
 """
 
 import importlib.metadata
@@ -17,14 +17,14 @@ from trainer.runs.dial_options import NEVER
 from trainer.servable.saved_model import package_version
 
 FORMAT = 1
-"""`format_version` of model_card.json; it grows when a reader of the old one would misread the new one."""
+"""`format_version` of model_card.json, raised when older readers would misread it."""
 MARKDOWN, JSON = "model_card.md", "model_card.json"
 
-_SIMULATED = ("simulate", "ddxplus")  # the `format` that stats.json has for vignettes that nobody wrote
+_SIMULATED = ("simulate", "ddxplus")  # the `format` in stats.json of vignettes made by a program
 _PACKAGES = ("tensorflow", "keras", "tf-agents", "numpy", "scipy")
 _LICENCE = (
-    "The software that made and runs this model is under the Apache License 2.0. Whoever passes the model on has to "
-    "see to the terms of the vignettes that it learned from."
+    "The software that made and runs this model is under the Apache License 2.0. Passing the model on is also subject "
+    "to the terms of the vignettes that it learned from."
 )
 _INTENDED_USE = {
     "uses": [
@@ -34,7 +34,7 @@ _INTENDED_USE = {
     ],
     "users": ["researchers", "clinical data scientists", "software engineers who work with them"],
     "out_of_scope": [
-        "It is no medical device, and nobody has validated it for care.",
+        "It is not a medical device, and it is not validated for care.",
         "It must not decide about a patient without a clinician, nor delay or replace emergency care.",
         "It gives no diagnosis and no treatment.",
         "It must not be used on populations, languages or evidence that its vignettes do not cover.",
@@ -42,22 +42,22 @@ _INTENDED_USE = {
 }
 _ETHICS = [
     "Under-triage can harm a patient who needs care sooner; over-triage costs time, money and worry.",
-    "Safety alone is no aim: always saying Red is perfectly safe. Read it beside over-triage.",
-    "No figure here speaks of fairness between groups of people, by age, sex, ethnicity or income.",
+    "Safety alone is not an aim: always deciding Red is perfectly safe. Read it beside over-triage.",
+    "No figure here measures fairness between groups of people, such as by age, sex, ethnicity or income.",
     "The model repeats the habits of the clinicians whose decisions it learned from, mistakes included.",
 ]
-_Q_VALUES_ALONE = "Q-values are no calibrated probabilities: do not read 0.9 as nine in ten."
+_Q_VALUES_ALONE = "Q-values are not calibrated probabilities: do not read 0.9 as nine in ten."
 _PROBABILITIES = (
-    "Q-values are no probabilities. P(appropriate) and P(safe) are, for patients like those of the training vignettes; "
-    "for others they may be wrong."
+    "Q-values are not probabilities. P(appropriate) and P(safe) are, for patients like those of the training "
+    "vignettes; for others they may be wrong."
 )
 _LIMITS = [
-    "In the evaluation the evidence of a vignette comes in random order. Real questions follow each other for a "
-    "reason, so that real interviews may need more or fewer questions, and may end otherwise.",
+    "In the evaluation the evidence of a vignette comes in random order. Real questions build on each other, so real "
+    "interviews may need more or fewer questions, and may end in other decisions.",
     "The model says whether to ask, not what to ask.",
-    "The measure is agreement with the clinicians who read the same vignette, not what became of a patient. The more "
-    "clinicians judged a vignette, the wider the range of decisions that count as appropriate and safe.",
-    "Evidence outside the vocabulary has no part in a decision, and nothing was learned on a state without evidence.",
+    "The figures measure agreement with the clinicians who read the same vignette, not the outcome of patients. The "
+    "more clinicians judged a vignette, the wider the range of decisions that count as appropriate and safe.",
+    "Evidence outside the vocabulary is ignored, and nothing was learned about a state without evidence.",
 ]
 
 
@@ -66,11 +66,11 @@ def training_facts(data_fingerprint: str, stats: dict[str, Any] | None) -> dict[
 
     Args:
         data_fingerprint: of those vignettes.
-        stats: the stats.json of the data directory that is at hand; None where there is none.
+        stats: the stats.json of a data directory; None if none was given.
 
     Returns:
-        `data_fingerprint`; and where `stats` are of the same data `format`, `simulated`, `seed`, `test_fraction`,
-        `sources`, `simulation` and `splits`, None where the file does not tell.
+        `data_fingerprint`; and if `stats` are of the same data, `format`, `simulated`, `seed`, `test_fraction`,
+        `sources`, `simulation` and `splits`, None if the file does not state them.
     """
     if stats is None or stats["data_fingerprint"] != data_fingerprint:
         return {"data_fingerprint": data_fingerprint, "known": False}
@@ -95,9 +95,9 @@ def training_facts(data_fingerprint: str, stats: dict[str, Any] | None) -> dict[
 
 
 def is_simulated(stats: dict[str, Any]) -> bool | None:
-    """Returns True where the stats.json of a data directory says that its vignettes are made up by a program.
+    """Returns True if the stats.json of a data directory states that its vignettes were made by a program.
 
-    None otherwise: a file of vignettes does not tell whether it came from clinicians or from a program.
+    None otherwise: a file of vignettes does not state whether it comes from clinicians or from a program.
     """
     return True if stats.get("format") in _SIMULATED else None
 
@@ -115,9 +115,9 @@ def model_card(
         manifest: of the version.
         vocabulary: of the version.
         training_data: see `training_facts`.
-        evaluation: `trainer.exporting.publish.Examination.report`; None where the version was not evaluated.
+        evaluation: `trainer.exporting.publish.Examination.report`; None if the version was not evaluated.
         gate: the verdict of `trainer.exporting.gate.compare`, or only `serving_version` None for a first version; None
-            where the version did not go through the gate.
+            if there was no gate.
     """
     kinds = [entry.kind for entry in vocabulary]
     return {
@@ -147,7 +147,7 @@ def model_card(
 
 
 def package_versions() -> dict[str, str]:
-    """Returns the versions of Python and of the packages that decide what a model answers."""
+    """Returns the versions of Python and of the packages that affect a model's answers."""
     versions = {"python": platform.python_version(), "dyqn-triage": package_version()}
     return versions | {name: importlib.metadata.version(name) for name in _PACKAGES}
 
@@ -178,20 +178,20 @@ def _limits(training_data: dict[str, Any], evaluation: dict[str, Any] | None) ->
     else:
         limits.append(
             f"The test split has {evaluation['vignettes']:,} vignettes, and the 95% interval of safety is "
-            f"{safety['high'] - safety['low']:.3f} wide: what differs by less may be chance."
+            f"{safety['high'] - safety['low']:.3f} wide: smaller differences may be chance."
         )
     limits.append(
-        "Intervals cover the choice of vignettes; not the randomness of training, nor that of the evidence orders. "
-        "Those of the slices are not corrected for looking at many."
+        "Intervals cover the choice of vignettes, not the randomness of training or of the evidence orders. Those of "
+        "the slices are not corrected for multiple comparisons."
     )
     if evaluation["data_fingerprint"] == training_data["data_fingerprint"]:
         limits.append(
-            "Training reports its progress on the same test split: where a setting or a checkpoint was chosen by it, "
-            "these figures flatter."
+            "Training reports its progress on the same test split: if a setting or a checkpoint was chosen by it, "
+            "these figures are too good."
         )
     else:
         limits.append(
-            "The evaluation used other data than the training: nothing here checks that no vignette is in both."
+            "The evaluation used other data than the training: it was not checked whether a vignette is in both."
         )
     return limits
 
@@ -215,7 +215,7 @@ def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluatio
 
 
 def _dial(decision: dict[str, Any]) -> str:
-    """Returns the options that set the dial as the version has it; none where training chose it."""
+    """Returns the options that set the version's dial, "" if training chose it."""
     if not decision["probabilities"] or decision["chosen"] == "default":
         return ""
     if decision["chosen"] == "bound":

@@ -1,4 +1,4 @@
-"""Brings a trained agent into a model base path: staged, examined as exported, described, and published if it may be.
+"""Brings a trained agent into a model base path: stages it, evaluates it as exported, describes it, publishes it.
 
 Nothing that a server sees changes before the last step, which is one rename.
 """
@@ -32,7 +32,7 @@ from trainer.vignettes.tfrecord import DataDirectory
 
 SPLIT = "test"
 MINIMUM_HUMAN_DECISIONS = 3
-"""Decisions that a vignette needs for the clinicians' own figures, as in the paper's table."""
+"""Vignettes with fewer decisions are left out of the clinicians' own figures, as in the paper's table."""
 
 
 class Target(NamedTuple):
@@ -41,20 +41,20 @@ class Target(NamedTuple):
     base: pathlib.Path
     version: int | None  # None is the next free number
     model_name: str
-    margin: float | None = None  # of the gate; None where there is no gate to pass
+    margin: float | None = None  # of the gate; None if there is no gate
     rejected: pathlib.Path | None = None  # base path for a version that does not pass; None deletes it
-    against: pathlib.Path | None = None  # base path of the serving version, where that is not `base`
+    against: pathlib.Path | None = None  # base path of the serving version, if it is not `base`
 
     @property
     def serving_base(self) -> pathlib.Path:
-        """The base path with whose newest version a new one is compared, and whose numbers it continues."""
+        """The base path of the version to compare with, whose version numbers are continued."""
         return self.against or self.base
 
 
 class Exported(NamedTuple):
-    """What became of a version."""
+    """The result of an export."""
 
-    folder: pathlib.Path | None  # None where it was deleted
+    folder: pathlib.Path | None  # None if the version was deleted
     model_version: str
     published: bool
     metrics: dict[str, Any]  # as in the manifest
@@ -63,10 +63,10 @@ class Exported(NamedTuple):
 
 
 class Examination:
-    """What versions are examined on: the test split of a data directory, and textbook cases where there are any.
+    """The test split of a data directory, and optional textbook cases, on which versions are evaluated.
 
     Raises:
-        InputError: the data directory is none or damaged, or its test split is empty.
+        InputError: `path` is not a data directory or is damaged, or its test split is empty.
     """
 
     def __init__(self, path: pathlib.Path, orders: int, seed: int, cases: Sequence[Case] = ()):
@@ -79,22 +79,22 @@ class Examination:
             raise InputError(f"{path}: the {SPLIT} split has no vignettes")
         if np.diff(self.vignettes.offsets).min() < 1:
             raise InputError(
-                f"{path}: the {SPLIT} split has vignettes without evidence, which cannot be played: give the data "
-                "directory that it was made from"
+                f"{path}: the {SPLIT} split has vignettes without evidence, which cannot be played: give a data "
+                "directory of whole vignettes"
             )
 
     @property
     def stats(self) -> dict[str, Any]:
-        """What the data directory says of itself."""
+        """The stats.json of the data directory."""
         return self._data.stats
 
     @property
     def seed(self) -> int:
-        """Of the evidence orders and of the bootstrap."""
+        """Seed of the evidence orders and of the bootstrap."""
         return self._seed
 
     def require_known(self, vocabulary: Vocabulary, source: pathlib.Path, advice: str) -> None:
-        """Raises InputError where a vignette or case has evidence that `vocabulary`, that of `source`, has not."""
+        """Raises InputError if a vignette or case has evidence that is not in `vocabulary`, that of `source`."""
         try:
             known_codes(self._data.vocabulary, self.vignettes, vocabulary)
         except InputError as error:
@@ -108,7 +108,7 @@ class Examination:
                 )
 
     def play(self, version: LoadedVersion, name: str) -> Outcomes:
-        """Returns what `version` does with the vignettes; a terminal sees the progress under `name`."""
+        """Returns the outcomes of `version`; shows the progress under `name` on a terminal."""
         console = Console(stderr=True)
 
         def shown(seeds: Sequence[int]) -> Iterable[int]:
@@ -117,17 +117,17 @@ class Examination:
         return play(version, self.vignettes, self._data.vocabulary, self._seeds, shown)
 
     def play_cases(self, version: LoadedVersion) -> CaseDecisions:
-        """Returns what `version` decides on the textbook cases, of which there is at least one."""
+        """Returns the decisions of `version` on the textbook cases, of which there is at least one."""
         return play_cases(ServablePolicy(version), self.cases, version.vocabulary, version.max_questions)
 
     def describe_cases(self, version: LoadedVersion, folder: pathlib.Path) -> None:
-        """Leaves in `folder` what the cases look like that `version` decides, if that can be told."""
+        """Writes the reference cases of `version` to `folder`, if the training split can be played."""
         reference = case_reference(version, self._data, self._seeds[0])
         if reference is not None:
             (folder / directories.REFERENCE).write_text(reference.to_json(), encoding="utf-8")
 
     def report(self, outcomes: Outcomes) -> dict[str, Any]:
-        """Returns the evaluation, as a model card holds it."""
+        """Returns the evaluation for a model card."""
         counts = self.vignettes.decision_counts
         return {
             "data_fingerprint": self._data.data_fingerprint,
@@ -146,12 +146,12 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, exam:
 
     Args:
         trained: the agent.
-        job_dir: where it comes from, for messages.
+        job_dir: its job directory, for messages.
         target: where the version goes; with a margin it is published only if it passes the gate.
-        exam: what it is examined on; needed by the gate.
+        exam: what it is evaluated on; the gate needs it.
 
     Raises:
-        InputError: it cannot be written, examined or compared; nothing is published then.
+        InputError: it cannot be written, evaluated or compared; then nothing is published.
     """
     serving = None
     if exam is not None:
@@ -181,9 +181,9 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, exam:
 
 
 def check_rejected(rejected: pathlib.Path, base: pathlib.Path) -> None:
-    """Raises InputError where `rejected` is no place for a version that must not be served."""
+    """Raises InputError if a version in `rejected` could be served."""
     if base.resolve() in (rejected.resolve(), *rejected.resolve().parents):
-        raise InputError(f"--rejected {rejected}: lies in {base}, where a server looks for versions: choose another")
+        raise InputError(f"--rejected {rejected}: is in {base}, where a server looks for versions: choose another")
     try:
         there = list(rejected.iterdir()) if rejected.exists() else []
         rejected.mkdir(parents=True, exist_ok=True)
@@ -192,19 +192,19 @@ def check_rejected(rejected: pathlib.Path, base: pathlib.Path) -> None:
     for path in there:
         if directories.version_number(path.name) is not None and not (path / gate.NOT_BLESSED).exists():
             raise InputError(
-                f"--rejected {rejected}: holds version {path.name}, which was not rejected: choose a folder from which "
-                "nothing is served"
+                f"--rejected {rejected}: contains version {path.name}, which was not rejected: choose a folder from "
+                "which nothing is served"
             )
 
 
 def _serving(target: Target, exam: Examination) -> LoadedVersion | None:
-    """Returns the version that a server takes now, None where there is none."""
+    """Returns the version that a server would load now, None if there is none."""
     folder = newest_version(target.serving_base)
     if folder is None:
         return None
     if target.version is not None and target.version <= int(folder.name):
         raise InputError(
-            f"--version {target.version}: no server would take it, as {folder} is higher: choose a higher number, or "
+            f"--version {target.version}: no server would load it, as {folder} is higher: choose a higher number, or "
             "leave it out"
         )
     gate.require_pairs(len(exam.vignettes.decision_counts))
@@ -229,7 +229,7 @@ def _verdict(
 
 
 def _manifest_metrics(trained: TrainedNetwork, evaluation: dict[str, Any]) -> dict[str, Any]:
-    """Returns the evaluation in the form in which training leaves one."""
+    """Returns the evaluation in the form of those that training writes."""
     return {
         "step": trained.training["steps"],
         "episode": trained.training["episodes"],
@@ -249,7 +249,7 @@ def _write_card(
     facts = model_card.training_facts(trained.data_fingerprint, exam.stats if exam else None)
     card = model_card.model_card(manifest, trained.vocabulary, facts, evaluation, verdict)
     text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    # Ids and tags that another program wrote may hold half a surrogate pair, which is not UTF-8.
+    # Ids and tags from other programs may contain half a surrogate pair, which is not UTF-8.
     (stage.folder / model_card.JSON).write_text(text, encoding="utf-8", errors="backslashreplace")
     (stage.folder / model_card.MARKDOWN).write_text(card_markdown.page(card), encoding="utf-8")
 
@@ -258,15 +258,15 @@ def _publish(stage: StagedVersion, target: Target, serving: LoadedVersion | None
     if blessed:
         if newest_version(target.serving_base) != (serving.folder if serving else None):
             raise InputError(
-                f"{target.serving_base}: another version was published while this one was examined: push it again, to "
-                "compare it with that one"
+                f"{target.serving_base}: another version was published while this one was evaluated: export again, to "
+                "compare with that one"
             )
         (stage.folder / gate.BLESSED).touch()
     return stage.publish()
 
 
 def _keep_rejected(stage: StagedVersion, target: Target) -> pathlib.Path | None:
-    """Moves the version to the folder for rejected ones; returns where it is, None where there is no such folder."""
+    """Moves the version to the folder for rejected ones and returns its path, None if there is no such folder."""
     if target.against is not None:  # nothing is served from the base path
         (stage.folder / gate.NOT_BLESSED).touch()
         return stage.publish()

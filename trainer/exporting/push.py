@@ -1,4 +1,4 @@
-"""`triage push`: copies a version that was blessed into a model base path, as TFX's Pusher does."""
+"""`triage push`: copies a blessed version into a model base path, as TFX's Pusher does."""
 
 import argparse
 import pathlib
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Pushes, and says where to; returns 0.
+    """Pushes and prints where to; returns 0.
 
     Raises:
         InputError: see `push`.
@@ -39,17 +39,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def push(version: pathlib.Path, base: pathlib.Path) -> pathlib.Path:
-    """Copies a blessed version into `base`, where a server sees it appear whole; returns its folder there.
+    """Copies a blessed version into `base`, where it appears whole; returns its folder there.
 
     Raises:
-        InputError: it is no version, or was not blessed, or compared with another version than the one that is
+        InputError: it is not a version, was not blessed, or was compared with another version than the one that is
             served from `base` now; or `base` cannot be written.
     """
     from trainer.exporting import gate
     from trainer.servable.saved_model import StagedVersion, newest_version
 
     if directories.version_number(version.name) is None or not (version / directories.MANIFEST).is_file():
-        raise InputError(f"{version}: no version of a model: expected a folder that triage export wrote, such as out/3")
+        raise InputError(f"{version}: not a version: expected a folder that triage export wrote, such as out/3")
     if not (version / gate.BLESSED).exists():
         raise InputError(f"{version}: was not blessed: triage export --compare-with {base} compares it first")
     manifest = read_manifest(version)

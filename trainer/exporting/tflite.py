@@ -1,4 +1,4 @@
-"""`triage tflite`: converts an exported version into a file for phones, and measures how far it is from the version."""
+"""`triage tflite`: converts an exported version into a file for phones, and measures how much the two differ."""
 
 import argparse
 import sys
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=locations.source_model,
         required=True,
         metavar="DIR",
-        help="version that `triage export` wrote, or a model base path, of which the highest version is taken",
+        help="version that `triage export` wrote, or a model base path, whose highest version is used",
     )
     parser.add_argument(
         "--out", type=locations.result, required=True, metavar="FILE", help="file to write, with FILE.json beside it"
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data",
         type=locations.source,
         metavar="DIR",
-        help="data directory whose training split int8 is calibrated with",
+        help="data directory with whose training split int8 is calibrated",
     )
     parser.add_argument(
         "--states", type=int, default=STATES, help=f"random states to compare with the SavedModel on (default {STATES})"
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         InputError: there is no version, it cannot be converted or written, the data does not fit, or the file is
-            broken; then what stood at `--out` is left as it was.
+            broken; then `--out` is left unchanged.
     """
     _check(arguments)
     from trainer.exporting import tflite_file, tflite_parity
@@ -67,12 +67,12 @@ def run(arguments: argparse.Namespace) -> int:
     parity = tflite_parity.compare(version, model, bound, arguments.states, arguments.seed)
     description = tflite_file.describe(version, model, arguments.quantize, parity, calibration)
     tflite_file.write(arguments.out, content, description)
-    told = ("model_version", "quantization", "calibration", "vocabulary_fingerprint", "parity")
+    reported = ("model_version", "quantization", "calibration", "vocabulary_fingerprint", "parity")
     report = {
         "path": locations.shown(arguments.out),
         "sidecar": locations.shown(tflite_file.sidecar_path(arguments.out)),
         "bytes": arguments.out.stat().st_size,
-        **{key: description[key] for key in told},
+        **{key: description[key] for key in reported},
     }
     if arguments.json != "-":
         _say(report)

@@ -1,7 +1,7 @@
 """The file that an app ships: the TFLite model with a description inside, and the same description beside it.
 
-The description is one JSON object (docs/mobile.md). Inside, it is an *associated file* as TFLite metadata have them: a
-ZIP archive behind the model, which interpreters ignore and any ZIP reader opens.
+The description is one JSON object (docs/mobile.md). Inside, it is an *associated file* of the TFLite metadata format: a
+ZIP archive appended to the model, which interpreters ignore and any ZIP reader opens.
 """
 
 import dataclasses
@@ -26,14 +26,14 @@ from trainer.servable.litert import LiteRtModel, litert_version
 from trainer.servable.policy import LoadedVersion
 
 FORMAT = 1
-"""`format_version` of the description; it grows when a reader of the old one would misread the new one."""
+"""`format_version` of the description, raised when older readers would misread it."""
 DESCRIPTION = "triage.json"
 """Name of the associated file."""
 SIDECAR = ".json"
-"""What the sidecar's name has behind that of the file."""
+"""Suffix of the sidecar's name after that of the file."""
 
-_NOTICE = "Research software for decision support, not validated for care. It is no medical device."
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first time that ZIP knows: the same model makes the same bytes
+_NOTICE = "Research software for decision support, not validated for care. It is not a medical device."
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in ZIP, so that the same model gives the same bytes
 _PROBES = 50
 
 
@@ -43,11 +43,11 @@ def describe(
     """Returns the description of a TFLite model.
 
     Args:
-        version: that it was converted from.
+        version: the version that it was converted from.
         model: the model.
-        quantization: as `trainer.servable.conversion.QUANTIZATIONS` names them.
-        parity: how far it is from the version.
-        calibration: what int8 was calibrated with.
+        quantization: one of `trainer.servable.conversion.QUANTIZATIONS`.
+        parity: how much it differs from the version.
+        calibration: the origin of the states with which int8 was calibrated.
     """
     manifest = read_manifest(version.folder)
     return {
@@ -70,10 +70,10 @@ def describe(
 
 
 def embed(content: bytes, description: dict[str, Any]) -> bytes:
-    """Returns the file with `description` in it, for the TFLite model `content`."""
+    """Returns the TFLite model `content` with `description` in it."""
     file = io.BytesIO()
     file.write(content)
-    with zipfile.ZipFile(file, "a") as archive:  # offsets count from the start of the file, as TFLite's tools have it
+    with zipfile.ZipFile(file, "a") as archive:  # offsets from the start of the file, as TFLite's tools expect
         entry = zipfile.ZipInfo(DESCRIPTION, _EPOCH)
         entry.compress_type = zipfile.ZIP_DEFLATED
         archive.writestr(entry, _text(description))
@@ -84,7 +84,7 @@ def read_description(path: pathlib.Path) -> dict[str, Any]:
     """Returns the description inside a file.
 
     Raises:
-        InputError: the file cannot be read, or has none.
+        InputError: the file cannot be read, or has no description.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -92,18 +92,18 @@ def read_description(path: pathlib.Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise InputError(f"{path}: holds no {DESCRIPTION}: write it with `triage tflite`") from error
+        raise InputError(f"{path}: contains no {DESCRIPTION}: write it with `triage tflite`") from error
 
 
 def sidecar_path(path: pathlib.Path) -> pathlib.Path:
-    """Returns where the sidecar of the file `path` stands."""
+    """Returns the path of the sidecar of the file `path`."""
     return path.with_name(path.name + SIDECAR)
 
 
 def check_writable(path: pathlib.Path) -> None:
-    """Raises InputError where `write` could not write `path`; it is told before the work, not after it."""
+    """Raises InputError if `path` cannot be written; to be called before the work."""
     if path.exists() and not path.is_file():
-        raise InputError(f"--out {path}: this is no ordinary file: give the name of the file to write")
+        raise InputError(f"--out {path}: this is not a regular file: give the name of the file to write")
     if not path.parent.is_dir():
         raise InputError(f"--out {path}: there is no directory {path.parent}: make it first")
     try:
@@ -113,10 +113,10 @@ def check_writable(path: pathlib.Path) -> None:
 
 
 def write(path: pathlib.Path, content: bytes, description: dict[str, Any]) -> None:
-    """Writes the file and its sidecar, each whole or not at all; what stands there is replaced.
+    """Writes the file and its sidecar, each whole or not at all; existing ones are replaced.
 
-    Both are built in a folder beside them, and the file is read back and run before it gets its name. It gets it last:
-    where there is a new file, there is its sidecar.
+    Both are built in a folder beside them, and the file is read back and run before it gets its name. It gets its name
+    last, so that a new file always has its sidecar.
 
     Args:
         path: of the file.
@@ -124,7 +124,7 @@ def write(path: pathlib.Path, content: bytes, description: dict[str, Any]) -> No
         description: of it, see `describe`.
 
     Raises:
-        InputError: they cannot be written, or what was written does not run as `content` does.
+        InputError: they cannot be written, or the written file does not answer as `content` does.
     """
     try:
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as scratch:
@@ -155,4 +155,4 @@ def _check(file: pathlib.Path, content: bytes, description: dict[str, Any]) -> N
     expected, actual = LiteRtModel(content).answer(*probes), written.answer(*probes)
     same = all(np.array_equal(expected[name], actual[name]) for name in expected)
     if not same or read_description(file) != description:
-        raise InputError("the file that was written does not run as the model that was converted: try again")
+        raise InputError("the written file does not answer as the converted model does: try again")

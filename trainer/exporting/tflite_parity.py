@@ -13,40 +13,41 @@ from trainer.servable.litert import LiteRtModel
 from trainer.servable.policy import LoadedVersion
 
 BOUNDS = {NONE: Q_BOUND, FLOAT16: 0.01, DYNAMIC: 0.1, INT8: 0.1}
-"""By quantisation: a file with a Q-value further than this from the SavedModel's is taken for broken.
+"""By quantisation: a file with a larger difference of a Q-value from the SavedModel's is considered broken.
 
-A file whose weights got lost is off by far more. What comes near a bound is no proof of quality: see the shares.
+The difference of a file that lost its weights is far larger. To be within a bound does not prove quality: for that, see
+the shares.
 """
 
 _BATCH = 1000
 
 
 class Parity(NamedTuple):
-    """How far a file's answers are from the SavedModel's; shares are of the states, in [0, 1]."""
+    """How much a file's answers differ from the SavedModel's; shares of the states are in [0, 1]."""
 
     states: int
     seed: int
     bound: float  # on the difference of a Q-value
     largest_q_difference: float
     mean_q_difference: float
-    decision_changed: float  # another action
+    decision_changed: float  # share with another action
     best_triage_changed: float
     best_triage_less_urgent: float
-    largest_novelty_difference: float | None = None  # None where the model cannot tell how novel a state is
+    largest_novelty_difference: float | None = None  # None if the model does not estimate novelty
     is_novel_changed: float | None = None
 
 
 def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int, seed: int) -> Parity:
-    """Returns how far `model` is from `version` on `count` random states.
+    """Returns how much `model` differs from `version` on `count` random states.
 
     Raises:
-        InputError: a Q-value is not finite, or further than `bound` away; a novelty is further than `NOVELTY_BOUND`
-            away; or the question limit or the rules are other ones.
+        InputError: a Q-value is not finite, or differs by more than `bound`; a novelty differs by more than
+            `NOVELTY_BOUND`; or the question limit or the rules that fire are not the same.
     """
     states, questions_asked = random_states(len(version.vocabulary), version.max_questions, count, seed)
     expected, actual = _saved_model_answers(version, states, questions_asked), model.answer(states, questions_asked)
     if not np.isfinite(actual[features.Q_VALUES]).all():
-        raise InputError("the TFLite file answers with Q-values that are not finite: its weights got lost")
+        raise InputError("the TFLite file answers with Q-values that are not finite: its weights were lost")
     differences = np.abs(actual[features.Q_VALUES] - expected[features.Q_VALUES])
     if differences.max() > bound:
         raise InputError(
@@ -78,7 +79,7 @@ def _novelty_differences(actual: dict[str, Any], expected: dict[str, Any]) -> di
     if not largest <= NOVELTY_BOUND:
         raise InputError(
             f"the TFLite file's novelty differs by up to {largest:.2g} from the SavedModel's, more than the bound of "
-            f"{NOVELTY_BOUND:g}: train and export with this version of the package, or take another quantisation"
+            f"{NOVELTY_BOUND:g}: train and export with this version of the package, or try another quantisation"
         )
     return {
         "largest_novelty_difference": largest,
@@ -87,7 +88,7 @@ def _novelty_differences(actual: dict[str, Any], expected: dict[str, Any]) -> di
 
 
 def statement(parity: Parity) -> str:
-    """Returns one sentence for whoever decides whether to ship the file."""
+    """Returns one sentence that helps to decide whether to ship the file."""
     if not parity.decision_changed and not parity.best_triage_changed:
         return f"In none of {parity.states:,} random states does a decision differ from the SavedModel's."
     changed, other, lower = (

@@ -1,1 +1,1 @@
-"""The SavedModel: signatures, the LiteRT file beside it, warm-up requests."""
+"""A version of a model: the signatures of its SavedModel, its LiteRT file and its warm-up requests."""

@@ -1,4 +1,4 @@
-"""Turns the signature `state` of an exported version into a TFLite file, quantised or not."""
+"""Converts the signature `state` of an exported version to a TFLite file, quantised or not."""
 
 import pathlib
 import tempfile
@@ -18,19 +18,20 @@ from trainer.vignettes.tfrecord import DataDirectory
 
 NONE, FLOAT16, DYNAMIC, INT8 = "none", "float16", "dynamic", "int8"
 QUANTIZATIONS = (NONE, FLOAT16, DYNAMIC, INT8)
-"""Weights in float32; in float16; in int8 with float activations; weights and what they are multiplied with in int8."""
+"""Weights in float32; in float16; in int8 with float activations; weights and activations in int8."""
 
 CALIBRATION_SPLIT = "train"
 CALIBRATION_STATES = 1000
 
 _SELU_OPS = ("EXP", "SUB", "MUL", "SELECT", "SELECT_V2", "GREATER")
-"""TFLite has no SELU, but these. Its exponential of positive inputs, of which nothing is used, would spread the 256
-steps of int8 so far that the negative side is lost: in int8 it made most of the error, and no file smaller."""
+"""TFLite composes SELU of these. The exponential is also taken of positive inputs, where it is not used: its range
+there would leave too few of the 256 steps of int8 for negative inputs. In int8 these operations made most of the error,
+and did not make the file smaller."""
 _NOVELTY_OPS = (
     "BATCH_MATMUL", "CONCATENATION", "RELU", "ADD", "SUM", "LOG", "REDUCE_MAX", "GATHER", "CAST", "MEAN", "LESS",
     "STRIDED_SLICE", "RESHAPE", "EQUAL",
 )  # fmt: skip
-"""Novelty compares sums of logarithms with close percentiles: eight bits are not enough for that."""
+"""Novelty compares sums of logarithms with percentiles that are close together: eight bits are too few for that."""
 
 
 def convert(
@@ -38,23 +39,23 @@ def convert(
 ) -> bytes:
     """Returns the TFLite file of a version, without metadata.
 
-    Its signature `state` takes `states` float32 `[B, E]` and `questions_asked` int32 `[B]`, and gives `OUTPUTS`
-    and those of `OPTIONAL_OUTPUTS` that the version has, whose types do not depend on the quantisation.
+    Its signature `state` takes `states` float32 `[B, E]` and `questions_asked` int32 `[B]`, and returns `OUTPUTS` and
+    those of `OPTIONAL_OUTPUTS` that the version has. Their types do not depend on the quantisation.
 
     Args:
-        version: what to convert.
+        version: the version to convert.
         quantization: one of `QUANTIZATIONS`.
-        calibration: states float32 `[N, E]` from which int8 learns the ranges of activations; only int8 needs them.
+        calibration: states float32 `[N, E]`, which give int8 the ranges of activations; only int8 needs them.
         batch: B, None for a file that takes any number of states.
 
     Raises:
         InputError: TensorFlow cannot convert the version.
     """
-    # The version holds lookup tables, which no TFLite file can. A SavedModel of one signature and its weights does not.
+    # TFLite has no lookup tables, which the version contains. A SavedModel of one signature and its weights has none.
     module = tf.Module()
     module.weights = list(version.signature.variables)
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # calibration uses TensorFlow's own interpreter, which says that it is going
+        warnings.simplefilter("ignore")  # calibration uses TensorFlow's own interpreter, which is deprecated
         try:
             tf.saved_model.save(module, scratch, signatures={features.STATE: _function(version, batch)})
             converter = tf.lite.TFLiteConverter.from_saved_model(scratch, signature_keys=[features.STATE])
@@ -64,18 +65,18 @@ def convert(
 
 
 def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) -> tuple[np.ndarray, dict[str, Any]]:
-    """Returns states of interviews about the training vignettes of a data directory, to calibrate int8 with.
+    """Returns states of interviews about the training vignettes of a data directory, with which to calibrate int8.
 
     Args:
         path: the data directory.
-        version: what is converted.
-        seed: draws the vignettes, how much of each is known, and which part.
+        version: the version to convert.
+        seed: of the vignettes, and of the evidence that is known.
 
     Returns:
-        float32 `[CALIBRATION_STATES, E]`, and what the description of a file says of them.
+        float32 `[CALIBRATION_STATES, E]`, and their origin for the description of a file.
 
     Raises:
-        InputError: it is no data directory, has another vocabulary, or no training vignettes.
+        InputError: it is not a data directory, has another vocabulary, or has no training vignettes.
     """
     data = DataDirectory.open(path).whole()
     if data.vocabulary.fingerprint != version.vocabulary.fingerprint:
@@ -99,7 +100,7 @@ def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) ->
 
 
 def _function(version: LoadedVersion, batch: int | None) -> tf.types.experimental.Callable:
-    """Returns the signature without the labels: a file without strings runs anywhere."""
+    """Returns the signature without the labels, as not every interpreter has strings."""
     specs = [
         tf.TensorSpec([batch, len(version.vocabulary)], tf.float32, features.STATES),
         tf.TensorSpec([batch], tf.int32, features.QUESTIONS_ASKED),
@@ -123,7 +124,7 @@ def _quantized(converter: tf.lite.TFLiteConverter, quantization: str, calibratio
     if calibration is None:
         raise ValueError("int8 needs states to calibrate with")
     converter.representative_dataset = lambda: _samples(calibration)
-    selective = tf.lite.experimental.QuantizationDebugger(  # the one way to say what stays in float
+    selective = tf.lite.experimental.QuantizationDebugger(  # the only way to keep operations in float
         converter=converter,
         debug_dataset=converter.representative_dataset,
         debug_options=tf.lite.experimental.QuantizationDebugOptions(denylisted_ops=[*_SELU_OPS, *_NOVELTY_OPS]),

@@ -1,4 +1,4 @@
-"""Runs a TFLite file with the LiteRT interpreter, one state at a time as a phone does."""
+"""Runs a TFLite file with the LiteRT interpreter, one state at a time, as a phone does."""
 
 import dataclasses
 import importlib.metadata
@@ -15,12 +15,12 @@ from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.servable.policy import LoadedVersion
 
 OUTPUTS = (features.Q_VALUES, features.ACTION, features.BEST_TRIAGE, features.FORCED)
-"""Of every file."""
+"""Outputs of every file."""
 OPTIONAL_OUTPUTS = (
     features.P_APPROPRIATE, features.P_SAFE, features.RULES_FIRED, features.MODEL_ACTION, features.MODEL_BEST_TRIAGE,
     features.NOVELTY, features.IS_NOVEL,
 )  # fmt: skip
-"""Of a file whose model has probabilities, rules, or novelty."""
+"""Further outputs of a file whose model has probabilities, rules or novelty."""
 
 
 class LiteRtModel:
@@ -69,12 +69,12 @@ def litert_version() -> str:
 
 
 def as_version(model: LiteRtModel, version: LoadedVersion) -> LoadedVersion:
-    """Returns `version` with `model` to decide in its place, for `trainer.servable.policy.play`."""
+    """Returns `version` with `model` in place of its SavedModel, for `trainer.servable.policy.play`."""
     return dataclasses.replace(version, model=_Playable(model))
 
 
 class _Playable:
-    """Has the signature of a loaded SavedModel that a policy calls; inside a graph, too."""
+    """Stands in for a loaded SavedModel: has the signature that a policy calls, also inside a graph."""
 
     def __init__(self, model: LiteRtModel):
         self._model = model

@@ -1,7 +1,7 @@
 """The messages of `triage.v1` inside a TensorFlow graph: serialized EvidenceState in, serialized TriageResponse out.
 
-`tf.io.decode_proto` makes every field one column wide at least, and holds the type's default where a message has no
-value: proto3 does not send defaults, so that is what a scalar that was not sent means.
+`tf.io.decode_proto` makes every field at least one column wide, with the type's default if a message has no value. As
+proto3 does not send defaults, that is the value of a scalar that was not sent.
 """
 
 from collections.abc import Mapping
@@ -34,16 +34,16 @@ class Responses(NamedTuple):
     unknown_codes: tf.Tensor  # string [B, U], padded with ""
     conflicting_codes: tf.Tensor  # string [B, C], padded with ""
     fired_rules: tf.Tensor  # string [B, F], serialized FiredRule messages, padded with ""
-    p_appropriate: tf.Tensor | None  # float32 [B, 4]; None where the model has no probabilities
+    p_appropriate: tf.Tensor | None  # float32 [B, 4]; None if the model has no probabilities
     p_safe: tf.Tensor | None  # float32 [B, 4]; beside `p_appropriate`
-    novelty: tf.Tensor | None  # float32 [B]; None where the model cannot tell
+    novelty: tf.Tensor | None  # float32 [B]; None if the model does not estimate it
     is_novel: tf.Tensor | None  # bool [B]; beside `novelty`
     model_version: str
     vocabulary_fingerprint: str
 
 
 def descriptor_source() -> bytes:
-    """Returns what the graph must know of the messages, so that a server needs no descriptor file."""
+    """Returns the descriptors of the messages for the graph, so that a server needs no descriptor file."""
     messages = descriptor_pb2.FileDescriptorProto()
     triage_pb2.DESCRIPTOR.CopyToProto(messages)
     return b"bytes://" + descriptor_pb2.FileDescriptorSet(file=[messages]).SerializeToString()
@@ -52,10 +52,10 @@ def descriptor_source() -> bytes:
 def decode_evidence_states(serialized: tf.Tensor) -> EvidenceStates:
     """Decodes serialized `triage.v1.EvidenceState` messages, string `[B]`.
 
-    Evidence whose status is neither present nor absent is left out, as if nobody had asked about it.
+    Evidence whose status is neither present nor absent is ignored.
 
     Raises:
-        tf.errors.DataLossError: when the graph runs, where a string is not such a message.
+        tf.errors.DataLossError: when the graph runs, if a string is not such a message.
     """
     fields = {
         "evidence": tf.string,
@@ -112,9 +112,9 @@ def encode_responses(responses: Responses) -> tf.Tensor:
 
 
 class FiredRules(NamedTuple):
-    """Rules of a batch that fired, one after the other: F in all."""
+    """The F rules that fired in a batch."""
 
-    row: tf.Tensor  # int64 [F], ascending: of the batch
+    row: tf.Tensor  # int64 [F], ascending: the row of the batch
     rule_id: tf.Tensor  # string [F]
     reason: tf.Tensor  # string [F]
     from_action: tf.Tensor  # int32 [F]
@@ -122,7 +122,7 @@ class FiredRules(NamedTuple):
 
 
 def encode_fired_rules(fired: FiredRules, rows: tf.Tensor) -> tf.Tensor:
-    """Returns serialized `triage.v1.FiredRule` messages of each of so many `rows` (scalar): string `[B, F]`."""
+    """Returns serialized `triage.v1.FiredRule` messages, string `[B, F]`, for a batch of `rows` (scalar)."""
     encoded = _encode(
         "FiredRule",
         {
@@ -143,7 +143,7 @@ def _enum(actions: tf.Tensor) -> tf.Tensor:
 def _decode(serialized: tf.Tensor, message: str, fields: Mapping[str, tf.DType]) -> dict[str, tf.Tensor]:
     """Returns each field's values `[..., R]`, R at least 1 and the largest number of values in one message.
 
-    `tf.io.decode_proto` refuses to decode nothing at all, so one empty message rides along.
+    `tf.io.decode_proto` rejects an empty batch, so an empty message is added.
     """
     decoded = tf.io.decode_proto(
         tf.concat([tf.reshape(serialized, [-1]), [""]], axis=0),
@@ -159,7 +159,7 @@ def _decode(serialized: tf.Tensor, message: str, fields: Mapping[str, tf.DType])
 
 
 def _encode(message: str, fields: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """Returns messages `[...]` from values `[..., R]`; a string "" ends a repeated field's values."""
+    """Returns messages `[...]` from values `[..., R]`; repeated strings are padded with ""."""
     counts = [
         tf.math.count_nonzero(values != "", axis=-1, dtype=tf.int32)
         if values.dtype == tf.string

@@ -1,4 +1,4 @@
-"""Plays a version of a SavedModel over vignettes: the exported graph decides, no network of the trainer."""
+"""Plays an exported version on vignettes: the exported graph decides, not a network of the trainer."""
 
 import dataclasses
 import os
@@ -25,7 +25,7 @@ from trainer.evaluation.evaluate import order_seeds
 from trainer.vignettes.arrays import VignetteArrays
 
 Track = Callable[[Sequence[int]], Iterable[int]]
-"""Passes its items on, and may show the progress."""
+"""Yields its items, and may show the progress."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class LoadedVersion:
     folder: pathlib.Path
     vocabulary: Vocabulary
     max_questions: int
-    model: Any  # what tf.saved_model.load gave: its signatures alone do not keep the variables alive
+    model: Any  # from tf.saved_model.load; its signatures alone do not keep the variables alive
 
     @property
     def signature(self) -> Any:
@@ -44,9 +44,9 @@ class LoadedVersion:
 
 
 class ServablePolicy(tf_policy.TFPolicy):
-    """Takes the action that a version answers; where the observation forces a triage, its best triage decision.
+    """Takes the action that a version decides on; if the observation forces a triage, its best triage decision.
 
-    The policy's info is the outputs `[B, A]` or `[B, O]`, as that of `trainer.dyqn.policy.QPolicy`.
+    The policy's info is the outputs `[B, A]` or `[B, O]`, as in `trainer.dyqn.policy.QPolicy`.
     """
 
     def __init__(self, version: LoadedVersion):
@@ -77,12 +77,12 @@ def load_version(folder: pathlib.Path) -> LoadedVersion:
     """Loads the version that `triage export` wrote to `folder`.
 
     Raises:
-        InputError: a file is missing, damaged, or does not belong to the others.
+        InputError: a file is missing, damaged, or does not fit the others.
     """
     info, vocabulary = read_version(folder)
     try:
         version = LoadedVersion(folder, vocabulary, info.max_questions, tf.saved_model.load(os.fspath(folder)))
-    # TensorFlow's readers raise what the damage makes them trip over.
+    # Depending on the damage, TensorFlow's readers raise different errors.
     except (OSError, tf.errors.OpError, ValueError, RuntimeError, IndexError, KeyError) as error:
         raise _damaged(folder, f"cannot load the SavedModel: {first_line(error)}") from error
     _probe(version)
@@ -90,7 +90,7 @@ def load_version(folder: pathlib.Path) -> LoadedVersion:
 
 
 def known_codes(data: Vocabulary, vignettes: VignetteArrays, version_vocabulary: Vocabulary) -> np.ndarray | None:
-    """Returns where the codes that occur in `vignettes` stand in a version's vocabulary.
+    """Returns the cells in a version's vocabulary of the codes in `vignettes`.
 
     Args:
         data: the vocabulary that `vignettes` are encoded with, E pieces of evidence.
@@ -98,8 +98,8 @@ def known_codes(data: Vocabulary, vignettes: VignetteArrays, version_vocabulary:
         version_vocabulary: of the version.
 
     Returns:
-        int32 `[E]`, the version's cell of each cell, -1 where no vignette has the code and the version does not know
-        it; None where both vocabularies have the same codes in the same order.
+        int32 `[E]`, the version's cell for each cell, -1 for a code that the version does not know and no vignette has;
+        None if both vocabularies have the same codes in the same order.
 
     Raises:
         InputError: a vignette has a code that the version does not know.
@@ -120,15 +120,15 @@ def play(
 ) -> Outcomes:
     """Plays every vignette once for each seed, as `trainer.dyqn.rollout.Rollout` does.
 
-    The same seeds give the same evidence orders whichever version plays, however many vignettes there are: each
-    batch draws from seeds of its own, for a shared generator goes on by as many draws as the policy takes steps.
+    The same seeds give the same evidence orders for every version and any number of vignettes. For that, each batch has
+    its own seeds: a shared generator would advance by as many draws as the policy takes steps.
 
     Args:
-        version: what decides.
+        version: the version that decides.
         vignettes: V vignettes, at least one.
         data: the vocabulary that they are encoded with.
         seeds: K seeds of the random evidence orders.
-        track: passes the seeds on, of each batch.
+        track: yields the seeds of each batch.
 
     Raises:
         InputError: a vignette has a code that the version does not know, or the version fails.
@@ -147,7 +147,7 @@ def play(
 
 
 def _probe(version: LoadedVersion) -> None:
-    """Asks one state, so that what is not as `triage export` writes it is found before vignettes are played."""
+    """Runs one state, so that a fault of the version shows before vignettes are played."""
     if features.STATE not in version.model.signatures:
         raise _damaged(version.folder, f"it has no signature {features.STATE!r}")
     states, questions_asked = tf.one_hot([0], len(version.vocabulary)), tf.constant([version.max_questions])

@@ -1,7 +1,7 @@
 """Writes one version of a servable: `<model base path>/<integer>/`, as TensorFlow Serving reads it.
 
-A version appears whole or not at all: it is written to a folder that no server takes for a version, in the same
-file system, and renamed.
+A version appears whole or not at all: it is written to a folder with a name that servers ignore, on the same file
+system, and renamed.
 """
 
 import contextlib
@@ -40,9 +40,9 @@ _PARTIAL_LIFETIME_SECONDS = 24 * 3600
 
 
 class StagedVersion:
-    """A version that is written whole, in a folder of the base path that no server takes for a version.
+    """A complete version, in a folder of the base path whose name servers ignore.
 
-    Made by `staged`, which removes it again unless it was published or moved away.
+    Made by `staged`, which removes it unless it was published or moved.
     """
 
     def __init__(self, base: pathlib.Path, number: int):
@@ -51,14 +51,14 @@ class StagedVersion:
         self._final = base / str(number)
 
     def describe(self, **entries: Any) -> None:
-        """Puts `entries` into the manifest, in place of those that it has."""
+        """Adds `entries` to the manifest; they replace existing ones."""
         _write_manifest(self.folder, read_manifest(self.folder) | entries)
 
     def publish(self) -> pathlib.Path:
-        """Makes it a version, in one step, and returns its folder.
+        """Renames the folder to the version's number, and returns it.
 
         Raises:
-            InputError: another export has taken the number meanwhile.
+            InputError: another export has used the number in the meantime.
         """
         if self._final.exists():  # renaming would replace an empty folder
             raise _exists(self._final)
@@ -75,10 +75,10 @@ class StagedVersion:
 def staged(
     base: pathlib.Path, trained: TrainedNetwork, version: int | None = None, model_name: str = MODEL_NAME
 ) -> Iterator[StagedVersion]:
-    """Writes `trained` as a version that is still to be published; one that is not leaves nothing behind.
+    """Writes `trained` as a version that can be published; if it is not, its files are removed.
 
     Args:
-        base: the model base path; it is made where it does not exist.
+        base: the model base path; created if missing.
         trained: the agent.
         version: the number of the version; by default one more than the highest that exists, 1 at first.
         model_name: the name under which TensorFlow Serving offers the model.
@@ -115,16 +115,16 @@ def write_version(
 
 
 def newest_version(base: pathlib.Path) -> pathlib.Path | None:
-    """Returns the folder of the highest version below `base`, which a server would take; None where there is none.
+    """Returns the folder of the highest version below `base`, which a server would load; None if there is none.
 
     Raises:
-        InputError: `base` is one version itself, or not a folder that can be read.
+        InputError: `base` is itself a version, or not a folder that can be read.
     """
     return max(_versions(base).items(), default=(0, None))[1]
 
 
 def next_version(base: pathlib.Path) -> int:
-    """Returns one more than the highest version below `base`, 1 where there is none.
+    """Returns one more than the highest version below `base`, 1 if there is none.
 
     Raises:
         InputError: `base` is not a folder that can be read.
@@ -144,8 +144,8 @@ def _exists(version: pathlib.Path) -> InputError:
 
 
 def _make_partial(base: pathlib.Path, number: int) -> pathlib.Path:
-    """Makes the folder to write to, and removes what exports that were killed more than a day ago left behind."""
-    # Not tempfile.mkdtemp: its folder is closed to the user that the server runs as.
+    """Creates the folder to write to, and removes those of exports that were killed more than a day ago."""
+    # Not tempfile.mkdtemp, whose folder other users, such as the server's, cannot read.
     partial = base / f"{_PARTIAL}{number}-{uuid.uuid4().hex}"
     try:
         base.mkdir(parents=True, exist_ok=True)
@@ -182,9 +182,9 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
 
 
 def _write_litert(folder: pathlib.Path, trained: TrainedNetwork) -> dict[str, str]:
-    """Writes what LiteRT answers from in place of the SavedModel, and returns what the manifest says of it.
+    """Writes the LiteRT file, and returns its entry in the manifest.
 
-    It is made of the SavedModel in `folder`, so that there is one graph of the decision.
+    It is converted from the SavedModel in `folder`, so that there is one graph of the decision.
     """
     model = tf.saved_model.load(os.fspath(folder))
     version = LoadedVersion(folder, trained.vocabulary, trained.max_questions, model)
@@ -220,10 +220,10 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
 
 
 def decision(trained: TrainedNetwork) -> dict[str, Any]:
-    """Returns how the version decides, as the manifest holds it: see `trainer.dyqn.decision.Dial`.
+    """Returns the manifest's entry on how the version decides: see `trainer.dyqn.decision.Dial`.
 
-    Where the network has probabilities, `chosen` is the `dial_chosen` of `TrainedNetwork`, and `held_out` what the dial
-    makes of the vignettes that training held out, None where there are none.
+    If the network has probabilities, `chosen` is the `dial_chosen` of `TrainedNetwork`, and `held_out` the quality with
+    this dial on the vignettes that training held out, None if there are none.
     """
     if trained.model.output_shape[-1] == NUM_ACTIONS:
         return {"probabilities": False}
@@ -254,7 +254,7 @@ def _novelty(trained: TrainedNetwork) -> dict[str, Any] | None:
 
 
 def package_version() -> str:
-    """Returns the version of this package, "not installed" where it runs from its sources."""
+    """Returns the version of this package, "not installed" if it runs from its sources."""
     try:
         return importlib.metadata.version("dyqn-triage")
     except importlib.metadata.PackageNotFoundError:

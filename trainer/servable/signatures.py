@@ -1,7 +1,7 @@
-"""The signatures of an exported model: three doors to one decision.
+"""The signatures of an exported model: three kinds of input for one decision.
 
 `serving_default` takes evidence codes, `triage` takes `triage.v1.EvidenceState` messages and `state` takes state
-vectors. What each input means is settled before `_Decider`, so that all three answer alike.
+vectors. Each turns its input into states for the same `_Decider`, so all three give the same answers.
 """
 
 import pathlib
@@ -33,7 +33,7 @@ SIGNATURES = (features.SERVING_DEFAULT, features.TRIAGE, features.STATE)
 
 
 class Identity(NamedTuple):
-    """What the graph knows of the version that it is part of."""
+    """What the graph contains about its version."""
 
     model_version: str
     vocabulary_fingerprint: str
@@ -42,7 +42,7 @@ class Identity(NamedTuple):
 
 
 class Safeguards(NamedTuple):
-    """What stands between the network and an answer."""
+    """The rules, novelty and dial that are applied to the network's outputs."""
 
     rules: RuleSet = NO_RULES
     novelty: Novelty | None = None
@@ -55,8 +55,8 @@ UNGUARDED = Safeguards()
 class AssetLookup:
     """Maps codes to state cells by the vocabulary file itself, which the SavedModel keeps as an asset.
 
-    The line number in the file, less one for the header, is the state cell. A string that begins no line gets the
-    table's default, 0, hence `state.UNKNOWN`; so does "code", which begins the header line and is no evidence code.
+    The line number in the file, less one for the header, is the state cell. For a string that is not in the file the
+    table gives its default, 0, and the lookup `state.UNKNOWN`; so too for "code" in the header, line 0.
 
     Args:
         vocabulary: path of the vocabulary file, as `schemas.evidence.Vocabulary.save` writes it.
@@ -81,13 +81,13 @@ class AssetLookup:
 def build_archive(
     model: keras.Model, vocabulary: pathlib.Path, identity: Identity, safeguards: Safeguards = UNGUARDED
 ) -> keras.export.ExportArchive:
-    """Returns an archive, ready for `write_out`, that answers all three signatures.
+    """Returns an archive with all three signatures, ready for `write_out`.
 
     Args:
         model: from states `[B, E]` float32 to outputs `[B, A]` or `[B, O]` float32, see `trainer.dyqn.network`.
         vocabulary: path of the vocabulary file; it must exist until the archive is written.
         identity: the version that the archive becomes.
-        safeguards: rules that the answers obey, and what novelty is told from.
+        safeguards: rules, novelty and dial.
 
     Raises:
         InputError: a rule has a code that is not in the vocabulary.
@@ -124,7 +124,7 @@ def build_archive(
 
 
 class _Decider:
-    """The one way from states to decision tensors."""
+    """Computes the decision tensors of states, for all signatures."""
 
     def __init__(self, model: keras.Model, vocabulary: Vocabulary, safeguards: Safeguards):
         self._model = model

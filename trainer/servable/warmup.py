@@ -1,6 +1,6 @@
-"""Warm-up requests: what TensorFlow Serving sends to a new version before it takes traffic.
+"""Warm-up requests, which TensorFlow Serving runs on a new version before it serves it.
 
-Without them the first real request pays for the lazy initialisation of every operation.
+Without them, the first real request waits until every operation is initialised.
 """
 
 import pathlib
@@ -20,7 +20,7 @@ def write_requests(path: pathlib.Path, vocabulary: Vocabulary, model_name: str) 
     """Writes a TFRecord of PredictionLog: one request for each signature and size in `BATCH_SIZES`.
 
     Args:
-        path: the file, `assets.extra/tf_serving_warmup_requests` of a version; its folder is made.
+        path: the file, `assets.extra/tf_serving_warmup_requests` of a version; its folder is created.
         vocabulary: of the model; requests use its first code.
         model_name: the name under which a server offers the model.
     """
@@ -44,7 +44,7 @@ def requests(vocabulary: Vocabulary, model_name: str) -> Iterator[predict_pb2.Pr
 
 
 def _inputs(vocabulary: Vocabulary, batch: int) -> dict[str, dict[str, tf.Tensor]]:
-    """Returns the input tensors of each signature: an interview's opening, one piece of evidence present."""
+    """Returns the input tensors of each signature: the start of an interview, one piece of evidence present."""
     code = vocabulary.codes[0]
     evidence = triage_pb2.Evidence(code=code, status=triage_pb2.EVIDENCE_STATUS_PRESENT)
     message = triage_pb2.EvidenceState(evidence=[evidence]).SerializeToString()

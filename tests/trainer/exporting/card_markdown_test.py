@@ -79,13 +79,13 @@ def cells(text):
 
 
 @given(st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp", "Zs")), min_size=1))
-def test_a_reader_sees_the_text_as_it_is(text):
+def test_escaped_text_is_shown_unchanged(text):
     shown = PARSER.render(f"| a |\n| --- |\n| x{escape(text)}x |\n")
     expected = re.sub("[\u202a-\u202e\u2066-\u2069]", "\ufffd", text)
     assert html.unescape(re.search(r"<td>(.*)</td>", shown, re.DOTALL)[1]) == f"x{expected}x"
 
 
-def test_data_can_not_become_markup():
+def test_data_cannot_become_markup():
     shown = PARSER.render(page_of(evaluation_with(EVIL)))
     for mark in ("<script", "<a ", "<img", "<em>d", "\u202e"):
         assert mark not in shown
@@ -94,7 +94,7 @@ def test_data_can_not_become_markup():
     assert row[1] == "20"
 
 
-def test_bare_links_are_escaped_for_renderers_that_make_links_of_them():
+def test_bare_links_are_escaped():
     assert escape("www.a.b http://c d@e") == r"www\.a.b http\://c d\@e"
 
 
@@ -108,7 +108,7 @@ def test_every_row_has_as_many_cells_as_its_header():
         )
 
 
-def test_the_figures_stand_in_the_tables():
+def test_the_figures_are_in_the_tables():
     rows = {row[0]: row[1:] for row in cells(page_of(evaluation_with("system=skin"), GATE))}
     assert rows["<strong>this version</strong>"][:2] == ["0.100 [0.100, 0.300]", "0.110 [0.100, 0.300]"]
     assert rows["clinicians (3 decisions or more)"] == ["0.500 [0.500, 0.700]", "0.510 [0.500, 0.700]", "-", "-"]
@@ -139,9 +139,12 @@ def test_without_an_evaluation_the_page_says_so_and_how_to_get_one():
 
 @pytest.mark.parametrize(
     ("origin", "sentence"),
-    [("simulate", "**The vignettes and the decisions on them are simulated.**"), ("jsonl", "it does not tell")],
+    [
+        ("simulate", "**The vignettes and the decisions on them are simulated.**"),
+        ("jsonl", "It is not recorded whether"),
+    ],
 )
-def test_where_the_vignettes_come_from_is_told_as_far_as_it_is_known(origin, sentence):
+def test_the_origin_of_the_vignettes_is_stated_as_far_as_it_is_known(origin, sentence):
     split = {"vignettes": 3, "decisions": {"Red": 1}}
     stats = {"format": origin, "data_fingerprint": "sha256:data", "splits": {"train": split, "test": split}}
     text = page_of(stats=stats | {"sources": [{"file": "my_file.jsonl", "sha256": "0"}]})
@@ -150,7 +153,7 @@ def test_where_the_vignettes_come_from_is_told_as_far_as_it_is_known(origin, sen
     assert "| train | 3 | 1 | - | - | - |" in text
 
 
-def test_the_rules_stand_in_a_table_with_their_source_and_nothing_in_them_is_markup():
+def test_rules_are_in_a_table_with_their_source_and_cannot_become_markup():
     rules = [
         {"rule_id": "hot_smoker", "urgency": "Red", "stop_asking": True, "reason": "Fever in a smoker."},
         {"rule_id": EVIL, "urgency": "Green", "stop_asking": False, "reason": EVIL},
@@ -164,7 +167,7 @@ def test_the_rules_stand_in_a_table_with_their_source_and_nothing_in_them_is_mar
     assert "This version obeys no safety rules." in page_of()
 
 
-def test_the_threshold_of_novelty_is_told_and_that_there_is_none():
+def test_the_threshold_of_novelty_is_stated_or_that_there_is_none():
     text = page_of(novelty={"threshold": 0.99, "reference_moments": 4000})
     assert "called novel above a novelty of 0.99, by 4,000 moments" in text
     assert "cannot tell how far evidence is" in page_of()

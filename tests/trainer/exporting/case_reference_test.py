@@ -77,7 +77,7 @@ def test_an_agent_that_always_asks_knows_all_of_each_case(vocabulary, data, tmp_
     assert reference.pieces == {2: 1, 4: 1}
 
 
-def test_of_data_with_evidence_that_the_version_does_not_know_there_is_no_reference(vocabulary, data, tmp_path):
+def test_data_with_evidence_that_the_version_does_not_know_give_no_reference(vocabulary, data, tmp_path):
     smaller = Vocabulary(entry for entry in vocabulary if entry.code != "pain")  # a training vignette has it
     version = load_version(exported(agent(smaller, best=0), data, tmp_path))
     assert case_reference(version, DataDirectory.open(data).whole(), seed=0) is None

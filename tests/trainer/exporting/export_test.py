@@ -96,7 +96,7 @@ def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tm
     assert "not evaluated" in (tmp_path / "1" / "model_card.md").read_text(encoding="utf-8")
 
 
-def test_the_figures_are_all_of_the_output_that_a_program_reads(job_dir, tmp_path, capsys):
+def test_with_json_on_standard_output_nothing_else_is_printed(job_dir, tmp_path, capsys):
     options = ["--version", "12", "--step", "40", "--model-name", "nurse", "--json", "-"]
     assert triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(tmp_path), *options]) == 0
     assert json.loads(capsys.readouterr().out) == {
@@ -147,7 +147,7 @@ def test_the_exported_version_has_the_figures_of_triage_evaluate(jobs, data, tmp
     assert r"| a\|b | 11 |" in card
 
 
-def test_a_push_publishes_what_is_safe_and_ends_with_3_on_what_is_not(jobs, data, tmp_path, capsys):
+def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(jobs, data, tmp_path, capsys):
     base = tmp_path / "models"
     given = ["--push-to", base, "--data", data, "--orders", 2, "--rules", "none"]
     code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], *given)
@@ -176,10 +176,10 @@ def test_a_push_publishes_what_is_safe_and_ends_with_3_on_what_is_not(jobs, data
         (["--push-to", "models"], "give the vignettes with --data"),
         (["--push-to", "models", "--data", "d", "--margin", "nan"], "a share from 0 to 1"),
         (["--push-to", "models", "--data", "d", "--margin", "-0.1"], "a share from 0 to 1"),
-        (["--model-base-path", "models", "--margin", "0.1"], "--margin belongs to --push-to"),
-        (["--model-base-path", "models", "--cases", "c"], "--cases belongs to --push-to"),
+        (["--model-base-path", "models", "--margin", "0.1"], "--margin needs --push-to"),
+        (["--model-base-path", "models", "--cases", "c"], "--cases needs --push-to"),
         (["--push-to", "models", "--data", "d", "--cases", "nowhere"], "nowhere: cannot read"),
-        (["--model-base-path", "models", "--rejected", "r"], "belongs to --push-to"),
+        (["--model-base-path", "models", "--rejected", "r"], "needs --push-to"),
         (["--model-base-path", "models", "--compare-with", "b"], "--compare-with compares the new version"),
         (["--model-base-path", "m", "--compare-with", "m", "--data", "d"], "versions are served from there"),
         (["--push-to", "models", "--compare-with", "b", "--data", "d"], "leave --compare-with out"),
@@ -187,7 +187,7 @@ def test_a_push_publishes_what_is_safe_and_ends_with_3_on_what_is_not(jobs, data
         (["--model-base-path", "models", "--data", "nowhere"], "nowhere: no such data directory"),
     ],
 )
-def test_options_that_make_no_sense_are_told_before_anything_is_written(
+def test_contradicting_options_are_refused_before_anything_is_written(
     job_dir, tmp_path, monkeypatch, capsys, options, complaint
 ):
     monkeypatch.chdir(tmp_path)
@@ -224,7 +224,7 @@ def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pu
     assert [path.name for path in served.iterdir()] == ["1"]
 
 
-def test_a_version_that_sends_a_textbook_emergency_later_is_not_pushed_and_the_case_is_named(
+def test_a_version_that_decides_a_textbook_emergency_later_is_not_pushed_and_the_case_is_named(
     jobs, data, tmp_path, capsys
 ):
     case = {

@@ -64,12 +64,12 @@ def test_the_margin_decides_on_a_loss():
     assert verdict(new, serving, margin=0.10)["passed"]  # a loss of just the margin passes
 
 
-def test_a_version_that_lost_on_some_vignettes_may_make_up_for_it_on_others():
+def test_losses_on_some_vignettes_can_be_balanced_by_others():
     # 6 losses and 30 gains in 100: 24 more are safe, far above what chance takes away.
     assert verdict(blue_on(range(6), 100), blue_on(range(6, 36), 100))["passed"]
 
 
-def test_pairs_settle_what_two_separate_intervals_can_not():
+def test_pairs_decide_where_two_separate_intervals_cannot():
     # Half of the vignettes are hard for both; the new version loses one more. Paired, the losses in a resample are
     # about Poisson(1), at most 3 in 98% and at most 2 in 92%: the bound is -0.03. Unpaired, the standard deviation of
     # the difference is sqrt(0.25 / 100 + 0.25 / 100) = 0.07, the bound about -0.01 - 1.64 * 0.07 = -0.13.
@@ -108,7 +108,7 @@ def test_the_figures_are_means_over_vignettes_of_the_shares_of_orders():
     json.dumps(judged, allow_nan=False)
 
 
-def test_the_text_tells_versions_bound_margin_and_the_worst_few():
+def test_the_text_names_versions_bound_margin_and_the_worst_vignettes():
     judged = verdict(blue_on(range(6), 100), blue_on((), 100))
     text = verdict_text(judged)
     assert text.startswith("version 2 may be less safe than the serving version 1 by more than the margin of 0.02:")
@@ -119,7 +119,7 @@ def test_the_text_tells_versions_bound_margin_and_the_worst_few():
     assert "is not less safe" in verdict_text(verdict(blue_on((), 9), blue_on((), 9)))
 
 
-def test_an_id_can_not_write_to_the_terminal():
+def test_an_id_cannot_control_the_terminal():
     vignettes = vignettes_where_green_is_the_least_urgent(2)
     vignettes.vignette_ids[0] = "\x1b[2Jv\n0"
     judged = compare(played("2", blue_on([0], 2)), played("1", blue_on((), 2)), vignettes, 0.0, seed=0)
@@ -127,7 +127,7 @@ def test_an_id_can_not_write_to_the_terminal():
     assert verdict_text(judged).splitlines()[-1].startswith(r"    '\x1b[2Jv\n0': safe in 0%")
 
 
-def test_a_single_vignette_is_no_ground_for_a_verdict():
+def test_a_single_vignette_is_too_few_for_a_verdict():
     gate.require_pairs(2)
     with pytest.raises(InputError, match="single vignette"):
         gate.require_pairs(1)
@@ -142,7 +142,7 @@ def decided(all_evidence, interview):
     return CaseDecisions(tuple(map(Action, all_evidence)), tuple(map(Action, interview)), (0, 0, 0))
 
 
-def test_one_emergency_sent_later_is_enough_not_to_pass():
+def test_one_emergency_decided_later_is_enough_not_to_pass():
     # Red is 0 and Yellow 1. Stroke: later in both readings; sepsis: earlier; shock: later in the interview only.
     judged = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
     assert not judged["passed"]
@@ -175,7 +175,7 @@ def test_the_text_names_the_emergencies_although_safety_passes():
     )
 
 
-def test_the_manifest_has_no_names_of_vignettes_and_cases():
+def test_the_manifest_has_no_ids_of_vignettes_and_cases():
     cases = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
     shared = public(verdict(blue_on(range(6), 100), blue_on((), 100)) | {"textbook_cases": cases})
     assert shared["textbook_cases"] == {"passed": False, "cases": 3, "emergencies": 3, "sent_later": 2}

@@ -55,7 +55,7 @@ def card_of(stats=STATS, evaluation=EVALUATION, gate=None):
     return model_card(MANIFEST, VOCABULARY, facts, evaluation, gate)
 
 
-def test_the_training_data_are_told_from_their_own_statistics():
+def test_the_training_data_are_described_by_their_own_statistics():
     facts = card_of()["training_data"]
     assert facts["simulated"] is True
     assert facts["simulation"] == {"knowledge_fingerprint": "sha256:kb", "unseen_conditions": ["gout", "it's"]}
@@ -63,16 +63,16 @@ def test_the_training_data_are_told_from_their_own_statistics():
 
 
 @pytest.mark.parametrize("stats", [None, STATS | {"data_fingerprint": "sha256:other"}])
-def test_statistics_of_other_data_are_not_taken_for_those_of_the_training(stats):
+def test_statistics_of_other_data_are_ignored(stats):
     assert card_of(stats)["training_data"] == {"data_fingerprint": "sha256:data", "known": False}
 
 
 @pytest.mark.parametrize(("origin", "expected"), [("simulate", True), ("ddxplus", True), ("jsonl", None), (None, None)])
-def test_only_what_says_so_counts_as_simulated(origin, expected):
+def test_only_data_that_are_marked_as_simulated_count_as_such(origin, expected):
     assert is_simulated({"format": origin}) is expected
 
 
-def test_statistics_that_another_program_wrote_give_gaps_not_failures():
+def test_incomplete_statistics_of_another_program_do_not_fail():
     bare = {"data_fingerprint": "sha256:data", "splits": {"train": {"vignettes": 3}, "test": {"vignettes": 1}}}
     odd = bare | {"format": ["x"], "seed": math.nan, "test_fraction": "?", "sources": [1, {"data": 2}], "options": 3}
     for stats in (bare, odd):

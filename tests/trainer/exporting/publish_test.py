@@ -83,7 +83,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_first_version_is_published_with_nothing_to_compare_it_with(exam, tmp_path):
+def test_a_first_version_is_published_without_a_comparison(exam, tmp_path):
     exported = push(tmp_path, always(Action.BLUE), exam)
     assert (exported.folder, exported.published) == (tmp_path / "1", True)
     assert exported.gate == {"passed": True, "margin": 0.02, "new_version": "1", "serving_version": None}
@@ -100,7 +100,7 @@ def test_a_less_safe_version_is_not_published_and_leaves_nothing(exam, red_base)
     assert names(red_base) == ["1"]
 
 
-def test_with_a_margin_that_allows_the_loss_it_is_published(exam, red_base):
+def test_a_less_safe_version_within_the_margin_is_published(exam, red_base):
     # The bound is not below -1, whatever the resamples.
     exported = push(red_base, always(Action.GREEN), exam, margin=1.0)
     assert exported.folder == red_base / "2"
@@ -129,7 +129,7 @@ def emergency(*codes):
     return (Case("meningitis", "Meningitis", "emergency", (Action.RED,), codes, ()),)
 
 
-def test_a_version_that_sends_a_textbook_emergency_later_is_not_published_however_wide_the_margin(data, red_base):
+def test_a_version_that_decides_a_textbook_emergency_later_is_not_published_whatever_the_margin(data, red_base):
     exam = Examination(data, orders=1, seed=0, cases=emergency("fever", "cough"))
     exported = push(red_base, always(Action.YELLOW), exam, margin=1.0)
     assert not exported.published
@@ -140,7 +140,7 @@ def test_a_version_that_sends_a_textbook_emergency_later_is_not_published_howeve
     assert names(red_base) == ["1"]
 
 
-def test_a_version_that_sends_no_textbook_emergency_later_is_published_with_the_count(data, red_base):
+def test_a_version_that_decides_no_textbook_emergency_later_is_published_with_the_count(data, red_base):
     exam = Examination(data, orders=1, seed=0, cases=emergency("fever"))
     exported = push(red_base, always(Action.RED), exam)
     assert exported.published
@@ -170,7 +170,7 @@ def test_a_rejected_version_is_kept_where_the_user_wants_it(exam, red_base, tmp_
     load_version(rejected / "2")
 
 
-def test_rejected_versions_do_not_go_where_a_server_could_take_them(red_base, tmp_path):
+def test_rejected_versions_are_not_kept_where_a_server_could_load_them(red_base, tmp_path):
     for place in (red_base, red_base / "rejected", red_base / ".." / "models"):
         with pytest.raises(InputError, match="where a server looks for versions"):
             publish.check_rejected(place, red_base)
@@ -199,15 +199,15 @@ class _ExaminationDuringWhichAnotherPushEnds(Examination):
 def test_of_two_pushes_at_once_the_second_is_refused(data, red_version, red_base):
     exam = _ExaminationDuringWhichAnotherPushEnds(data, orders=1, seed=0)
     exam.base, exam.other = red_base, red_version
-    with pytest.raises(InputError, match="another version was published while this one was examined"):
+    with pytest.raises(InputError, match="another version was published while this one was evaluated"):
         push(red_base, always(Action.RED), exam)
     assert names(red_base) == ["1", "2"]
     assert not (red_base / "2" / "BLESSED").exists()
 
 
-def test_a_number_that_no_server_would_take_is_refused(exam, red_base):
+def test_a_number_below_the_newest_version_is_refused(exam, red_base):
     (red_base / "1").rename(red_base / "5")
-    with pytest.raises(InputError, match="no server would take it"):
+    with pytest.raises(InputError, match="no server would load it"):
         publish.export(always(Action.RED), red_base, Target(red_base, 5, "triage", 0.02), exam)
     assert names(red_base) == ["5"]
 

@@ -46,10 +46,10 @@ def test_the_first_version_was_compared_with_none(tmp_path):
         (5, "4", gate.NOT_BLESSED, "was not blessed"),
         (5, "3", gate.BLESSED, "was compared with version 3, and .* now serves version 4"),
         (5, None, gate.BLESSED, "was compared with no version, and .* now serves version 4"),
-        ("five", "4", gate.BLESSED, "no version of a model"),
+        ("five", "4", gate.BLESSED, "not a version"),
     ],
 )
-def test_nothing_else_is_pushed(tmp_path, number, compared_with, mark, message):
+def test_other_versions_are_not_pushed(tmp_path, number, compared_with, mark, message):
     served = tmp_path / "models"
     _version(served, 4, None)
     version = _version(tmp_path / "out", number, compared_with, mark)

@@ -35,7 +35,7 @@ def written(tmp_path, content, description):
     return path
 
 
-def test_the_description_says_what_an_app_must_know(version, description):
+def test_the_description_has_what_an_app_needs(version, description):
     assert description["model_version"] == "1"
     assert description["max_questions"] == 5
     assert description["actions"] == ["Red", "Yellow", "Green", "Blue", "ask"]
@@ -105,7 +105,7 @@ def test_a_kill_before_the_end_leaves_the_old_file(written, content, description
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda path: path.mkdir(), "this is no ordinary file"),
+        (lambda path: path.mkdir(), "this is not a regular file"),
         (lambda path: path.parent.rmdir(), "there is no directory"),
         pytest.param(
             lambda path: path.parent.chmod(0o500),
@@ -114,7 +114,7 @@ def test_a_kill_before_the_end_leaves_the_old_file(written, content, description
         ),
     ],
 )
-def test_a_place_that_cannot_be_written_is_told_beforehand(tmp_path, make, complaint):
+def test_a_path_that_cannot_be_written_is_refused_beforehand(tmp_path, make, complaint):
     path = tmp_path / "folder" / "f.tflite"
     path.parent.mkdir()
     make(path)

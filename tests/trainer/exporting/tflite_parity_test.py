@@ -54,7 +54,7 @@ def changed(**values):
     return q_values
 
 
-def test_a_model_that_answers_alike_has_full_parity(constant):
+def test_a_model_with_the_same_answers_has_full_parity(constant):
     parity = compare(constant, Answers(Q_VALUES, Action.YELLOW), 1e-5, 50, 2)
     assert (parity.states, parity.seed, parity.bound) == (50, 2, 1e-5)
     assert parity.largest_q_difference < 1e-6
@@ -84,12 +84,12 @@ def test_changed_decisions_are_counted_by_kind(constant, q_values, action, share
 @pytest.mark.parametrize(
     ("model", "complaint"),
     [
-        (Answers(changed(RED=np.nan), Action.YELLOW), "not finite: its weights got lost"),
+        (Answers(changed(RED=np.nan), Action.YELLOW), "not finite: its weights were lost"),
         (Answers(changed(RED=0.35), Action.YELLOW), "differ by up to 0.15 .* more than the bound of 0.1"),
         (Answers(Q_VALUES, Action.YELLOW, limit=4), "does not triage at the SavedModel's max_questions"),
     ],
 )
-def test_a_broken_file_is_told_from_an_inexact_one(constant, model, complaint):
+def test_a_broken_file_is_distinguished_from_an_inexact_one(constant, model, complaint):
     with pytest.raises(InputError, match=complaint):
         compare(constant, model, 0.1, 200, 0)
 
@@ -121,7 +121,7 @@ def novel(version, tmp_path_factory):
 
 
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)
-def test_no_quantisation_rounds_what_novelty_is_told_from(novel, quantization):
+def test_no_quantisation_rounds_the_operations_of_novelty(novel, quantization):
     model = LiteRtModel(convert(novel, quantization, random_states(12, 5, 100, 1)[0]))
     parity = compare(novel, model, BOUNDS[quantization], 500, 0)
     assert parity.largest_novelty_difference < 0.011  # a state may pass one of 200 percentiles, or two
@@ -132,7 +132,7 @@ def test_no_quantisation_rounds_what_novelty_is_told_from(novel, quantization):
     assert 0.1 < told["is_novel"].numpy().mean() < 0.9  # so that there is something to change
 
 
-def test_a_file_whose_novelty_is_off_is_refused(novel):
+def test_a_file_with_another_novelty_is_refused(novel):
     class Usual(LiteRtModel):
         def answer(self, states, questions_asked):
             return super().answer(states, questions_asked) | {"novelty": np.zeros(len(states), np.float32)}

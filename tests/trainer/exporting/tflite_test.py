@@ -23,9 +23,7 @@ def run(capsys, *arguments):
 
 
 @pytest.mark.parametrize("quantization", ["none", "float16", "dynamic", "int8"])
-def test_each_quantisation_writes_a_file_that_tells_its_parity(
-    version_base, data_directory, tmp_path, capsys, quantization
-):
+def test_each_quantisation_writes_a_file_with_its_parity(version_base, data_directory, tmp_path, capsys, quantization):
     out = tmp_path / "triage.tflite"
     data = ["--data", data_directory] if quantization == "int8" else []
     code, printed, _ = run(
@@ -43,7 +41,7 @@ def test_each_quantisation_writes_a_file_that_tells_its_parity(
     assert (description["calibration"] is not None) == (quantization == "int8")
 
 
-def test_a_version_can_be_named_itself_and_a_base_path_means_its_highest(version_base, tmp_path, capsys):
+def test_a_version_can_be_given_itself_and_a_base_path_means_its_highest(version_base, tmp_path, capsys):
     shutil.copytree(version_base / "1", tmp_path / "models" / "9")
     manifest = json.loads((version_base / "1" / "manifest.json").read_text())
     (tmp_path / "models" / "9" / "manifest.json").write_text(json.dumps(manifest | {"model_version": "9"}))
@@ -66,7 +64,7 @@ def test_a_version_can_be_named_itself_and_a_base_path_means_its_highest(version
         (["--model", "models/1/manifest.json"], "manifest.json: cannot read the model base path"),
         (["--model", "models", "--seed", "-1"], "--seed 0 or more"),
         (["--model", "models", "--out", "no/f.tflite"], "--out no/f.tflite: there is no directory no"),
-        (["--model", "models", "--out", "models"], "--out models: this is no ordinary file"),
+        (["--model", "models", "--out", "models"], "--out models: this is not a regular file"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_no_file(version_base, tmp_path, monkeypatch, capsys, options, complaint):

@@ -54,7 +54,7 @@ def test_at_the_question_limit_the_action_is_the_best_triage(version, calibratio
     np.testing.assert_array_equal(forced["action"], free["best_triage"])
 
 
-def test_quantised_files_are_smaller_as_their_weights_are(tmp_path, calibration):
+def test_quantised_files_are_smaller_in_proportion_to_their_weights(tmp_path, calibration):
     # 12 * 512 + 512 * 256 weights, 4 bytes each, outweigh all else: about 549 kB.
     network = build_network(12, NetworkConfig(hidden_sizes=(512, 256)), seed=0)
     vocabulary = Vocabulary(Evidence(f"e{cell}", "symptom", "x", "x?") for cell in range(12))
@@ -82,12 +82,12 @@ def test_int8_keeps_the_negative_side_of_selu(tmp_path):
     assert answer["q_values"][0, 0] == pytest.approx(0.25, abs=0.05)
 
 
-def test_the_same_version_makes_the_same_bytes(version, calibration):
+def test_the_same_version_gives_the_same_bytes(version, calibration):
     for quantization in ("none", "int8"):
         assert convert(version, quantization, calibration) == convert(version, quantization, calibration)
 
 
-def test_calibration_shows_parts_of_training_vignettes(data_directory, version):
+def test_calibration_states_are_parts_of_training_vignettes(data_directory, version):
     states, origin = calibration_states(data_directory, version, seed=1)
     stats = json.loads((data_directory / "stats.json").read_text())
     assert origin == {"data_fingerprint": stats["data_fingerprint"], "split": "train", "states": 1000}

@@ -33,7 +33,7 @@ def test_the_signature_is_that_of_the_savedmodel_with_a_batch_of_one(model):
     }
 
 
-def test_answers_stand_in_the_order_of_the_states(model):
+def test_answers_are_in_the_order_of_the_states(model):
     states = np.eye(12, dtype=np.float32)[:3]
     together = model.answer(states, np.array([0, 5, 0], np.int32))
     assert together["q_values"].shape == (3, 5)
@@ -62,6 +62,6 @@ def test_a_step_without_a_new_state_has_no_answers(version, model):
 
 
 @pytest.mark.parametrize("content", [b"", b"no flatbuffer", b"\x1c\0\0\0TFL3" + b"\0" * 40])
-def test_what_is_no_tflite_file_is_refused(content):
+def test_bytes_that_are_not_a_tflite_file_are_refused(content):
     with pytest.raises(InputError, match="LiteRT cannot run the file"):
         LiteRtModel(content)

@@ -34,7 +34,7 @@ def test_states_of_different_lengths_are_padded():
     }
 
 
-def test_a_state_without_any_field_holds_the_defaults():
+def test_an_empty_state_has_the_defaults():
     assert decode(b"") == {
         "present": [[b""]],
         "absent": [[b""]],
@@ -53,13 +53,13 @@ def test_evidence_without_a_status_is_left_out():
     assert (decoded["present"], decoded["absent"]) == ([[b"", b"b"]], [[b"", b""]])
 
 
-def test_a_code_that_is_no_utf_8_becomes_readable_text():
+def test_a_code_that_is_not_utf_8_becomes_readable_text():
     state = evidence_state(("ab", PRESENT)).SerializeToString().replace(b"ab", b"a\xff")
     assert decode(state)["present"] == [["a\ufffd".encode()]]
 
 
 @pytest.mark.parametrize("malformed", [b"\xff\xff", b"\x0a\x05ab", b"\x0a\x02\xff\xff"])
-def test_bytes_that_are_no_message_fail(malformed):
+def test_bytes_that_are_not_a_message_fail(malformed):
     with pytest.raises(tf.errors.DataLossError):
         decode(malformed)
 
@@ -107,7 +107,7 @@ def test_no_responses_encode_to_no_messages():
     assert messages.encode_responses(responses(0)).shape == (0,)
 
 
-def test_rules_that_fired_and_novelty_stand_in_their_rows():
+def test_fired_rules_and_novelty_are_in_their_rows():
     fired = messages.FiredRules(
         row=tf.constant([0, 2, 2], tf.int64),
         rule_id=tf.constant(["a", "a", "b"]),
@@ -138,7 +138,7 @@ def test_rules_that_fired_and_novelty_stand_in_their_rows():
     )
 
 
-def test_probabilities_stand_in_urgency_order_and_are_left_out_where_there_are_none():
+def test_probabilities_are_in_urgency_order_and_left_out_if_there_are_none():
     given = responses(2)._replace(
         p_appropriate=tf.constant([[0.125, 0.25, 0.5, 0.0], [0.0, 0.0, 0.0, 1.0]]),
         p_safe=tf.constant([[1.0, 0.75, 0.5, 0.25], [1.0, 1.0, 1.0, 1.0]]),

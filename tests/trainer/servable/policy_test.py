@@ -87,7 +87,7 @@ def test_the_limit_on_questions_is_the_version_s_own(arrays_of, tmp_path):
     assert outcomes.forced.all()
 
 
-def test_evidence_orders_are_the_same_for_versions_that_ask_for_different_times(
+def test_evidence_orders_are_the_same_for_versions_that_ask_differently_often(
     arrays_of, version, tmp_path, monkeypatch
 ):
     # First batch, evidence f or a alone. On f one version says Green at once, the other asks 23 times in vain, while

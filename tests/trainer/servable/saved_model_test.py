@@ -53,7 +53,7 @@ def stubborn(trained, monkeypatch):
     return seen
 
 
-def test_a_version_holds_what_a_server_and_a_reader_need(version):
+def test_a_version_has_all_its_files(version):
     files = {path.relative_to(version).as_posix() for path in version.rglob("*") if path.is_file()}
     assert files >= {
         "saved_model.pb",
@@ -66,13 +66,13 @@ def test_a_version_holds_what_a_server_and_a_reader_need(version):
     assert [entry.name for entry in version.parent.iterdir()] == ["1"]
 
 
-def test_a_version_is_readable_by_whom_the_umask_allows(version):
+def test_a_version_has_the_permissions_of_the_umask(version):
     umask = os.umask(0)
     os.umask(umask)
     assert version.stat().st_mode & 0o777 == 0o777 & ~umask
 
 
-def test_the_manifest_tells_how_the_model_was_made(version):
+def test_the_manifest_records_how_the_model_was_made(version):
     manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
     assert manifest.pop("created").endswith("+00:00")
     assert manifest.pop("package_version")
@@ -174,7 +174,7 @@ def test_of_two_exports_to_one_version_the_second_is_refused(trained, tmp_path, 
     assert (tmp_path / "1" / "saved_model.pb").read_bytes() == b"the other one"
 
 
-def test_what_a_killed_export_left_goes_after_a_day(trained, tmp_path):
+def test_the_folder_of_a_killed_export_is_removed_after_a_day(trained, tmp_path):
     old, recent = tmp_path / "exporting-1-old", tmp_path / "exporting-1-recent"
     for folder, age_hours in ((old, 25), (recent, 23)):
         folder.mkdir()
@@ -183,7 +183,7 @@ def test_what_a_killed_export_left_goes_after_a_day(trained, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "exporting-1-recent"]
 
 
-def test_a_staged_version_is_no_version_until_it_is_published(trained, tmp_path):
+def test_a_staged_version_is_not_a_version_until_it_is_published(trained, tmp_path):
     with saved_model.staged(tmp_path, trained) as stage:
         stage.describe(metrics={"safety": 1.0})
         assert saved_model.newest_version(tmp_path) is None
@@ -197,7 +197,7 @@ def test_a_staged_version_is_no_version_until_it_is_published(trained, tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["1"]
 
 
-def test_an_empty_folder_that_took_the_number_meanwhile_is_not_replaced(trained, tmp_path):
+def test_an_empty_folder_with_the_number_is_not_replaced(trained, tmp_path):
     with saved_model.staged(tmp_path, trained) as stage:
         (tmp_path / "1").mkdir()
         with pytest.raises(InputError, match="exists already"):
@@ -205,7 +205,7 @@ def test_an_empty_folder_that_took_the_number_meanwhile_is_not_replaced(trained,
     assert list(tmp_path.rglob("*")) == [tmp_path / "1"]
 
 
-def test_the_newest_version_is_the_one_that_a_server_takes(tmp_path):
+def test_the_newest_version_is_the_one_that_a_server_loads(tmp_path):
     assert saved_model.newest_version(tmp_path / "nowhere") is None
     for name in ("9", "010", "latest", "exporting-11-x"):
         (tmp_path / name).mkdir()

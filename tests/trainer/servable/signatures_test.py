@@ -92,7 +92,7 @@ def test_a_model_offers_three_signatures_with_named_tensors(served):
     }
 
 
-def test_codes_lead_to_the_decision_of_the_hand_set_weights(served):
+def test_codes_give_the_decision_of_the_hand_set_weights(served):
     answer = codes_answer(
         served, [["pain"], ["fièvre"], [""], [""]], [[""], [""], ["喫煙"], [""]], questions_asked=[0, 0, 0, 0]
     )
@@ -117,7 +117,7 @@ def test_the_question_limit_forces_a_triage_decision(served, questions_asked, fo
         assert answer["action_label"].numpy().tolist() == [label]
 
 
-def test_codes_without_a_place_are_listed_and_have_no_part(served):
+def test_unknown_and_conflicting_codes_are_listed_and_ignored(served):
     answer = codes_answer(served, [["gout", "pain"], ["fièvre", ""]], [["code", "lupus"], ["fièvre", ""]], [0, 0])
     # "code" begins the header line of the vocabulary file; it is no evidence code all the same.
     assert answer["unknown_codes"].numpy().tolist() == [[b"gout", b"code", b"lupus"], [b"", b"", b""]]
@@ -156,7 +156,7 @@ def test_a_message_forces_triage_at_its_own_limit_or_the_models(served, fields, 
     assert response.action == (YELLOW if forced else ASK)
 
 
-def test_rows_of_different_length_are_answered_one_by_one(served):
+def test_rows_of_different_length_are_answered_independently(served):
     states = [
         evidence_state(),
         evidence_state(("fièvre", PRESENT), ("gout", PRESENT), ("lupus", ABSENT)),
@@ -167,7 +167,7 @@ def test_rows_of_different_length_are_answered_one_by_one(served):
     assert [list(response.unknown_codes) for response in responses] == [[], ["gout", "lupus"], []]
 
 
-def test_nothing_in_nothing_out(served):
+def test_an_empty_batch_has_an_empty_answer(served):
     assert message_answers(served) == []
     empty = tf.zeros([0, 0], tf.string)
     answer = served.signatures["serving_default"](present=empty, absent=empty, questions_asked=tf.zeros([0], tf.int32))
@@ -176,7 +176,7 @@ def test_nothing_in_nothing_out(served):
     assert answer["action"].shape == (0,)
 
 
-def test_bytes_that_are_no_message_fail(served):
+def test_bytes_that_are_not_a_message_fail(served):
     with pytest.raises(tf.errors.DataLossError):
         served.signatures["triage"](evidence_states=tf.constant([b"\xff\xff"]))
 
