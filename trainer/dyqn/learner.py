@@ -17,28 +17,9 @@ from trainer import state
 from trainer.config import TrainConfig
 from trainer.dyqn import targets
 from trainer.dyqn.agent import DyqnAgent, LossExtra
-from trainer.dyqn.network import Average, Stack
+from trainer.dyqn.network import ACTIVATIONS, Average, Stack
 from trainer.dyqn.targets import Transition
 from trainer.dyqn.workers import ALONE, Workers
-
-# Klambauer et al. (2017), "Self-Normalizing Neural Networks".
-SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
-
-
-class HiddenActivation(NamedTuple):
-    """An activation, and its slope as a function of its output."""
-
-    function: Callable[[tf.Tensor], tf.Tensor]
-    slope: Callable[[tf.Tensor], tf.Tensor]
-
-
-ACTIVATIONS = {
-    "selu": HiddenActivation(
-        tf.nn.selu, lambda output: tf.where(output > 0, SELU_SCALE, output + SELU_SCALE * SELU_ALPHA)
-    ),
-    "relu": HiddenActivation(tf.nn.relu, lambda output: tf.cast(output > 0, output.dtype)),
-}
-"""Those that `FusedLearner` computes."""
 
 
 class Learner(Protocol):
@@ -108,8 +89,6 @@ class FusedLearner:
 
     With dropout, s passes through the network twice: thinned for the gradient, and whole for the targets. The masks are
     drawn by the network's own dropout layers, whose seeds advance with each step and are part of a checkpoint.
-
-    It computes one network of SELU or ReLU layers with signed inputs, for the squared error.
     """
 
     def __init__(self, agent: DyqnAgent, config: TrainConfig, workers: Workers = ALONE):
@@ -287,14 +266,8 @@ def _activation_of(network: keras.Model, layers: Sequence[keras.layers.Layer], l
     dropouts = [layer for layer in network.layers if isinstance(layer, keras.layers.Dropout)]
     hidden = [keras.layers.Dense, keras.layers.Dropout] if dropouts else [keras.layers.Dense]
     computed = [keras.layers.InputLayer, *hidden * len(layers[:-1]), keras.layers.Dense, Stack, Average]
-    outputs = network.output_shape[-1]
-    if (
-        [type(layer) for layer in network.layers] != computed
-        or outputs > NUM_ACTIONS
-        or len(names) > 1
-        or not names <= ACTIVATIONS.keys()
-        or loss != "squared"
-    ):
+    fits = [type(layer) for layer in network.layers] == computed and network.output_shape[-1] == NUM_ACTIONS
+    if not fits or len(names) > 1 or not names <= ACTIVATIONS.keys() or loss != "squared":
         raise InputError(
             "--engine fused computes one network with SELU or ReLU layers, signed inputs and without probabilities, "
             "by the squared error: choose --engine compiled"

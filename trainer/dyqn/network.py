@@ -4,9 +4,11 @@ Columns of the outputs: the five Q-values in the order of the actions; where the
 probability that each triage decision is appropriate, and that it is safe, four columns each, in urgency order.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
@@ -18,6 +20,25 @@ WITH_PROBABILITIES = NUM_ACTIONS + NUM_PROBABILITIES
 LOGITS, AVERAGE = "logits", "outputs"
 
 _INITIALIZERS = {"selu": keras.initializers.LecunNormal, "relu": keras.initializers.HeNormal}
+
+# Klambauer et al. (2017), "Self-Normalizing Neural Networks".
+SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+
+
+class HiddenActivation(NamedTuple):
+    """An activation, and its slope as a function of its output."""
+
+    function: Callable[[tf.Tensor], tf.Tensor]
+    slope: Callable[[tf.Tensor], tf.Tensor]
+
+
+ACTIVATIONS = {
+    "selu": HiddenActivation(
+        tf.nn.selu, lambda output: tf.where(output > 0, SELU_SCALE, output + SELU_SCALE * SELU_ALPHA)
+    ),
+    "relu": HiddenActivation(tf.nn.relu, lambda output: tf.cast(output > 0, output.dtype)),
+}
+"""Of the hidden layers, as `trainer.dyqn.learner.FusedLearner` computes them."""
 
 
 def build_network(evidence_count: int, config: NetworkConfig, seed: int) -> keras.Model:
