@@ -1,11 +1,26 @@
 """`triage vertex submit`: sends a job or model, described as in deploy/vertex/, to Vertex AI, or prints the request."""
 
 import argparse
+import dataclasses
 import json
+import pathlib
 import sys
 
 from schemas import locations
+from trainer import options
 from trainer.cloud.vertex_request import Place, read_request, send
+
+
+@dataclasses.dataclass(frozen=True)
+class SubmitOptions:
+    """The options of `triage vertex submit`, see its help."""
+
+    file: pathlib.Path
+    project: str
+    region: str
+    bucket: str | None
+    display_name: str | None
+    dry_run: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,12 +48,12 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: the file is invalid, the extra is missing, or the service refuses.
     """
-    values = {"PROJECT": arguments.project, "REGION": arguments.region}
-    if arguments.bucket is not None:
-        values["BUCKET"] = arguments.bucket.removeprefix("gs://").rstrip("/")
-    place = Place(arguments.project, arguments.region)
-    request = read_request(arguments.file, place, arguments.display_name, values)
-    if arguments.dry_run:
+    given = options.read(SubmitOptions, arguments)
+    values = {"PROJECT": given.project, "REGION": given.region}
+    if given.bucket is not None:
+        values["BUCKET"] = given.bucket.removeprefix("gs://").rstrip("/")
+    request = read_request(given.file, Place(given.project, given.region), given.display_name, values)
+    if given.dry_run:
         sys.stdout.write(json.dumps(request.to_dict(), indent=2, ensure_ascii=False) + "\n")
         return 0
     sys.stdout.write(f"{send(request)}\n")

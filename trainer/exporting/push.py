@@ -1,6 +1,7 @@
 """`triage push`: copies a blessed version into a model base path, as TFX's Pusher does."""
 
 import argparse
+import dataclasses
 import pathlib
 import shutil
 import sys
@@ -8,6 +9,15 @@ import sys
 from schemas import directories, locations
 from schemas.errors import InputError
 from schemas.model_directory import read_manifest
+from trainer import options
+
+
+@dataclasses.dataclass(frozen=True)
+class PushOptions:
+    """The options of `triage push`, see its help."""
+
+    version_dir: pathlib.Path
+    to: pathlib.Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: see `push`.
     """
-    sys.stdout.write(f"pushed to {locations.shown(push(arguments.version_dir, arguments.to))}\n")
+    given = options.read(PushOptions, arguments)
+    sys.stdout.write(f"pushed to {locations.shown(push(given.version_dir, given.to))}\n")
     return 0
 
 

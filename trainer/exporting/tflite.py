@@ -1,6 +1,8 @@
 """`triage tflite`: converts an exported version into a file for phones, and measures how much the two differ."""
 
 import argparse
+import dataclasses
+import pathlib
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +10,31 @@ from typing import Any
 from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.model_directory import version_folder
+from trainer import options
 
 STATES = 10_000
 _QUANTIZATIONS = ("none", "float16", "dynamic", "int8")  # trainer.servable.conversion, which loads TensorFlow
+
+
+@dataclasses.dataclass(frozen=True)
+class TfliteOptions:
+    """The options of `triage tflite`, see its help."""
+
+    model: pathlib.Path
+    out: pathlib.Path
+    quantize: str
+    data: pathlib.Path | None
+    states: int
+    seed: int
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        options.check_bounds("states", self.states, 1)
+        options.check_bounds("seed", self.seed, 0)
+        if self.quantize == "int8" and self.data is None:
+            raise InputError("--quantize int8 is calibrated with vignettes: give a data directory with --data DIR")
+        if self.quantize != "int8" and self.data is not None:
+            raise InputError(f"--quantize {self.quantize} needs no --data: only int8 is calibrated")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,32 +75,32 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: there is no version, it cannot be converted or written, the data does not fit, or the file is
             broken; then `--out` is left unchanged.
     """
-    _check(arguments)
+    given = options.read(TfliteOptions, arguments)
     from trainer.exporting import tflite_file, tflite_parity
     from trainer.servable import conversion, litert
     from trainer.servable.policy import load_version
 
-    tflite_file.check_writable(arguments.out)
-    version = load_version(version_folder(arguments.model))
+    tflite_file.check_writable(given.out)
+    version = load_version(version_folder(given.model))
     states, calibration = None, None
-    if arguments.data is not None:
-        states, calibration = conversion.calibration_states(arguments.data, version, arguments.seed)
-    content = conversion.convert(version, arguments.quantize, states)
+    if given.data is not None:
+        states, calibration = conversion.calibration_states(given.data, version, given.seed)
+    content = conversion.convert(version, given.quantize, states)
     model = litert.LiteRtModel(content)
-    bound = tflite_parity.BOUNDS[arguments.quantize]
-    parity = tflite_parity.compare(version, model, bound, arguments.states, arguments.seed)
-    description = tflite_file.describe(version, model, arguments.quantize, parity, calibration)
-    tflite_file.write(arguments.out, content, description)
+    bound = tflite_parity.BOUNDS[given.quantize]
+    parity = tflite_parity.compare(version, model, bound, given.states, given.seed)
+    description = tflite_file.describe(version, model, given.quantize, parity, calibration)
+    tflite_file.write(given.out, content, description)
     reported = ("model_version", "quantization", "calibration", "vocabulary_fingerprint", "parity")
     report = {
-        "path": locations.shown(arguments.out),
-        "sidecar": locations.shown(tflite_file.sidecar_path(arguments.out)),
-        "bytes": arguments.out.stat().st_size,
+        "path": locations.shown(given.out),
+        "sidecar": locations.shown(tflite_file.sidecar_path(given.out)),
+        "bytes": given.out.stat().st_size,
         **{key: description[key] for key in reported},
     }
-    if arguments.json != "-":
+    if given.json != "-":
         _say(report)
-    figures.write(report, arguments.json)
+    figures.write(report, given.json)
     return 0
 
 
@@ -88,12 +112,3 @@ def _say(report: Mapping[str, Any]) -> None:
         f"Q-values differ by up to {parity['largest_q_difference']:.2g} (bound {parity['bound']:g}) from the "
         f"SavedModel's.\n{parity['statement']}\n"
     )
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    if arguments.states < 1 or arguments.seed < 0:
-        raise InputError("--states must be at least 1 and --seed 0 or more")
-    if arguments.quantize == "int8" and arguments.data is None:
-        raise InputError("--quantize int8 is calibrated with vignettes: give a data directory with --data DIR")
-    if arguments.quantize != "int8" and arguments.data is not None:
-        raise InputError(f"--quantize {arguments.quantize} needs no --data: only int8 is calibrated")

@@ -2,6 +2,8 @@
 
 import argparse
 import collections
+import dataclasses
+import pathlib
 from typing import Any
 
 from rich.console import Console
@@ -10,9 +12,20 @@ from schemas import figures, locations
 from schemas.conditions import Condition
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import DECISION_LABELS
+from trainer import options
 from trainer.progress import say
 
 NOTICE = "From general clinical knowledge, for research and teaching; not for clinical use."
+
+
+@dataclasses.dataclass(frozen=True)
+class KnowledgeOptions:
+    """The options of `triage knowledge`, see its help."""
+
+    directory: pathlib.Path | None
+    list: bool
+    condition: str | None
+    json: str | pathlib.Path | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,16 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    knowledge = KnowledgeBase.load(arguments.directory)
-    if arguments.json != "-":
+    given = options.read(KnowledgeOptions, arguments)
+    knowledge = KnowledgeBase.load(given.directory)
+    if given.json != "-":
         console = Console()
-        if arguments.condition:
-            say(console, condition_text(knowledge.condition(arguments.condition), knowledge))
-        elif arguments.list:
+        if given.condition:
+            say(console, condition_text(knowledge.condition(given.condition), knowledge))
+        elif given.list:
             say(console, _list(knowledge))
         else:
             say(console, _summary(knowledge))
-    figures.write(_figures(knowledge), arguments.json)
+    figures.write(_figures(knowledge), given.json)
     return 0
 
 

@@ -16,7 +16,7 @@ def _parsed(*arguments):
 
 @pytest.mark.parametrize("flag", ["--batch", "--steps", "--rounds", "--evidence"])
 def test_numbers_below_one_are_refused(flag):
-    with pytest.raises(InputError, match=f"{flag}: expected at least 1"):
+    with pytest.raises(InputError, match=f"{flag} 0: expected 1 or more"):
         train.run(_parsed(flag, 0))
 
 
