@@ -283,7 +283,10 @@ def _proto(path: pathlib.Path) -> list[str]:
 
 
 def tests_build(project: Project, folder: str) -> str:
-    """Returns the BUILD of a folder of tests: a test for each file, and a library of the fixtures that they share."""
+    """Returns the BUILD of a folder of tests: a test for each file, and a library of the fixtures that they share.
+
+    Any other file is a program that the fixtures start.
+    """
     targets = []
     above = [folder, *(parent.as_posix() for parent in _path(folder).parents)]
     shared = {
@@ -291,11 +294,15 @@ def tests_build(project: Project, folder: str) -> str:
         for parent in above
         if (project.root / parent / "conftest.py").exists()
     }
-    for file in files(project.root, folder):
+    inside = files(project.root, folder)
+    programs = [f":{file.target}" for file in inside if file.target != "conftest" and not file.target.endswith("_test")]
+    for file in inside:
         deps = project.dependencies(file)
-        if file.target == "conftest":
-            targets.append(rule("py_library", "conftest", testonly="True", srcs=["conftest.py"], deps=deps))
-        elif file.target.endswith("_test"):
+        if not file.target.endswith("_test"):
+            if file.target == "conftest":
+                deps = sorted([*programs, *deps], key=_order)
+            targets.append(rule("py_library", file.target, testonly="True", srcs=[file.path.name], deps=deps))
+        else:
             needed = sorted({*deps, *shared}, key=_order)
             whole = ["//:files"] if folder in WHOLE or _reads_the_project(project.root / file.path) else None
             targets.append(rule("pytest_test", file.target, src=f'"{file.path.name}"', data=whole, deps=needed))

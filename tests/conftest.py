@@ -1,7 +1,17 @@
-"""Loads the trainer package before any test imports TensorFlow, as its legacy-Keras switch demands."""
+"""Loads the trainer package before any test imports TensorFlow, as its legacy-Keras switch demands.
 
+TensorFlow itself is not imported here: pytest-xdist's controller, which runs no test, loads this file too.
+"""
+
+import gc
+import json
 import os
 import pathlib
+import select
+import socket
+import subprocess
+import sys
+import tempfile
 import urllib.parse
 
 import hypothesis
@@ -10,7 +20,6 @@ import pytest
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import trainer  # noqa: F401  # isort: skip
-import tensorflow as tf
 
 from schemas.knowledge_base import KnowledgeBase
 
@@ -18,6 +27,15 @@ from schemas.knowledge_base import KnowledgeBase
 hypothesis.settings.register_profile("explore", deadline=None)
 hypothesis.settings.register_profile("gate", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("gate" if os.environ.get("CI") else "explore")
+
+
+def pytest_collection():
+    gc.disable()  # half a million objects are made, and all of them stay
+
+
+def pytest_collection_finish():
+    gc.freeze()  # what was imported stays for good: no collection needs to look at it
+    gc.enable()
 
 
 TOY_EVIDENCE = """\
@@ -143,17 +161,20 @@ class ObjectStore:
     """
 
     def __init__(self, folder):
+        import tensorflow as tf
+
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(exist_ok=True)
         self.history = []  # (what was done, address)
+        self._tf = tf
         self._real = {name: getattr(tf.io.gfile, name) for name in STORE_USES}
 
     def install(self, replace=setattr):
         """Puts the store into `tf.io.gfile`; whatever else that offers fails on its addresses, as nobody may use it."""
         for name in STORE_USES:
-            replace(tf.io.gfile, name, self._for_addresses(name))
+            replace(self._tf.io.gfile, name, self._for_addresses(name))
         for name in ("GFile", "glob", "listdir", "makedirs", "mkdir", "rename", "rmtree", "stat"):
-            replace(tf.io.gfile, name, self._missing(name, getattr(tf.io.gfile, name)))
+            replace(self._tf.io.gfile, name, self._missing(name, getattr(self._tf.io.gfile, name)))
 
     def read(self, address):
         return self._file(address).read_bytes()
@@ -197,14 +218,14 @@ class ObjectStore:
 
     def _remove(self, address):
         if not self._file(address).exists():
-            raise tf.errors.NotFoundError(None, None, f"{address}; No such object")
+            raise self._tf.errors.NotFoundError(None, None, f"{address}; No such object")
         self.history.append(("remove", address))
         self._file(address).unlink()
 
     def _copy(self, source, target, overwrite=False):
         if source.startswith(STORE_SCHEME):
             if not self._file(source).exists():
-                raise tf.errors.NotFoundError(None, None, f"{source}; No such object")
+                raise self._tf.errors.NotFoundError(None, None, f"{source}; No such object")
             content = self.read(source)
         else:
             content = pathlib.Path(source).read_bytes()
@@ -230,3 +251,94 @@ def object_store(tmp_path, monkeypatch):
     store = ObjectStore(tmp_path / "objects")
     store.install(monkeypatch.setattr)
     return store
+
+
+class _PreparedProcess(subprocess.Popen):
+    """A command that `prepared_python.py` runs: a process like any other, except for who started it.
+
+    How a process is started and waited for is what `subprocess` keeps private, the same from Python 3.10 to 3.14.
+    """
+
+    def __init__(self, address, arguments, **options):
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(address)
+        self._answers = self._connection.makefile("r")
+        super().__init__(arguments, **options)
+
+    def _execute_child(self, arguments, executable, preexec_fn, close_fds, pass_fds, cwd, env, *options):
+        pipes = options[3:9]  # of standard input, output and error: the end to read from and the end to write to
+        own = zip((pipes[0], pipes[3], pipes[5]), range(3), strict=True)
+        request = {
+            "arguments": [os.fspath(argument) for argument in arguments],
+            "directory": os.fspath(cwd or pathlib.Path.cwd()),
+            "variables": dict(os.environ if env is None else env),
+        }
+        streams = [stream if pipe == -1 else pipe for pipe, stream in own]
+        socket.send_fds(self._connection, [json.dumps(request).encode()], streams)
+        self.pid = int(self._answers.readline())
+        self._child_created = True
+        self._close_pipe_fds(*pipes)
+
+    def _try_wait(self, wait_flags):
+        if wait_flags & os.WNOHANG and not select.select([self._connection], [], [], 0)[0]:
+            return 0, 0
+        return self.pid, int(self._answers.readline())
+
+    def _internal_poll(self, _deadstate=None):
+        if self.returncode is None and (status := self._try_wait(os.WNOHANG)) != (0, 0):
+            self._handle_exitstatus(status[1])
+        return self.returncode
+
+
+class PreparedPython:
+    """Starts Python as `subprocess` does, except that TensorFlow and our packages are loaded already.
+
+    For tests that need a process of its own: one that is killed, that is interrupted, or that serves. At least one test
+    of each command starts Python itself.
+    """
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._server = None
+
+    def start(self, *arguments, **options):
+        """Does what `subprocess.Popen` does with `sys.executable` before the arguments."""
+        if sys.platform != "linux":  # elsewhere a copy of a process is not always as good as it
+            return subprocess.Popen([sys.executable, *arguments], **options)
+        return _PreparedProcess(self._address(), arguments, **options)
+
+    def run(self, *arguments, timeout, **options):
+        """Returns what `subprocess.run` does of a command whose output it captures as text."""
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with self.start(*arguments, **pipes, **options) as process:
+            try:
+                output, errors = process.communicate(timeout=timeout)
+            except BaseException:
+                process.kill()
+                raise
+        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+    def _address(self):
+        address = str(self._folder / "socket")
+        if self._server is None:
+            variables = {"TF_CPP_MIN_LOG_LEVEL": "3", "OPENBLAS_NUM_THREADS": "1"}
+            variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+            self._server = subprocess.Popen(
+                [sys.executable, pathlib.Path(__file__).with_name("prepared_python.py"), address],
+                env=os.environ | variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            assert self._server.stdout.readline() == "ready\n"
+        return address
+
+    def close(self):
+        if self._server is not None:
+            self._server.kill()
+            self._server.communicate()
+
+
+@pytest.fixture(scope="session")
+def prepared_python():
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own may be too long for the address of a socket
+        python = PreparedPython(pathlib.Path(folder))
+        yield python
+        python.close()

@@ -5,12 +5,10 @@ Slow and vanishing clients are in silence_test.py, messages that nobody would se
 
 import contextlib
 import dataclasses
-import os
 import pathlib
 import resource
 import shutil
 import subprocess
-import sys
 import threading
 import time
 import types
@@ -40,23 +38,22 @@ RED, BLUE = triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_BLUE
 STATE = state_message(["chest_pain"])
 
 
-@contextlib.contextmanager
-def server_process(base, port=0, *options):
-    """Runs `triage serve`, and yields the process and its port once it answers."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
-    command = [sys.executable, str(ROOT / "triage_cli.py"), "serve", "--model-base-path", str(base)]
-    process = subprocess.Popen(
-        [*command, "--port", str(port), *options],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        yield process, int(process.stdout.readline().split(":")[1].split(",")[0])
-    finally:
-        process.kill()
-        process.communicate()
+@pytest.fixture
+def server_process(prepared_python):
+    """Runs `triage serve` for the length of a `with` block, which gets the process and its port once it answers."""
+
+    @contextlib.contextmanager
+    def run(base, port=0, *options):
+        command = ["-m", "triage_cli", "serve", "--model-base-path", str(base), "--port", str(port), *options]
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+        process = prepared_python.start(*command, **streams)
+        try:
+            yield process, int(process.stdout.readline().split(":")[1].split(",")[0])
+        finally:
+            process.kill()
+            process.communicate()
+
+    return run
 
 
 @dataclasses.dataclass
@@ -164,7 +161,7 @@ def without_retries(port):
     return Load(lambda: stub_client(f"127.0.0.1:{port}"), STATE, grpc.RpcError)
 
 
-def test_no_request_fails_and_each_answer_is_its_versions_while_versions_are_swapped(shelf):
+def test_no_request_fails_and_each_answer_is_its_versions_while_versions_are_swapped(server_process, shelf):
     with server_process(shelf.base, 0, "--poll-seconds", "0.05") as (_, port):
         with without_retries(port) as load:
             for _ in range(5):
@@ -184,7 +181,9 @@ def until_version(load, version):
 
 
 @pytest.mark.learning
-def test_a_version_swapped_every_second_for_a_minute_fails_no_request_and_slows_few(shelf, record_property):
+def test_a_version_swapped_every_second_for_a_minute_fails_no_request_and_slows_few(
+    server_process, shelf, record_property
+):
     with server_process(shelf.base, 0, "--poll-seconds", "0.1") as (_, port):
         steady, swapped = [], []
         with without_retries(port) as load:
@@ -221,7 +220,7 @@ def with_retries(*ports):
     )
 
 
-def test_a_server_that_is_killed_fails_no_call_where_there_is_another(shelf, serving):
+def test_a_server_that_is_killed_fails_no_call_where_there_is_another(server_process, shelf, serving):
     with serving() as other, server_process(shelf.base) as (process, port):
         with with_retries(port, other.port) as load:
             assert {call.version for call in load.ended} == {2}
@@ -235,7 +234,7 @@ def test_a_server_that_is_killed_fails_no_call_where_there_is_another(shelf, ser
         assert answers == {(2, RED), (3, RED)}  # the other's version 3 is the one of `model_base_path`
 
 
-def test_clients_find_a_server_again_that_was_killed_and_started_anew(shelf):
+def test_clients_find_a_server_again_that_was_killed_and_started_anew(server_process, shelf):
     with contextlib.ExitStack() as stack:
         process, port = stack.enter_context(server_process(shelf.base))
         load = stack.enter_context(with_retries(port))

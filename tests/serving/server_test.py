@@ -37,13 +37,16 @@ SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
-def start_process(*command):
-    """Starts Python as a user would, without the variable that TF-Agents needs."""
-    environment = {key: value for key, value in os.environ.items() if key != "TF_USE_LEGACY_KERAS"}
-    environment["PYTHONPATH"] = f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python"
-    return subprocess.Popen(
-        [sys.executable, *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+@pytest.fixture
+def start_server(prepared_python):
+    """Starts `triage serve`."""
+
+    def start(*options):
+        return prepared_python.start(
+            "-m", "triage_cli", "serve", *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    return start
 
 
 def direct_channel(address):
@@ -298,11 +301,13 @@ def test_a_server_that_would_not_be_safe_does_not_start(server, tmp_path, monkey
     ("number", "code", "setting", "litert"),
     [(signal.SIGTERM, 0, "--litert", 1), (signal.SIGINT, 130, "--no-litert", 0)],
 )
-def test_the_command_serves_until_a_signal_and_ends_in_order(model_base_path, tmp_path, number, code, setting, litert):
+def test_the_command_serves_until_a_signal_and_ends_in_order(
+    start_server, model_base_path, tmp_path, number, code, setting, litert
+):
     port_file = tmp_path / "port"
     port_file.write_text("1\n")  # left by a server that was killed
     options = ["--model-base-path", str(model_base_path), "--port", "0", "--port-file", str(port_file), setting]
-    process = start_process(str(ROOT / "triage_cli.py"), "serve", *options)
+    process = start_server(*options)
     try:
         line = process.stdout.readline()
         port = int(port_file.read_text())
@@ -319,9 +324,9 @@ def test_the_command_serves_until_a_signal_and_ends_in_order(model_base_path, tm
     assert os.listdir(tmp_path) == []  # the port file is gone
 
 
-def test_the_command_keeps_answering_while_it_drains_so_that_load_balancers_can_notice(model_base_path):
+def test_the_command_keeps_answering_while_it_drains_so_that_load_balancers_can_notice(start_server, model_base_path):
     options = ["--model-base-path", str(model_base_path), "--port", "0", "--drain-seconds", "600"]
-    process = start_process(str(ROOT / "triage_cli.py"), "serve", *options)
+    process = start_server(*options)
     try:
         address = process.stdout.readline().split()[2].rstrip(",")
         with direct_channel(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
@@ -339,11 +344,11 @@ def test_the_command_keeps_answering_while_it_drains_so_that_load_balancers_can_
         process.communicate()
 
 
-def test_the_command_swaps_a_new_version_in_without_failing_a_call(model_base_path, tmp_path):
+def test_the_command_swaps_a_new_version_in_without_failing_a_call(start_server, model_base_path, tmp_path):
     base = tmp_path / "models"
     shutil.copytree(model_base_path / "3", base / "3")
     options = ["--model-base-path", str(base), "--port", "0", "--poll-seconds", "0.1", "--label", "stable=3"]
-    process = start_process(str(ROOT / "triage_cli.py"), "serve", *options)
+    process = start_server(*options)
     try:
         port = process.stdout.readline().split(":")[1].split(",")[0]
         shutil.copytree(model_base_path / "3", tmp_path / "whole")
@@ -364,13 +369,13 @@ def test_the_command_swaps_a_new_version_in_without_failing_a_call(model_base_pa
         process.communicate()
 
 
-def test_a_remote_engine_may_come_later_than_the_server(model_base_path, config, watcher):
+def test_a_remote_engine_may_come_later_than_the_server(start_server, model_base_path, config, watcher):
     with socket.socket() as taken:  # bound but not listening, so no other process answers on this port
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         options = ["--model-base-path", str(model_base_path), "--port", "0", "--poll-seconds", "0.1"]
         remote = ["--engine", "tensorflow-serving", "--tf-serving", f"127.0.0.1:{port}"]
-        process = start_process(str(ROOT / "triage_cli.py"), "serve", *options, *remote)
+        process = start_server(*options, *remote)
         line = process.stdout.readline()
     address = line.split()[2].rstrip(",")
     late = TriageServer(dataclasses.replace(config, port=port))
@@ -431,5 +436,8 @@ def test_serving_needs_nothing_of_training(model_base_path):
         "engine.triage([serving.messages.state_message(['fever'])])\n"
         "print([name for name in ('trainer', 'tf_agents', 'tf_keras') if name in sys.modules])"  # tensorflow has keras
     )
-    output, errors = start_process("-c", script, str(model_base_path)).communicate(timeout=120)
-    assert output == "[]\n", errors
+    environment = {key: value for key, value in os.environ.items() if key != "TF_USE_LEGACY_KERAS"}
+    environment["PYTHONPATH"] = f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python"
+    command = [sys.executable, "-c", script, str(model_base_path)]
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert finished.stdout == "[]\n", finished.stderr

@@ -2,13 +2,10 @@
 
 import contextlib
 import json
-import os
 import pathlib
-import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -26,32 +23,26 @@ SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2", "--
 
 
 @pytest.fixture(scope="module")
-def run_directory(data_directory, tmp_path_factory):
+def run_directory(prepared_python, data_directory, tmp_path_factory):
     """An uninterrupted run of 1,500 steps."""
     job = tmp_path_factory.mktemp("jobs") / "whole"
-    finished = _train(data_directory, job, "--json", "-")
+    finished = _train(prepared_python, data_directory, job, "--json", "-")
     assert finished.returncode == 0, finished.stderr
     return job, finished
 
 
 def _command(data, job, *flags, steps=1500):
-    return [sys.executable, "-m", "trainer.task", "--data", str(data), "--job-dir", str(job), "--steps", str(steps),
+    return ["-m", "trainer.task", "--data", str(data), "--job-dir", str(job), "--steps", str(steps),
             *SMALL, *flags]  # fmt: skip
 
 
-def _environment():
-    paths = [str(ROOT), str(ROOT / "proto"), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "TF_CPP_MIN_LOG_LEVEL": "3"}
-
-
-def _train(data, job, *flags, **options):
-    command = _command(data, job, *flags, **options)
-    return subprocess.run(command, capture_output=True, text=True, env=_environment(), timeout=300)
+def _train(python, data, job, *flags, **options):
+    return python.run(*_command(data, job, *flags, **options), timeout=300)
 
 
 def _refused(capsys, data, job, *flags, **options):
     """Runs the command in this process, where it ends before the training begins; returns what it says."""
-    _, _, _, *arguments = _command(data, job, *flags, **options)
+    _, _, *arguments = _command(data, job, *flags, **options)
     try:
         code = triage_cli.main(["train", *arguments])
     except SystemExit as error:  # argparse's own
@@ -62,9 +53,9 @@ def _refused(capsys, data, job, *flags, **options):
     return said
 
 
-def _start_and_signal(data, job, number, steps):
+def _start_and_signal(python, data, job, number, steps):
     """Starts a run, sends it a signal once its first checkpoint stands, and returns its exit code."""
-    process = subprocess.Popen(_command(data, job, steps=steps), env=_environment(), stderr=subprocess.DEVNULL)
+    process = python.start(*_command(data, job, steps=steps), stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 200
     while not (job / "checkpoints" / "checkpoint").exists():
         assert process.poll() is None
@@ -88,11 +79,13 @@ def test_a_run_reports_its_figures_and_leaves_what_later_commands_read(run_direc
     assert list((job / "logs").glob("events.out.tfevents*"))
 
 
-def test_a_run_killed_and_resumed_ends_with_the_weights_of_one_that_was_not(run_directory, data_directory, tmp_path):
+def test_a_run_killed_and_resumed_ends_with_the_weights_of_one_that_was_not(
+    prepared_python, run_directory, data_directory, tmp_path
+):
     job = tmp_path / "killed"
-    assert _start_and_signal(data_directory, job, signal.SIGKILL, steps=1500) == -signal.SIGKILL
+    assert _start_and_signal(prepared_python, data_directory, job, signal.SIGKILL, steps=1500) == -signal.SIGKILL
     assert load_network(job).training["steps"] < 1500, "the run ended before it was killed"
-    resumed = _train(data_directory, job)
+    resumed = _train(prepared_python, data_directory, job)
     assert resumed.returncode == 0, resumed.stderr
     assert "resumed at step" in resumed.stderr
     assert _weights(job) == _weights(run_directory[0])
@@ -101,16 +94,16 @@ def test_a_run_killed_and_resumed_ends_with_the_weights_of_one_that_was_not(run_
 
 
 @pytest.mark.learning
-def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(data_directory, tmp_path):
+def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(prepared_python, data_directory, tmp_path):
     # Long enough that none of the twenty gets to its end.
     longer = ("--checkpoint-interval", "1000", "--evaluation-interval", "20000")
     job, moments = tmp_path / "killed", np.random.default_rng(0)
     begin = time.monotonic()
-    assert _train(data_directory, tmp_path / "short", *longer, steps=1000).returncode == 0
+    assert _train(prepared_python, data_directory, tmp_path / "short", *longer, steps=1000).returncode == 0
     first_checkpoint = time.monotonic() - begin  # which takes as long as the machine is busy
     for _ in range(20):
         command = _command(data_directory, job, *longer, steps=120_000)
-        process = subprocess.Popen(command, env=_environment(), stderr=subprocess.DEVNULL)
+        process = prepared_python.start(*command, stderr=subprocess.DEVNULL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             # While it loads, trains, evaluates or saves.
             process.wait(timeout=moments.uniform(0.5, 1.5 * first_checkpoint))
@@ -118,43 +111,42 @@ def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(dat
         assert process.wait() == -signal.SIGKILL, "the run ended before it was killed"
     assert load_network(job).training["steps"] >= 1000, "no run came as far as a checkpoint"
     for each in (job, tmp_path / "whole"):
-        finished = _train(data_directory, each, *longer, steps=120_000)
+        finished = _train(prepared_python, data_directory, each, *longer, steps=120_000)
         assert finished.returncode == 0, finished.stderr
     assert _weights(job) == _weights(tmp_path / "whole")
 
 
-def test_a_full_disk_is_one_clear_line_and_the_last_good_checkpoint_stays(run_directory, data_directory, tmp_path):
+def test_a_full_disk_is_one_clear_line_and_the_last_good_checkpoint_stays(
+    prepared_python, run_directory, data_directory, tmp_path
+):
     job = shutil.copytree(run_directory[0], tmp_path / "job")
     [content] = (job / "checkpoints").glob("ckpt-1500.data*")
     before = _weights(job)
-
-    def no_room() -> None:  # no file may grow to a checkpoint's size, which fails like a full disk
-        resource.setrlimit(resource.RLIMIT_FSIZE, (content.stat().st_size // 2,) * 2)
-
-    failed = subprocess.run(
-        _command(data_directory, job, steps=1700), capture_output=True, text=True, env=_environment(), timeout=300,
-        preexec_fn=no_room,
-    )  # fmt: skip
+    # No file may grow to a checkpoint's size, which fails like a full disk.
+    code = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2); "
+    code += "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+    _, *command = _command(data_directory, job, steps=1700)
+    failed = prepared_python.run("-c", code, str(content.stat().st_size // 2), *command, timeout=300)
     assert failed.returncode == 2
     assert failed.stderr.strip().splitlines()[-1].startswith(f"python -m trainer.task: error: {job}: cannot write")
     assert "Traceback" not in failed.stderr
     assert load_network(job).training["steps"] == 1500
     assert _weights(job) == before
-    resumed = _train(data_directory, job, steps=1700)
+    resumed = _train(prepared_python, data_directory, job, steps=1700)
     assert resumed.returncode == 0, resumed.stderr
     assert "resumed at step 1,500" in resumed.stderr
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_run_stops_with_a_checkpoint(data_directory, tmp_path, number, code):
+def test_an_interrupted_run_stops_with_a_checkpoint(prepared_python, data_directory, tmp_path, number, code):
     job = tmp_path / "interrupted"
-    assert _start_and_signal(data_directory, job, number, steps=2_000_000) == code
+    assert _start_and_signal(prepared_python, data_directory, job, number, steps=2_000_000) == code
     assert load_network(job).training["steps"] % 50 == 0  # where the compiled loop next came back
     assert all(np.isfinite(weight).all() for weight in load_network(job).model.get_weights())
 
 
-def test_a_run_that_diverges_says_where_and_keeps_the_last_good_checkpoint(data_directory, tmp_path):
-    failed = _train(data_directory, tmp_path / "job", "--learning-rate", "1e39")
+def test_a_run_that_diverges_says_where_and_keeps_the_last_good_checkpoint(prepared_python, data_directory, tmp_path):
+    failed = _train(prepared_python, data_directory, tmp_path / "job", "--learning-rate", "1e39")
     assert failed.returncode == 1
     assert "not finite" in failed.stderr
     assert "step " in failed.stderr
@@ -187,11 +179,11 @@ none.present = ["e4"]
 """
 
 
-def test_the_final_model_obeys_the_rules_that_the_run_was_given(data_directory, tmp_path):
+def test_the_final_model_obeys_the_rules_that_the_run_was_given(prepared_python, data_directory, tmp_path):
     (tmp_path / "rules.toml").write_text(RULES)
     model = tmp_path / "model"
     given = ("--model-dir", str(model), "--rules", str(tmp_path / "rules.toml"))
-    finished = _train(data_directory, tmp_path / "job", *given, steps=60)
+    finished = _train(prepared_python, data_directory, tmp_path / "job", *given, steps=60)
     assert finished.returncode == 0, finished.stderr
     rules = json.loads((model / "manifest.json").read_text())["safety_rules"]
     assert [rule["rule_id"] for rule in rules["rules"]] == ["e3_without_e4"]

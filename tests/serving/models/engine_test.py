@@ -3,8 +3,6 @@
 import asyncio
 import os
 import shutil
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -94,17 +92,15 @@ print(len(os.listdir("/proc/self/task")))
 """
 
 
-def threads_of_tensorflow(argument, **environment):
+def threads_of_tensorflow(python, argument, **environment):
     variables = {name: value for name, value in os.environ.items() if name != THREADS}
-    variables |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment}
-    command = [sys.executable, "-c", COUNT_THREADS, argument]
-    return int(subprocess.run(command, env=variables, check=True, stdout=subprocess.PIPE, timeout=120).stdout)
+    return int(python.run("-c", COUNT_THREADS, argument, env=variables | environment, timeout=120).stdout)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="counts threads as Linux tells them")
-def test_an_operation_runs_in_one_thread_unless_the_environment_wants_more():
-    one = threads_of_tensorflow("one")
-    assert threads_of_tensorflow("one", **{THREADS: "7"}) == one + 6
+def test_an_operation_runs_in_one_thread_unless_the_environment_wants_more(prepared_python):
+    one = threads_of_tensorflow(prepared_python, "one")
+    assert threads_of_tensorflow(prepared_python, "one", **{THREADS: "7"}) == one + 6
 
 
 def test_one_thread_is_asked_of_tensorflow_by_its_own_variable(monkeypatch):

@@ -6,8 +6,6 @@ import json
 import logging
 import os
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -110,7 +108,7 @@ def test_an_interpreter_that_failed_is_not_used_again(content, hand_set):
 
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the line stays there")
-def test_the_banner_of_litert_is_removed_and_other_output_is_kept(content, tmp_path):
+def test_the_banner_of_litert_is_removed_and_other_output_is_kept(prepared_python, content, tmp_path):
     path = tmp_path / "state.tflite"
     path.write_bytes(content)
     script = (
@@ -122,10 +120,9 @@ def test_the_banner_of_litert_is_removed_and_other_output_is_kept(content, tmp_p
         "InterpreterPool(pathlib.Path(sys.argv[1]).read_bytes())\n"
         "print('at the end', file=sys.stderr)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    command = [sys.executable, "-c", script, str(path)]
-    ended = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=120, check=True)
-    assert ended.stderr.splitlines()[-3:] == ["before", "after", "at the end"]
+    finished = prepared_python.run("-c", script, str(path), timeout=120)
+    assert finished.returncode == 0
+    assert finished.stderr.splitlines()[-3:] == ["before", "after", "at the end"]
 
 
 def test_litert_runs_without_in_memory_files(content, monkeypatch):

@@ -1,12 +1,11 @@
 """The server's own rules, applied after the model's."""
 
-import os
 import pathlib
 import subprocess
-import sys
 
 import pytest
 
+import triage_cli
 from schemas.errors import InputError
 from serving.config import ServeConfig
 from serving.messages import state_message
@@ -96,21 +95,10 @@ def test_a_service_with_rules_answers_and_describes_itself(guarded_base_path, ru
     server.stop()
 
 
-def serve(base, rules):
-    """Starts `triage serve --rules` in a separate process."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
-    command = [sys.executable, str(ROOT / "triage_cli.py"), "serve", "--model-base-path", str(base), "--port", "0"]
-    return subprocess.Popen(
-        [*command, "--rules", str(rules)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def test_the_command_serves_with_the_rules_of_a_file(guarded_base_path, rules):
-    process = serve(guarded_base_path, rules)
+def test_the_command_serves_with_the_rules_of_a_file(prepared_python, guarded_base_path, rules):
+    command = ["serve", "--model-base-path", str(guarded_base_path), "--port", "0", "--rules", rules]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = prepared_python.start("-m", "triage_cli", *command, **streams)
     try:
         address = process.stdout.readline().split()[2].rstrip(",")
         with TriageClient(address, timeout_seconds=60.0) as client:
@@ -138,10 +126,14 @@ def test_the_command_serves_with_the_rules_of_a_file(guarded_base_path, rules):
         (b"\xff\xfe", "not UTF-8"),
     ],
 )
-def test_the_command_ends_with_one_line_on_a_file_that_is_no_rules(guarded_base_path, tmp_path, content, complaint):
+def test_the_command_ends_with_one_line_on_a_file_that_is_no_rules(
+    guarded_base_path, tmp_path, capsys, content, complaint
+):
     path = tmp_path / "rules.toml"
     path.write_bytes(content)
-    output, errors = serve(guarded_base_path, path).communicate(timeout=120)
+    command = ["serve", "--model-base-path", str(guarded_base_path), "--port", "0", "--rules", str(path)]
+    assert triage_cli.main(command) == 2
+    output, errors = capsys.readouterr()
     [line] = [line for line in errors.splitlines() if line.startswith("triage serve: error: ")]
     assert complaint in line
     assert "Traceback" not in errors

@@ -1,10 +1,8 @@
 """Traces continue the caller's, down to the stages and to a TensorFlow Serving."""
 
 import json
-import os
 import pathlib
 import subprocess
-import sys
 
 import grpc
 import pytest
@@ -122,15 +120,11 @@ def test_an_exporter_that_is_missing_is_reported():
         exporter_of("nowhere")
 
 
-def test_the_command_prints_spans_of_a_call_without_evidence(model_base_path):
-    set_by_tests = ("TF_USE_LEGACY_KERAS", "TF_CPP_MIN_LOG_LEVEL")
-    environment = {key: value for key, value in os.environ.items() if key not in set_by_tests}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "proto")])
+def test_the_command_prints_spans_of_a_call_without_evidence(prepared_python, model_base_path):
     options = ["--model-base-path", str(model_base_path), "--port", "0", "--traces", "console"]
-    process = subprocess.Popen(
-        [sys.executable, ROOT / "triage_cli.py", "serve", *options],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    process = prepared_python.start(
+        "-m", "triage_cli", "serve", *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         address = process.stdout.readline().split()[2].rstrip(",")
         with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:

@@ -6,7 +6,6 @@ import pathlib
 import signal
 import socket
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -41,23 +40,23 @@ def _tf_config(addresses, index):
     return json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}})
 
 
-def _start(command, tf_config=None, **streams):
-    paths = [str(ROOT), str(ROOT / "proto"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "TF_CPP_MIN_LOG_LEVEL": "3"}
+def _start(python, command, tf_config=None, **streams):
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     environment.pop(TF_CONFIG, None)
     if tf_config:
         environment[TF_CONFIG] = tf_config
-    return subprocess.Popen([sys.executable, *command], env=environment, text=True, **streams)
+    return python.start(*command, env=environment, text=True, **streams)
 
 
 def _command(data, job, steps=1500):
     return ["-m", "trainer.task", "--data", str(data), "--job-dir", str(job), "--steps", str(steps), *SMALL]
 
 
-def _train_together(data, job, steps=1500):
+def _train_together(python, data, job, steps=1500):
     addresses = _addresses(2)
     started = [
-        _start(_command(data, job, steps), _tf_config(addresses, index), stderr=subprocess.PIPE) for index in range(2)
+        _start(python, _command(data, job, steps), _tf_config(addresses, index), stderr=subprocess.PIPE)
+        for index in range(2)
     ]
     return [(process.communicate(timeout=500)[1], process.returncode) for process in started]
 
@@ -109,10 +108,12 @@ if workers.chief:
 """
 
 
-def test_workers_exchange_take_means_learn_from_both_batches_and_notice_a_loss():
+def test_workers_exchange_take_means_learn_from_both_batches_and_notice_a_loss(prepared_python):
     addresses = _addresses(2)
     command = ["-c", _TOGETHER, str(pathlib.Path(__file__).parent)]
-    started = [_start(command, _tf_config(addresses, index), stdout=subprocess.PIPE) for index in range(2)]
+    started = [
+        _start(prepared_python, command, _tf_config(addresses, index), stdout=subprocess.PIPE) for index in range(2)
+    ]
     said = [process.communicate(timeout=200)[0].splitlines() for process in started]
     first, second = (json.loads(lines[0]) for lines in said)
     assert (first.pop("chief"), second.pop("chief")) == (True, False)
@@ -178,10 +179,10 @@ def test_a_cluster_of_one_is_the_process_alone():
 
 
 @pytest.fixture(scope="module")
-def together(data_directory, tmp_path_factory):
+def together(prepared_python, data_directory, tmp_path_factory):
     """The job directory of an undisturbed run of two workers, 1,500 steps."""
     job = tmp_path_factory.mktemp("jobs") / "together"
-    for said, code in _train_together(data_directory, job):
+    for said, code in _train_together(prepared_python, data_directory, job):
         assert code == 0, said
     return job
 
@@ -201,9 +202,12 @@ def test_two_workers_leave_one_run_that_differs_from_that_of_one(together, data_
 
 
 @pytest.mark.learning
-def test_a_cluster_of_one_trains_to_the_same_weights_as_no_cluster(data_directory, tmp_path):
+def test_a_cluster_of_one_trains_to_the_same_weights_as_no_cluster(prepared_python, data_directory, tmp_path):
     configs = {"one": _tf_config(_addresses(1), 0), "none": None}
-    started = [_start(_command(data_directory, tmp_path / name, 300), given) for name, given in configs.items()]
+    started = [
+        _start(prepared_python, _command(data_directory, tmp_path / name, 300), given)
+        for name, given in configs.items()
+    ]
     assert [process.wait(timeout=300) for process in started] == [0, 0]
     assert _weights(tmp_path / "one") == _weights(tmp_path / "none")
 
@@ -211,9 +215,9 @@ def test_a_cluster_of_one_trains_to_the_same_weights_as_no_cluster(data_director
 class _JobController:
     """Starts workers, and starts each one again that ends with a code of 128 or more, as Kubeflow's does."""
 
-    def __init__(self, commands):
-        self._commands = commands
-        self.running = [_start(*command) for command in commands]
+    def __init__(self, python, commands):
+        self._python, self._commands = python, commands
+        self.running = [_start(python, *command) for command in commands]
         self.codes = [[] for _ in commands]
 
     def until_all_are_done(self, patience=500):
@@ -227,7 +231,7 @@ class _JobController:
                 self.codes[place].append(code)
                 again = code < 0 or code >= 128
                 assert again or code == 0, self.codes
-                self.running[place] = _start(*self._commands[place]) if again else None
+                self.running[place] = _start(self._python, *self._commands[place]) if again else None
             if not any(self.running):
                 return
             time.sleep(0.05)
@@ -242,10 +246,11 @@ class _JobController:
 @pytest.mark.timeout(1800)  # with the undisturbed run that it is compared with
 @pytest.mark.parametrize(("lost", "number"), [(1, signal.SIGKILL), (0, signal.SIGKILL), (1, signal.SIGTERM)])
 def test_workers_started_again_end_with_the_weights_of_a_run_without_a_loss(
-    together, data_directory, tmp_path, lost, number
+    prepared_python, together, data_directory, tmp_path, lost, number
 ):
     job, addresses = tmp_path / "job", _addresses(2)
-    controller = _JobController([(_command(data_directory, job), _tf_config(addresses, index)) for index in range(2)])
+    commands = [(_command(data_directory, job), _tf_config(addresses, index)) for index in range(2)]
+    controller = _JobController(prepared_python, commands)
     try:
         deadline = time.monotonic() + 300
         while not (job / "checkpoints" / "checkpoint").exists():
