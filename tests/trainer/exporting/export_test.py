@@ -1,6 +1,9 @@
 """`triage export`, from a job directory to a version."""
 
+import contextlib
+import io
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -75,6 +78,22 @@ def data(tmp_path_factory):
     return folder / "data"
 
 
+@pytest.fixture(scope="module")
+def served_red(jobs, data, tmp_path_factory):
+    """A base path to which the agent that says Red was pushed as version 1, and what the command printed."""
+    base, printed = tmp_path_factory.mktemp("served") / "models", io.StringIO()
+    given = ["--push-to", base, "--data", data, "--orders", 2, "--rules", "none"]
+    with contextlib.redirect_stdout(printed):
+        assert triage_cli.main([*map(str, ["export", "--job-dir", jobs["red"], *given])]) == 0
+    return base, printed.getvalue()
+
+
+@pytest.fixture
+def base(served_red, tmp_path):
+    """A base path that serves the agent which says Red, as version 1."""
+    return shutil.copytree(served_red[0], tmp_path / "models")
+
+
 def run(capsys, *arguments):
     """Returns exit code, standard output and standard error of a command."""
     capsys.readouterr()
@@ -147,23 +166,21 @@ def test_the_exported_version_has_the_figures_of_triage_evaluate(jobs, data, tmp
     assert r"| a\|b | 11 |" in card
 
 
-def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(jobs, data, tmp_path, capsys):
-    base = tmp_path / "models"
+def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
+    served_red, base, jobs, data, tmp_path, capsys
+):
+    first, printed = served_red
+    assert printed == f"wrote version 1 to {first / '1'}\n  there was no version in {first} to compare it with\n"
     given = ["--push-to", base, "--data", data, "--orders", 2, "--rules", "none"]
-    code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], *given)
-    assert code == 0
-    assert out == f"wrote version 1 to {base / '1'}\n  there was no version in {base} to compare it with\n"
-    code, out, error = run(capsys, "export", "--job-dir", jobs["asks"], *given, "--json", tmp_path / "figures.json")
+    kept = ["--json", tmp_path / "figures.json", "--rejected", tmp_path / "no"]
+    code, out, error = run(capsys, "export", "--job-dir", jobs["asks"], *given, *kept)
     assert code == 3
     assert out == ""
     assert error.startswith("version 2 may be less safe than the serving version 1 by more than the margin of 0.02:\n")
-    assert error.endswith("\nnothing was published; --rejected DIR keeps such a version\n")
-    figures = json.loads((tmp_path / "figures.json").read_text())
-    assert (figures["published"], figures["path"], figures["gate"]["passed"]) == (False, None, False)
-    assert figures["gate"]["metrics"]["safety"]["new"] == 0.5  # Blue on the 6 that have fever, Red on the others
-    code, _, error = run(capsys, "export", "--job-dir", jobs["asks"], *given, "--rejected", tmp_path / "no")
-    assert code == 3
     assert error.endswith(f"\nnothing was published; the rejected version is in {tmp_path / 'no' / '2'}\n")
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert (figures["published"], figures["gate"]["passed"]) == (False, False)
+    assert figures["gate"]["metrics"]["safety"]["new"] == 0.5  # Blue on the 6 that have fever, Red on the others
     assert [path.name for path in base.iterdir()] == ["1"]
     code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], *given, "--margin", 0)
     assert code == 0
@@ -225,7 +242,7 @@ def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pu
 
 
 def test_a_version_that_decides_a_textbook_emergency_later_is_not_pushed_and_the_case_is_named(
-    jobs, data, tmp_path, capsys
+    base, jobs, data, tmp_path, capsys
 ):
     case = {
         "vignette_id": "m", "title": "Meningitis", "category": "emergency", "allowed": ["Red"], "present": ["fever"],
@@ -233,13 +250,15 @@ def test_a_version_that_decides_a_textbook_emergency_later_is_not_pushed_and_the
     }  # fmt: skip
     path = tmp_path / "cases.jsonl"
     path.write_text(json.dumps(case) + "\n")
-    given = ["--push-to", tmp_path / "models", "--data", data, "--orders", "1", "--margin", "1", "--cases", path]
-    assert run(capsys, "export", "--job-dir", jobs["red"], *given)[0] == 0  # the first version
-    # The other agent says Blue to a fever.
-    code, _, error = run(capsys, "export", "--job-dir", jobs["asks"], *given)
+    given = ["--push-to", base, "--data", data, "--orders", "1", "--margin", "1", "--cases", path]
+    # This agent says Blue to a fever.
+    figures = tmp_path / "figures.json"
+    code, _, error = run(capsys, "export", "--job-dir", jobs["asks"], *given, "--json", figures)
     assert code == 3
     assert "textbook emergencies sent later than before: 1 of 1\n    'Meningitis': Blue, was Red" in error
-    assert [folder.name for folder in (tmp_path / "models").iterdir()] == ["1"]
+    assert error.endswith("\nnothing was published; --rejected DIR keeps such a version\n")
+    assert json.loads(figures.read_text())["path"] is None
+    assert [folder.name for folder in base.iterdir()] == ["1"]
 
 
 def test_a_version_obeys_the_rules_that_it_was_exported_with(jobs, tmp_path, capsys):

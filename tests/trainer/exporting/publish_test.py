@@ -112,11 +112,15 @@ def test_a_less_safe_version_within_the_margin_is_published(exam, red_base):
     assert load_version(exported.folder).vocabulary == vocabulary_of("cough", "fever")
 
 
-def test_an_equal_version_passes_without_margin(exam, red_base):
+def test_an_equal_version_passes_without_margin_and_decides_no_textbook_emergency_later(data, red_base):
+    exam = Examination(data, orders=2, seed=0, cases=emergency("fever"))
     exported = push(red_base, always(Action.RED), exam, margin=0.0)
     assert exported.published
     assert exported.gate["lower_bound"] == 0.0
     assert (red_base / "2" / "BLESSED").exists()
+    manifest = json.loads((exported.folder / "manifest.json").read_text())
+    assert manifest["gate"]["textbook_cases"] == {"passed": True, "cases": 1, "emergencies": 1, "sent_later": 0}
+    assert "It sends 0 of 1 textbook emergencies later" in (exported.folder / "model_card.md").read_text()
 
 
 def test_a_safer_version_is_compared_with_the_newest_one_and_passes(exam, red_base):
@@ -140,19 +144,12 @@ def test_a_version_that_decides_a_textbook_emergency_later_is_not_published_what
     assert names(red_base) == ["1"]
 
 
-def test_a_version_that_decides_no_textbook_emergency_later_is_published_with_the_count(data, red_base):
+def test_versions_with_other_vocabularies_are_compared_on_evidence_and_cases_that_both_know(data, red_base):
+    # The order differs, and the new one knows more; data and case have cough and fever.
     exam = Examination(data, orders=1, seed=0, cases=emergency("fever"))
-    exported = push(red_base, always(Action.RED), exam)
+    exported = push(red_base, always(Action.RED, ("rash", "fever", "cough")), exam)
+    assert exported.gate["metrics"]["safety"]["new"] == 1.0
     assert exported.published
-    manifest = json.loads((exported.folder / "manifest.json").read_text())
-    assert manifest["gate"]["textbook_cases"] == {"passed": True, "cases": 1, "emergencies": 1, "sent_later": 0}
-    assert "It sends 0 of 1 textbook emergencies later" in (exported.folder / "model_card.md").read_text()
-
-
-def test_versions_with_other_vocabularies_are_compared_if_both_know_the_cases(data, red_base):
-    exam = Examination(data, orders=1, seed=0, cases=emergency("fever"))
-    wider = always(Action.RED, ("rash", "fever", "cough"))
-    assert push(red_base, wider, exam).published
     rash = Examination(data, orders=1, seed=0, cases=emergency("rash"))
     with pytest.raises(InputError, match=r"'meningitis' has evidence that .+ does not know, rash"):
         push(red_base, always(Action.RED), rash)
@@ -175,7 +172,7 @@ def test_rejected_versions_are_not_kept_where_a_server_could_load_them(red_base,
         with pytest.raises(InputError, match="where a server looks for versions"):
             publish.check_rejected(place, red_base)
     (tmp_path / "other" / "4").mkdir(parents=True)
-    with pytest.raises(InputError, match="holds version 4, which was not rejected"):
+    with pytest.raises(InputError, match="contains version 4, which was not rejected"):
         publish.check_rejected(tmp_path / "other", red_base)
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot use it"):
@@ -212,13 +209,6 @@ def test_a_number_below_the_newest_version_is_refused(exam, red_base):
     assert names(red_base) == ["5"]
 
 
-def test_versions_with_other_vocabularies_are_compared_on_evidence_that_both_know(exam, red_base):
-    # The order differs, and each knows something that the other does not; the data have cough and fever.
-    exported = push(red_base, always(Action.RED, codes=("rash", "fever", "cough")), exam)
-    assert exported.gate["metrics"]["safety"]["new"] == 1.0
-    assert exported.published
-
-
 def test_evidence_that_one_of_the_versions_does_not_know_stops_the_push(exam, red_base):
     with pytest.raises(InputError, match=r"does not know, cough \(.*job\): prepare the data with --vocabulary"):
         push(red_base, always(Action.RED, codes=("fever", "rash")), exam)
@@ -231,7 +221,7 @@ def test_evidence_that_one_of_the_versions_does_not_know_stops_the_push(exam, re
 
 def test_one_vignette_is_too_few_to_compare_but_not_to_evaluate(red_base, tmp_path):
     exam = Examination(prepare(tmp_path, ["Red"]), orders=1, seed=0)
-    with pytest.raises(InputError, match="single vignette"):
+    with pytest.raises(InputError, match="only one vignette"):
         push(red_base, always(Action.RED), exam)
     exported = push(red_base, always(Action.RED), exam, margin=None)
     assert exported.evaluation["agent"]["safety"]["low"] is None
@@ -249,7 +239,8 @@ def test_a_split_that_is_empty_is_refused(data, tmp_path):
 
 
 def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(exam, tmp_path):
-    exported = push(tmp_path, always(Action.GREEN), exam, margin=None)
+    trained = dataclasses.replace(always(Action.GREEN), data_fingerprint=exam.stats["data_fingerprint"])
+    exported = push(tmp_path, trained, exam, margin=None)
     assert exported.gate is None
     assert not (exported.folder / "BLESSED").exists()
     manifest = json.loads((exported.folder / "manifest.json").read_text())
@@ -264,6 +255,7 @@ def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(exam, tmp_
     assert manifest["metrics"]["metrics"]["safety"]["mean"] == pytest.approx(4 / 6)
     card = json.loads((exported.folder / "model_card.json").read_text())
     assert card["evaluation"] == json.loads(json.dumps(exported.evaluation))
+    assert card["training_data"]["splits"]["test"]["vignettes"] == 6, "the agent was trained on the same data"
     assert card["evaluation"]["constants"]["always green"] == {
         name: card["evaluation"]["agent"][name] for name in ("appropriateness", "safety", "over_triage", "under_triage")
     }
@@ -273,10 +265,3 @@ def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(exam, tmp_
 def test_without_data_the_card_says_that_nothing_was_evaluated(red_version):
     assert "not evaluated when it was exported" in (red_version / "model_card.md").read_text()
     assert json.loads((red_version / "manifest.json").read_text())["metrics"] == {"step": 7}
-
-
-def test_training_on_the_same_data_is_recognised(data, tmp_path):
-    exam = Examination(data, orders=1, seed=0)
-    trained = dataclasses.replace(always(Action.RED), data_fingerprint=exam.stats["data_fingerprint"])
-    folder = push(tmp_path, trained, exam, margin=None).folder
-    assert json.loads((folder / "model_card.json").read_text())["training_data"]["splits"]["test"]["vignettes"] == 6
