@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -33,11 +34,24 @@ def data(data_directory):
     return DataDirectory.open(data_directory)
 
 
-def test_evaluates_and_checkpoints_when_due_and_at_the_end(data, tmp_path):
-    report = TrainingSession(tmp_path, data, _config()).train(NEVER)
-    evaluated = [json.loads(line)["step"] for line in (tmp_path / "evaluations.jsonl").read_text().splitlines()]
+@pytest.fixture(scope="module")
+def finished(data, tmp_path_factory):
+    """A run that nobody interrupted: its directory, its weights and its report."""
+    path = tmp_path_factory.mktemp("finished")
+    session = TrainingSession(path, data, _config())
+    report = session.train(NEVER)
+    return path, _weights(session), report
+
+
+def _weights(session):
+    return [weight.tobytes() for weight in session._loop.network.get_weights()]
+
+
+def test_evaluates_and_checkpoints_when_due_and_at_the_end(finished):
+    path, _, report = finished
+    evaluated = [json.loads(line)["step"] for line in (path / "evaluations.jsonl").read_text().splitlines()]
     assert evaluated == [40, 80, 100]
-    kept = sorted(path.stem for path in (tmp_path / "checkpoints").glob("*.index"))
+    kept = sorted(each.stem for each in (path / "checkpoints").glob("*.index"))
     assert kept == ["ckpt-100", "ckpt-90"]
     assert report["steps"] == report["steps_this_session"] == 100
     assert report["last_evaluation"]["metrics"]["safety"]["vignettes"] == 10
@@ -51,36 +65,30 @@ def test_a_request_to_stop_ends_with_a_checkpoint_and_more_steps_can_follow(data
     assert (longer["steps"], longer["steps_this_session"]) == (120, 95)
 
 
-def test_a_finished_run_is_left_as_it_is(data, tmp_path):
-    TrainingSession(tmp_path, data, _config()).train(NEVER)
-    before = (tmp_path / "evaluations.jsonl").read_text()
-    assert TrainingSession(tmp_path, data, _config()).train(NEVER)["steps_this_session"] == 0
-    assert (tmp_path / "evaluations.jsonl").read_text() == before
+def test_a_finished_run_is_left_as_it_is(finished, data, tmp_path):
+    path = shutil.copytree(finished[0], tmp_path / "job")
+    before = (path / "evaluations.jsonl").read_text()
+    assert TrainingSession(path, data, _config()).train(NEVER)["steps_this_session"] == 0
+    assert (path / "evaluations.jsonl").read_text() == before
 
 
-def test_evaluations_take_no_part_in_the_training_randomness(data, tmp_path):
-    watched = TrainingSession(tmp_path / "watched", data, _config())
-    unwatched = TrainingSession(tmp_path / "unwatched", data, _config(evaluation_interval=0))
-    watched.train(NEVER)
-    report = unwatched.train(NEVER)
-    assert report["last_evaluation"] is None
-    for mine, theirs in zip(watched._loop.network.get_weights(), unwatched._loop.network.get_weights(), strict=True):
-        assert mine.tobytes() == theirs.tobytes()
+def test_evaluations_take_no_part_in_the_training_randomness(finished, data, tmp_path):
+    unwatched = TrainingSession(tmp_path, data, _config(evaluation_interval=0))
+    assert unwatched.train(NEVER)["last_evaluation"] is None
+    assert _weights(unwatched) == finished[1]
 
 
-def test_summaries_reach_tensorboard(data, tmp_path):
-    TrainingSession(tmp_path, data, _config()).train(NEVER)
-    events = EventAccumulator(str(tmp_path / "logs"))
+def test_summaries_reach_tensorboard(finished):
+    events = EventAccumulator(str(finished[0] / "logs"))
     events.Reload()
     tags = set(events.Tags()["tensors"])
     assert {"train/loss", "train/squared_td_error_ask", "train/ask_noise", "test/appropriateness"} <= tags
     assert [event.step for event in events.Tensors("test/safety")] == [40, 80, 100]
 
 
-def test_another_run_in_the_directory_is_refused_before_any_step(data, tmp_path):
-    TrainingSession(tmp_path, data, _config())
+def test_another_run_in_the_directory_is_refused_before_any_step(finished, data):
     with pytest.raises(InputError, match="seed 0 there, 5 given"):
-        TrainingSession(tmp_path, data, _config(seed=5))
+        TrainingSession(finished[0], data, _config(seed=5))
 
 
 def _damage(job_dir, step):
@@ -88,31 +96,28 @@ def _damage(job_dir, step):
     content.write_bytes(content.read_bytes()[:100])
 
 
-def test_a_damaged_checkpoint_is_passed_over_with_a_warning_for_the_one_before(data, tmp_path, capsys):
-    whole = TrainingSession(tmp_path / "whole", data, _config())
-    whole.train(NEVER)
-    TrainingSession(tmp_path / "job", data, _config()).train(NEVER)
-    _damage(tmp_path / "job", 100)
-    resumed = TrainingSession(tmp_path / "job", data, _config())
+def test_a_damaged_checkpoint_is_passed_over_with_a_warning_for_the_one_before(finished, data, tmp_path, capsys):
+    path = shutil.copytree(finished[0], tmp_path / "job")
+    _damage(path, 100)
+    resumed = TrainingSession(path, data, _config())
     warned = capsys.readouterr().err
     assert "warning: " in warned
     assert "ckpt-100: a damaged checkpoint" in warned
     assert "resumed at step 90" in warned
     assert resumed.train(NEVER)["steps_this_session"] == 10
-    for mine, theirs in zip(resumed._loop.network.get_weights(), whole._loop.network.get_weights(), strict=True):
-        assert mine.tobytes() == theirs.tobytes()
-    again = TrainingSession(tmp_path / "job", data, _config())  # the damaged one was written anew
+    assert _weights(resumed) == finished[1]
+    again = TrainingSession(path, data, _config())  # the damaged one was written anew
     assert "warning" not in capsys.readouterr().err
     assert again.train(NEVER)["steps_this_session"] == 0
 
 
-def test_where_every_checkpoint_is_damaged_nothing_is_trained_over_them(data, tmp_path):
-    TrainingSession(tmp_path, data, _config()).train(NEVER)
+def test_where_every_checkpoint_is_damaged_nothing_is_trained_over_them(finished, data, tmp_path):
+    path = shutil.copytree(finished[0], tmp_path / "job")
     for step in (90, 100):
-        _damage(tmp_path, step)
+        _damage(path, step)
     with pytest.raises(InputError, match=r"ckpt-90: a damaged checkpoint .* delete them"):
-        TrainingSession(tmp_path, data, _config())
-    assert sorted(path.stem for path in (tmp_path / "checkpoints").glob("*.index")) == ["ckpt-100", "ckpt-90"]
+        TrainingSession(path, data, _config())
+    assert sorted(each.stem for each in (path / "checkpoints").glob("*.index")) == ["ckpt-100", "ckpt-90"]
 
 
 DEFAULT = {
@@ -121,7 +126,7 @@ DEFAULT = {
     "memory": {"batch_size": 16, "memory_capacity": 64},
     "validation": {"validation_interval": 20, "patience": 2, "validation_share": 0.3},
     "loop": {"burn_in_steps": 10, "steps": 60, "window_episodes": 8, "evaluation_interval": 40,
-             "checkpoint_interval": 30, "steps_per_call": 25},
+             "checkpoint_interval": 20, "steps_per_call": 25},
 }  # fmt: skip
 
 
@@ -197,14 +202,12 @@ def test_a_run_killed_while_it_was_settled_settles_again(settled, data, tmp_path
     )
 
 
-def test_a_run_that_goes_on_forgets_the_dial_until_it_ends_again(data, tmp_path):
+def test_a_run_that_goes_on_forgets_the_dial(data, tmp_path):
     TrainingSession(tmp_path, data, _default(steps=30)).train(NEVER)
     assert JobDirectory(tmp_path).held_out() is not None
     asked = iter([False, True])
     TrainingSession(tmp_path, data, _default()).train(lambda: next(asked))
     assert JobDirectory(tmp_path).held_out() is None
-    TrainingSession(tmp_path, data, _default()).train(NEVER)
-    assert JobDirectory(tmp_path).held_out() is not None
 
 
 def test_a_run_that_ends_before_any_weights_are_chosen_leaves_the_latest_ones(data, tmp_path):
@@ -216,10 +219,10 @@ def test_a_run_that_ends_before_any_weights_are_chosen_leaves_the_latest_ones(da
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_the_dial_belongs_to_the_newest_checkpoint_alone(data, tmp_path):
-    TrainingSession(tmp_path, data, _default(checkpoint_interval=20)).train(NEVER)
-    steps = sorted(int(path.stem.split("-")[1]) for path in (tmp_path / "checkpoints").glob("ckpt-*.index"))
+def test_the_dial_belongs_to_the_newest_checkpoint_alone(settled):
+    job, _ = settled
+    steps = sorted(int(path.stem.split("-")[1]) for path in (job / "checkpoints").glob("ckpt-*.index"))
     assert len(steps) > 1
-    assert load_network(tmp_path, steps[-1]).dial == JobDirectory(tmp_path).dial()
-    assert load_network(tmp_path, steps[0]).dial == NEUTRAL
-    assert load_network(tmp_path, steps[0]).held_out is None
+    assert load_network(job, steps[-1]).dial == JobDirectory(job).dial()
+    assert load_network(job, steps[0]).dial == NEUTRAL
+    assert load_network(job, steps[0]).held_out is None

@@ -32,42 +32,35 @@ sys.exit(task.main(sys.argv[2:]))
 
 
 @pytest.fixture(scope="module")
-def job(data_directory, tmp_path_factory):
-    path = tmp_path_factory.mktemp("job")
-    TrainingSession(path, DataDirectory.open(data_directory), TrainConfig.from_dict(SETTINGS)).train(lambda: False)
-    return path
+def run(data_directory, tmp_path_factory):
+    """A finished run: its job directory, where its summaries went, and the steps at which it was evaluated."""
+    path = tmp_path_factory.mktemp("run")
+    data, evaluated = DataDirectory.open(data_directory), []
+    surroundings = Surroundings(data, path / "logs", lambda step, metrics: evaluated.append(step))
+    session = TrainingSession(path / "job", data, TrainConfig.from_dict(SETTINGS), surroundings=surroundings)
+    session.train(lambda: False)
+    return path / "job", path / "logs", evaluated
 
 
-def test_the_model_lies_right_in_the_directory_and_answers(job, tmp_path):
+def test_the_model_lies_right_in_the_directory_and_answers(run, data_directory, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "saved_model.pb").write_text("of the run before")
-    exported = write_final_model(job, tmp_path / "model", 3, None)
+    exported = write_final_model(run[0], tmp_path / "model", 3, data_directory)
     assert exported.folder == tmp_path / "model"
+    assert exported.evaluation["vignettes"] == 10
     manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())
     assert (manifest["model_version"], manifest["metrics"]["step"]) == ("3", 60)
+    assert manifest["metrics"]["vignettes"] == 10
     (tmp_path / "base").mkdir()
     (tmp_path / "model").rename(tmp_path / "base" / "3")
     assert SavedModelEngine(tmp_path / "base" / "3").info.model_version == "3"
 
 
-def test_the_test_data_goes_into_the_model_card(job, data_directory, tmp_path):
-    exported = write_final_model(job, tmp_path / "model", 1, data_directory)
-    assert exported.evaluation["vignettes"] == 10
-    manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())
-    assert manifest["metrics"]["vignettes"] == 10
-
-
-def test_validation_data_is_evaluated_in_place_of_the_test_split_and_summaries_go_where_they_should(
-    data_directory, tmp_path
-):
-    told = []
-    data = DataDirectory.open(data_directory)
-    surroundings = Surroundings(data, tmp_path / "logs", lambda step, metrics: told.append((step, metrics)))
-    session = TrainingSession(tmp_path / "job", data, TrainConfig.from_dict(SETTINGS), surroundings=surroundings)
-    session.train(lambda: False)
-    assert [step for step, _ in told] == [30, 60]
-    assert list((tmp_path / "logs").glob("events*"))
-    assert not (tmp_path / "job" / "logs").exists()
+def test_validation_data_is_evaluated_in_place_of_the_test_split_and_summaries_go_where_they_should(run):
+    job, logs, evaluated = run
+    assert evaluated == [30, 60]
+    assert list(logs.glob("events*"))
+    assert not (job / "logs").exists()
 
 
 @pytest.mark.learning

@@ -10,10 +10,8 @@ import triage_cli
 from schemas.errors import InputError
 from trainer.cloud import tuning_report
 
-SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2",
-         "--hidden-sizes", "8", "--batch-size", "8", "--memory-capacity", "100", "--burn-in-steps", "20",
-         "--steps", "60", "--checkpoint-interval", "30", "--steps-per-call", "30",
-         "--evaluation-interval", "30"]  # fmt: skip
+SMALL = ["--preset", "paper", "--hidden-sizes", "8", "--batch-size", "8", "--memory-capacity", "100",
+         "--burn-in-steps", "20", "--steps", "60", "--checkpoint-interval", "60", "--steps-per-call", "30"]  # fmt: skip
 
 
 @pytest.fixture

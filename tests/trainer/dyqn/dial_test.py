@@ -154,7 +154,7 @@ def test_under_triage_stays_below_the_bound_on_the_average_over_resplits():
     outputs, counts = _exchangeable(1_200, seed=5)
     ones = np.ones(1_200, np.int64)
     bound, reached, weights = 0.1, [], set()
-    for split in range(200):
+    for split in range(50):  # the mean of these has a standard error below .003
         order = np.random.default_rng(split).permutation(1_200)
         calibration, fresh = (
             HeldOutOutputs(outputs[rows], ones[rows], counts[rows]) for rows in (order[:400], order[400:])
