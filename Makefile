@@ -14,8 +14,10 @@ help: ## list the targets
 demo: $(VENV)/package ## vignettes -> TFRecords -> trained agent -> SavedModel -> gRPC -> three triage decisions
 	$(BIN)/python examples/demo.py
 
+# XLA compiles a network for each test that trains one: quickly here, and as for its users in test-all.
 test: check ## format, lint, types, and all tests except the long learning ones
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not learning"
+	XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true" \
+	  $(BIN)/python -m pytest -n 2 --dist worksteal -m "not learning"
 
 test-all: check ## all tests, including the long learning ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal

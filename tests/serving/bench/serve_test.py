@@ -1,12 +1,29 @@
 """`triage bench serve` from the command line, with the real servers and the real client, briefly."""
 
+import contextlib
 import json
 
 import pytest
 
 import triage_cli
+from serving.bench import serve
 from serving.bench.serve import make_requests
 from triage.v1 import triage_pb2, triage_service_pb2
+
+
+@pytest.fixture(autouse=True)
+def prepared(prepared_python, monkeypatch):
+    """Starts the servers and the client as copies of a process in which TensorFlow is loaded already."""
+
+    @contextlib.contextmanager
+    def process(arguments, stdout, stdin=None):
+        with prepared_python.start(*arguments, stdin=stdin, stdout=stdout, text=True) as started:
+            try:
+                yield started
+            finally:
+                started.terminate()
+
+    monkeypatch.setattr(serve, "_process", process)
 
 
 def test_the_command_measures_all_three_servers_and_reports_each_goal(model_base_path, tmp_path, capsys):

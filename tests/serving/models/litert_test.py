@@ -224,15 +224,14 @@ def engines(twelve, tmp_path_factory):
     made = {
         "whole": (twelve, {"rules": rules, "novelty": statistics(12)}),
         "without rules": (twelve, {"novelty": statistics(12)}),
-        "without novelty": (twelve, {"rules": rules}),
-        "without hidden layers": (twelve, {"hidden": (), "rules": rules, "novelty": statistics(12)}),
+        "without novelty and hidden layers": (twelve, {"hidden": (), "rules": rules}),
         "of one piece of evidence": (one, {}),
     }
     base = tmp_path_factory.mktemp("models")
     return {name: export(base, vocabulary, **parts) for name, (vocabulary, parts) in made.items()}
 
 
-NAMES = ("whole", "without rules", "without novelty", "without hidden layers", "of one piece of evidence")
+NAMES = ("whole", "without rules", "without novelty and hidden layers", "of one piece of evidence")
 CODES = st.lists(st.sampled_from([*"abcdeabcde", "fièvre", "o'clock", "gout", "code", ""]), max_size=8)
 NUMBERS = st.sampled_from([0, 1, 4, 5, 6, 2**31 - 1])
 EVIDENCE_STATES = st.builds(

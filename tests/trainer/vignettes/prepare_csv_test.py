@@ -110,7 +110,7 @@ def with_lists(one):
     return {key: value for key, value in one.items() if key != "signs"} | lists
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(
     VIGNETTES.map(lambda made: [with_lists(one) for one in made]),
     st.sampled_from(",;\t"), st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "\ufeff"]),
@@ -209,7 +209,7 @@ def test_a_table_without_rows_is_one_error(tmp_path, capsys, name):
     assert "error: the input has no vignettes\n" in capsys.readouterr().err
 
 
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(st.data())
 def test_fuzzed_files_give_one_clear_error_or_rejects(tmp_path_factory, data):
     directory = tmp_path_factory.mktemp("fuzz")
