@@ -1,185 +1,381 @@
-"""Compares hyper-parameters by cross-validation inside the training split: the measurement behind the defaults.
+"""Compares settings of the agent, and draws its learning curve, on many simulated training sets.
 
-    python benchmarks/tune.py --data DIR --trial --trial learning_rate=1e-4 --trial learning_rate=1e-4 batch_size=200 \\
-        --folds 3 --steps 5000 10000 20000 --results FILE
+    python benchmarks/tune.py default paper "wider: hidden_sizes=512,512 dropout=0.8" mine.json --results tune.jsonl
 
-Each `--trial` is a set of hyper-parameters that differ from the defaults, by the names of `triage train --help`. Each
-is trained on all folds but one of the training split and judged on that one, after each number of steps; the test split
-is never read. Every run is a line of the results file; runs that stand there already are not repeated, so that an
-interrupted search goes on where it was. `--peers` measures who sees all evidence on the same folds.
+Every row learns from the same training sets and plays the same test sets. There is one of each per seed, from the same
+panel of simulated clinicians: `--sizes` vignettes to learn from and `--test` fresh ones. The table has means over the
+sets and the paired differences from the first row, both with 95% t intervals. A row is one of
+
+    default, paper                      a preset
+    NAME: option=value option=a,b       options of triage train, over the preset default or preset=paper
+    FILE.json                           a configuration file
+    forest, logistic                    trained on all evidence: 300 trees with leaves of 2; logistic regression
+    ensemble                            the same for the paper's ensemble, which the study calls fully observed
+    clinicians                          each judged by the others
+
+Choose by seeds below 1,000. Those from 1,000 on are kept for the figures that are reported (`--report`): a setting that
+was chosen by them has not been measured. `--data DIR` gives a second opinion on data of your own: its sets are the
+folds of the training split, and the test split is never read.
+
+Each run is a line of the results file and is not repeated: an interrupted comparison continues where it stopped.
 """
 
 import argparse
-import dataclasses
+import contextlib
+import functools
 import json
+import os
 import pathlib
-import statistics
-import typing
-from typing import TYPE_CHECKING, Any
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import matplotlib
+
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
 import numpy as np
+import scipy.stats
 from rich.console import Console
-from rich.table import Table
 
-from schemas.triage import NUM_DECISIONS
-from trainer.config import TrainConfig
-from trainer.dyqn.loop import TrainingLoop
-from trainer.dyqn.rollout import Rollout, greedy_policy
-from trainer.evaluation import metrics
-from trainer.evaluation.evaluate import order_seeds
+from schemas.errors import InputError
+from schemas.triage import Action
+from trainer import presets
+from trainer.evaluation import agreement, as_clinicians, calibration, metrics
+from trainer.evaluation.evaluate import order_seeds, play
+from trainer.runs.job import load_network
+from trainer.simulation.simulate import simulate_splits
 from trainer.state import sparse_states
-from trainer.supervised.baselines import fully_observed_metrics
+from trainer.supervised.baselines import CLASSIFIERS, classifier
 from trainer.supervised.ensemble import EnsembleConfig, train_ensemble
-from trainer.supervised.folds import select
 from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.split import majority
 from trainer.vignettes.tfrecord import DataDirectory
 
-if TYPE_CHECKING:  # trainer must be imported before TensorFlow
-    import keras
+REPORTING = 1000
+"""The first of the seeds that are kept for reporting."""
+SETS = 5
+ORDERS = 3
+MINIMUM_DECISIONS = 3
+ENSEMBLE, CLINICIANS = "ensemble", "clinicians"
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SHOWN = {
+    "appropriateness": "appropriate",
+    "safety": "safe",
+    "red_sensitivity": "Red found",
+    "evidence_share": "evidence",
+    "appropriateness_as_clinicians": "appropriate, as clinicians",
+    "safety_as_clinicians": "safe, as clinicians",
+}
+"""The figures of the table with their headings; `--json` has all. "As clinicians": on vignettes with three or more
+decisions, judged by all clinicians but one."""
+DRAWN = ("appropriateness_as_clinicians", "safety_as_clinicians", "red_sensitivity")
 
-METRICS = ("appropriateness", "safety", "questions", "evidence_seen", "forced")
-ORDERS = 5
+
+class Row(NamedTuple):
+    """Who is compared."""
+
+    name: str
+    settings: dict[str, Any]  # together with the data, determines the result
+
+
+class TrainingSet(NamedTuple):
+    """Vignettes to learn from, and others to be tested on."""
+
+    key: dict[str, Any]
+    write: Callable[[pathlib.Path], None]  # as a data directory
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=pathlib.Path, required=True)
-    parser.add_argument("--trial", nargs="*", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--folds", type=int, default=3)
-    parser.add_argument("--only", type=int, nargs="+", metavar="FOLD", help="of the folds, from 0; all by default")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of training; the folds are always the same")
-    parser.add_argument("--steps", type=int, nargs="+", default=[5000, 10_000])
-    parser.add_argument("--peers", action="store_true", help="only measure ensemble and clinicians on the same folds")
+    parser.add_argument("rows", nargs="+", metavar="ROW", help="the others are compared with the first one")
     parser.add_argument("--results", type=pathlib.Path, required=True, help="JSON Lines; what stands there is kept")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1248], help="training vignettes (default 1248)")
+    parser.add_argument("--test", type=int, default=10_000, help="test vignettes of each set (default 10000)")
+    parser.add_argument("--seeds", type=int, nargs="+", help=f"one set each (default 0 to {SETS - 1})")
+    parser.add_argument("--report", action="store_true", help=f"use the seeds from {REPORTING} on; choose nothing now")
+    parser.add_argument("--data", type=pathlib.Path, metavar="DIR", help="a data directory in place of simulated sets")
+    parser.add_argument("--folds", type=int, default=SETS, help=f"of the training split of --data (default {SETS})")
+    parser.add_argument("--show", action="store_true", help="show what the results hold, and run nothing")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="means, differences and intervals")
+    parser.add_argument("--plot", type=pathlib.Path, metavar="PNG", help="picture of the learning curve")
     arguments = parser.parse_args()
-    data = DataDirectory.open(arguments.data)
-    vignettes = data.read("train")
-    folds = assign_folds(vignettes.decision_counts, arguments.folds)
-    if arguments.peers:
-        for fold in arguments.only or range(arguments.folds):
-            parts = (select(vignettes, np.flatnonzero(part)) for part in (folds != fold, folds == fold))
-            key = {"data": data.data_fingerprint, "folds": arguments.folds, "fold": fold, "seed": 0, "steps": 0}
-            for name, result in peers(*parts, len(data.vocabulary)).items():
-                write(arguments.results, {**key, "trial": name, **result})
-        arguments.seeds = []
-    for seed in arguments.seeds:
-        for fold in arguments.only or range(arguments.folds):
-            for trial in arguments.trial or [[]]:
-                key = {"data": data.data_fingerprint, "folds": arguments.folds, "fold": fold, "seed": seed,
-                       "trial": " ".join(sorted(trial)) or "defaults"}  # fmt: skip
-                done = {run["steps"] for run in read(arguments.results) if key.items() <= run.items()}
-                if not set(arguments.steps) <= done:
-                    config = configured(trial, seed)
-                    parts = (select(vignettes, np.flatnonzero(part)) for part in (folds != fold, folds == fold))
-                    for result in measure(*parts, len(data.vocabulary), config, arguments.steps):
-                        write(arguments.results, {**key, **result})
-    show(read(arguments.results), data.data_fingerprint)
+    try:
+        rows, sets = [read_row(text) for text in arguments.rows], training_sets(arguments)
+    except InputError as error:
+        parser.error(str(error))
+    if not arguments.show:
+        for training_set in sets:
+            run_rows(rows, training_set, arguments.results)
+    runs = [run for run in read(arguments.results) if any(each.key.items() <= run.items() for each in sets)]
+    tables = [compare(rows, [run for run in runs if run["train_vignettes"] == size])
+              for size in sorted({run["train_vignettes"] for run in runs})]  # fmt: skip
+    purpose = "REPORTING seeds: choose nothing by them" if arguments.report else "tuning seeds: report others"
+    print(f"{f'folds of {arguments.data}' if arguments.data else purpose}\n")
+    print("\n".join(map(markdown, tables)))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(tables, indent=1) + "\n")
+    if arguments.plot:
+        plot(tables, arguments.plot)
 
 
-def assign_folds(decision_counts: np.ndarray, folds: int) -> np.ndarray:
-    """Returns the fold of each vignette, int `[V]`, stratified by majority decision; the same for the same data."""
-    strata = np.array([majority(counts) for counts in decision_counts.tolist()])
-    assigned = np.empty(len(strata), int)
-    generator = np.random.default_rng(0)
-    for stratum in range(NUM_DECISIONS):
-        members = generator.permutation(np.flatnonzero(strata == stratum))
-        assigned[members] = np.arange(len(members)) % folds
-    return assigned
+def read_row(text: str) -> Row:
+    """Returns the row that the command line describes.
+
+    Raises:
+        InputError: it describes none.
+    """
+    if text in (*CLASSIFIERS, ENSEMBLE, CLINICIANS):
+        return Row(text, {"baseline": text})
+    if text in presets.PRESETS:
+        return Row(text, _agent(["--preset", text]))
+    if text.endswith(".json"):
+        return Row(pathlib.Path(text).stem, _agent(["--config", text]))
+    name, colon, options = text.partition(":")
+    if not colon:
+        raise InputError(f"{text!r}: expected a preset, a baseline, FILE.json, or NAME: option=value ...")
+    flags = []
+    for option in options.split():
+        key, _, values = option.partition("=")
+        flags += [f"--{key.replace('_', '-')}", *values.split(",")]
+    return Row(name.strip(), _agent(flags))
 
 
-def configured(trial: list[str], seed: int) -> TrainConfig:
-    """Returns the defaults with the trial's hyper-parameters; values are JSON, or words."""
-    sections: dict[str, dict[str, Any]] = {"loop": {"seed": seed}}
-    for assignment in trial:
-        name, _, text = assignment.partition("=")
-        for section in dataclasses.fields(TrainConfig):
-            if name in {field.name for field in dataclasses.fields(typing.cast(type, section.type))}:
-                try:
-                    value = json.loads(text)
-                except ValueError:
-                    value = text
-                sections.setdefault(section.name, {})[name] = value
-                break
-        else:
-            raise SystemExit(f"{assignment}: no hyper-parameter of this name: see triage train --help")
-    return TrainConfig.from_dict(sections, "--trial")
+def _agent(flags: list[str]) -> dict[str, Any]:
+    parser = argparse.ArgumentParser(prog="tune.py ROW", usage="NAME: option=value ...", allow_abbrev=False)
+    presets.add_arguments(parser)
+    # Evaluations during training would only take time.
+    return {"config": presets.from_arguments(parser.parse_args([*flags, "--evaluation-interval", "0"])).to_dict()}
 
 
-def measure(
-    train: VignetteArrays, held_out: VignetteArrays, codes: int, config: TrainConfig, steps: list[int]
-) -> list[dict[str, Any]]:
-    """Trains once; returns the metrics on both parts after each number of steps."""
-    loop = TrainingLoop(train, codes, config)
-    policy = greedy_policy(loop.network)
-    limit = config.environment.max_questions
-    parts = {"held_out": (held_out, ORDERS), "train": (train, 1)}
-    rollouts = {name: Rollout(part, codes, limit, policy) for name, (part, _) in parts.items()}
-    runs = []
-    for until in sorted(steps):
-        loop.run(until)
-        run: dict[str, Any] = {"steps": until}
-        for name, (part, orders) in parts.items():
-            outcomes = rollouts[name].run(order_seeds(0, orders))
-            values = metrics.agent_metrics(outcomes, part.decision_counts)
-            run[name] = {metric: float(values[metric].mean()) for metric in METRICS}
-            run[name] |= with_all_evidence(loop.network, part, codes)
-        Console(stderr=True).print(run)
-        runs.append(run)
-    return runs
+def training_sets(arguments: argparse.Namespace) -> list[TrainingSet]:
+    """Returns the sets to compare on.
+
+    Raises:
+        InputError: seeds for choosing and seeds for reporting are mixed, or there is no such data directory.
+    """
+    if arguments.data:
+        fingerprint, folds = DataDirectory.open(arguments.data).data_fingerprint, arguments.folds
+        return [
+            TrainingSet(
+                {"data": fingerprint, "folds": folds, "seed": fold},
+                functools.partial(write_fold, arguments.data, folds, fold),
+            )
+            for fold in range(folds)
+        ]
+    first = REPORTING if arguments.report else 0
+    seeds = arguments.seeds or range(first, first + SETS)
+    if any((seed >= REPORTING) != arguments.report for seed in seeds):
+        raise InputError(f"--seeds: choose by those below {REPORTING}; the others need --report, which takes no others")
+    return [
+        TrainingSet(
+            {"data": "simulated", "train_vignettes": size, "test_vignettes": arguments.test, "seed": seed},
+            functools.partial(simulate_splits, train=size, test=arguments.test, seed=seed),
+        )
+        for size in arguments.sizes
+        for seed in seeds
+    ]
 
 
-def peers(train: VignetteArrays, held_out: VignetteArrays, codes: int) -> dict[str, dict[str, Any]]:
-    """Returns the metrics of those who see all evidence: the ensemble of the paper's appendix, and the clinicians."""
-    groups = np.arange(len(train.decision_counts))
-    ensemble = train_ensemble(sparse_states(train, codes), train.decision_counts, groups, EnsembleConfig())
-    results: dict[str, dict[str, Any]] = {"the ensemble": {}, "the clinicians": {}}
-    for name, part in {"held_out": held_out, "train": train}.items():
-        seen = {"questions": 0.0, "evidence_seen": float(np.diff(part.offsets).mean()), "forced": 0.0}
-        for who, quality in zip(
-            results,
-            (
-                fully_observed_metrics(ensemble.triage_values, part, codes),
-                metrics.human_metrics(part.decision_counts),
-            ),
-            strict=True,
-        ):
-            shares = {metric: float(quality[metric].mean()) for metric in ("appropriateness", "safety")}
-            results[who][name] = {**shares, **seen}
-    return results
+def write_fold(data: pathlib.Path, folds: int, fold: int, out: pathlib.Path) -> None:
+    """Writes a fold of the training split as `triage fold` does: its own test split is the part that is held out."""
+    triage("fold", "--data", data, "--folds", folds, "--fold", fold, "--out", out)
 
 
-def with_all_evidence(network: "keras.Model", vignettes: VignetteArrays, codes: int) -> dict[str, float]:
-    """Returns the quality of the triage that the network would give if it saw everything."""
-    q_values = network.predict(sparse_states(vignettes, codes).toarray(), batch_size=1024, verbose=0)
-    quality = metrics.triage_quality(q_values[None, :, :NUM_DECISIONS].argmax(axis=-1), vignettes.decision_counts)
-    return {f"full_{name}": float(quality[name].mean()) for name in ("appropriateness", "safety")}
+def run_rows(rows: Sequence[Row], training_set: TrainingSet, results: pathlib.Path) -> None:
+    """Runs the rows that the results do not hold yet, and adds a line for each."""
+    seed, done = training_set.key["seed"], read(results)
+    keys = {row.name: training_set.key | {"settings": row.settings} for row in rows}
+    waiting = [row for row in rows if not any(keys[row.name].items() <= run.items() for run in done)]
+    if not waiting:
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        path = pathlib.Path(scratch) / "data"
+        training_set.write(path)
+        data = DataDirectory.open(path)
+        train, test = data.read("train", names=False), data.read("test", names=False)
+        sizes = {"train_vignettes": len(train.decision_counts), "test_vignettes": len(test.decision_counts)}
+        for row in waiting:
+            began = time.monotonic()
+            if "config" in row.settings:
+                figures = agent_figures(row.settings["config"], path, test, seed)
+            elif row.settings["baseline"] == CLINICIANS:
+                figures = clinician_figures(test)
+            else:
+                figures = classifier_figures(row.settings["baseline"], train, test, len(data.vocabulary), seed)
+            seconds = {"seconds": time.monotonic() - began} | figures.pop("times", {})
+            line = {**keys[row.name], **sizes, "row": row.name, **seconds, "figures": figures}
+            with results.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            shown = ", ".join(f"{name} {value:.3f}" for name, value in figures.items() if name in SHOWN)
+            Console(stderr=True).print(f"{row.name}, {training_set.key}: {shown}", highlight=False, soft_wrap=True)
+
+
+def triage(*arguments: Any) -> None:
+    """Runs a command of the package in a process of its own; its output is shown where it fails."""
+    command = [sys.executable, "-m", "triage_cli", *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"triage {arguments[0]} ended with exit code {done.returncode}: {done.stderr[-2000:]}")
+
+
+def agent_figures(config: Mapping[str, Any], data: pathlib.Path, test: VignetteArrays, seed: int) -> dict[str, Any]:
+    """Trains as `triage train` does, and returns the figures of the agent on the test vignettes."""
+    with tempfile.TemporaryDirectory() as scratch:
+        settings, job = pathlib.Path(scratch) / "config.json", pathlib.Path(scratch) / "job"
+        settings.write_text(json.dumps({**config, "loop": {**config["loop"], "seed": seed}}))
+        began = time.monotonic()
+        triage("train", "--data", data, "--job-dir", job, "--config", settings)
+        times = {"training_seconds": time.monotonic() - began}
+        trained = load_network(job)
+    outcomes = play(trained.model, test, order_seeds(seed, ORDERS), trained.max_questions, dial=trained.dial)
+    counts = test.decision_counts
+    figures: dict[str, Any] = decision_figures(outcomes.decisions, counts)
+    figures["evidence_share"] = float(outcomes.evidence_seen.mean() / np.diff(test.offsets).mean())
+    figures |= {name: float(getattr(outcomes, name).mean()) for name in ("evidence_seen", "questions", "forced")}
+    if outcomes.probabilities is not None:
+        pairs = calibration.probability_pairs(outcomes.probabilities, outcomes.decisions, counts)
+        for name, each in pairs.items():
+            error = calibration.calibration(each, seed).expected_calibration_error.mean
+            figures[f"calibration_error_{name}"] = error
+    return {**figures, "steps": trained.training["steps"], "times": times}
+
+
+def classifier_figures(name: str, train: VignetteArrays, test: VignetteArrays, codes: int, seed: int) -> dict[str, Any]:
+    """Trains a classifier on all evidence, and returns its figures on the test vignettes."""
+    states = sparse_states(train, codes)
+    if name == ENSEMBLE:
+        groups, config = np.arange(len(train.decision_counts)), EnsembleConfig(seed=seed)
+        values = train_ensemble(states, train.decision_counts, groups, config).triage_values
+    else:
+        values = classifier(name, states, train.decision_counts, seed)
+    decisions = values(sparse_states(test, codes)).argmax(axis=1)[np.newaxis]
+    return {**decision_figures(decisions, test.decision_counts), "evidence_share": 1.0}
+
+
+def decision_figures(decisions: np.ndarray, counts: np.ndarray) -> dict[str, Any]:
+    """Returns the figures of decisions int `[K, V]` on vignettes with decision counts `[V, 4]`."""
+    figures = {name: float(values.mean()) for name, values in metrics.triage_quality(decisions, counts).items()}
+    figures["red_sensitivity"] = _sensitivity(agreement.detection_parts(decisions, counts, Action.RED))
+    enough = counts.sum(axis=1) >= MINIMUM_DECISIONS
+    judged = {
+        "as_clinicians": as_clinicians.quality(decisions, counts, MINIMUM_DECISIONS),
+        "with_3_decisions": metrics.triage_quality(decisions[:, enough], counts[enough]),
+    }
+    return figures | {
+        f"{name}_{how}": float(values[name].mean())
+        for how, values in judged.items()
+        for name in ("appropriateness", "safety")
+    }
+
+
+def clinician_figures(test: VignetteArrays) -> dict[str, Any]:
+    """Returns the clinicians' figures: each of them by the others, on vignettes with three or more decisions."""
+    quality = metrics.human_metrics(test.decision_counts, MINIMUM_DECISIONS)
+    parts = agreement.clinician_detection_parts(test.decision_counts, Action.RED, MINIMUM_DECISIONS)
+    return {
+        **{f"{name}_as_clinicians": float(values.mean()) for name, values in quality.items()},
+        "red_sensitivity": _sensitivity(parts),
+        "evidence_share": 1.0,
+    }
+
+
+def _sensitivity(parts: np.ndarray) -> float | None:
+    share = float(agreement.detection_rates(parts.sum(axis=0))[0])
+    return None if np.isnan(share) else share
 
 
 def read(results: pathlib.Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+    """Returns the lines of a results file, without one that a kill cut short."""
+    runs = []
+    for line in results.read_text().splitlines() if results.exists() else []:
+        with contextlib.suppress(ValueError):
+            runs.append(json.loads(line))
+    return runs
 
 
-def write(results: pathlib.Path, run: dict[str, Any]) -> None:
-    with results.open("a") as file:
-        file.write(json.dumps(run) + "\n")
+def compare(rows: Sequence[Row], runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns means and paired differences of each row that has runs, over the sets that it shares with the first."""
+    by_seed = [{run["seed"]: run["figures"] for run in runs if run["settings"] == row.settings} for row in rows]
+    names = dict.fromkeys([*SHOWN, *(name for by_set in by_seed for each in by_set.values() for name in each)])
+    compared = []
+    for row, by_set in zip(rows, by_seed, strict=True):
+        shared = sorted(set(by_set) & set(by_seed[0]))
+        compared.append(
+            {
+                "row": row.name,
+                "sets": len(by_set),
+                "figures": {name: mean([each.get(name) for each in by_set.values()]) for name in names},
+                "differences": {
+                    name: mean([_difference(by_set[seed].get(name), by_seed[0][seed].get(name)) for seed in shared])
+                    for name in names
+                },
+            }
+        )
+    return {"train_vignettes": runs[0]["train_vignettes"], "rows": [each for each in compared if each["sets"]]}
 
 
-def show(runs: list[dict[str, Any]], data: str) -> None:
-    """Prints mean and standard deviation over folds and seeds: of held-out vignettes, and the last one of training."""
-    table = Table("hyper-parameters", "steps", "runs", *(name.replace("_", " ") for name in METRICS), "training")
-    runs = [run for run in runs if run["data"] == data]
-    for trial, steps in sorted({(run["trial"], run["steps"]) for run in runs}):
-        finished = [run for run in runs if (run["trial"], run["steps"]) == (trial, steps)]
-        cells = [_spread([run["held_out"][name] for run in finished]) for name in METRICS]
-        training = _spread([run["train"]["appropriateness"] for run in finished])
-        table.add_row(trial, f"{steps:,}", str(len(finished)), *cells, training)
-    Console().print(table)
+def mean(values: Sequence[float | None]) -> dict[str, float | None] | None:
+    """Returns the mean with its 95% t interval, None for both ends of one value; None without values."""
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return None
+    low, high = None, None
+    if len(known) > 1:
+        half = float(scipy.stats.t.ppf(0.975, len(known) - 1) * scipy.stats.sem(known))
+        low, high = np.mean(known) - half, np.mean(known) + half
+    return {"mean": float(np.mean(known)), "low": low, "high": high}
 
 
-def _spread(values: list[float]) -> str:
-    spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.3f}{spread}"
+def _difference(value: float | None, reference: float | None) -> float | None:
+    return None if value is None or reference is None else value - reference
+
+
+def markdown(table: Mapping[str, Any]) -> str:
+    """Returns a table of `compare` as Markdown: a line of means for each row, and below it one of differences."""
+    lines = [
+        f"{table['train_vignettes']:,} training vignettes\n",
+        f"| | sets | {' | '.join(SHOWN.values())} |",
+        "| --- " * (len(SHOWN) + 2) + "|",
+    ]
+    first = table["rows"][0]["row"]
+    for row in table["rows"]:
+        cells = (_cell(row["figures"][name], ".3f") for name in SHOWN)
+        lines.append(f"| {row['row']} | {row['sets']} | {' | '.join(cells)} |")
+        if row["row"] != first:
+            cells = (_cell(row["differences"][name], "+.3f") for name in SHOWN)
+            lines.append(f"| - {first} | | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(estimate: Mapping[str, float | None] | None, form: str) -> str:
+    if estimate is None:
+        return "-"
+    if estimate["low"] is None:
+        return f"{estimate['mean']:{form}}"
+    return f"{estimate['mean']:{form}} [{estimate['low']:{form}}, {estimate['high']:{form}}]"
+
+
+def plot(tables: Sequence[Mapping[str, Any]], path: pathlib.Path) -> None:
+    """Draws each row over the number of training vignettes, with its intervals."""
+    figure, axes = plt.subplots(1, len(DRAWN), figsize=(13, 4.5), layout="constrained")
+    names = list(dict.fromkeys(row["row"] for table in tables for row in table["rows"]))
+    for axis, measure in zip(axes, DRAWN, strict=True):
+        for name in names:
+            points = [(table["train_vignettes"], row["figures"][measure]) for table in tables for row in table["rows"]
+                      if row["row"] == name and row["figures"][measure]]  # fmt: skip
+            means = [estimate["mean"] for _, estimate in points]
+            # A single set has no interval.
+            ends = [0.0 if estimate["low"] is None else estimate["mean"] - estimate["low"] for _, estimate in points]
+            axis.errorbar([size for size, _ in points], means, ends, marker="o", capsize=3, label=name)
+        axis.set(xscale="log", xlabel="training vignettes", title=SHOWN[measure])
+        axis.grid(alpha=0.3)
+    axes[0].legend()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
 
 
 if __name__ == "__main__":

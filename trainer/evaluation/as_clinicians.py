@@ -33,19 +33,33 @@ def figures(
         return None
     decisions, counts = decisions[:, enough], decision_counts[enough].astype(np.int64)
     detection = _by_all_but_one(counts, lambda others: agreement.detection_parts(decisions, others, Action.RED))
-    quality = _by_all_but_one(
-        counts, lambda others: np.stack(list(metrics.triage_quality(decisions, others).values()), axis=1)
-    )
     by_all = metrics.triage_quality(decisions, counts)
     return {
         "vignettes": int(enough.sum()),
         "by_all_but_one": {
-            **metrics.summary(dict(zip(by_all, quality.T, strict=True)), seed),
+            **metrics.summary(quality(decisions, counts, minimum_decisions), seed),
             # A kappa compares one clinician at a time, so no decision has to be left out.
             **agreement.agreement(detection, agreement.confusion_shares(decisions, counts), seed),
         },
         "by_all": {**metrics.summary(by_all, seed), **agreement.agent_agreement(decisions, counts, seed)},
     }
+
+
+def quality(decisions: np.ndarray, decision_counts: np.ndarray, minimum_decisions: int) -> dict[str, np.ndarray]:
+    """Returns `metrics.triage_quality` by all clinicians but one, float `[V']`, on vignettes with enough decisions.
+
+    Args:
+        decisions: int `[K, V]`, column of the decision in each of K evidence orders.
+        decision_counts: `[V, 4]`.
+        minimum_decisions: vignettes with fewer decisions are left out; at least 2.
+    """
+    enough = decision_counts.sum(axis=1) >= minimum_decisions
+    decisions, counts = decisions[:, enough], decision_counts[enough].astype(np.int64)
+    names = list(metrics.triage_quality(decisions, counts))
+    judged = _by_all_but_one(
+        counts, lambda others: np.stack(list(metrics.triage_quality(decisions, others).values()), axis=1)
+    )
+    return dict(zip(names, judged.T, strict=True))
 
 
 def _by_all_but_one(decision_counts: np.ndarray, judged: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

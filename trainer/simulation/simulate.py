@@ -94,21 +94,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    import tensorflow as tf
-
     given = options.read(SimulateOptions, arguments)
-    output = OutputDirectory(given.out, given.overwrite)
     knowledge = KnowledgeBase.load(given.knowledge)
-    config = SimulationConfig()
-    simulator = Simulator(knowledge, config, given.seed, given.unseen_conditions)
     console = Console(stderr=True)
-    try:
-        with output, progress_bar(console) as bar:
-            stats = _header(knowledge, config, given) | _write(simulator, knowledge, given, output, bar)
-            describe(output.staging, knowledge.catalogue.vocabulary, stats)
-            output.publish()
-    except (OSError, tf.errors.OpError) as error:
-        raise InputError(f"--out {given.out}: cannot write: {error}") from error
+    stats = _simulate(knowledge, given, console)
     if given.json != "-":
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
         say(Console(), f"{locations.shown(given.out)}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
@@ -116,6 +105,35 @@ def run(arguments: argparse.Namespace) -> int:
     shown = locations.shown(given.out)
     say_result(console, shown, f"triage train --data {shown} --job-dir DIR")
     return 0
+
+
+def simulate_splits(out: pathlib.Path, train: int, test: int, seed: int) -> None:
+    """Makes the data directory of `triage simulate` with just so many vignettes in each split; replaces one at `out`.
+
+    Raises:
+        InputError: a number is out of range, or `out` cannot be written.
+    """
+    given = SimulateOptions(
+        out, train + test, seed, Fraction(test, train + test), unseen_conditions=[], knowledge=None,
+        processes=os.cpu_count() or 1, shard_size=50_000, gzip=False, overwrite=True, json=None,
+    )  # fmt: skip
+    _simulate(KnowledgeBase.load(None), given, Console(quiet=True))
+
+
+def _simulate(knowledge: KnowledgeBase, given: SimulateOptions, console: Console) -> dict[str, Any]:
+    """Writes the data directory and returns its statistics."""
+    import tensorflow as tf
+
+    config = SimulationConfig()
+    simulator = Simulator(knowledge, config, given.seed, given.unseen_conditions)
+    try:
+        with OutputDirectory(given.out, given.overwrite) as output, progress_bar(console) as bar:
+            stats = _header(knowledge, config, given) | _write(simulator, knowledge, given, output, bar)
+            describe(output.staging, knowledge.catalogue.vocabulary, stats)
+            output.publish()
+    except (OSError, tf.errors.OpError) as error:
+        raise InputError(f"--out {given.out}: cannot write: {error}") from error
+    return stats
 
 
 def _write(

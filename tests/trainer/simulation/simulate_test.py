@@ -3,7 +3,7 @@ import json
 import pytest
 
 import triage_cli
-from trainer.simulation.simulate import PAPER_TEST, PAPER_VIGNETTES
+from trainer.simulation.simulate import PAPER_TEST, PAPER_VIGNETTES, simulate_splits
 from trainer.simulation.simulator import BLOCK, UNSEEN
 from trainer.vignettes.tfrecord import DataDirectory, decode_example, read_records
 
@@ -112,3 +112,11 @@ def test_a_directory_with_something_else_in_it_is_left_alone(simulate, tmp_path,
     assert simulate("data")[0] == 2
     assert "not empty" in capsys.readouterr().err
     assert (tmp_path / "data" / "notes.txt").read_text() == "mine"
+
+
+def test_splits_of_a_given_size_are_what_the_command_makes(tmp_path):
+    simulate_splits(tmp_path / "made", train=70, test=33, seed=4)
+    command = ["simulate", "--vignettes", "103", "--test-fraction", "33/103", "--seed", "4"]
+    assert triage_cli.main([*command, "--out", str(tmp_path / "commanded")]) == 0
+    assert _files(tmp_path / "made") == _files(tmp_path / "commanded")
+    assert DataDirectory.open(tmp_path / "made").stats["splits"]["test"]["vignettes"] == 33

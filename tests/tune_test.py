@@ -1,0 +1,125 @@
+"""benchmarks/tune.py, which compares settings on many training sets."""
+
+import argparse
+import json
+import pathlib
+import runpy
+import types
+
+import numpy as np
+import pytest
+
+import triage_cli
+from schemas.errors import InputError
+from trainer import presets
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+tune = types.SimpleNamespace(**runpy.run_path(str(ROOT / "benchmarks" / "tune.py")))
+
+
+def arguments(**given):
+    known = {"data": None, "folds": 5, "report": False, "seeds": None, "sizes": [1248], "test": 10_000}
+    return argparse.Namespace(**(known | given))
+
+
+def run_of(row, seed, **figures):
+    return {"train_vignettes": 300, "seed": seed, "settings": row.settings, "figures": figures}
+
+
+@pytest.fixture(scope="module")
+def tiny_set(tmp_path_factory):
+    path = tmp_path_factory.mktemp("sets") / "data"
+    command = ["simulate", "--vignettes", "180", "--test-fraction", "1/3", "--seed", "3", "--out", str(path)]
+    assert triage_cli.main(command) == 0
+    return path
+
+
+def test_a_row_is_a_preset_a_file_or_options_over_a_preset(tmp_path):
+    settings = tmp_path / "mine.json"
+    settings.write_text(json.dumps({"network": {"dropout": 0.1}}))
+    rows = [tune.read_row(text) for text in ("paper", "own words: preset=paper hidden_sizes=8,4", str(settings))]
+    assert [row.name for row in rows] == ["paper", "own words", "mine"]
+    paper, own, mine = (row.settings["config"] for row in rows)
+    assert paper["network"] == presets.preset("paper").to_dict()["network"]
+    assert own["network"] == paper["network"] | {"hidden_sizes": [8, 4]}
+    assert mine["network"] == presets.preset("default").to_dict()["network"] | {"dropout": 0.1}
+
+
+def test_a_row_that_is_none_of_them_is_refused():
+    with pytest.raises(InputError, match="'defualt': expected a preset, a baseline"):
+        tune.read_row("defualt")
+
+
+@pytest.mark.parametrize(("seeds", "report"), [([0, 1000], False), ([1000], False), ([0, 1], True)])
+def test_nothing_is_chosen_by_the_seeds_that_are_reported(seeds, report):
+    with pytest.raises(InputError, match="--seeds: choose by those below 1000"):
+        tune.training_sets(arguments(seeds=seeds, report=report))
+
+
+def test_a_report_takes_other_panels_than_a_choice():
+    chosen, reported = (
+        {each.key["seed"] for each in tune.training_sets(arguments(report=report))} for report in (False, True)
+    )
+    assert len(chosen) == len(reported) == 5
+    assert not chosen & reported
+
+
+def test_differences_are_paired_and_their_interval_is_that_of_t():
+    first, other = tune.Row("first", {"baseline": "forest"}), tune.Row("other", {"baseline": "logistic"})
+    runs = [run_of(first, seed, safety=value) for seed, value in enumerate((0.7, 0.8, 0.9, 0.1))]
+    runs += [run_of(other, seed, safety=value) for seed, value in enumerate((0.71, 0.82, 0.93))]
+    _, row = tune.compare([first, other], runs)["rows"]
+    # On the three sets that both have: .01, .02 and .03, whose mean has a standard error of .01 / sqrt(3); with two
+    # degrees of freedom 95% lie within 4.303 of them.
+    assert row["differences"]["safety"] == pytest.approx(
+        {"mean": 0.02, "low": 0.02 - 4.3027 * 0.01 / 3**0.5, "high": 0.02 + 4.3027 * 0.01 / 3**0.5}, abs=1e-5
+    )
+    assert row["figures"]["appropriateness"] is None, "what no run has is no figure"
+
+
+def test_the_table_shows_a_difference_below_each_row_but_the_first():
+    rows = [tune.Row(name, {"baseline": name}) for name in ("forest", "logistic")]
+    table = tune.compare(rows, [run_of(row, 0, safety=value) for row, value in zip(rows, (0.9, 0.8), strict=True)])
+    lines = tune.markdown(table).splitlines()
+    assert [line.split(" | ")[0] for line in lines[4:]] == ["| forest", "| logistic", "| - forest"]
+    assert "0.800" in lines[5]
+    assert "-0.100" in lines[6]
+
+
+def test_runs_are_added_one_by_one_and_not_repeated(tiny_set, tmp_path):
+    results = tmp_path / "results.jsonl"
+    rows = [tune.read_row(name) for name in ("logistic", "clinicians")]
+    key = {"data": "simulated", "train_vignettes": 120, "test_vignettes": 60, "seed": 3}
+
+    def write(path):
+        path.symlink_to(tiny_set)
+
+    tune.run_rows(rows[:1], tune.TrainingSet(key, write), results)
+    [line] = results.read_text().splitlines()
+    results.write_text(line + "\n" + '{"cut off by a kill\n')
+    tune.run_rows(rows, tune.TrainingSet(key, write), results)
+    assert [run["row"] for run in tune.read(results)] == ["logistic", "clinicians"]
+    never = tune.TrainingSet(key, lambda path: pytest.fail("nothing is left to run"))
+    tune.run_rows(rows, never, results)
+    tune.plot([tune.compare(rows, tune.read(results))], tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").stat().st_size > 1000
+
+
+def test_a_decision_is_judged_by_all_and_as_clinicians_are():
+    # Green everywhere. One clinician in four says Red of the first vignette: of the four, three judge Green right in
+    # any case, and so does the one that is left when the Red one is left out. The second has too few decisions.
+    counts = np.array([[1, 0, 3, 0], [2, 0, 0, 0]], np.uint8)
+    figures = tune.decision_figures(np.array([[2, 2]]), counts)
+    assert (figures["appropriateness"], figures["safety"]) == (0.5, 0.5)
+    assert figures["appropriateness_as_clinicians"] == figures["appropriateness_with_3_decisions"] == 1.0
+    assert figures["red_sensitivity"] == 0.0
+
+
+@pytest.mark.learning
+def test_an_agent_is_trained_as_the_command_trains_it(tiny_set):
+    row = tune.read_row("small: hidden_sizes=8 networks=1 steps=30 burn_in_steps=5")
+    test = tune.DataDirectory.open(tiny_set).read("test")
+    figures = tune.agent_figures(row.settings["config"], tiny_set, test, seed=0)
+    assert figures["steps"] <= 30
+    assert 0 < figures["evidence_share"] <= 1
+    assert set(tune.SHOWN) <= set(figures)
