@@ -7,6 +7,7 @@ from typing import Any
 
 import jinja2
 
+from trainer.reporting import headline as headline
 from trainer.reporting import numbers as numbers
 from trainer.reporting import sentences as sentences
 from trainer.reporting import tables as tables
@@ -35,6 +36,9 @@ def results_markdown(results: Mapping[str, Any]) -> str:
     environment.filters |= {"cell": _cell, "text": _wrapped, "item": lambda text: _wrapped(text, "  ")}
     page = environment.get_template("results.md.jinja").render(
         simulated=sentences.simulated(results),
+        headline=headline.headline(results),
+        terms=headline.TERMS,
+        beside=headline.beside_table(results),
         verdict=sentences.verdict(results),
         answer=sentences.answer(results),
         command=" ".join(str(numbers.value_at(results, "provenance", "command") or "(not recorded)").split()),
@@ -93,7 +97,7 @@ def _agents(results: Mapping[str, Any]) -> list[tuple[str, ...]]:
         for cell in row.cells:
             text = cell.mean + (f" ({cell.interval})" if cell.interval else "")
             text += f" SD {cell.spread}" if cell.spread else ""
-            cells.append(text + (f" [{cell.paper}]" if cell.paper else ""))
+            cells.append(text + (f" [{cell.paper}]" if cell.paper not in (None, numbers.NONE) else ""))
         rows.append((row.label, *cells))
     return rows
 

@@ -24,7 +24,11 @@ OVER_TRIAGE = Measure("over_triage", "Over-triage", True)
 UNDER_TRIAGE = Measure("under_triage", "Under-triage", True)
 QUESTIONS = Measure("questions", "Questions asked", False)
 EVIDENCE_SEEN = Measure("evidence_seen", "Evidence seen", False)
-MEASURES = (APPROPRIATENESS, SAFETY, OVER_TRIAGE, UNDER_TRIAGE, QUESTIONS, EVIDENCE_SEEN)
+FORCED = Measure("forced", "Forced", True)
+RED_SENSITIVITY = Measure("red_sensitivity", "Red cases found", True)
+KAPPA = Measure("weighted_kappa", "Weighted kappa", False)
+MEASURES = (APPROPRIATENESS, SAFETY, OVER_TRIAGE, UNDER_TRIAGE, QUESTIONS, EVIDENCE_SEEN, FORCED)
+"""Of the results table. "Forced" is the share of episodes in which the question limit forced the decision."""
 TARGETS = (APPROPRIATENESS, SAFETY, QUESTIONS)
 """The three that the paper reports (section "Metrics")."""
 

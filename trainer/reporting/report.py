@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from schemas.errors import InputError
 from schemas.triage import ACTION_LABELS, DECISION_LABELS
+from trainer.reporting import headline as headline
 from trainer.reporting import numbers as numbers
 from trainer.reporting import sentences as sentences
 from trainer.reporting import tables as tables
@@ -24,7 +25,7 @@ from trainer.reporting.quality_figures import confusion_figure, evidence_figure,
 
 REPORT = "report.html"
 FIGURES = "figures"
-FORMAT = 1
+FORMAT = 2
 """Of results.json."""
 
 _FIGURES: dict[str, Callable[[Mapping[str, Any]], Drawing | None]] = {
@@ -111,6 +112,9 @@ def _page(results: Mapping[str, Any], drawings: Mapping[str, Drawing | None]) ->
     return environment.get_template("report.html.jinja").render(
         at=lambda *keys: numbers.value_at(results, *keys),
         figures=_numbered(drawings),
+        headline=headline.headline(results),
+        terms=headline.TERMS,
+        beside=headline.beside_table(results),
         verdict=sentences.verdict(results),
         answer=sentences.answer(results),
         simulated=sentences.simulated(results),

@@ -12,6 +12,7 @@ from trainer.reporting.numbers import (
     SAFETY,
     Measure,
     count,
+    difference,
     interval,
     listed,
     number_at,
@@ -22,6 +23,7 @@ from trainer.reporting.numbers import (
 
 _FEW_VIGNETTES = 300
 _AGENT = ("agents", "dyqn_or", "metrics")
+_AS_CLINICIANS = ("agents", "dyqn_or_as_clinicians", "metrics")
 _HUMAN = ("agents", "human", "metrics")
 
 
@@ -95,8 +97,9 @@ def limits(results: Mapping[str, Any]) -> list[str]:
         "differences can come from the data as well as from the method.",
         "The reference is the decisions of a few clinicians. A decision that they all share can be wrong, and one that "
         "none of them made can be right.",
-        "A clinician is judged by the other clinicians, the agent by all of them. The agent's range of acceptable "
-        "decisions is therefore wider, and equal figures do not mean equal skill.",
+        "A clinician is judged by the other clinicians, an agent by all of them, which is easier. Compare the two only "
+        "where an agent is judged as clinicians are: in the rows “3 or more decisions”, in the table of agents and "
+        "clinicians side by side, and in the claims.",
         "The agent decides when to stop asking, not what to ask: evidence comes in random order, and answers are "
         "always correct.",
         "Intervals are 95% bootstrap intervals of the mean over the test vignettes. They do not cover the choice of "
@@ -123,26 +126,21 @@ def _quality(results: Mapping[str, Any]) -> str:
 
 
 def _compared_with_clinicians(results: Mapping[str, Any]) -> str:
-    human = {measure: _mean(results, _HUMAN, measure) for measure in (APPROPRIATENESS, SAFETY)}
-    reached = [f"{measure.label.lower()} {shown(measure, mean)}" for measure, mean in human.items() if mean is not None]
-    if not reached:
-        return "The clinicians' agreement with one another was not measured."
-    sentences = [f"The clinicians, each judged by the others, reach {listed(reached)}."]
-    for measure, mean in human.items():
-        agent = _mean(results, _AGENT, measure)
-        if agent is not None and mean is not None:
-            gap = f"{100 * abs(agent - mean):.1f} percentage points {'above' if agent >= mean else 'below'} them"
-            sentences.append(f"In {measure.label.lower()} the agent is {gap}{_certainty(results, measure, mean)}.")
-    return " ".join(sentences)
-
-
-def _certainty(results: Mapping[str, Any], measure: Measure, human: float) -> str:
-    low, high = (number_at(results, *_AGENT, measure.key, end) for end in ("low", "high"))
-    if low is None or high is None:
-        return "; the uncertainty was not measured"
-    if low <= human <= high:
-        return ", which is within its interval: the study shows no difference between them"
-    return ", which is outside its interval: the choice of test vignettes alone does not explain the difference"
+    differences = value_at(results, "comparisons", "dyqn_or", "human")
+    if not differences:
+        return "The agent was not compared with the clinicians."
+    parts, ends = [], []
+    for measure in (APPROPRIATENESS, SAFETY):
+        ours, theirs = (_mean(results, place, measure) for place in (_AS_CLINICIANS, _HUMAN))
+        parts.append(f"{measure.label.lower()} {shown(measure, ours)} against {shown(measure, theirs)}")
+        ends.append(f"{difference(measure, value_at(differences, measure.key))} percentage points")
+    vignettes = count(value_at(differences, SAFETY.key, "vignettes"))
+    margin = number_at(results, "comparisons", "margin") or 0.0
+    return (
+        f"On the {vignettes} vignettes with three or more decisions, each judged by all clinicians but one: "
+        f"{listed(parts)}. The differences, vignette by vignette, are {listed(ends)} with their 95% intervals. On a "
+        f"par means that both intervals lie within {100 * margin:g} points."
+    )
 
 
 def _dangerous(results: Mapping[str, Any]) -> str:
@@ -197,7 +195,11 @@ def _adapting(results: Mapping[str, Any]) -> str:
     test = _mean(results, _AGENT, QUESTIONS)
     if train is None or test is None:
         return ""
-    numbers = f"({test:.1f} against {train:.1f} questions)"
+    forced = [number_at(results, "agents", "dyqn_or", "train", "forced"), number_at(results, *_AGENT, "forced", "mean")]
+    numbers = f"({test:.1f} against {train:.1f} questions"
+    if None not in forced:
+        numbers += f"; forced in {shown(SAFETY, forced[1])} against {shown(SAFETY, forced[0])} of episodes"
+    numbers += ")"
     if test > train:
         return f"It asked more questions on new vignettes than on those it was trained on {numbers}."
     return (

@@ -7,6 +7,7 @@ import numpy as np
 from schemas.triage import Action
 from trainer.checks.vignette_statistics import MINIMUM_DECISIONS
 from trainer.evaluation import metrics
+from trainer.studies.comparison import QUALITY, clinician_figures
 from trainer.supervised.baselines import always_metrics, random_metrics
 from trainer.vignettes.arrays import VignetteArrays
 
@@ -23,7 +24,8 @@ def fixed_figures(
 ) -> dict[str, Any]:
     """Returns `random`, `always_green` and `human`: `metrics` on the test split, and their means on the training split.
 
-    Clinicians are None if no vignette has enough decisions.
+    `human` has the values of single test vignettes too (`vignettes`), and `beside_agents`, see
+    `trainer.studies.comparison.clinician_figures`. It is None if no vignette has enough decisions.
 
     Args:
         train: one or more vignettes.
@@ -41,17 +43,23 @@ def fixed_figures(
         "always_green": lambda vignettes: always_metrics(Action.GREEN, vignettes),
         "human": _clinicians,
     }
-    figures = {}
+    figures: dict[str, Any] = {}
     for name, measure in agents.items():
         on_train, on_test = measure(train), measure(test)
         enough = len(on_train["appropriateness"]) and len(on_test["appropriateness"])
         figures[name] = plain_figures(on_train, on_test, seed) if enough else None
+        if name == "human" and figures[name] is not None:
+            figures[name]["beside_agents"] = clinician_figures(test.decision_counts, seed)
     return figures
 
 
 def plain_figures(train: dict[str, np.ndarray], test: dict[str, np.ndarray], seed: int) -> dict[str, Any]:
-    """Returns the estimates on the test split (`metrics`) and the means on the training split, ready for JSON."""
+    """Returns the estimates on the test split (`metrics`) and the means on the training split, ready for JSON.
+
+    Of appropriateness and safety it also returns the value of each test vignette (`vignettes`).
+    """
     return {
+        "vignettes": {name: test[name].tolist() for name in QUALITY},
         "metrics": {name: estimate._asdict() for name, estimate in metrics.summary(test, seed).items()},
         "train": {name: float(values.mean()) for name, values in train.items()},
     }

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from tf_agents.policies import tf_policy
 
+from trainer.checks.vignette_statistics import MINIMUM_DECISIONS
 from trainer.config import TrainConfig
 from trainer.dyqn.rollout import Outcomes, Rollout
-from trainer.evaluation import metrics
+from trainer.evaluation import as_clinicians, metrics
 from trainer.evaluation.evaluate import order_seeds
 from trainer.session import EVALUATION_SEED
 from trainer.supervised.folds import concatenate, fold_rows, sample_rows, select
@@ -65,12 +66,19 @@ class Evaluations:
         self._played = dict(played)
         self._steps: list[int] = []
         self._values: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in self._played}
+        self._as_clinicians: list[dict[str, np.ndarray]] = []
 
     def add(self, step: int) -> None:
         """Evaluates the current agent."""
         self._steps.append(step)
         for name, played in self._played.items():
-            self._values[name].append(metrics.agent_metrics(played.outcomes(), played.decision_counts))
+            outcomes, counts = played.outcomes(), played.decision_counts
+            values = metrics.agent_metrics(outcomes, counts)
+            self._values[name].append(values)
+            if name == "test":
+                enough = counts.sum(axis=1) >= MINIMUM_DECISIONS
+                judged = as_clinicians.quality(outcomes.decisions, counts, MINIMUM_DECISIONS)
+                self._as_clinicians.append({**{name: each[enough] for name, each in values.items()}, **judged})
 
     def report(self, converged: int) -> dict[str, Any]:
         """Returns all evaluations.
@@ -80,7 +88,8 @@ class Evaluations:
 
         Returns:
             `curve` (`steps`, and by split the means of each metric at each step), `converged` (by split the means over
-            the last evaluations), `vignettes` (of each metric, each test vignette's mean over the last evaluations).
+            the last evaluations), `vignettes` (of each metric, each test vignette's mean over the last evaluations),
+            and `as_clinicians` (the same on the vignettes on which clinicians are judged, by all clinicians but one).
         """
         names = list(self._values["test"][0])
         curve: dict[str, Any] = {"steps": self._steps}
@@ -94,6 +103,10 @@ class Evaluations:
                 for split in self._values
             },
             "vignettes": {name: np.mean([each[name] for each in last], axis=0).tolist() for name in names},
+            "as_clinicians": {
+                name: np.mean([each[name] for each in self._as_clinicians[-converged:]], axis=0).tolist()
+                for name in names
+            },
         }
 
 

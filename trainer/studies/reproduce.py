@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from schemas import figures, locations
 from schemas.errors import InputError
 from trainer import config, options, presets
+from trainer.studies.study import MARGIN
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.studies.run import StudyRun
@@ -31,6 +32,7 @@ _QUICK = {"loop": {"steps": 3000, "evaluation_interval": 250}}
 _SIZES = {
     # name: (full, quick, help)
     "seeds": (3, 2, "number of seeds of each DyQN agent and ablation"),
+    "default_preset_seeds": (3, 1, "number of seeds of the preset default of triage train; 0 for none"),
     "partially_observed_seeds": (3, 1, "number of seeds of each partially-observed agent; 0 for none"),
     "folds": (10, 0, "folds of the cross-validation; 0 for none"),
     "fold_seeds": (3, 1, "repetitions of the cross-validation"),
@@ -65,6 +67,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ablations", action=argparse.BooleanOptionalAction,
         help="also train variants of DyQN-OR that each change one choice (default: yes, with --quick: no)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--margin", type=float, default=MARGIN, metavar="SHARE",
+        help="difference of two shares up to which agents are on a par: the 95%% interval of the paired difference "
+        f"must lie within it (default {MARGIN})",
     )  # fmt: skip
     parser.add_argument("--processes", type=int, metavar="P", help="number of tasks at a time (default: one per core)")
     figures.add_argument(parser)
@@ -129,6 +136,7 @@ def settings_of(arguments: argparse.Namespace) -> "StudySettings":
         support_vectors=not arguments.quick,
         ablations=ablations,
         config=_train_config(arguments),
+        margin=arguments.margin,
         **sizes,
     )
 
@@ -139,8 +147,8 @@ def _train_config(arguments: argparse.Namespace) -> config.TrainConfig:
     given.preset = given.preset or "paper"
     if given.preset != "paper":
         raise InputError(
-            f"--preset {given.preset}: triage reproduce repeats the paper's study and measures its agents only: leave "
-            "it out, and measure other presets with triage train and triage evaluate"
+            f"--preset {given.preset}: the agents of the paper's study are those of the preset paper; the preset "
+            "default has a row of its own (--default-preset-seeds): leave the option out"
         )
     from_file = {} if arguments.config is None else config.read_json(arguments.config)
     for section, values in (_QUICK if arguments.quick else _FULL).items():
@@ -185,7 +193,7 @@ def _results(
         "settings": settings.to_dict(),
         "data": _data_figures(data),
         **collected,
-        "claims": claims(collected),
+        "claims": claims(collected, settings.config.environment.max_questions),
         "failures": [{"task": name, "error": reason} for name, reason in failures.items()],
     }
 

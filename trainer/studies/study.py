@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.errors import InputError
+from trainer import presets
 from trainer.config import ASK_QUERIES, TrainConfig
 
-FORMAT = 1
+FORMAT = 2
 """Raised when tasks change what they compute from the same settings, so that earlier outcomes are not reused."""
 
+MARGIN = 0.05
+"""Difference of two shares up to which they count as equivalent, where the study's settings give no other."""
 DETAIL_ORDERS = 10
 """Random evidence orders of the evaluation in detail."""
 CONVERGED = 10
@@ -21,10 +24,13 @@ CONVERGED_PART = 4
 TRAIN_SAMPLE = 150
 """Maximum number of training vignettes that evaluations during training include."""
 
-DYQN, DETAIL, ENSEMBLE, PARTIALLY_OBSERVED, FULLY_OBSERVED, FIXED = (
-    "dyqn", "detail", "ensemble", "partially_observed", "fully_observed", "fixed",
+DYQN, PRESET, DETAIL, ENSEMBLE, PARTIALLY_OBSERVED, FULLY_OBSERVED, FIXED = (
+    "dyqn", "preset", "detail", "ensemble", "partially_observed", "fully_observed", "fixed",
 )  # fmt: skip
 """Kinds of tasks: `trainer.studies.tasks` says what each does."""
+
+DEFAULT_PRESET = "default_preset"
+"""The agent that `triage train` makes if nothing is said."""
 
 _WITHOUT_EFFECT = ("steps_per_call", "checkpoint_interval", "checkpoints_kept", "window_episodes", "seed")
 # A priority is at most 1, so all transitions are in the lower bucket; an empty bucket is not sampled.
@@ -52,12 +58,16 @@ class StudySettings:
     support_vectors: bool  # whether ensembles include the SVC, whose cost is quadratic in the rows
     ablations: bool
     config: TrainConfig
+    default_preset_seeds: int = 0
+    margin: float = MARGIN  # difference up to which two shares are equivalent
 
     def __post_init__(self) -> None:
-        for name, least in (("seeds", 1), ("partially_observed_seeds", 0), ("folds", 0), ("fold_seeds", 0),
-                            ("powerset_rows", 100)):  # fmt: skip
+        for name, least in (("seeds", 1), ("default_preset_seeds", 0), ("partially_observed_seeds", 0), ("folds", 0),
+                            ("fold_seeds", 0), ("powerset_rows", 100)):  # fmt: skip
             if getattr(self, name) < least:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: expected {least} or more")
+        if not 0 < self.margin < 1:
+            raise InputError(f"--margin {self.margin:g}: expected a share above 0 and below 1, such as {MARGIN}")
         if self.folds == 1:
             raise InputError("--folds 1: expected 2 or more, or 0 for no cross-validation")
         if not self.config.loop.evaluation_interval:
@@ -133,6 +143,7 @@ def plan(settings: StudySettings, facts: DataFacts) -> tuple[Task, ...]:
         raise InputError(f"--folds {settings.folds}: more than the {facts.train + facts.test} vignettes")
     planner = _Planner(facts)
     _plan_agents(planner, settings, facts)
+    _plan_default_preset(planner, settings)
     _plan_ensembles(planner, settings, facts)
     _plan_folds(planner, settings)
     if settings.ablations:
@@ -205,6 +216,15 @@ def _plan_agents(planner: _Planner, settings: StudySettings, facts: DataFacts) -
     planner.add("detail", DETAIL, detail, 15.0 + 0.02 * facts.test, (agent_task("dyqn_or", first),))
     fixed = {"seed": first, "orders": DETAIL_ORDERS, "max_questions": settings.config.environment.max_questions}
     planner.add("fixed", FIXED, fixed, 10.0)
+
+
+def _plan_default_preset(planner: _Planner, settings: StudySettings) -> None:
+    preset = presets.preset("default")
+    for seed in seeds_of(settings, settings.default_preset_seeds):
+        # It is evaluated once, when it is done; the paper's agents are at many steps.
+        config = variant(preset, {"loop": {"seed": seed, "evaluation_interval": 0, "evaluation_orders": DETAIL_ORDERS}})
+        values = {"config": config.to_dict(), "train_sample": TRAIN_SAMPLE}
+        planner.add(agent_task(DEFAULT_PRESET, seed), PRESET, values, 100.0)
 
 
 def _plan_ensembles(planner: _Planner, settings: StudySettings, facts: DataFacts) -> None:

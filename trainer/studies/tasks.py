@@ -1,23 +1,31 @@
 """The kinds of tasks of the study; each computes figures for JSON from data and the files of other tasks."""
 
+import pathlib
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 
-from schemas import whole_file
+from schemas import safety_rules, whole_file
+from schemas.evidence import Vocabulary
 from trainer import state
 from trainer.config import NetworkConfig, TrainConfig
 from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.network import build_network
+from trainer.dyqn.rollout import Outcomes, greedy_policy
 from trainer.evaluation.evaluate import order_seeds, play
 from trainer.evaluation.prefixes import network_triage
+from trainer.runs.job import load_network
+from trainer.safeguards.rules import RuleGraph
+from trainer.session import TrainingSession
+from trainer.studies.comparison import agent_figures
 from trainer.studies.detail import detail_figures, error_report, evidence_curve, walk, worst_errors
 from trainer.studies.directory import StudyDirectory
 from trainer.studies.fixed import RandomPlay, fixed_figures
 from trainer.studies.learning import evaluated_splits, learn, rollout_evaluations, splits_of, table_evaluations
-from trainer.studies.study import DETAIL, DYQN, ENSEMBLE, FIXED, FULLY_OBSERVED, PARTIALLY_OBSERVED, Task
+from trainer.studies.study import DETAIL, DYQN, ENSEMBLE, FIXED, FULLY_OBSERVED, PARTIALLY_OBSERVED, PRESET, Task
 from trainer.studies.supervised import ensemble_config, fully_observed_figures, train_on_powerset
 from trainer.studies.worker import Work
 from trainer.supervised.classifier_file import Origin, load_ensemble, save_ensemble
@@ -58,6 +66,29 @@ def partially_observed(job: Work) -> dict[str, Any]:
     return evaluations.report(settings["converged"])
 
 
+def preset(job: Work) -> dict[str, Any]:
+    """Trains an agent as `triage train` does, with its dial, and evaluates it when it is done."""
+    settings, data = job.task.settings, DataDirectory.open(job.data)
+    config = TrainConfig.from_dict(settings["config"])
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch) / "job"
+        TrainingSession(folder, data, config).train(lambda: False)
+        trained = load_network(folder)
+    splits = evaluated_splits(splits_of(data, settings), settings["train_sample"])
+    policy = greedy_policy(trained.model, dial=trained.dial)
+    evaluations = rollout_evaluations(splits, len(data.vocabulary), policy, config)
+    evaluations.add(trained.training["steps"])
+    orders = order_seeds(config.loop.seed, config.loop.evaluation_orders)
+    limit = config.environment.max_questions
+    return {
+        **evaluations.report(converged=1),
+        "beside_clinicians": _beside_clinicians(
+            lambda rules: play(trained.model, splits["test"], orders, limit, rules, trained.dial),
+            data.vocabulary, splits["test"].decision_counts, config.loop.seed,
+        ),
+    }  # fmt: skip
+
+
 def detail(job: Work) -> dict[str, Any]:
     """Computes detailed figures of a trained DyQN agent."""
     settings, data = job.task.settings, DataDirectory.open(job.data)
@@ -74,8 +105,27 @@ def detail(job: Work) -> dict[str, Any]:
         errors.append(error_report(row, max(walks, key=lambda episode: episode.decision), vignettes, data.vocabulary))
     return {
         **detail_figures(outcomes, vignettes, seed),
+        "beside_clinicians": _beside_clinicians(
+            lambda rules: outcomes if rules is None else play(network, vignettes, orders, limit, rules),
+            data.vocabulary, vignettes.decision_counts, seed,
+        ),
         "by_evidence": evidence_curve(network_triage(network), vignettes, len(data.vocabulary), orders, seed),
         "errors": errors,
+    }  # fmt: skip
+
+
+def _beside_clinicians(
+    played: Callable[[RuleGraph | None], Outcomes], vocabulary: Vocabulary, counts: np.ndarray, seed: int
+) -> dict[str, Any]:
+    """Returns `comparison.agent_figures` of the agent `alone` and `with_rules`, the default safety rules.
+
+    None where these do not fit the vocabulary.
+    """
+    rules, _ = safety_rules.choose(None, vocabulary)
+    graph = RuleGraph(rules.rules, vocabulary) if len(rules) else None
+    return {
+        "alone": agent_figures(played(None), counts, seed),
+        "with_rules": None if graph is None else agent_figures(played(graph), counts, seed),
     }
 
 
@@ -127,6 +177,7 @@ def _load(job: Work, task: Task, evidence_count: int, config: NetworkConfig) -> 
 
 KINDS: dict[str, Callable[[Work], dict[str, Any]]] = {
     DYQN: dyqn,
+    PRESET: preset,
     PARTIALLY_OBSERVED: partially_observed,
     DETAIL: detail,
     FIXED: fixed,

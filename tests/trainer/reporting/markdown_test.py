@@ -51,7 +51,7 @@ def rows_of(page, heading):
 
 
 def test_an_agent_has_mean_interval_spread_and_the_papers_figure_in_one_cell(results):
-    ((label, appropriateness, safety, _, _, questions, _),) = rows_of(results_markdown(results), "The agents")
+    ((label, appropriateness, safety, _, _, questions, *_),) = rows_of(results_markdown(results), "The agents")
     assert label == "DyQN, OR query"
     assert appropriateness == "84.2% (78.0\u201390.0%) SD 2.3 \\[85.0%\\]"
     assert safety == "\u2013 \\[93.0%\\]"

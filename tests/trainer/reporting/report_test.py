@@ -145,7 +145,7 @@ def full_results():
     ]
     measured = {name: estimate(0.8 if name in METRICS[:4] else 8.0, 0.05) for name in METRICS}
     return {
-        "format": 1,
+        "format": 2,
         "provenance": {
             "dyqn_triage": "0.1.0",
             "python": "3.11.7",
@@ -168,6 +168,23 @@ def full_results():
             "mean_evidence": 7.3,
         },
         "agents": {key: agent(key) for key in AGENTS},
+        "comparisons": {
+            "margin": 0.05,
+            "dyqn_or": {
+                "human": {
+                    "appropriateness": {"mean": 0.004, "low": -0.03, "high": 0.04, "vignettes": 100},
+                    "safety": {"mean": -0.06, "low": -0.09, "high": -0.03, "vignettes": 100},
+                }
+            },
+        },
+        "beside_clinicians": [
+            {"label": label, "metrics": {"red_sensitivity": estimate(red), "forced": forced}}
+            for label, red, forced in (
+                ("DyQN, OR query", 0.21, estimate(0.3)),
+                ("DyQN, OR query, with safety rules", 0.73, estimate(0.25)),
+                ("Clinicians", 0.64, None),
+            )
+        ],
         "curves": {name: [curve(seed, *level) for seed in range(3)] for name, level in levels.items()},
         "by_evidence": {
             "calibrated": by_evidence(0.018, 0.6),
@@ -249,7 +266,7 @@ def empty_results():
     results = dict.fromkeys(full_results())
     return {
         **results,
-        "format": 1,
+        "format": 2,
         "curves": {},
         "by_evidence": {},
         "agents": {},
@@ -392,8 +409,9 @@ def test_the_results_table_has_a_row_an_agent_with_its_numbers(full):
         "11.20 SD 0.01 10.40\u201312.00",
         "13.34",
         "6.60 SD 0.01 6.20\u20137.00",
+        "\u2013",
     ]
-    assert rows[6][7:] == ["all", "all", "all"]  # the clinicians saw the whole vignette
+    assert rows[6][7:] == ["all", "all", "all", "\u2013"]  # the clinicians saw the whole vignette
 
 
 def test_tables_are_captioned_have_scopes_and_scroll_in_their_own_box(full):
@@ -425,6 +443,25 @@ def test_sections_stand_in_order_and_the_contents_lead_to_them(full, empty):
         assert text.startswith("<!doctype html>")
         ids = [element.attributes["id"] for element in root.all() if "id" in element.attributes]
         assert len(ids) == len(set(ids))
+
+
+def test_the_answer_comes_first_in_plain_words_with_red_cases_beside_the_clinicians(full):
+    root, _ = read(full)
+    answer = root.with_id("answer")
+    first, *_ = (p.text for p in answer.all("p") if p.attributes.get("class") == "lead")
+    assert first == (
+        "The paper's agent (DyQN, OR query): no, it is less safe than the clinicians; it found about one in five "
+        "emergencies (with safety rules about three in four; the clinicians about two in three)."
+    )
+    (table,) = answer.all("table")
+    rows = [[cell.text for cell in row.all("th", "td")] for row in table.all("tr")]
+    assert rows[0][:2] == ["Who", "Red cases found"]
+    assert [row[:2] for row in rows[1:]] == [
+        ["DyQN, OR query", "21.0% (15.0\u201327.0%)"],
+        ["DyQN, OR query, with safety rules", "73.0% (67.0\u201379.0%)"],
+        ["Clinicians", "64.0% (58.0\u201370.0%)"],
+    ]
+    assert answer.text.index("a dynamic Q-network") < answer.text.index("the agent (DyQN, OR query) triaged")
 
 
 def test_claims_are_answered_in_words(full):
@@ -528,9 +565,9 @@ def test_the_results_are_not_changed(tmp_path):
     assert results == before
 
 
-@pytest.mark.parametrize("results", [{}, {"format": 2}, [], None])
+@pytest.mark.parametrize("results", [{}, {"format": 1}, [], None])
 def test_another_format_is_refused(results, tmp_path):
-    with pytest.raises(InputError, match=r"expected 1: make them anew with triage reproduce"):
+    with pytest.raises(InputError, match=r"expected 2: make them anew with triage reproduce"):
         write_report(results, tmp_path)
     assert list(tmp_path.iterdir()) == []
 

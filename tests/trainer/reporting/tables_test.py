@@ -16,13 +16,13 @@ def test_a_row_of_the_results_has_mean_spread_interval_and_the_papers_figure():
         "paper": {"appropriateness": 0.85, "safety": 0.93, "questions": 13.34},
     }
     (row,) = tables.results_rows({"agents": {"dyqn_or": agent}})
-    appropriateness, safety, over, under, questions, evidence = row.cells
+    appropriateness, safety, over, under, questions, evidence, forced = row.cells
     assert (row.label, row.split) == ("DyQN", "test")
     assert appropriateness == ("84.2%", "2.3", "78.0\u201390.0%", "85.0%")
     assert safety == ("\u2013", None, None, "93.0%")
     assert questions == ("11.20", None, None, "13.34")
     # The paper has no figures for these.
-    assert [cell.paper for cell in (over, under, evidence)] == [None, None, None]
+    assert [cell.paper for cell in (over, under, evidence, forced)] == [None] * 4
 
 
 def test_who_sees_the_whole_vignette_asks_no_questions():

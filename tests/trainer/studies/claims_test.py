@@ -3,22 +3,30 @@ import pytest
 from trainer.studies.claims import claims
 
 
-def _agent(appropriateness, safety, questions=None, evidence=None, train_questions=None, width=0.0):
-    def figure(mean):
-        return None if mean is None else {"mean": mean, "low": mean - width, "high": mean + width}
-
-    names = ("appropriateness", "safety", "questions", "evidence_seen")
+def _agent(appropriateness, safety, questions=None, evidence=None, forced=None, train=None):
+    values = {"appropriateness": appropriateness, "safety": safety, "questions": questions, "evidence_seen": evidence,
+              "forced": forced}  # fmt: skip
     return {
         "label": "an agent",
-        "learns": train_questions is not None,
-        "metrics": dict(zip(names, map(figure, (appropriateness, safety, questions, evidence)), strict=True)),
-        "train": None if train_questions is None else {"questions": train_questions},
+        "metrics": {name: None if value is None else {"mean": value} for name, value in values.items()},
+        "train": train,
     }
 
 
-def _verdicts(agents=None, by_evidence=None, k_fold=None):
+def _difference(mean, half=0.01, vignettes=100):
+    return {"mean": mean, "low": mean - half, "high": mean + half, "vignettes": vignettes}
+
+
+def _verdicts(agents=None, by_evidence=None, k_fold=None, comparisons=None):
     empty = {"calibrated": [], "uncalibrated": [], "dyqn_or": []}
-    judged = claims({"agents": agents or {}, "by_evidence": by_evidence or empty, "k_fold": k_fold})
+    judged = claims(
+        {
+            "agents": agents or {},
+            "comparisons": {"margin": 0.05, **(comparisons or {})},
+            "by_evidence": by_evidence or empty,
+            "k_fold": k_fold,
+        }
+    )
     return {each["claim"]: each for each in judged}
 
 
@@ -37,33 +45,42 @@ def test_what_was_not_measured_is_open():
 
 
 @pytest.mark.parametrize(
-    ("appropriateness", "safety", "width", "expected"),
+    ("appropriateness", "safety", "half", "expected"),
     [
-        (0.82, 0.92, 0.0, True),  # .02 and .01 below: within .03
-        (0.80, 0.92, 0.0, False),  # .04 below, and no interval covers it
-        (0.80, 0.92, 0.05, True),  # .80 + .05 covers .84
-        (0.84, 0.85, 0.05, False),  # safety: .85 + .05 does not reach .93
-        (0.90, 0.93, 0.0, False),  # .06 above is not on a par either
+        (-0.02, 0.01, 0.02, True),  # both intervals lie between -.05 and .05
+        (-0.02, 0.01, 0.03, True),  # -.02 - .03 is the margin itself
+        (-0.02, 0.01, 0.04, False),  # the same means on fewer vignettes show nothing
+        (0.0, -0.06, 0.02, False),
+        (0.06, 0.06, 0.02, False),  # better is not on a par either
     ],
 )
-def test_on_a_par_is_near_or_covered_in_both_shares(appropriateness, safety, width, expected):
-    agents = {"dyqn_or": _agent(appropriateness, safety, 13, 6, 5, width), "human": _agent(0.84, 0.93)}
-    assert _holds("DyQN-OR is on a par with the clinicians", agents=agents) is expected
+def test_on_a_par_is_an_interval_within_the_margin_in_both_shares(appropriateness, safety, half, expected):
+    differences = {"appropriateness": _difference(appropriateness, half), "safety": _difference(safety, half)}
+    for name, label in (("dyqn_or", "DyQN-OR"), ("default_preset", "The preset default")):
+        beginning = f"{label} is on a par with the clinicians"
+        assert _holds(beginning, comparisons={name: {"human": differences}}) is expected
+
+
+def test_a_single_vignette_shows_no_equivalence():
+    differences = {name: _difference(0.0) | {"low": None, "high": None} for name in ("appropriateness", "safety")}
+    assert (
+        _holds("DyQN-OR is on a par with the fully", comparisons={"dyqn_or": {"fully_observed": differences}}) is False
+    )
 
 
 def test_the_numbers_of_a_par_are_told():
-    agents = {"dyqn_or": _agent(0.82, 0.80, 13, 6, 5, 0.01), "human": _agent(0.84, 0.93)}
-    [numbers] = [each["numbers"] for claim, each in _verdicts(agents).items() if "with the clinicians" in claim]
-    assert numbers == (
-        "DyQN-OR and the clinicians: appropriateness .820 [.810, .830] against .840 (within .030); safety .800 [.790, "
-        ".810] against .930 (outside of both)."
+    differences = {"appropriateness": _difference(-0.02, 0.04), "safety": _difference(-0.13)}
+    verdicts = _verdicts(comparisons={"dyqn_or": {"human": differences}})
+    assert verdicts["DyQN-OR is on a par with the clinicians"]["numbers"] == (
+        "Difference on the same 100 vignettes, with its 95% interval and a margin of .050: appropriateness -.020 "
+        "[-.060, +.020] (not known to within .050); safety -.130 [-.140, -.120] (below)."
     )
 
 
 @pytest.mark.parametrize(("seen", "expected"), [(6.6, True), (6.7, False)])
 def test_less_evidence_is_clearly_less(seen, expected):
     # 95% of 7 pieces are 6.65.
-    agents = {"dyqn_or": _agent(0.8, 0.9, 13, seen, 5), "fully_observed": FULL}
+    agents = {"dyqn_or": _agent(0.8, 0.9, 13, seen), "fully_observed": FULL}
     assert _holds("DyQN-OR needs less evidence", agents=agents) is expected
 
 
@@ -74,22 +91,41 @@ def test_less_evidence_is_clearly_less(seen, expected):
 def test_the_and_query_stops_much_earlier_and_is_worse(and_query, expected):
     # Half of 13 questions are 6.5; worse is more than .03 below .85.
     right, asked = and_query
-    agents = {"dyqn_or": _agent(0.85, 0.93, 13, 6, 5), "dyqn_and": _agent(right, 0.9, asked, 2, 1)}
+    agents = {"dyqn_or": _agent(0.85, 0.93, 13, 6), "dyqn_and": _agent(right, 0.9, asked, 2)}
     assert _holds("DyQN-AND", agents=agents) is expected
 
 
 @pytest.mark.parametrize(("asked", "never", "near"), [(23.0, True, False), (21.0, False, False), (12.0, False, True)])
 def test_how_long_the_partially_observed_agents_ask(asked, never, near):
-    agent = _agent(0.8, 0.9, asked, 7, 5)
+    agent = _agent(0.8, 0.9, asked, 7)
     assert _holds("Partially observed OR", agents={"partially_observed_or": agent}) is never
     assert _holds("Partially observed AND", agents={"partially_observed_and": agent}) is near
 
 
-@pytest.mark.parametrize(("train_questions", "expected"), [(14.0, True), (22.0, False)])
-def test_asking_more_on_test_is_asked_of_the_mean_of_the_learning_agents(train_questions, expected):
-    # 13 questions on the test split for both; on the training split (5 + 14) / 2 = 9.5, or (5 + 22) / 2 = 13.5.
-    agents = {"dyqn_or": _agent(0.8, 0.9, 13, 6, 5.0), "dyqn_and": _agent(0.8, 0.9, 13, 6, train_questions), "x": FULL}
-    assert _holds("On average the learning agents ask more", agents=agents) is expected
+@pytest.mark.parametrize(
+    ("questions", "forced", "expected"),
+    [
+        (8.0, 0.2, True),  # it ends by itself after (8 - .2 * 23) / .8 = 4.25 questions on the test split
+        (8.0, 0.4, False),  # after (8 - .4 * 23) / .6 < 0 questions: all that it asks more, it was forced to
+        (4.0, 0.0, False),
+        (23.0, 1.0, False),  # it never ends by itself
+    ],
+)
+def test_asking_more_on_test_is_asked_of_dyqn_or_without_its_forced_episodes(questions, forced, expected):
+    # On training vignettes it ends by itself after (5 - .1 * 23) / .9 = 3 questions.
+    train = {"questions": 5.0, "forced": 0.1, "evidence_seen": 3.6}
+    agents = {"dyqn_or": _agent(0.8, 0.9, questions, 6, forced, train), "dyqn_and": _agent(0.8, 0.9, 0, 1, 0, train)}
+    assert _holds("DyQN-OR asks more", agents=agents) is expected
+
+
+def test_asking_more_tells_forced_episodes_and_the_papers_count():
+    train = {"questions": 5.0, "forced": 0.1, "evidence_seen": 3.6}
+    verdicts = _verdicts({"dyqn_or": _agent(0.8, 0.9, 8.0, 6, 0.2, train)})
+    assert verdicts["DyQN-OR asks more on test vignettes than on training vignettes"]["numbers"] == (
+        "Questions on test and on training vignettes: 8.0 and 5.0 in all episodes, 4.2 and 3.0 in those that it ended "
+        "by itself; forced at the limit in 20% and 10%. Counted as in the paper, whose training episodes end with the "
+        "evidence: 8.0 and 2.6; the paper's four agents 15.6 and 4.9."
+    )
 
 
 def _points(*shares):
@@ -115,7 +151,7 @@ def test_calibration_is_judged_on_small_evidence_sets(calibrated, uncalibrated, 
 def test_folds_are_a_little_worse(folds, expected):
     # On the common split .85; the means are .81 (.04 worse), .86 (better), .55 (more than a little worse).
     k_fold = {"runs": [{"appropriateness": share} for share in folds]}
-    assert _holds("K-fold", agents={"dyqn_or": _agent(0.85, 0.9, 13, 6, 5)}, k_fold=k_fold) is expected
+    assert _holds("K-fold", agents={"dyqn_or": _agent(0.85, 0.9, 13, 6)}, k_fold=k_fold) is expected
 
 
 @pytest.mark.parametrize(
@@ -124,9 +160,7 @@ def test_folds_are_a_little_worse(folds, expected):
 )
 def test_the_goal_is_the_better_of_both_with_four_fifths_of_the_evidence(appropriateness, evidence, expected):
     # 80% of 7 pieces are 5.6.
-    agents = {
-        "dyqn_or": _agent(appropriateness, 0.95, 13, evidence, 5),
-        "human": _agent(0.84, 0.93),
-        "fully_observed": FULL,
-    }
-    assert _holds("Goal", agents=agents) is expected
+    agent = _agent(appropriateness, 0.95, 13, evidence)
+    agents = {"dyqn_or": agent, "default_preset": agent, "human": _agent(0.84, 0.93), "fully_observed": FULL}
+    assert _holds("Goal: DyQN-OR", agents=agents) is expected
+    assert _holds("Goal: The preset default", agents=agents) is expected

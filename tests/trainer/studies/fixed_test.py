@@ -41,6 +41,9 @@ def test_always_green_asks_nothing_and_clinicians_see_all():
     assert human["appropriateness"]["mean"] == pytest.approx((2 / 3 + 1) / 2)
     assert human["evidence_seen"]["mean"] == pytest.approx((4 + 6) / 2)
     assert "questions" not in human
+    assert figures["human"]["vignettes"]["appropriateness"] == pytest.approx([2 / 3, 1.0])
+    # Three Red ones of three, all found: only the vignettes with three decisions count.
+    assert figures["human"]["beside_agents"]["red_sensitivity"]["mean"] == 1.0
 
 
 def test_clinicians_are_left_out_where_too_few_decided():

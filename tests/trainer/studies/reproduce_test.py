@@ -45,7 +45,7 @@ def test_quick_makes_the_study_small():
 
 def test_the_study_uses_the_papers_preset_and_refuses_another():
     assert _settings().config.network == presets.preset("paper").network
-    with pytest.raises(InputError, match="--preset default: triage reproduce repeats the paper's study"):
+    with pytest.raises(InputError, match=r"--preset default: .*--default-preset-seeds"):
         _settings("--preset", "default")
 
 
@@ -65,6 +65,8 @@ def test_what_is_given_comes_before_quick(tmp_path):
         (["--processes", 0], "--processes 0: expected 1 or more"),
         (["--seeds", 0], "--seeds 0: expected 1 or more"),
         (["--learning-rate", 0], "learning_rate must be positive"),
+        (["--margin", 0], "--margin 0: expected a share above 0"),
+        (["--default-preset-seeds", -1], "--default-preset-seeds -1: expected 0 or more"),
         ([], "data: no such data directory"),
     ],
 )
@@ -108,7 +110,8 @@ def fixed(job):
     return {"human": {"metrics": {"appropriateness": figure, "safety": figure}, "train": {"safety": 0.5}}}
 
 
-KINDS = dict.fromkeys(("dyqn", "detail", "ensemble", "partially_observed", "fully_observed"), fail) | {"fixed": fixed}
+FAIL = ("dyqn", "preset", "detail", "ensemble", "partially_observed", "fully_observed")
+KINDS = dict.fromkeys(FAIL, fail) | {"fixed": fixed}
 """
 
 
@@ -123,7 +126,14 @@ def test_results_say_what_failed_and_hold_the_rest(data_directory, tmp_path, mon
     results = json.loads((out / "results.json").read_text())
     assert {each["task"]: each["error"].partition(" (")[0] for each in results["failures"]} == {
         **dict.fromkeys(
-            ["dyqn_or-seed-0", "dyqn_and-seed-0", "fully_observed", "ensemble_calibrated", "ensemble_uncalibrated"],
+            [
+                "dyqn_or-seed-0",
+                "dyqn_and-seed-0",
+                "default_preset-seed-0",
+                "fully_observed",
+                "ensemble_calibrated",
+                "ensemble_uncalibrated",
+            ],
             "ValueError: no luck",
         ),
         "detail": "needs dyqn_or-seed-0, which failed",

@@ -3,6 +3,7 @@ import dataclasses
 import pytest
 
 from trainer.config import TrainConfig
+from trainer.studies.comparison import QUALITY
 from trainer.studies.results import METRICS, collect, over_seeds
 from trainer.studies.study import StudySettings
 
@@ -19,6 +20,7 @@ def _trained(test, train=0.5, vignettes=(1.0, 0.0)):
         "curve": curve,
         "converged": {"test": dict.fromkeys(METRICS, test), "train": dict.fromkeys(METRICS, train)},
         "vignettes": {name: list(vignettes) for name in METRICS},
+        "as_clinicians": {name: list(vignettes[:1]) * 2 for name in METRICS},
     }
 
 
@@ -46,6 +48,45 @@ def test_the_interval_is_of_each_vignettes_mean_over_seeds():
     }
     figure = collect(SETTINGS, outcomes)["agents"]["dyqn_or"]["metrics"]["safety"]
     assert (figure["low"], figure["high"]) == (0.5, 0.5)
+
+
+def test_agents_are_compared_with_others_vignette_by_vignette():
+    # Judged by all: .5 and 1 where the fully-observed model has 1 and 1. Judged as clinicians are: .5 twice, as 1 and 0
+    # are the two seeds' values, where the clinicians have .7 and .5.
+    outcomes = {
+        "dyqn_or-seed-0": _trained(0.5, vignettes=(1.0, 1.0)),
+        "dyqn_or-seed-1": _trained(0.5, vignettes=(0.0, 1.0)),
+        "fixed": {"human": {"metrics": {}, "train": {}, "vignettes": {name: [0.7, 0.5] for name in QUALITY}}},
+        "fully_observed": {"metrics": {}, "train": {}, "vignettes": {name: [1.0, 1.0] for name in QUALITY}},
+    }
+    compared = collect(dataclasses.replace(SETTINGS, margin=0.02), outcomes)["comparisons"]
+    assert compared["margin"] == 0.02
+    assert compared["dyqn_or"]["fully_observed"]["safety"]["mean"] == pytest.approx(-0.25)
+    assert compared["dyqn_or"]["human"]["safety"]["mean"] == pytest.approx(-0.1)
+    assert compared["default_preset"] == {}
+
+
+def test_an_agent_has_a_row_in_which_it_is_judged_as_clinicians_are():
+    outcomes = {f"dyqn_or-seed-{seed}": _trained(0.9, vignettes=(value, 1.0)) for seed, value in ((0, 0.6), (1, 0.8))}
+    row = collect(SETTINGS, outcomes)["agents"]["dyqn_or_as_clinicians"]
+    assert row["label"] == "DyQN, OR query, 3 or more decisions"
+    assert row["metrics"]["appropriateness"]["per_seed"] == [0.6, 0.8]
+    assert row["metrics"]["appropriateness"]["mean"] == pytest.approx(0.7)
+
+
+def test_agents_with_and_without_rules_stand_beside_the_clinicians():
+    figures = {name: {"red_sensitivity": {"mean": value}} for name, value in (("alone", 0.2), ("with_rules", 0.7))}
+    human = {"metrics": {}, "train": {}, "vignettes": {}, "beside_agents": {"red_sensitivity": {"mean": 0.6}}}
+    outcomes = {
+        "detail": {"beside_clinicians": figures},
+        "default_preset-seed-0": {**_trained(0.9), "beside_clinicians": {**figures, "with_rules": None}},
+        "fixed": {"human": human},
+    }
+    rows = collect(dataclasses.replace(SETTINGS, default_preset_seeds=1), outcomes)["beside_clinicians"]
+    assert [(row["label"], row["metrics"]["red_sensitivity"]["mean"]) for row in rows] == [
+        ("DyQN, OR query", 0.2), ("DyQN, OR query, with safety rules", 0.7), ("Preset default", 0.2),
+        ("Clinicians", 0.6),
+    ]  # fmt: skip
 
 
 def test_one_seed_has_no_standard_deviation():

@@ -1,9 +1,12 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
+from trainer import presets
 from trainer.config import TrainConfig
 from trainer.studies.directory import StudyDirectory
-from trainer.studies.study import DataFacts, StudySettings, plan
+from trainer.studies.study import DataFacts, StudySettings, plan, variant
 from trainer.studies.supervised import train_on_powerset
 from trainer.studies.tasks import CLASSIFIER, KINDS
 from trainer.studies.worker import Work
@@ -18,7 +21,7 @@ CONFIG = {
 }
 SETTINGS = StudySettings(
     mode="quick", seeds=1, partially_observed_seeds=1, folds=2, fold_seeds=1, powerset_rows=150, support_vectors=False,
-    ablations=True, config=TrainConfig.from_dict(CONFIG),
+    ablations=True, config=TrainConfig.from_dict(CONFIG), default_preset_seeds=1,
 )  # fmt: skip
 
 
@@ -83,6 +86,20 @@ def test_a_partially_observed_agent_triages_as_its_ensemble(done, data_directory
     result = done("partially_observed_and-seed-0")
     assert result["curve"]["steps"] == [15, 30]
     assert np.shape(result["vignettes"]["questions"]) == (10,)
+
+
+def test_the_preset_default_is_trained_as_the_command_trains_it(done, data_directory):
+    task = done.tasks["default_preset-seed-0"]
+    assert task.settings["config"]["network"] == presets.preset("default").to_dict()["network"]
+    small = {"network": {"hidden_sizes": [8], "networks": 1}, "loop": {"steps": 30, "burn_in_steps": 10}}
+    config = variant(TrainConfig.from_dict(task.settings["config"]), small)
+    task = dataclasses.replace(task, settings={**task.settings, "config": config.to_dict()})
+    result = KINDS[task.kind](Work(task, {}, data_directory, done.store.path, 1))
+    assert len(result["curve"]["steps"]) == 1
+    assert np.shape(result["vignettes"]["safety"]) == (10,)
+    assert len(result["as_clinicians"]["safety"]) <= 10
+    # The ten codes of these vignettes are none that the default rules know.
+    assert result["beside_clinicians"]["with_rules"] is None
 
 
 def test_agents_without_training(done):

@@ -1,0 +1,59 @@
+"""The first sentences of a report, favourable or not."""
+
+import pytest
+
+from trainer.reporting import headline
+
+
+def study(safety, appropriateness, **red):
+    """Differences as (low, high), and the share of Red cases that each row found."""
+    ends = {"safety": safety, "appropriateness": appropriateness}
+    differences = {
+        name: {"mean": (low + high) / 2, "low": low, "high": high, "vignettes": 90}
+        for name, (low, high) in ends.items()
+    }
+    labels = {"alone": "Preset default", "ruled": "Preset default, with safety rules", "clinicians": "Clinicians"}
+    rows = [{"label": labels[name], "metrics": {"red_sensitivity": {"mean": share}}} for name, share in red.items()]
+    return {
+        "comparisons": {"margin": 0.05, "default_preset": {"human": differences}, "dyqn_or": {}},
+        "beside_clinicians": rows,
+    }
+
+
+@pytest.mark.parametrize(
+    ("safety", "appropriateness", "told"),
+    [
+        ((-0.09, -0.03), (-0.02, 0.02), "no, it is less safe than the clinicians."),
+        ((-0.09, -0.03), (-0.2, -0.1), "no, it is less safe and less often appropriate than the clinicians."),
+        ((-0.09, 0.03), (-0.02, 0.02), "not shown, as 90 vignettes cannot tell it from the clinicians to within 5 "
+         "points."),
+        ((-0.04, -0.01), (0.06, 0.1),
+         "yes, it is as safe as and more often appropriate than the clinicians, to within 5 points."),
+        ((0.01, 0.08), (-0.02, 0.02),
+         "yes, it is safer than and as often appropriate as the clinicians, to within 5 points."),
+    ],
+)  # fmt: skip
+def test_the_verdict_follows_both_intervals(safety, appropriateness, told):
+    assert headline.headline(study(safety, appropriateness)) == [f"The preset default: {told}"]
+
+
+def test_emergencies_are_told_as_people_say_it():
+    sentences = headline.headline(study((-0.09, -0.03), (0, 0.01), alone=0.43, ruled=0.97, clinicians=0.64))
+    assert sentences == [
+        "The preset default: no, it is less safe than the clinicians; it found about two in five emergencies (with "
+        "safety rules almost all; the clinicians about two in three)."
+    ]
+
+
+def test_what_was_not_compared_has_no_headline():
+    assert headline.headline({}) == []
+    assert headline.headline({"comparisons": {"margin": 0.05, "dyqn_or": {}}}) == []
+    assert headline.beside_table({}) is None
+
+
+@pytest.mark.parametrize(
+    ("share", "words"), [(0.0, "almost no"), (0.19, "about one in five"), (0.3, "about one in three"),
+                         (0.88, "about nine in ten"), (1.0, "almost all")],
+)  # fmt: skip
+def test_a_share_is_the_nearest_one_that_there_is_a_word_for(share, words):
+    assert headline.in_words(share) == words
