@@ -80,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Imported here, so that --help and a faulty configuration answer without loading TensorFlow.
     from trainer.dyqn.loop import TrainingDivergedError
     from trainer.dyqn.workers import LOST_WORKER, LostWorkerError, join
+    from trainer.evaluation import cautions
     from trainer.runs.job import JobDirectory
     from trainer.session import TrainingSession
     from trainer.vignettes.tfrecord import DataDirectory
@@ -91,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     with JobDirectory(arguments.job_dir).locked(workers.index), StopRequest() as stop:
         try:
             session = TrainingSession(arguments.job_dir, data, resolved, workers, _surroundings(arguments))
+            _warn(cautions.before_training(data.stats["splits"], resolved.optimiser) if workers.chief else [])
             report = session.train(lambda: stop.signal is not None)
         except TrainingDivergedError as error:
             sys.stderr.write(
@@ -106,11 +108,17 @@ def run(arguments: argparse.Namespace) -> int:
             return LOST_WORKER
     if workers.chief:
         if report["finished"]:
+            _warn(cautions.about_asking(report["last_evaluation"]["metrics"]) if report["last_evaluation"] else [])
             report |= _final_model(arguments, rules)
         figures.write(report, arguments.json)
     if stop.signal is not None:
         return 128 + stop.signal
     return 0 if report["finished"] else LOST_WORKER  # another worker was told to stop
+
+
+def _warn(sentences: Sequence[str]) -> None:
+    for sentence in sentences:
+        sys.stderr.write(f"warning: {sentence}\n")
 
 
 def _require_shared(arguments: argparse.Namespace, workers: int) -> None:

@@ -87,6 +87,7 @@ def test_a_run_reports_its_figures_and_leaves_what_later_commands_read(run_direc
     assert set(report["window"]) == {"appropriateness", "safety", "questions"}
     assert load_network(job).training["steps"] == 1500
     assert list((job / "logs").glob("events.out.tfevents*"))
+    assert "warning: only 10 test vignettes" in finished.stderr
 
 
 def test_a_run_killed_and_resumed_ends_with_the_weights_of_one_that_was_not(

@@ -38,6 +38,7 @@ class LocalRunOptions:
     vocabulary: pathlib.Path
     push_to: pathlib.Path
     root: pathlib.Path
+    cases: pathlib.Path | None
     parameter: list[str]
 
 
@@ -64,6 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     running.add_argument(
         "--root", type=pathlib.Path, default=pathlib.Path("pipeline"), metavar="DIR",
         help="folder for the artifacts; each run gets its own subfolder (default pipeline)",
+    )  # fmt: skip
+    running.add_argument(
+        "--cases", type=pathlib.Path, metavar="FILE",
+        help="textbook cases (docs/cases.md) for the gate: no emergency among them may come later than before",
     )  # fmt: skip
     running.add_argument(
         "--parameter", action="append", default=[], metavar="NAME=VALUE",
@@ -112,6 +117,7 @@ def run_local(given: LocalRunOptions) -> int:
         "vignettes": str(_readable(given.vignettes, "--vignettes").resolve()),
         "vocabulary": str(_readable(given.vocabulary, "--vocabulary").resolve()),
         "push_to": str(given.push_to.resolve()),
+        "cases": "" if given.cases is None else str(_readable(given.cases, "--cases").resolve()),
         **_parameters(given.parameter, pipeline),
     }
     local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(given.root.resolve()))

@@ -115,12 +115,14 @@ def summarise(results: list, metrics: dsl.Output[dsl.Metrics]) -> dict:
 
 def gate(
     data: dsl.Input[dsl.Dataset], agent: dsl.Input[dsl.Model], summary: dict, push_to: str, margin: float,
-    minimum_safety: float, orders: int, model: dsl.Output[dsl.Model], metrics: dsl.Output[dsl.Metrics],
+    minimum_safety: float, orders: int, cases: str, allow_small_test: bool, model: dsl.Output[dsl.Model],
+    metrics: dsl.Output[dsl.Metrics],
 ) -> str:  # fmt: skip
     """Exports the agent as a version marked BLESSED or NOT_BLESSED, and returns which.
 
-    It is blessed where it is not less safe than the version that is served from `push_to`, and the mean safety of the
-    cross-validation is at least `minimum_safety`.
+    It is blessed where it is not less safe than the version that is served from `push_to`, the mean safety of the
+    cross-validation is at least `minimum_safety`, and it sends no emergency among the textbook cases in the file
+    `cases` ("" for none) later than that version.
     """
     import json
     import pathlib
@@ -131,7 +133,8 @@ def gate(
         rejected = 3
         triage(
             ["export", "--job-dir", agent.path, "--model-base-path", model.path, "--compare-with", push_to, "--data",
-             data.path, "--margin", margin, "--orders", orders, "--json", report],
+             data.path, "--margin", margin, "--orders", orders, "--json", report,
+             *(["--cases", cases] if cases else []), *(["--allow-small-test"] if allow_small_test else [])],
             accepted=(0, rejected),
         )  # fmt: skip
         exported = json.loads(report.read_text(encoding="utf-8"))
@@ -193,11 +196,13 @@ def build(place: Place) -> Any:
         test_fraction: float = 0.1,
         folds: int = 3,
         seeds: list = [0, 1, 2],  # noqa: B006
-        steps: int = 6000,
+        steps: int = 0,
         settings: str = "{}",
         orders: int = 10,
         margin: float = 0.02,
         minimum_safety: float = 0.0,
+        cases: str = "",
+        allow_small_test: bool = False,
     ) -> None:
         prepared = part["prepare"](
             vignettes=vignettes,
@@ -215,7 +220,7 @@ def build(place: Place) -> Any:
         candidate = part["train"](data=data, steps=steps, seed=0, settings=settings).set_display_name("train-on-all")
         gated = part["gate"](
             data=data, agent=candidate.outputs["agent"], summary=summary.outputs["Output"], push_to=push_to,
-            margin=margin, minimum_safety=minimum_safety, orders=orders,
+            margin=margin, minimum_safety=minimum_safety, orders=orders, cases=cases, allow_small_test=allow_small_test,
         )  # fmt: skip
         part["push"](model=gated.outputs["model"], verdict=gated.outputs["Output"], push_to=push_to)
 

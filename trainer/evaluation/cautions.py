@@ -1,28 +1,56 @@
-"""Warnings about evaluations from which little can be concluded."""
+"""Warnings about trainings and evaluations from which little can be concluded."""
 
 from collections.abc import Mapping
 from typing import Any
 
-ENOUGH_VIGNETTES = 50
-"""With fewer, intervals are too wide to distinguish a good agent from a bad one."""
+from trainer.config import OptimiserConfig
+from trainer.vignettes.split_warnings import FEW_TEST_VIGNETTES, facts_of, split_warnings
+
+HIGH_LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}
+"""By algorithm, 50 times the learning rate of the preset that uses it. Nothing has been seen to learn with more."""
+
+
+def before_training(splits: Mapping[str, Any], optimiser: OptimiserConfig) -> list[str]:
+    """Returns the warnings that a training on these data with this optimiser needs, as sentences.
+
+    Args:
+        splits: the statistics of the splits, as stats.json holds them.
+        optimiser: its settings.
+    """
+    sentences = [warning.text for warning in split_warnings({name: facts_of(part) for name, part in splits.items()})]
+    if optimiser.learning_rate > HIGH_LEARNING_RATES[optimiser.algorithm]:
+        sentences.append(
+            f"the learning rate of {optimiser.learning_rate:g} is very high for {optimiser.algorithm}: expected "
+            f"{HIGH_LEARNING_RATES[optimiser.algorithm]:g} or less"
+        )
+    return sentences
 
 
 def cautions(report: Mapping[str, Any]) -> list[str]:
     """Returns the warnings that a report of `trainer.evaluation.evaluate` needs, as sentences."""
     sentences = []
-    if report["vignettes"] < ENOUGH_VIGNETTES:
+    if report["vignettes"] < FEW_TEST_VIGNETTES:
         sentences.append(
-            f"the {report['split']} split has {report['vignettes']} vignettes: with fewer than {ENOUGH_VIGNETTES} "
+            f"the {report['split']} split has {report['vignettes']} vignettes: with fewer than {FEW_TEST_VIGNETTES} "
             "these figures say little"
         )
-    forced, questions = (report["agent"][name]["mean"] for name in ("forced", "questions"))
+    if 0 == report["agent"]["forced"]["mean"] < report["agent"]["questions"]["mean"]:
+        sentences.append("the agent is never forced to decide: it always stops asking by itself")
+    return sentences + about_asking(report["agent"])
+
+
+def about_asking(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Returns the warnings about an agent that never or always asks.
+
+    Args:
+        metrics: estimates of `forced` and `questions`, as JSON holds them.
+    """
+    forced, questions = (metrics[name]["mean"] for name in ("forced", "questions"))
     if forced == 1:
-        sentences.append(
+        return [
             "the agent is forced to decide in every episode: it has not learned to stop asking; train on more "
             "vignettes or for longer"
-        )
-    elif questions == 0:
-        sentences.append("the agent asks nothing: it decides on the first piece of evidence")
-    elif forced == 0:
-        sentences.append("the agent is never forced to decide: it always stops asking by itself")
-    return sentences
+        ]
+    if questions == 0:
+        return ["the agent asks nothing: it decides on the first piece of evidence"]
+    return []

@@ -154,7 +154,7 @@ def _gate(gate: dict[str, Any] | None) -> list[str]:
         return []
     title = "## Comparison with the serving version"
     if gate["serving_version"] is None:
-        return [title, "There was no version to compare with: this is the first one."]
+        return [title, f"There was no version to compare with: this is the first one.{_small_test_sentence(gate)}"]
     rows = (
         (_words(metric), f"{row['new']:.3f}", f"{row['serving']:.3f}", _cell(row["difference"]))
         for metric, row in gate["metrics"].items()
@@ -165,9 +165,15 @@ def _gate(gate: dict[str, Any] | None) -> list[str]:
         f"It {verdict} the gate: the lower bound of the difference in safety to version "
         f"{escape(gate['serving_version'])} is {gate['lower_bound']:+.4f} (5th percentile, one-sided 95%, paired "
         f"bootstrap over {gate['vignettes']:,} vignettes), and must not be below {-gate['margin']:g}."
-        f"{_textbook_sentence(gate.get('textbook_cases'))}",
+        f"{_textbook_sentence(gate.get('textbook_cases'))}{_small_test_sentence(gate)}",
         _table(("", "this version", f"version {escape(gate['serving_version'])}", "difference [95% interval]"), rows),
     ]
+
+
+def _small_test_sentence(gate: dict[str, Any]) -> str:
+    if "minimum_vignettes" not in gate:
+        return ""
+    return f" It was not blessed: {gate['vignettes']:,} test vignettes are fewer than {gate['minimum_vignettes']:,}."
 
 
 def _textbook_sentence(textbook: dict[str, Any] | None) -> str:

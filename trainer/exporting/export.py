@@ -72,6 +72,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "less urgently than the version before it does not pass",
     )
     parser.add_argument(
+        "--allow-small-test", action="store_true",
+        help="let a version pass --push-to and --compare-with on fewer than 50 test vignettes, which say little",
+    )  # fmt: skip
+    parser.add_argument(
         "--rejected",
         type=locations.result,
         metavar="DIR",
@@ -91,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
             evaluated on the data.
     """
     _check(arguments)
-    from trainer.exporting import publish
+    from trainer.exporting import gate, publish
     from trainer.runs import job
     from trainer.servable import saved_model
     from trainer.vignettes.textbook_case import read_cases
@@ -104,6 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.push_to or arguments.model_base_path,
         arguments.version,
         arguments.model_name or saved_model.MODEL_NAME,
+        minimum_vignettes=0 if arguments.allow_small_test else gate.MINIMUM_VIGNETTES,
     )
     margin = _MARGIN if arguments.margin is None else arguments.margin
     if arguments.push_to:
@@ -143,6 +148,8 @@ def _check(arguments: argparse.Namespace) -> None:
     for name in ("margin", "cases"):
         if not gated and getattr(arguments, name) is not None:
             raise InputError(f"--{name} needs --push-to or --compare-with: give one of them")
+    if not gated and arguments.allow_small_test:
+        raise InputError("--allow-small-test needs --push-to or --compare-with: give one of them")
     if gated and arguments.data is None:
         name = "--push-to" if arguments.push_to else "--compare-with"
         raise InputError(f"{name} compares the new version with the serving one: give the vignettes with --data DIR")
@@ -154,7 +161,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _say(exported: "Exported", arguments: argparse.Namespace) -> None:
     """Prints the result; a rejection in any case, so that it is in the log of an automatic push."""
-    from trainer.exporting.gate import verdict_text
+    from trainer.exporting.gate import small_test_text, verdict_text
 
     lines = []
     if exported.published and exported.folder is not None:
@@ -163,6 +170,7 @@ def _say(exported: "Exported", arguments: argparse.Namespace) -> None:
     if exported.gate and verdict["serving_version"] is None:
         base = locations.shown(arguments.push_to or arguments.compare_with)
         lines.append(f"  there was no version in {base} to compare it with")
+        lines += filter(None, [small_test_text(verdict)])
     elif exported.gate:
         lines.append(verdict_text(verdict))
     if exported.published:

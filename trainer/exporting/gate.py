@@ -18,6 +18,7 @@ from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions, later_emergencies
 from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.split_warnings import FEW_TEST_VIGNETTES
 from trainer.vignettes.textbook_case import EMERGENCY, Case
 from trainer.vignettes.vignette import shown
 
@@ -25,6 +26,9 @@ DECIDING = "safety"
 REPORTED = (DECIDING, "appropriateness", "under_triage", "questions")
 BLESSED, NOT_BLESSED = "BLESSED", "NOT_BLESSED"
 """Names of the empty files that mark a version, as TFX names them."""
+
+MINIMUM_VIGNETTES = FEW_TEST_VIGNETTES
+"""Test vignettes that it takes to bless a version, unless the caller allows fewer."""
 
 _WORST = 5
 _ROUNDING = 1e-9  # means of shares are not exact; a loss of exactly the margin passes
@@ -141,12 +145,29 @@ def public(verdict: dict[str, Any]) -> dict[str, Any]:
     return shared
 
 
+def require_vignettes(verdict: dict[str, Any], vignettes: int, minimum: int) -> dict[str, Any]:
+    """Returns the verdict, which nothing passes on fewer than `minimum` vignettes: `minimum_vignettes` then says so."""
+    if vignettes >= minimum:
+        return verdict
+    return {**verdict, "passed": False, "vignettes": vignettes, "minimum_vignettes": minimum}
+
+
+def small_test_text(verdict: dict[str, Any]) -> str:
+    """Returns why there were too few vignettes, "" if there were enough."""
+    if "minimum_vignettes" not in verdict:
+        return ""
+    return (
+        f"  {verdict['vignettes']:,} test vignettes are too few to judge a version by: it takes "
+        f"{verdict['minimum_vignettes']:,}, or --allow-small-test"
+    )
+
+
 def verdict_text(verdict: dict[str, Any]) -> str:
     """Returns the verdict of `compare`, with that of `compare_cases` as its `textbook_cases`, as lines of text."""
     lines = _safety_lines(verdict)
     if "textbook_cases" in verdict:
         lines += _case_lines(verdict["textbook_cases"])
-    return "\n".join(lines)
+    return "\n".join(filter(None, [*lines, small_test_text(verdict)]))
 
 
 def _case_lines(textbook: dict[str, Any]) -> list[str]:

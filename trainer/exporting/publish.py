@@ -44,6 +44,7 @@ class Target(NamedTuple):
     margin: float | None = None  # of the gate; None if there is no gate
     rejected: pathlib.Path | None = None  # base path for a version that does not pass; None deletes it
     against: pathlib.Path | None = None  # base path of the serving version, if it is not `base`
+    minimum_vignettes: int = 0  # test vignettes without which nothing passes the gate
 
     @property
     def serving_base(self) -> pathlib.Path:
@@ -171,6 +172,8 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, exam:
             entries["metrics"] = _manifest_metrics(trained, evaluation)
             if target.margin is not None:
                 verdict = _verdict(gate.Played(name, outcomes), version, serving, exam, target.margin)
+                counts = exam.vignettes.decision_counts
+                verdict = gate.require_vignettes(verdict, len(counts), target.minimum_vignettes)
                 entries["gate"] = gate.public(verdict)
             exam.describe_cases(version, stage.folder)
         stage.describe(**entries)

@@ -40,6 +40,7 @@ def test_compiles_for_an_image_and_a_volume_of_the_user_s(tmp_path, capsys):
         (["compile", "--out", "p.txt"], "--out p.txt: expected a name that ends in .yaml"),
         (["compile", "--out", "nowhere/p.yaml"], "--out nowhere/p.yaml: cannot write"),
         (["run-local", "--vignettes", "no", "--vocabulary", "no", "--push-to", "b"], "--vignettes no: no such file"),
+        (_local("--push-to", "b", "--cases", "no"), "--cases no: no such file"),
         (
             _local("--push-to", "b", "--parameter", "fold=2"),
             "--parameter fold=2: expected NAME=VALUE, where NAME is one of",
@@ -72,7 +73,15 @@ def test_the_pipeline_runs_here_and_pushes_only_what_is_blessed(tmp_path):
 
     def run(*parameters):
         flags = ["--push-to", "models", "--root", "runs"]
-        for parameter in ("folds=2", "steps=60", "orders=1", f"settings={TINY}", "test_fraction=0.3", *parameters):
+        for parameter in (
+            "folds=2",
+            "steps=60",
+            "orders=1",
+            f"settings={TINY}",
+            "test_fraction=0.3",
+            "allow_small_test=true",
+            *parameters,
+        ):
             flags += ["--parameter", parameter]
         command = [sys.executable, "-m", "triage_cli", "kubeflow", *_local(*flags)]
         return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200)

@@ -1,5 +1,6 @@
 """The pipeline and what its components do by themselves; all of it runs in `kubeflow_test.py`."""
 
+import json
 import pathlib
 
 import pytest
@@ -62,6 +63,31 @@ def test_the_summary_is_mean_and_standard_deviation_over_the_runs():
     # The deviations are .1 each: sqrt(2 * .01 / 1).
     assert summary == {"safety": pytest.approx(0.8), "safety_sd": pytest.approx(0.02**0.5)}
     assert metrics.metadata == summary
+
+
+@pytest.mark.parametrize(
+    ("cases", "allow", "options"),
+    [("", False, []), ("cases.jsonl", True, ["--cases", "cases.jsonl", "--allow-small-test"])],
+)
+def test_the_gate_hands_textbook_cases_on_and_small_tests_only_where_they_are_allowed(
+    tmp_path, monkeypatch, cases, allow, options
+):
+    folder = tmp_path / "model" / "1"
+    folder.mkdir(parents=True)
+    (folder / "BLESSED").touch()
+    given = []
+
+    def export(arguments, accepted):
+        given.extend(map(str, arguments))
+        report = pathlib.Path(given[given.index("--json") + 1])
+        report.write_text(json.dumps({"path": str(folder), "metrics": {"metrics": {"safety": {"mean": 0.9}}}}))
+
+    monkeypatch.setattr(pipeline, "triage", export)
+    data, agent = dsl.Dataset(uri=str(tmp_path / "data")), dsl.Model(uri=str(tmp_path / "agent"))
+    model, metrics = dsl.Model(uri=str(tmp_path / "model")), dsl.Metrics(uri="metrics")
+    gated = (data, agent, {"safety": 0.9}, "served", 0.02, 0.0, 1, cases, allow, model, metrics)
+    assert pipeline.gate(*gated) == "BLESSED"
+    assert given[given.index("--json") + 2 :] == options
 
 
 def test_a_version_that_is_not_blessed_stays_where_it_is(tmp_path):

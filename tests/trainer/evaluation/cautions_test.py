@@ -1,6 +1,7 @@
 import pytest
 
-from trainer.evaluation.cautions import cautions
+from trainer.config import OptimiserConfig
+from trainer.evaluation.cautions import about_asking, before_training, cautions
 
 
 def report(vignettes=50, forced=0.3, questions=8.0):
@@ -27,3 +28,35 @@ def test_a_doubtful_evaluation_has_a_warning(given, sentence):
 
 def test_a_sound_evaluation_has_no_warning():
     assert cautions(report()) == []
+
+
+def split(vignettes, **decisions):
+    return {"vignettes": vignettes, "decisions": {"Red": 0, "Yellow": 0, "Green": 0, "Blue": 0} | decisions}
+
+
+SOUND = split(100, Red=90, Yellow=90, Green=90, Blue=90)
+
+
+@pytest.mark.parametrize(
+    ("train", "optimiser", "sentence"),
+    [
+        (split(100, Green=300), OptimiserConfig(), "all decisions in the train split are Green"),
+        (split(360, Red=90, Yellow=90, Green=90, Blue=90), OptimiserConfig(), "has one decision"),
+        (split(100, Yellow=90, Green=90, Blue=90), OptimiserConfig(), "no decision in the train split is Red"),
+        (SOUND, OptimiserConfig(learning_rate=1e9), "the learning rate of 1e+09 is very high for sgd"),
+        (SOUND, OptimiserConfig("adam", 0.06), "the learning rate of 0.06 is very high for adam"),
+    ],
+)
+def test_a_doubtful_training_has_a_warning_before_it_begins(train, optimiser, sentence):
+    (caution,) = before_training({"train": train, "test": SOUND}, optimiser)
+    assert sentence in caution
+
+
+@pytest.mark.parametrize("optimiser", [OptimiserConfig(), OptimiserConfig("adam", 0.001), OptimiserConfig("sgd", 1.0)])
+def test_a_sound_training_has_no_warning(optimiser):
+    assert before_training({"train": SOUND, "test": SOUND}, optimiser) == []
+
+
+def test_an_agent_that_stops_by_itself_needs_no_warning_after_training():
+    assert about_asking(report(forced=0.0)["agent"]) == []
+    assert about_asking(report(forced=1.0)["agent"]) != []

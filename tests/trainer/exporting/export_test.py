@@ -82,7 +82,7 @@ def data(tmp_path_factory):
 def served_red(jobs, data, tmp_path_factory):
     """A base path to which the agent that says Red was pushed as version 1, and what the command printed."""
     base, printed = tmp_path_factory.mktemp("served") / "models", io.StringIO()
-    given = ["--push-to", base, "--data", data, "--orders", 2, "--rules", "none"]
+    given = ["--push-to", base, "--data", data, "--orders", 2, "--rules", "none", "--allow-small-test"]
     with contextlib.redirect_stdout(printed):
         assert triage_cli.main([*map(str, ["export", "--job-dir", jobs["red"], *given])]) == 0
     return base, printed.getvalue()
@@ -172,6 +172,10 @@ def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
     first, printed = served_red
     assert printed == f"wrote version 1 to {first / '1'}\n  there was no version in {first} to compare it with\n"
     given = ["--push-to", base, "--data", data, "--orders", 2, "--rules", "none"]
+    code, _, error = run(capsys, "export", "--job-dir", jobs["red"], *given)
+    assert code == 3
+    assert "\n  12 test vignettes are too few to judge a version by: it takes 50, or --allow-small-test\n" in error
+    given.append("--allow-small-test")
     kept = ["--json", tmp_path / "figures.json", "--rejected", tmp_path / "no"]
     code, out, error = run(capsys, "export", "--job-dir", jobs["asks"], *given, *kept)
     assert code == 3
@@ -195,6 +199,7 @@ def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
         (["--push-to", "models", "--data", "d", "--margin", "-0.1"], "a share from 0 to 1"),
         (["--model-base-path", "models", "--margin", "0.1"], "--margin needs --push-to"),
         (["--model-base-path", "models", "--cases", "c"], "--cases needs --push-to"),
+        (["--model-base-path", "models", "--allow-small-test"], "--allow-small-test needs --push-to"),
         (["--push-to", "models", "--data", "d", "--cases", "nowhere"], "nowhere: cannot read"),
         (["--model-base-path", "models", "--rejected", "r"], "needs --push-to"),
         (["--model-base-path", "models", "--compare-with", "b"], "--compare-with compares the new version"),
@@ -222,7 +227,7 @@ def test_pushing_and_plain_exporting_exclude_each_other(job_dir, tmp_path, capsy
 
 def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pushed(jobs, data, tmp_path, capsys):
     served, apart = tmp_path / "served", tmp_path / "apart"
-    given = ["--compare-with", served, "--data", data, "--orders", "1"]
+    given = ["--compare-with", served, "--data", data, "--orders", "1", "--allow-small-test"]
     code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], "--model-base-path", apart / "red", *given)
     assert code == 0
     assert out.endswith(f"there was no version in {served} to compare it with\n")
@@ -250,7 +255,7 @@ def test_a_version_that_decides_a_textbook_emergency_later_is_not_pushed_and_the
     }  # fmt: skip
     path = tmp_path / "cases.jsonl"
     path.write_text(json.dumps(case) + "\n")
-    given = ["--push-to", base, "--data", data, "--orders", "1", "--margin", "1", "--cases", path]
+    given = ["--push-to", base, "--data", data, "--orders", "1", "--margin", "1", "--cases", path, "--allow-small-test"]
     # This agent says Blue to a fever.
     figures = tmp_path / "figures.json"
     code, _, error = run(capsys, "export", "--job-dir", jobs["asks"], *given, "--json", figures)
