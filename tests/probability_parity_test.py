@@ -23,7 +23,7 @@ DIAL = Dial(0.5, 0.7)
 TOLERANCE = 1e-5
 EXACT = ("action", "best_triage", "forced")
 SETTINGS = NetworkConfig(
-    hidden_sizes=(16, 8), activation="relu", inputs="two", dropout=0.5, evidence_dropout=0.3, networks=3,
+    hidden_sizes=(16, 8), activation="relu", inputs="two", dropout=0.5, networks=3,
     outputs="probabilities",
 )  # fmt: skip
 
@@ -37,7 +37,7 @@ def model():
         layer.set_weights([generator.normal(0, 0.5, weight.shape) for weight in layer.get_weights()])
     for member in ("q_values_of_1", "q_values_of_2", "q_values_of_3"):
         bias = model.get_layer(member).bias
-        bias.assign(bias + 1.5 * np.eye(13)[Action.ASK])  # asks in some hundred rows
+        bias.assign(bias + 1.5 * np.eye(17)[Action.ASK])  # asks in some hundred rows
     model.get_layer(AVERAGE).scale.assign(generator.uniform(0.5, 2, 8))
     model.get_layer(AVERAGE).shift.assign(generator.normal(0, 0.3, 8))
     return model

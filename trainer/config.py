@@ -20,7 +20,7 @@ ASK_QUERIES = ("or", "and")
 """The names in `trainer.dyqn.targets.QUERIES`, which may not be imported here: configuration needs no TensorFlow."""
 
 
-STEPS_PER_ROOT = 40
+STEPS_PER_ROOT = 22
 """Steps times the square root of the number of vignettes, where the number of steps follows from it: many epochs on few
 vignettes, few on many. Training mostly ends earlier, see `ValidationConfig`."""
 
@@ -43,11 +43,17 @@ class EnvironmentConfig:
         "uniform", "how vignettes are drawn: uniformly, or each once before any comes again (epochs)",
         ("uniform", "epochs"),
     )  # fmt: skip
+    thinning: float = _field(0.0, "share of the evidence of an exploring start that stays unknown, chosen at random")
 
 
 @dataclasses.dataclass(frozen=True)
 class NetworkConfig:
     """The Q-network (paper, section "The Agent")."""
+
+    @property
+    def served(self) -> "NetworkConfig":
+        """Of the network that training leaves: what words say of codes is in the kernels then."""
+        return dataclasses.replace(self, words=0)
 
     hidden_sizes: tuple[int, ...] = _field((1024, 1024), "units of each hidden layer")
     activation: str = _field("selu", "of the hidden layers", ("selu", "relu"))
@@ -55,12 +61,18 @@ class NetworkConfig:
         "signed", "one input for each code, signed, or two: known to be present, known to be absent",
         ("signed", "two"),
     )  # fmt: skip
+    words: int = _field(
+        0, "further inputs for each of those, made of the words of the codes, their names and their questions"
+    )
     dropout: float = _field(0.0, "share of each hidden layer's units that a training step leaves out")
-    evidence_dropout: float = _field(0.0, "share of the known evidence that a training step leaves out")
     networks: int = _field(1, "networks whose outputs are averaged")
     outputs: str = _field(
         "q_values", "q_values alone, or beside them for each decision the probability that it is appropriate and safe",
         ("q_values", "probabilities"),
+    )  # fmt: skip
+    output_bias: str = _field(
+        "zeros", "of the output layer at the start: zeros, or the logits of the mean targets of the vignettes",
+        ("zeros", "means"),
     )  # fmt: skip
 
 
@@ -107,12 +119,17 @@ class MemoryConfig:
 
 @dataclasses.dataclass(frozen=True)
 class ValidationConfig:
-    """Training vignettes that no network learns from: they end the training, and calibrate the probabilities."""
+    """Training vignettes that a network does not learn from: they end the training, and calibrate the probabilities."""
 
-    validation_share: float = _field(
-        0.0, "share of the training vignettes that is held out, 2,000 at most; 0 means none"
-    )
-    validation_interval: int = _field(100, "steps between looks at the loss on what is held out")
+    parts: int = _field(
+        0, "parts of the training vignettes; network n does not learn from part n, by which it is judged; 0 means that "
+        "every network learns from all"
+    )  # fmt: skip
+    bound_share: float = _field(
+        0.0, "share of the training vignettes that no network learns from, 2,000 at most, by which a bound on "
+        "under-triage is kept; 0 means none"
+    )  # fmt: skip
+    validation_interval: int = _field(100, "steps between looks at the loss on what a network does not learn from")
     patience: int = _field(5, "looks without a lower loss after which the training ends; the best weights are kept")
 
 
@@ -123,6 +140,9 @@ class OptimiserConfig:
     algorithm: str = _field("sgd", "how gradients become updates", ("adam", "sgd"))
     learning_rate: float = _field(0.02, "step size")
     weight_decay: float = _field(0.0, "decoupled decay of the kernels, times the step size; 0 means none")
+    average: float = _field(
+        0.0, "momentum of the moving average of the weights, which is what the training leaves; 0 leaves the weights"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,12 +283,17 @@ def _check(config: TrainConfig) -> None:
         (loop.burn_in_steps >= 1, "burn_in_steps must be at least 1: the first optimisation needs a memory"),
         (learner.engine == "fused" or learner.precision == "float32", "precision bfloat16 needs the engine fused"),
         (learner.engine != "fused" or (network == dataclasses.replace(
-            network, inputs="signed", evidence_dropout=0.0, networks=1, outputs="q_values"
-         ) and config.target.loss == "squared" and not validation.validation_share),
-         "the engine fused learns one network of signed inputs, without evidence_dropout, probabilities and "
-         "validation_share, by the squared error: choose the engine compiled"),
-        (0 <= network.dropout < 1 and 0 <= network.evidence_dropout < 1, "dropouts must lie in [0, 1)"),
-        (0 <= validation.validation_share <= 0.5, "validation_share must lie in [0, 0.5]"),
+            network, inputs="signed", words=0, networks=1, outputs="q_values"
+         ) and config.target.loss == "squared" and not validation.parts and not config.optimiser.average),
+         "the engine fused learns one network of signed inputs, without words, probabilities, parts "
+         "and average, by the squared error: choose the engine compiled"),
+        (network.words == 0 or (network.words > 0 and network.inputs == "two"),
+         "words must be 0, or 1 or more with inputs two"),
+        (0 <= network.dropout < 1, "dropout must lie in [0, 1)"),
+        (0 <= config.environment.thinning < 1, "thinning must lie in [0, 1)"),
+        (0 <= config.optimiser.average < 1, "average must lie in [0, 1)"),
+        (validation.parts == 0 or validation.parts >= 2, "parts must be 0, or 2 or more"),
+        (0 <= validation.bound_share <= 0.5, "bound_share must lie in [0, 0.5]"),
         (loop.window_episodes >= config.environment.environments, "window_episodes must be at least environments"),
         (memory.memory_capacity >= config.environment.environments, "memory_capacity must be at least environments"),
         (loop.steps >= 0, "steps must be 0 or more"),

@@ -14,25 +14,26 @@ PAPER: dict[str, dict[str, Any]] = {}
 """Algorithm 1 as written: the defaults in `trainer.config`."""
 
 DEFAULT: dict[str, dict[str, Any]] = {
-    "environment": {"environments": 128, "start": "any", "draw": "epochs"},
+    "environment": {"environments": 128, "start": "any", "draw": "epochs", "thinning": 0.4},
     "network": {
         "hidden_sizes": (256, 256),
         "activation": "relu",
         "inputs": "two",
+        "words": 128,
         "dropout": 0.75,
-        "evidence_dropout": 0.4,
         "networks": 5,
         "outputs": "probabilities",
+        "output_bias": "means",
     },
     "target": {"loss": "cross_entropy"},
     "memory": {
         "memory_capacity": 20_000,
-        "batch_size": 128,
+        "batch_size": 160,
         "bucket_probabilities": (1.0,),
         "bucket_thresholds": (),
     },
-    "validation": {"validation_share": 0.1},
-    "optimiser": {"algorithm": "adam", "learning_rate": 0.001},
+    "validation": {"parts": 5},
+    "optimiser": {"algorithm": "adam", "learning_rate": 0.001, "average": 0.99},
     "learner": {"engine": "compiled"},
     "loop": {"steps": 0, "burn_in_steps": 20, "steps_per_call": 100, "window_episodes": 2_000},
 }

@@ -18,6 +18,7 @@ from trainer.dyqn.dial import choose
 from trainer.dyqn.loop import Progress, TrainingLoop
 from trainer.dyqn.policy import noise_scale
 from trainer.dyqn.rollout import Rollout, greedy_policy
+from trainer.dyqn.words import word_vectors
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.evaluation import metrics
 from trainer.evaluation.evaluate import order_seeds
@@ -77,7 +78,9 @@ class TrainingSession:
         evidence_count = len(data.vocabulary)
         if workers.chief:
             self._job.prepare_novelty(train, evidence_count)
-        self._loop = TrainingLoop(train, evidence_count, config, workers)
+        size = config.network.words
+        words = word_vectors(data.vocabulary, size) if size else None
+        self._loop = TrainingLoop(train, evidence_count, config, workers, words)
         self._test_counts = test.decision_counts
         self._rollout = None
         if workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
@@ -113,7 +116,7 @@ class TrainingSession:
                 bar.update(task, completed=loop.step, window=_window_text(loop.window.means()), rate=f"{rate:.0f}/s")
                 self._summarise(done, rate)
                 self._after_call()
-        if loop.finished and loop.holds_out and self._job.held_out() is None:
+        if loop.finished and loop.judges and self._job.held_out() is None:
             self._settle()
         if loop.step != self._saved_step:
             self._save()
@@ -123,7 +126,7 @@ class TrainingSession:
         return {
             "job_dir": locations.shown(self._job.path),
             "finished": loop.finished,
-            **({"best_step": loop.best_step} if loop.holds_out else {}),
+            **({"best_step": loop.best_step} if loop.judges else {}),
             "workers": self._workers.count,
             "steps": loop.step,
             "episodes": sum(self._workers.exchange(loop.episode)),
@@ -176,15 +179,16 @@ class TrainingSession:
         """Returns the next step at which something is due in Python."""
         loop, step = self._config.loop, self._loop.step
         intervals = [loop.steps_per_call, loop.checkpoint_interval, loop.evaluation_interval or loop.steps_per_call]
-        if self._loop.holds_out:
+        if self._loop.judges:
             intervals.append(self._config.validation.validation_interval)
         return min(loop.steps, *((step // interval + 1) * interval for interval in intervals))
 
     def _after_call(self) -> None:
         """Evaluates and checkpoints where due; an evaluation stands in the file before the checkpoint it is of."""
         loop, step = self._config.loop, self._loop.step
-        if self._loop.holds_out:
-            if step % self._config.validation.validation_interval == 0 and step > loop.burn_in_steps:
+        if self._loop.judges:
+            due = step % self._config.validation.validation_interval == 0 or step == loop.steps
+            if due and step > loop.burn_in_steps:
                 self._write_scalars({"validation/loss": self._loop.validate()})
             if self._loop.finished:  # settling evaluates the chosen weights, and saves them
                 return
@@ -199,17 +203,17 @@ class TrainingSession:
 
         What stands in the job directory last says that all of it is done: a run that was killed before does it again.
         """
-        held_out = self._loop.settle()
+        settled = self._loop.settle()
         dial = NEUTRAL
-        if held_out is not None and self._config.network.outputs == "probabilities":
-            dial = choose(held_out)
+        if settled.judged is not None and self._config.network.outputs == "probabilities":
+            dial = choose(settled.judged)
         if self._rollout is not None:
             limit, chosen = self._config.environment.max_questions, self._loop.chosen
             policy = greedy_policy(chosen, dial=dial)
             self._evaluate(Rollout(self._test, chosen.input_shape[-1], limit, policy))
         self._save()
-        if self._workers.chief and held_out is not None:
-            self._job.write_held_out(held_out, dial)
+        if self._workers.chief:
+            self._job.write_held_out(settled, dial)
 
     def _evaluate(self, rollout: Rollout) -> None:
         outcomes = rollout.run(order_seeds(EVALUATION_SEED, self._config.loop.evaluation_orders))

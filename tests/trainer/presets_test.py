@@ -31,8 +31,8 @@ def test_the_preset_paper_is_algorithm_1_as_written():
     )  # fmt: skip
     network, target = defaults.network, defaults.target
     assert (network.activation, network.inputs, network.networks, network.outputs) == ("selu", "signed", 1, "q_values")
-    assert (network.dropout, network.evidence_dropout, target.loss) == (0.0, 0.0, "squared")
-    assert defaults.validation.validation_share == 0.0
+    assert (network.dropout, network.words, target.loss) == (0.0, 0, "squared")
+    assert (defaults.validation.parts, defaults.validation.bound_share) == (0, 0.0)
     assert defaults.environment.max_questions == 23
     assert defaults.network.hidden_sizes == (1024, 1024)
     assert defaults.memory.batch_size == 100
@@ -88,8 +88,8 @@ def test_a_file_may_name_the_preset_which_a_flag_overrides(tmp_path):
 
 
 def test_the_number_of_steps_follows_from_that_of_the_vignettes_unless_it_is_given():
-    # 40 steps for each root of the number of vignettes, after the burn-in of 20: 20 + 40 * 40.
-    assert presets.preset("default").resolved(1_600).loop.steps == 1_620
+    # 22 steps for each root of the number of vignettes, after the burn-in of 20: 20 + 22 * 40.
+    assert presets.preset("default").resolved(1_600).loop.steps == 900
     given = _parse("--steps", "70")
     assert given.resolved(1_600) is given
     assert presets.preset("paper").resolved(1_600).loop.steps == 6_000

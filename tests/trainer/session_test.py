@@ -8,6 +8,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from schemas.errors import InputError
 from trainer.config import TrainConfig
 from trainer.dyqn.decision import NEUTRAL
+from trainer.dyqn.dial import NOTHING_HELD_OUT
+from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.evaluation import metrics
 from trainer.evaluation.evaluate import order_seeds
@@ -122,9 +124,9 @@ def test_where_every_checkpoint_is_damaged_nothing_is_trained_over_them(finished
 
 DEFAULT = {
     "environment": {"environments": 6},
-    "network": {"hidden_sizes": [8], "networks": 2},
+    "network": {"hidden_sizes": [8], "networks": 2, "words": 3},
     "memory": {"batch_size": 16, "memory_capacity": 64},
-    "validation": {"validation_interval": 20, "patience": 2, "validation_share": 0.3},
+    "validation": {"validation_interval": 20, "patience": 2, "parts": 4, "bound_share": 0.3},
     "loop": {"burn_in_steps": 10, "steps": 60, "window_episodes": 8, "evaluation_interval": 40,
              "checkpoint_interval": 20, "steps_per_call": 25},
 }  # fmt: skip
@@ -144,14 +146,15 @@ def settled(data, tmp_path_factory):
     return path, TrainingSession(path, data, _default()).train(NEVER)
 
 
-def test_a_run_that_holds_vignettes_out_ends_with_a_calibrated_agent_and_its_dial(settled, data):
+def test_a_run_ends_with_a_calibrated_agent_and_its_dial(settled, data):
     path, report = settled
     job, network = JobDirectory(path), load_network(path)
     assert report["finished"]
     assert 0 < report["best_step"] <= report["steps"] <= 60
-    held_out = job.held_out()
-    assert len(held_out.sizes) == 12  # .3 of 40
-    assert held_out.outputs.shape == (held_out.sizes.sum(), 13)
+    judged, apart = job.held_out()
+    assert len(apart.sizes) == 12  # .3 of 40
+    assert len(judged.sizes) == 14  # two of the four parts of the other 28, as there are two networks
+    assert judged.outputs.shape == (judged.sizes.sum(), 13)
     assert network.dial == job.dial() != NEUTRAL
     # The last evaluation is that of the chosen weights, calibrated, with their dial.
     test = data.read("test", names=False)
@@ -197,9 +200,8 @@ def test_a_run_killed_while_it_was_settled_settles_again(settled, data, tmp_path
     report = TrainingSession(tmp_path, data, _default()).train(NEVER)
     assert report["last_evaluation"] == settled[1]["last_evaluation"]
     assert JobDirectory(tmp_path).dial() == JobDirectory(settled[0]).dial()
-    np.testing.assert_array_equal(
-        JobDirectory(tmp_path).held_out().outputs, JobDirectory(settled[0]).held_out().outputs
-    )
+    for mine, theirs in zip(JobDirectory(tmp_path).held_out(), JobDirectory(settled[0]).held_out(), strict=True):
+        np.testing.assert_array_equal(mine.outputs, theirs.outputs)
 
 
 def test_a_run_that_goes_on_forgets_the_dial(data, tmp_path):
@@ -214,8 +216,9 @@ def test_a_run_that_ends_before_any_weights_are_chosen_leaves_the_latest_ones(da
     session, asked = TrainingSession(tmp_path, data, _default()), iter([False, True])
     session.train(lambda: next(asked))
     assert session._loop.best_step == 0
-    latest = session._loop.network.get_weights()
-    for mine, theirs in zip(load_network(tmp_path).model.get_weights(), latest, strict=True):
+    latest = build_network(len(data.vocabulary), _default().network.served, seed=0)
+    session._loop.agent.copy_weights_to(latest)
+    for mine, theirs in zip(load_network(tmp_path).model.get_weights(), latest.get_weights(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 
@@ -225,4 +228,4 @@ def test_the_dial_belongs_to_the_newest_checkpoint_alone(settled):
     assert len(steps) > 1
     assert load_network(job, steps[-1]).dial == JobDirectory(job).dial()
     assert load_network(job, steps[0]).dial == NEUTRAL
-    assert load_network(job, steps[0]).held_out is None
+    assert load_network(job, steps[0]).held_out == NOTHING_HELD_OUT

@@ -11,7 +11,7 @@ from tf_agents.trajectories import time_step as ts
 from schemas.triage import NUM_ACTIONS
 from trainer.config import OptimiserConfig, TrainConfig
 from trainer.dyqn import targets
-from trainer.dyqn.network import logits_of
+from trainer.dyqn.network import WITH_PROBABILITIES, build_network, copy_weights, logits_of
 from trainer.dyqn.policy import QPolicy, noise_scale
 from trainer.dyqn.targets import Transition
 from trainer.dyqn.workers import ALONE, Workers
@@ -20,14 +20,19 @@ from trainer.dyqn.workers import ALONE, Workers
 class LossExtra(NamedTuple):
     """What a train step tells beside the loss."""
 
-    action_losses: tf.Tensor  # float32 [A] or [O], mean loss of each output
+    action_losses: tf.Tensor  # float32 [A], or [O + 1]: mean loss of each output, then of single decisions
     finite: tf.Tensor  # bool scalar; when False the step changed nothing
 
 
 def build_optimizer(config: OptimiserConfig) -> keras.optimizers.Optimizer:
     """Returns a fresh optimiser; its weight decay spares the biases."""
     kinds = {"adam": keras.optimizers.Adam, "sgd": keras.optimizers.SGD}
-    optimizer = kinds[config.algorithm](config.learning_rate, weight_decay=config.weight_decay or None)
+    optimizer = kinds[config.algorithm](
+        config.learning_rate,
+        weight_decay=config.weight_decay or None,
+        use_ema=config.average > 0,
+        ema_momentum=config.average,
+    )
     if config.weight_decay:
         optimizer.exclude_from_weight_decay(var_names=["bias"])
     return optimizer
@@ -63,9 +68,13 @@ class DyqnAgent(tf_agent.TFAgent):
         self.network = network
         self.optimizer = build_optimizer(config.optimiser)
         self.optimizer.build(network.trainable_variables)
+        self._averaged = None
+        if config.optimiser.average:
+            self._averaged = build_network(network.input_shape[-1], config.network, seed=0)
         self.episode = tf.Variable(0, dtype=tf.int64, name="episode")
         self._target_config = config.target
-        self._dropout = max(config.network.dropout, config.network.evidence_dropout) > 0
+        self._parts = config.validation.parts
+        self._dropout = config.network.dropout > 0
         self._logits = logits_of(network)
         gradients = self._gradients_of
         self._gradients = tf.function(gradients, jit_compile=True) if config.learner.engine == "compiled" else gradients
@@ -88,14 +97,31 @@ class DyqnAgent(tf_agent.TFAgent):
             collect_policy=QPolicy(time_step_spec, action_spec, network, ask_noise),
             train_sequence_length=None,
             num_outer_dims=1,
-            training_data_spec=Transition(observation.state, action_spec, time_step_spec.reward, observation.state),
+            training_data_spec=Transition(
+                observation.state, action_spec, time_step_spec.reward, observation.state, tf.TensorSpec([], tf.int32)
+            ),
             train_step_counter=tf.Variable(0, dtype=tf.int64, name="train_step"),
         )
+
+    @property
+    def losses(self) -> int:
+        """Number of losses that a train step tells apart."""
+        outputs = self.network.output_shape[-1]
+        return outputs + (outputs > NUM_ACTIONS)
+
+    def copy_weights_to(self, network: keras.Model) -> None:
+        """Sets the weights of another network to the agent's, or to their average where one is configured."""
+        source = self.network
+        if self._averaged is not None and int(self.optimizer.iterations):
+            source = self._averaged
+            source.set_weights(self.network.get_weights())
+            self.optimizer.finalize_variable_values(source.trainable_variables)
+        copy_weights(source, network)
 
     def _loss(
         self, experience: Transition, weights: tf.Tensor | None = None, training: bool = False
     ) -> tf_agent.LossInfo:
-        logits_tm1 = self._logits(experience.s_tm1, training=training)  # [B, N, O]
+        logits_tm1 = self._logits(experience.s_tm1, training=training)  # [B, N, L]
         # A target is what the network says of s without dropout.
         clean = self._logits(experience.s_tm1) if training and self._dropout else logits_tm1
         action_losses = self._member_losses(logits_tm1, clean, self._logits(experience.s_t), experience, weights)
@@ -110,11 +136,11 @@ class DyqnAgent(tf_agent.TFAgent):
         batch: Transition,
         weights: tf.Tensor | None,
     ) -> tf.Tensor:
-        """Returns the loss of each output `[O]`, summed over the N networks, which learn apart; logits `[B, N, O]`."""
-        members, outputs = logits_tm1.shape[1], logits_tm1.shape[2]
+        """Returns the loss of each output, summed over the N networks, which learn apart; logits `[B, N, L]`."""
+        members, width = logits_tm1.shape[1], logits_tm1.shape[2]
 
         def flat(values: tf.Tensor) -> tf.Tensor:
-            return tf.reshape(values, [-1, outputs])  # [B N, O]
+            return tf.reshape(values, [-1, width])  # [B N, L]
 
         def each(values: tf.Tensor) -> tf.Tensor:
             return tf.repeat(values, members, axis=0)  # [B N, ...]
@@ -123,15 +149,21 @@ class DyqnAgent(tf_agent.TFAgent):
         q_tm1, q_t = (tf.sigmoid(flat(logits)[:, :NUM_ACTIONS]) for logits in (clean_tm1, logits_t))
         target = targets.td_targets(q_tm1, q_t, r_t, self._target_config)
         mask = targets.loss_weights(each(batch.a_tm1), self._target_config)
-        if outputs > NUM_ACTIONS:
+        rows = targets.learned_by(batch.part, members, self._parts)
+        if weights is not None:
+            rows *= tf.reshape(weights, [-1, 1])
+        rows = tf.reshape(rows, [-1, 1])  # [B N, 1]
+        if width > NUM_ACTIONS:
             target = tf.concat([target, targets.probability_targets(r_t)], axis=1)
             mask = tf.concat([mask, tf.ones_like(target[:, NUM_ACTIONS:])], axis=1)
-        if weights is not None:
-            mask *= each(tf.reshape(weights, [-1, 1]))
+        judged = flat(logits_tm1)[:, : target.shape[1]]
         if self._target_config.loss == "cross_entropy":
-            losses = targets.cross_entropy_loss(flat(logits_tm1), target, mask)
+            losses = targets.cross_entropy_loss(judged, target, mask * rows)
         else:
-            losses = targets.vector_loss(tf.sigmoid(flat(logits_tm1)), target, mask)
+            losses = targets.vector_loss(tf.sigmoid(judged), target, mask * rows)
+        if width > NUM_ACTIONS:
+            single = targets.single_decision_loss(flat(logits_tm1)[:, WITH_PROBABILITIES:], r_t, rows)
+            losses = tf.concat([losses, [single]], axis=0)
         return losses * members
 
     def _train(self, experience: Transition, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:

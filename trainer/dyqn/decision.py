@@ -20,8 +20,8 @@ class Dial:
     """How the probabilities of a network that has them are weighed; one without decides by its Q-values alone.
 
     The triage decision is the one with the highest merit, (P(appropriate) + w P(safe)) / (1 + w) with w the
-    `safety_weight`. The agent stops asking where its Q-values say so, and where `sure_enough` is given, as soon as the
-    merit of its decision has reached that.
+    `safety_weight`. The agent asks until the merit of its decision has reached `sure_enough`. Where there is none, its
+    Q-values say when to ask.
     """
 
     safety_weight: float = 0.0
@@ -40,12 +40,11 @@ def decide(outputs: tf.Tensor, forced: tf.Tensor, known: tf.Tensor, dial: Dial =
         known: bool `[B]`, rows in which anything is known, see `anything_known`; the others ask.
         dial: how probabilities are weighed.
     """
-    triage = best_triage(outputs, dial)
-    asks = _first_best(outputs[:, :NUM_ACTIONS]) == Action.ASK
-    decided = tf.where(forced, triage, tf.where(asks, int(Action.ASK), triage))
     if dial.sure_enough is not None and has_probabilities(outputs):
-        decided = tf.where(tf.reduce_max(merits(outputs, dial), axis=1) < dial.sure_enough, decided, triage)
-    return tf.where(known, decided, int(Action.ASK))
+        asks = tf.reduce_max(merits(outputs, dial), axis=1) < dial.sure_enough
+    else:
+        asks = _first_best(outputs[:, :NUM_ACTIONS]) == Action.ASK
+    return tf.where(known & (forced | ~asks), best_triage(outputs, dial), int(Action.ASK))
 
 
 def anything_known(states: tf.Tensor) -> tf.Tensor:

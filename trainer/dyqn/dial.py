@@ -17,12 +17,12 @@ from trainer.dyqn.decision import Dial, appropriate, best_triage, decide, merits
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 """The safety weights that are chosen among."""
-THRESHOLDS = (0.6, 0.65, 0.7, 0.75, 0.8, 0.82, 0.84, 0.86, 0.88, 0.9, 0.91, 0.92, 0.93, 0.94, 0.96, 0.98, 0.99, None)
+THRESHOLDS = tuple(round(0.5 + 0.01 * step, 2) for step in range(50))
 """The values of `Dial.sure_enough` that are chosen among, those that stop earlier first."""
 COST_OF_SAFETY = 0.01
 """P(appropriate) that safety may cost where no bound on under-triage is asked for."""
 COST_OF_STOPPING = 0.015
-"""Merit that stopping earlier than the Q-values say may cost."""
+"""Merit that deciding before all evidence is known may cost."""
 
 
 class HeldOutOutputs(NamedTuple):
@@ -31,6 +31,18 @@ class HeldOutOutputs(NamedTuple):
     outputs: np.ndarray  # float32 [R, O], vignette by vignette
     sizes: np.ndarray  # int64 [M], pieces of evidence of each vignette; their sum is R
     decision_counts: np.ndarray  # [M, 4]
+
+
+class HeldOut(NamedTuple):
+    """Vignettes that networks have not learned from; None where there are none."""
+
+    judged: HeldOutOutputs | None
+    """By the networks that have not learned from them, while others have. They calibrate, and choose the dial."""
+    apart: HeldOutOutputs | None
+    """By all networks. None has learned from them, and nothing but a bound on under-triage is chosen by them."""
+
+
+NOTHING_HELD_OUT = HeldOut(None, None)
 
 
 class Quality(NamedTuple):
@@ -84,7 +96,7 @@ def choose(held_out: HeldOutOutputs) -> Dial:
     one that stops earliest at a cost of at most `COST_OF_STOPPING` of the merit. Both are means of the calibrated
     probabilities: what clinicians said of a few hundred vignettes would be too noisy to choose by.
     """
-    by_weight = [(weight, _expected(held_out, Dial(weight))[0]) for weight in WEIGHTS]
+    by_weight = [(weight, _expected(held_out, held_out.sizes, Dial(weight)).appropriate) for weight in WEIGHTS]
     least = by_weight[0][1] - COST_OF_SAFETY
     return with_threshold(held_out, max(weight for weight, appropriateness in by_weight if appropriateness >= least))
 
@@ -94,11 +106,12 @@ def with_threshold(held_out: HeldOutOutputs, weight: float) -> Dial:
 
     A threshold suits one weight only: the larger the weight, the closer to 1 is what is compared with it.
     """
-    patient = _expected(held_out, Dial(weight))[1]
+    least = _expected(held_out, held_out.sizes, Dial(weight)).merit - COST_OF_STOPPING
     for threshold in THRESHOLDS[:-1]:
-        if _expected(held_out, Dial(weight, threshold))[1] >= patient - COST_OF_STOPPING:
-            return Dial(weight, threshold)
-    return Dial(weight)
+        dial = Dial(weight, threshold)
+        if _expected(held_out, stops(held_out, dial), dial).merit >= least:
+            return dial
+    return Dial(weight, THRESHOLDS[-1])
 
 
 def least_dial(held_out: HeldOutOutputs, under_triage_at_most: float, dials: Sequence[Dial]) -> Dial:
@@ -132,12 +145,20 @@ def least_dial(held_out: HeldOutOutputs, under_triage_at_most: float, dials: Seq
     )
 
 
-def _expected(held_out: HeldOutOutputs, dial: Dial) -> tuple[float, float]:
-    """Returns the mean P(appropriate) and the mean merit of the decisions that a dial makes."""
-    outputs = tf.constant(_outputs_at(held_out, stops(held_out, dial)))
+class _Expected(NamedTuple):
+    """Means of what the network expects of decisions."""
+
+    appropriate: float
+    merit: float
+
+
+def _expected(held_out: HeldOutOutputs, known: np.ndarray, dial: Dial) -> _Expected:
+    """Returns what is expected of the decisions after the first `known` `[M]` pieces of evidence of each vignette."""
+    outputs = tf.constant(_outputs_at(held_out, known))
     chosen = best_triage(outputs, dial).numpy()
-    return float(_taken(appropriate(outputs).numpy(), chosen).mean()), float(
-        merits(outputs, dial).numpy().max(axis=1).mean()
+    return _Expected(
+        float(_taken(appropriate(outputs).numpy(), chosen).mean()),
+        float(merits(outputs, dial).numpy().max(axis=1).mean()),
     )
 
 

@@ -57,6 +57,7 @@ class Mode:
     max_questions: int
     counterfactual: bool = True  # the LAST state is the ask successor; otherwise the state in which triage happened
     any_start: bool = False  # exploring starts: 1 to all pieces are known at the start, each number as likely
+    thinning: float = 0.0  # then each of those pieces stays unknown with this probability, all but one
     epochs: bool = False  # every vignette is drawn once before any is drawn again, in an order that each epoch shuffles
 
 
@@ -212,7 +213,12 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
             return tf.constant(1)
         total = self._evidence_total()
         share = self._generator.uniform([self.batch_size])  # in [0, 1)
-        return tf.minimum(1 + tf.cast(share * tf.cast(total, tf.float32), tf.int32), total)
+        known = tf.minimum(1 + tf.cast(share * tf.cast(total, tf.float32), tf.int32), total)
+        if not self._mode.thinning:
+            return known
+        kept = self._generator.uniform([self.batch_size, self._width]) >= self._mode.thinning
+        kept &= tf.sequence_mask(known, self._width)
+        return tf.maximum(tf.reduce_sum(tf.cast(kept, tf.int32), axis=1), 1)
 
     def _next_vignettes(self, rows: tf.Tensor) -> tf.Tensor:
         """Returns int64 `[B]`: drawn uniformly or in epochs in training, row by row in evaluation.

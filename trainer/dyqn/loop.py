@@ -15,16 +15,18 @@ from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_DECISIONS
 from trainer.config import TrainConfig
 from trainer.dyqn import rewards, targets
 from trainer.dyqn.agent import DyqnAgent
-from trainer.dyqn.dial import HeldOutOutputs
+from trainer.dyqn.dial import HeldOut
 from trainer.dyqn.environment import Mode, VignetteEnvironment, Vignettes
 from trainer.dyqn.learner import build_learner
-from trainer.dyqn.network import build_network, dropout_states
+from trainer.dyqn.network import WORDS, build_network, dropout_states, set_output_bias
 from trainer.dyqn.replay import BucketMemory
+from trainer.dyqn.rollout import EpisodeWindow
 from trainer.dyqn.targets import Transition
-from trainer.dyqn.validation import HeldOut, hold_out
+from trainer.dyqn.validation import Judgement, divide, judged_in_training
 from trainer.dyqn.workers import ALONE, Workers
 
 PROBABILITY_LABELS = tuple(f"{what} {label}" for what in ("appropriate", "safe") for label in DECISION_LABELS)
+SINGLE_DECISIONS = "single decisions"
 
 
 class TrainingDivergedError(RuntimeError):
@@ -45,7 +47,23 @@ class TrainingLoop:
     of several `workers` has an environment, a memory and draws of its own, and all have the same weights.
     """
 
-    def __init__(self, vignettes: Vignettes, evidence_count: int, config: TrainConfig, workers: Workers = ALONE):
+    def __init__(
+        self,
+        vignettes: Vignettes,
+        evidence_count: int,
+        config: TrainConfig,
+        workers: Workers = ALONE,
+        words: np.ndarray | None = None,
+    ):
+        """Makes the loop.
+
+        Args:
+            vignettes: of the training split.
+            evidence_count: E.
+            config: of the run.
+            workers: that train together.
+            words: float32 `[E, W]`, see `trainer.dyqn.words`; needed where the network has them as inputs.
+        """
         # Op determinism is what makes a resumed run equal to an uninterrupted one, bit for bit on one machine.
         tf.config.experimental.enable_op_determinism()
         self.config = config
@@ -61,14 +79,26 @@ class TrainingLoop:
             max_questions=limit,
             counterfactual=config.target.ask_successor != "same_state",
             any_start=config.environment.start == "any",
+            thinning=config.environment.thinning,
             epochs=config.environment.draw == "epochs",
         )
-        learned, held_out = hold_out(vignettes, config.validation.validation_share, config.loop.seed)
-        self._held_out = None if held_out is None else HeldOut(held_out, evidence_count, config.loop.seed)
+        seed, networks = config.loop.seed, config.network.networks
+        division = divide(vignettes, config.validation, seed)
+        self._judgement = judged_in_training(division, config.validation, networks, evidence_count, seed)
+        self._apart = None
+        if division.apart is not None:
+            judges: np.ndarray = np.ones([len(division.apart.decision_counts), networks], bool)
+            self._apart = Judgement(division.apart, judges, evidence_count, seed)
+        self._parts = tf.constant(division.parts)
         self.environment = VignetteEnvironment(
-            learned, evidence_count, mode, self._generators["environment"], config.environment.environments
+            division.learned, evidence_count, mode, self._generators["environment"], config.environment.environments
         )
         self.network = build_network(evidence_count, config.network, network_seed)
+        if config.network.words:
+            self.network.get_layer(WORDS).set_weights([words])
+        if config.network.output_bias == "means":
+            r_t = rewards.counterfactual_reward(division.learned.decision_counts)
+            set_output_bias(self.network, targets.mean_logits(r_t, config.network.outputs == "probabilities"))
         self.agent = DyqnAgent(
             self.environment.time_step_spec(),
             self.environment.action_spec(),
@@ -81,8 +111,10 @@ class TrainingLoop:
         self._known_limit = min(int(np.diff(vignettes.offsets).max()), limit + 2)
         self.memory = BucketMemory(evidence_count, self._known_limit, NUM_DECISIONS, config.memory)
         self._learner = build_learner(self.agent, config, workers)
-        # What the run leaves behind: the weights that did best on held-out vignettes, or those of the last step.
-        self.chosen = self.network if held_out is None else build_network(evidence_count, config.network, seed=0)
+        # What the run leaves behind: the weights that did best on what networks did not learn from, or the last ones.
+        self.chosen = self.network
+        if self.judges or config.optimiser.average or config.network.words:
+            self.chosen = build_network(evidence_count, config.network.served, seed=0)
         self._best_loss = tf.Variable(np.inf, dtype=tf.float32, name="best_loss")
         self._best_step = tf.Variable(0, dtype=tf.int64, name="best_step")
         self.window = EpisodeWindow(config.loop.window_episodes)
@@ -101,59 +133,63 @@ class TrainingLoop:
 
     @property
     def best_step(self) -> int:
-        """The step whose weights did best on held-out vignettes, 0 before the first look."""
+        """The step whose weights did best on what networks do not learn from, 0 before any are chosen."""
         return int(self._best_step)
 
     @property
     def finished(self) -> bool:
-        """Whether all steps are done, or the loss on held-out vignettes has not fallen for long enough."""
+        """Whether all steps are done, or the loss on what networks do not learn from has not fallen for long enough."""
         if self.step >= self.config.loop.steps:
             return True
         validation = self.config.validation
         waited = self.step - max(self.best_step, self._first_choice)
-        return self.holds_out and waited >= validation.patience * validation.validation_interval
+        return self.judges and waited >= validation.patience * validation.validation_interval
 
     @property
     def _first_choice(self) -> int:
-        """The first step whose weights may be chosen: half-way, as rare decisions are learned last."""
+        """The first step whose weights may be chosen: at three quarters, as rare decisions are learned last."""
         loop = self.config.loop
-        return loop.burn_in_steps + max(loop.steps - loop.burn_in_steps, 0) // 2
+        return loop.burn_in_steps + max(loop.steps - loop.burn_in_steps, 0) * 3 // 4
 
     @property
-    def holds_out(self) -> bool:
-        """Whether vignettes are held out of the training."""
-        return self._held_out is not None
+    def judges(self) -> bool:
+        """Whether there are vignettes that some network does not learn from, which end the training."""
+        return self._judgement is not None
 
     def validate(self) -> float | None:
-        """Returns the loss on held-out vignettes; None without any.
+        """Returns the loss on vignettes that networks do not learn from; None without any.
 
-        From half of the steps on, the weights with the lowest loss are chosen. Earlier the loss may be lower, but a
-        network that knows nothing of a rare decision such as Red has a low loss too.
+        From three quarters of the steps on, the weights with the lowest loss are chosen. Earlier the loss may be lower,
+        but a network that knows nothing of a rare decision such as Red has a low loss too; and the average of several
+        networks goes on to improve where the loss of each rises.
         """
-        if self._held_out is None:
+        if self._judgement is None:
             return None
-        loss = self._held_out.loss(self.network)
+        best = self.chosen.get_weights()
+        self.agent.copy_weights_to(self.chosen)
+        loss = self._judgement.loss(self.chosen)
         if self.step >= self._first_choice and loss < float(self._best_loss):
-            self._choose(loss)
+            self._best_loss.assign(loss)
+            self._best_step.assign(self._step)
+        else:
+            self.chosen.set_weights(best)
         return loss
-
-    def _choose(self, loss: float) -> None:
-        self.chosen.set_weights(self.network.get_weights())
-        self._best_loss.assign(loss)
-        self._best_step.assign(self._step)
 
     def choose_for_now(self) -> None:
         """Has the latest weights stand in for the chosen ones until some are chosen, as a run may end before that."""
-        if self.holds_out and not self.best_step:
-            self.chosen.set_weights(self.network.get_weights())
+        if self.chosen is not self.network and not self.best_step:
+            self.agent.copy_weights_to(self.chosen)
 
-    def settle(self) -> HeldOutOutputs | None:
-        """Calibrates the chosen weights on held-out vignettes and returns their outputs for those; None without any."""
-        if self._held_out is None:
-            return None
-        if not self.best_step:
-            self._choose(self._held_out.loss(self.network))
-        return self._held_out.calibrate(self.chosen)
+    def settle(self) -> HeldOut:
+        """Calibrates the chosen weights, and returns what they make of vignettes that networks do not learn from."""
+        self.choose_for_now()
+        judged = apart = None
+        if self._judgement is not None:
+            self._judgement.calibrate(self.chosen)
+            judged = self._judgement.outputs(self.chosen)
+        if self._apart is not None:
+            apart = self._apart.outputs(self.chosen)
+        return HeldOut(judged, apart)
 
     def fingerprint(self) -> int:
         """Returns a checksum of the weights."""
@@ -206,13 +242,13 @@ class TrainingLoop:
             del finite  # true, or the loop would have ended
             self._collect()
             due = self._step >= self.config.loop.burn_in_steps
-            finite, action_losses = tf.cond(due, self._learn, lambda: (tf.constant(True), tf.zeros([outputs])))
+            finite, action_losses = tf.cond(due, self._learn, lambda: (tf.constant(True), tf.zeros([count])))
             self._step.assign_add(tf.cast(finite, tf.int64))
             return finite, learned + tf.cast(due, tf.int64), losses + action_losses
 
-        outputs = self.network.output_shape[-1]
+        count = self.agent.losses
         self._learner.prepare()
-        start = (tf.constant(True), tf.constant(0, tf.int64), tf.zeros([outputs]))
+        start = (tf.constant(True), tf.constant(0, tf.int64), tf.zeros([count]))
         return tf.while_loop(going, body, start, parallel_iterations=1)
 
     def _collect(self) -> None:
@@ -223,7 +259,9 @@ class TrainingLoop:
         forced = self.environment.current_time_step().observation.forced
         action = self.agent.collect_policy.choose(outputs, forced)
         after = self.environment.step(action)
-        self.memory.add(Transition(s_tm1, action, after.reward, self._known()), targets.priority(outputs, after.reward))
+        part = tf.gather(self._parts, self.environment.vignettes_drawn)
+        transition = Transition(s_tm1, action, after.reward, self._known(), part)
+        self.memory.add(transition, targets.priority(outputs, after.reward))
         ended = tf.where(after.is_last())[:, 0]
         self.agent.episode.assign_add(tf.size(ended, tf.int64))
         rows = (action, self.environment.decision_counts, self.environment.questions_asked)
@@ -243,7 +281,7 @@ class TrainingLoop:
         where = [f"weights {name}" for name in non_finite(self.network.variables)]
         where += [f"optimiser state {name}" for name in non_finite(self.agent.optimizer.variables)]
         if not np.isfinite(losses.numpy()).all():
-            labels = (*ACTION_LABELS, *PROBABILITY_LABELS)
+            labels = (*ACTION_LABELS, *PROBABILITY_LABELS, SINGLE_DECISIONS)
             failed = [label for label, loss in zip(labels, losses.numpy(), strict=False) if not np.isfinite(loss)]
             where.append(f"TD errors of {', '.join(failed)}")
         return f"step {self.step}, episode {self.episode}: not finite: {'; '.join(where) or 'a gradient'}"
@@ -265,40 +303,3 @@ def non_finite(variables: list[keras.Variable]) -> list[str]:
         for variable in variables
         if np.issubdtype(variable.numpy().dtype, np.floating) and not np.isfinite(variable.numpy()).all()
     ]
-
-
-METRICS = ("appropriateness", "safety", "questions")
-
-
-class EpisodeWindow(tf.Module):
-    """The metrics of the last `episodes` finished episodes."""
-
-    def __init__(self, episodes: int):
-        super().__init__(name="window")
-        self._rows = tf.Variable(tf.zeros([episodes, len(METRICS)]), name="rows")
-        self._finished = tf.Variable(0, dtype=tf.int64, name="finished")
-
-    def record(self, decisions: tf.Tensor, decision_counts: tf.Tensor, questions: tf.Tensor) -> None:
-        """Adds finished episodes, no more than the window holds.
-
-        Args:
-            decisions: int32 `[F]`, column of each triage decision.
-            decision_counts: `[F, 4]`, the clinicians' decisions on each vignette.
-            questions: int32 `[F]`, number of questions asked.
-        """
-        rows = [
-            tf.gather(rewards.appropriate(decision_counts), decisions, batch_dims=1),
-            tf.gather(rewards.safe(decision_counts), decisions, batch_dims=1),
-            questions,
-        ]
-        count = tf.size(decisions, tf.int64)
-        slots = (self._finished + tf.range(count)) % self._rows.shape[0]
-        self._rows.scatter_nd_update(slots[:, tf.newaxis], tf.stack([tf.cast(row, tf.float32) for row in rows], axis=1))
-        self._finished.assign_add(count)
-
-    def means(self) -> dict[str, float]:
-        """Returns the mean of each metric over the window, empty before the first episode has ended."""
-        held = min(int(self._finished), self._rows.shape[0])
-        if not held:
-            return {}
-        return dict(zip(METRICS, self._rows[:held].numpy().mean(axis=0).tolist(), strict=True))

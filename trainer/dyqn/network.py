@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 from keras import ops
 
@@ -17,7 +18,11 @@ from trainer.config import NetworkConfig
 NUM_PROBABILITIES = 2 * NUM_DECISIONS
 WITH_PROBABILITIES = NUM_ACTIONS + NUM_PROBABILITIES
 """O, the number of outputs of a network that has probabilities; one without has A."""
-LOGITS, AVERAGE = "logits", "outputs"
+WITH_SINGLE_DECISIONS = WITH_PROBABILITIES + NUM_DECISIONS
+"""Logits of such a network: behind those of the outputs, how likely a single clinician is to give each decision. They
+are learned because it helps the others, and are not among the outputs."""
+LOGITS, AVERAGE, OUTPUT_LAYER, WORDS = "logits", "outputs", "q_values", "words"
+_FIRST_LAYER = "hidden_1"
 
 _INITIALIZERS = {"selu": keras.initializers.LecunNormal, "relu": keras.initializers.HeNormal}
 
@@ -58,21 +63,27 @@ def build_network(evidence_count: int, config: NetworkConfig, seed: int) -> kera
     """
     seeds = keras.random.SeedGenerator(seed)
     states = keras.Input((evidence_count,), name="states")
-    members = [_member(states, config, number, seed, seeds) for number in range(1, config.networks + 1)]
+    words = WordSums(config.words, name=WORDS) if config.words else None
+    members = [_member(states, words, config, number, seed, seeds) for number in range(1, config.networks + 1)]
     logits = Stack(name=LOGITS)(members)
     return keras.Model(states, Average(name=AVERAGE)(logits), name="q_network")
 
 
 def _member(
-    states: keras.KerasTensor, config: NetworkConfig, number: int, seed: int, seeds: keras.random.SeedGenerator
+    states: keras.KerasTensor,
+    words: "WordSums | None",
+    config: NetworkConfig,
+    number: int,
+    seed: int,
+    seeds: keras.random.SeedGenerator,
 ) -> keras.KerasTensor:
-    """Returns the logits `[B, O]` of one network."""
+    """Returns the logits `[B, L]` of one network."""
     suffix = f"_of_{number}" if config.networks > 1 else ""
     hidden = states
-    if config.evidence_dropout:
-        hidden = EvidenceDropout(config.evidence_dropout, seed + 100 * number, name=f"evidence{suffix}")(hidden)
     if config.inputs == "two":
         hidden = PresentAndAbsent(name=f"inputs{suffix}")(hidden)
+    if words is not None:
+        hidden = keras.layers.Concatenate(name=f"with_words{suffix}")([hidden, words(hidden)])
     for layer, size in enumerate(config.hidden_sizes, start=1):
         hidden = keras.layers.Dense(
             size,
@@ -84,9 +95,9 @@ def _member(
             name = f"dropout_{layer}{suffix}"
             hidden = keras.layers.Dropout(config.dropout, seed=seed + 100 * number + layer, name=name)(hidden)
     return keras.layers.Dense(
-        NUM_ACTIONS if config.outputs == "q_values" else WITH_PROBABILITIES,
+        NUM_ACTIONS if config.outputs == "q_values" else WITH_SINGLE_DECISIONS,
         kernel_initializer=keras.initializers.LecunNormal(seed=seeds),
-        name=f"q_values{suffix}",
+        name=f"{OUTPUT_LAYER}{suffix}",
     )(hidden)
 
 
@@ -101,23 +112,28 @@ class PresentAndAbsent(keras.layers.Layer):
         return ops.concatenate([ops.relu(states), ops.relu(-states)], axis=-1)
 
 
-class EvidenceDropout(keras.layers.Layer):
-    """Forgets each piece of evidence of a state `[B, E]` with a probability, in training only."""
+class WordSums(keras.layers.Layer):
+    """From `[B, 2 E]` to `[B, 2 W]`: sums of the word vectors of the codes that are present, then of those absent.
 
-    def __init__(self, rate: float, seed: int, **kwargs: Any):
+    The vectors, `[E, W]`, are set once (`trainer.dyqn.words`) and not learned.
+    """
+
+    def __init__(self, size: int, **kwargs: Any):
         super().__init__(**kwargs)
-        self._rate = rate
-        self._seeds = keras.random.SeedGenerator(seed)
+        self._size = size
 
-    def call(self, states: keras.KerasTensor, training: bool = False) -> keras.KerasTensor:
-        """Returns the states; what is kept keeps its value, as it is evidence and no activation."""
-        if not training:
-            return states
-        return states * ops.cast(keras.random.uniform(ops.shape(states), seed=self._seeds) >= self._rate, states.dtype)
+    def build(self, shape: tuple[int | None, ...]) -> None:
+        """Makes the vectors, zero."""
+        self.vectors = self.add_weight(((shape[-1] or 0) // 2, self._size), "zeros", trainable=False, name="vectors")
+
+    def call(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
+        """Returns the sums."""
+        present, absent = ops.split(inputs, 2, axis=-1)
+        return ops.concatenate([ops.matmul(present, self.vectors), ops.matmul(absent, self.vectors)], axis=-1)
 
 
 class Stack(keras.layers.Layer):
-    """Stacks the logits `[B, O]` of N networks to `[B, N, O]`."""
+    """Stacks the logits `[B, L]` of N networks to `[B, N, L]`."""
 
     def call(self, members: list[keras.KerasTensor]) -> keras.KerasTensor:
         """Returns the stack."""
@@ -125,7 +141,7 @@ class Stack(keras.layers.Layer):
 
 
 class Average(keras.layers.Layer):
-    """From the logits `[B, N, O]` of N networks to outputs `[B, O]`: sigmoids of their calibrated means.
+    """From the logits `[B, N, L]` of N networks to outputs `[B, O]`: sigmoids of their calibrated means.
 
     A calibration scales and shifts the logits of the probabilities; it changes nothing until it is set.
     P(safe) never falls with urgency, and no decision is more probably appropriate than safe, as their definitions say.
@@ -133,14 +149,14 @@ class Average(keras.layers.Layer):
 
     def build(self, shape: tuple[int | None, ...]) -> None:
         """Makes the calibration, one scale and one shift for each probability."""
-        count = (shape[-1] or 0) - NUM_ACTIONS
-        if count > 0:
-            self.scale = self.add_weight((count,), "ones", trainable=False, name="calibration_scale")
-            self.shift = self.add_weight((count,), "zeros", trainable=False, name="calibration_shift")
+        if shape[-1] != NUM_ACTIONS:
+            size = (NUM_PROBABILITIES,)
+            self.scale = self.add_weight(size, "ones", trainable=False, name="calibration_scale")
+            self.shift = self.add_weight(size, "zeros", trainable=False, name="calibration_shift")
 
     def call(self, logits: keras.KerasTensor) -> keras.KerasTensor:
         """Returns the outputs."""
-        mean = ops.mean(logits, axis=1)  # [B, O]
+        mean = ops.mean(logits[:, :, :WITH_PROBABILITIES], axis=1)  # [B, O]
         q_values = ops.sigmoid(mean[:, :NUM_ACTIONS])
         if logits.shape[-1] == NUM_ACTIONS:
             return q_values
@@ -155,8 +171,32 @@ class Average(keras.layers.Layer):
 
 
 def logits_of(network: keras.Model) -> keras.Model:
-    """Returns the model from states `[B, E]` to the logits `[B, N, O]` of each network, with the same weights."""
+    """Returns the model from states `[B, E]` to the logits `[B, N, L]` of each network, with the same weights.
+
+    L is A, or `WITH_SINGLE_DECISIONS`.
+    """
     return keras.Model(network.input, network.get_layer(LOGITS).output, name="logits")
+
+
+def copy_weights(source: keras.Model, target: keras.Model) -> None:
+    """Sets the weights of a network to those of another, which may have words where `target` has none.
+
+    Words are sums over known codes, and so is the first layer: its kernel takes them up.
+    """
+    for layer in target.layers:
+        weights = source.get_layer(layer.name).get_weights()
+        if layer.name.startswith(_FIRST_LAYER) and weights[0].shape != layer.kernel.shape:
+            vectors = source.get_layer(WORDS).get_weights()[0]  # [E, W]
+            codes, present, absent = np.split(weights[0], [layer.kernel.shape[0], -vectors.shape[1]])
+            weights[0] = codes + np.concatenate([vectors @ present, vectors @ absent])
+        layer.set_weights(weights)
+
+
+def set_output_bias(network: keras.Model, bias: keras.KerasTensor) -> None:
+    """Sets the bias `[L]` of the output layer of each network."""
+    for layer in network.layers:
+        if layer.name.startswith(OUTPUT_LAYER):
+            layer.bias.assign(bias)
 
 
 def dropout_states(network: keras.Model) -> list[Any]:

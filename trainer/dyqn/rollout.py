@@ -11,6 +11,7 @@ from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS, Action
+from trainer.dyqn import rewards
 from trainer.dyqn.decision import NEUTRAL, Dial
 from trainer.dyqn.environment import Mode, VignetteEnvironment, Vignettes, action_spec, time_step_spec
 from trainer.dyqn.policy import QPolicy
@@ -163,3 +164,40 @@ def _slices(vignettes: Vignettes) -> list[Slice]:
 def greedy_policy(network: keras.Model, rules: RuleGraph | None = None, dial: Dial = NEUTRAL) -> QPolicy:
     """Returns the policy without noise of a Q-network from states `[B, E]` to outputs; it obeys `rules`."""
     return QPolicy(time_step_spec(network.input_shape[-1]), action_spec(), network, rules=rules, dial=dial)
+
+
+METRICS = ("appropriateness", "safety", "questions")
+
+
+class EpisodeWindow(tf.Module):
+    """The metrics of the last `episodes` finished episodes."""
+
+    def __init__(self, episodes: int):
+        super().__init__(name="window")
+        self._rows = tf.Variable(tf.zeros([episodes, len(METRICS)]), name="rows")
+        self._finished = tf.Variable(0, dtype=tf.int64, name="finished")
+
+    def record(self, decisions: tf.Tensor, decision_counts: tf.Tensor, questions: tf.Tensor) -> None:
+        """Adds finished episodes, no more than the window holds.
+
+        Args:
+            decisions: int32 `[F]`, column of each triage decision.
+            decision_counts: `[F, 4]`, the clinicians' decisions on each vignette.
+            questions: int32 `[F]`, number of questions asked.
+        """
+        rows = [
+            tf.gather(rewards.appropriate(decision_counts), decisions, batch_dims=1),
+            tf.gather(rewards.safe(decision_counts), decisions, batch_dims=1),
+            questions,
+        ]
+        count = tf.size(decisions, tf.int64)
+        slots = (self._finished + tf.range(count)) % self._rows.shape[0]
+        self._rows.scatter_nd_update(slots[:, tf.newaxis], tf.stack([tf.cast(row, tf.float32) for row in rows], axis=1))
+        self._finished.assign_add(count)
+
+    def means(self) -> dict[str, float]:
+        """Returns the mean of each metric over the window, empty before the first episode has ended."""
+        held = min(int(self._finished), self._rows.shape[0])
+        if not held:
+            return {}
+        return dict(zip(METRICS, self._rows[:held].numpy().mean(axis=0).tolist(), strict=True))

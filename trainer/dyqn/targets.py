@@ -19,6 +19,7 @@ class Transition(NamedTuple):
     a_tm1: tf.Tensor  # int32 [B]
     r_t: tf.Tensor  # float32 [B, 4], the counterfactual reward of every triage decision
     s_t: tf.Tensor  # float32 [B, E]
+    part: tf.Tensor  # int32 [B], of the vignette: network n does not learn from part n; below 0, all networks learn
 
 
 def best_triage_value(q: tf.Tensor, allowed: tf.Tensor | None = None) -> tf.Tensor:
@@ -100,6 +101,52 @@ def probability_targets(r_t: tf.Tensor) -> tf.Tensor:
         r_t: counterfactual reward `[B, 4]`.
     """
     return tf.cast(tf.concat([appropriate(r_t), safe(r_t)], axis=-1), tf.float32)
+
+
+def learned_by(part: tf.Tensor, networks: int, parts: int) -> tf.Tensor:
+    """Returns float32 `[B, N]`: what each transition weighs for each of N networks.
+
+    Network n does not learn from part n (modulo the number of parts). What it learns from weighs the more, so that the
+    mean over all transitions stays that over its own.
+
+    Args:
+        part: int32 `[B]`, of the transitions' vignettes.
+        networks: N.
+        parts: number of parts; 0 means that all networks learn from all.
+    """
+    if not parts:
+        return tf.ones([tf.shape(part)[0], networks])
+    return tf.cast(part[:, tf.newaxis] != tf.range(networks) % parts, tf.float32) * parts / (parts - 1)
+
+
+def single_decision_loss(logits: tf.Tensor, r_t: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """Returns the cross-entropy of a softmax with the shares of the clinicians' decisions, averaged over the batch.
+
+    Args:
+        logits: `[B, 4]`.
+        r_t: counterfactual reward `[B, 4]`, proportional to the shares.
+        weights: `[B, 1]`.
+    """
+    shares = r_t / tf.reduce_sum(r_t, axis=1, keepdims=True)
+    return tf.reduce_mean(weights[:, 0] * tf.nn.softmax_cross_entropy_with_logits(shares, logits))
+
+
+def mean_logits(r_t: tf.Tensor, probabilities: bool) -> tf.Tensor:
+    """Returns the logits, float32 `[L]`, at which a network says of every state what is true on average.
+
+    Args:
+        r_t: counterfactual reward `[V, 4]` of the vignettes.
+        probabilities: whether the network has probabilities and single decisions, see `trainer.dyqn.network`.
+    """
+    means = [tf.reduce_mean(r_t, axis=0), [0.5]]  # what asking is worth depends on the network
+    if probabilities:
+        means.append(tf.reduce_mean(probability_targets(r_t), axis=0))
+    mean = tf.clip_by_value(tf.concat(means, axis=0), 0.01, 0.99)
+    logits = tf.math.log(mean / (1 - mean))
+    if not probabilities:
+        return logits
+    shares = tf.reduce_mean(r_t / tf.reduce_sum(r_t, axis=1, keepdims=True), axis=0)
+    return tf.concat([logits, tf.math.log(tf.maximum(shares, 0.01))], axis=0)
 
 
 def vector_loss(q_tm1: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:

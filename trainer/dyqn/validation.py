@@ -1,6 +1,8 @@
-"""Vignettes held out of the training split: they say when to stop training, and calibrate the probabilities.
+"""Vignettes that a network does not learn from: they say when to stop training, and calibrate the probabilities.
 
-No network learns from them. Vignettes with the same evidence are held out together, or not at all.
+The training split is divided in parts, and network n does not learn from part n, by which it is judged: so every
+vignette is learned from, and judged by networks that do not know it. Vignettes with the same evidence are in the same
+part.
 """
 
 from typing import NamedTuple
@@ -12,54 +14,90 @@ from sklearn.linear_model import LogisticRegression
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer import state
+from trainer.config import ValidationConfig
 from trainer.dyqn import rewards, targets
 from trainer.dyqn.dial import HeldOutOutputs
 from trainer.dyqn.environment import Vignettes
-from trainer.dyqn.network import AVERAGE, logits_of
+from trainer.dyqn.network import AVERAGE, WITH_PROBABILITIES, logits_of
 from trainer.dyqn.rollout import Slice
 
-MOST_HELD_OUT = 2_000
-"""More vignettes would change no digit that matters, and are better learned from."""
+MOST_JUDGED = 2_000
+"""More vignettes would change no digit that matters."""
 LOOKS = 3
-"""Amounts of evidence at which each held-out vignette is looked at during training."""
+"""Amounts of evidence at which each vignette is looked at during training."""
 _ROWS = 8_192
 
 
-def hold_out(vignettes: Vignettes, share: float, seed: int) -> tuple[Vignettes, Slice | None]:
-    """Divides a training split into what is learned from and what is held out.
+class Division(NamedTuple):
+    """A training split, divided."""
+
+    learned: Vignettes  # V of them, from which networks learn
+    parts: np.ndarray  # int32 [V], see `trainer.dyqn.targets.learned_by`; -1 everywhere where all learn from all
+    apart: Slice | None  # from which no network learns, None where there are none
+
+
+def divide(vignettes: Vignettes, config: ValidationConfig, seed: int) -> Division:
+    """Divides a training split into what all networks, some networks and no network learns from.
 
     Args:
-        vignettes: V vignettes.
-        share: of them to hold out, `MOST_HELD_OUT` at the most; 0 holds out none.
-        seed: of the choice.
-
-    Returns:
-        The rest, and what is held out; None where nothing is, as where `share` is 0 or all vignettes are alike.
+        vignettes: of the split.
+        config: the number of parts, and the share from which no network learns. Where all vignettes are alike, or there
+            are fewer different ones than parts, all networks learn from all.
+        seed: of the division.
     """
-    count = len(vignettes.offsets) - 1
-    wanted = min(round(share * count), MOST_HELD_OUT)
-    if not wanted:
-        return vignettes, None
+    _, groups, sizes = np.unique(_evidence_keys(vignettes), return_inverse=True, return_counts=True)
+    shuffled = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))).permutation(len(sizes))
+    wanted = min(round(config.bound_share * len(groups)), MOST_JUDGED)
+    fitting = shuffled[sizes[shuffled] <= wanted]
+    kept_apart = fitting[np.cumsum(sizes[fitting]) <= wanted]
+    apart = np.isin(groups, kept_apart)
+    places: np.ndarray = np.full(len(sizes), -1)
+    rest = shuffled[~np.isin(shuffled, kept_apart)]
+    if config.parts and len(rest) >= config.parts:
+        places[rest] = np.arange(len(rest)) % config.parts
+    parts = places[groups].astype(np.int32)
+    if not apart.any():
+        return Division(vignettes, parts, None)
+    return Division(_part(vignettes, ~apart), parts[~apart], _part(vignettes, apart))
+
+
+def judged_in_training(
+    division: Division, config: ValidationConfig, networks: int, evidence_count: int, seed: int
+) -> "Judgement | None":
+    """Returns the judgement of N networks by vignettes that some learn from and others do not; None without any.
+
+    Args:
+        division: of the training split.
+        config: the number of parts.
+        networks: N.
+        evidence_count: E.
+        seed: of the choice of at most `MOST_JUDGED` vignettes, and of their evidence orders.
+    """
+    judges = division.parts[:, np.newaxis] == np.arange(networks) % max(config.parts, 1)  # [V, N]
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
+    places = generator.permutation(np.flatnonzero(judges.any(axis=1)))[:MOST_JUDGED]
+    if not len(places):
+        return None
+    chosen = np.isin(np.arange(len(judges)), places)
+    return Judgement(_part(division.learned, chosen), judges[chosen], evidence_count, seed)
+
+
+def _evidence_keys(vignettes: Vignettes) -> np.ndarray:
+    """Returns int64 `[V]`, the same for the same evidence in any order."""
     codes: np.ndarray = vignettes.signed_codes.astype(np.int64)
     weights = np.random.default_rng(0).integers(1, 2**62, 2 * int(np.abs(codes).max()) + 1)
-    keys = np.add.reduceat(weights[codes], vignettes.offsets[:-1])  # the same for any order of the same evidence
-    _, groups, sizes = np.unique(keys, return_inverse=True, return_counts=True)
-    shuffled = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))).permutation(len(sizes))
-    fitting = shuffled[sizes[shuffled] <= wanted]
-    held = np.isin(groups, fitting[np.cumsum(sizes[fitting]) <= wanted])
-    if not held.any():
-        return vignettes, None
-    return _part(vignettes, ~held), _part(vignettes, held)
+    return np.add.reduceat(weights[codes], vignettes.offsets[:-1])
 
 
-class HeldOut:
-    """Looks at networks by the vignettes that they do not learn from."""
+class Judgement:
+    """Judges networks by vignettes that they do not learn from."""
 
-    def __init__(self, vignettes: Slice, evidence_count: int, seed: int):
+    def __init__(self, vignettes: Vignettes, judges: np.ndarray, evidence_count: int, seed: int):
         """Chooses an evidence order for each of the vignettes, and states to look at.
 
         Args:
-            vignettes: M of them, as `hold_out` chose them.
+            vignettes: M of them.
+            judges: bool `[M, N]`, the networks that do not learn from each of the vignettes, at least one.
             evidence_count: E.
             seed: of the orders.
         """
@@ -67,6 +105,7 @@ class HeldOut:
         self._orders = _orders(vignettes, generator)  # [M, W]
         self._sizes = np.diff(vignettes.offsets)
         self._counts = vignettes.decision_counts
+        self._judges = judges
         self._evidence_count = evidence_count
         rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), LOOKS)
         shares = (np.tile(np.arange(LOOKS), len(self._sizes)) + generator.random(len(rows))) / LOOKS
@@ -89,27 +128,39 @@ class HeldOut:
         losses = tf.nn.sigmoid_cross_entropy_with_logits(wanted, judged)
         return float(tf.reduce_mean(tf.reduce_sum(losses, axis=1)))
 
-    def calibrate(self, network: keras.Model) -> HeldOutOutputs:
-        """Calibrates the probabilities of `network`, and returns its outputs for every prefix of the evidence."""
-        rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), self._sizes)
-        known = np.concatenate([np.arange(1, size + 1) for size in self._sizes])
+    def calibrate(self, network: keras.Model) -> None:
+        """Calibrates the probabilities of `network`, by every prefix of the evidence."""
+        rows, known = self._prefixes()
         logits = self._logits(network, rows, known)
-        average = network.get_layer(AVERAGE)
         if logits.shape[1] > NUM_ACTIONS:
+            average = network.get_layer(AVERAGE)
             scale, shift = fit_calibration(logits[:, NUM_ACTIONS:], _targets(self._counts[rows])[:, NUM_DECISIONS:])
             average.scale.assign(scale)
             average.shift.assign(shift)
-        return HeldOutOutputs(average(logits[:, np.newaxis]).numpy(), self._sizes, self._counts)
+
+    def outputs(self, network: keras.Model) -> HeldOutOutputs:
+        """Returns what the judges in `network` make of every prefix of the evidence."""
+        logits = self._logits(network, *self._prefixes())
+        return HeldOutOutputs(network.get_layer(AVERAGE)(logits[:, np.newaxis]).numpy(), self._sizes, self._counts)
+
+    def _prefixes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the vignette and the number of its pieces that are known, int64 `[R]` each."""
+        rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), self._sizes)
+        return rows, np.concatenate([np.arange(1, size + 1) for size in self._sizes])
 
     def _logits(self, network: keras.Model, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Returns the networks' mean logits, float32 `[R, O]`, for the first `known` pieces of vignettes `rows`."""
+        """Returns the logits float32 `[R, A]` or `[R, O]` for the first `known` pieces of vignettes `rows`.
+
+        They are means over the networks that do not learn from the vignette.
+        """
         model = logits_of(network)
         parts = []
         for start in range(0, len(rows), _ROWS):
             here = slice(start, start + _ROWS)
             shown = np.arange(self._orders.shape[1]) < known[here, np.newaxis]
             codes = np.where(shown, self._orders[rows[here]], 0)
-            parts.append(tf.reduce_mean(model(state.from_signed_codes(codes, self._evidence_count)), axis=1).numpy())
+            logits = model(state.from_signed_codes(codes, self._evidence_count)).numpy()[:, :, :WITH_PROBABILITIES]
+            parts.append(np.mean(logits, axis=1, where=self._judges[rows[here]][:, :, np.newaxis]))
         return np.concatenate(parts)
 
 
@@ -123,8 +174,7 @@ class Calibration(NamedTuple):
 def fit_calibration(logits: np.ndarray, truths: np.ndarray) -> Calibration:
     """Returns Platt's calibration: logistic regressions of what is true on the logit.
 
-    One for appropriateness and one for safety, each of all four decisions together, as vignettes may be few. Where
-    all truths are the same, or a higher logit does not mean a higher share, logits stay as they are.
+    One for appropriateness and one for safety, each of all four decisions together, as vignettes may be few.
 
     Args:
         logits: `[R, 8]`.
@@ -132,13 +182,20 @@ def fit_calibration(logits: np.ndarray, truths: np.ndarray) -> Calibration:
     """
     scale, shift = np.ones(logits.shape[1], np.float32), np.zeros(logits.shape[1], np.float32)
     for columns in (slice(0, NUM_DECISIONS), slice(NUM_DECISIONS, None)):
-        truth = truths[:, columns].ravel()
-        if truth.min() == truth.max():
-            continue
-        model = LogisticRegression(C=1e6).fit(logits[:, columns].reshape(-1, 1), truth)
-        if model.coef_[0, 0] > 0:
-            scale[columns], shift[columns] = model.coef_[0, 0], model.intercept_[0]
+        scale[columns], shift[columns] = _platt(logits[:, columns].ravel(), truths[:, columns].ravel())
     return Calibration(scale, shift)
+
+
+def _platt(values: np.ndarray, truths: np.ndarray) -> tuple[float, float]:
+    """Returns scale and shift of Platt's calibration: a logistic regression of `truths` `[R]` on logits `[R]`.
+
+    They are 1 and 0 where all truths are the same, or a higher logit does not mean a higher share.
+    """
+    if not len(truths) or truths.min() == truths.max():
+        return 1.0, 0.0
+    model = LogisticRegression(C=1e6).fit(values.reshape(-1, 1), truths)
+    scale, shift = float(model.coef_[0, 0]), float(model.intercept_[0])
+    return (scale, shift) if scale > 0 else (1.0, 0.0)
 
 
 def _targets(decision_counts: np.ndarray) -> np.ndarray:

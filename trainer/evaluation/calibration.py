@@ -108,6 +108,27 @@ def probability_pairs(
     }
 
 
+def every_probability_pairs(probabilities: np.ndarray, decision_counts: np.ndarray) -> dict[str, Pairs]:
+    """Returns P(appropriate) and P(safe) of all four decisions, and whether each would be `appropriate` and `safe`.
+
+    Args:
+        probabilities: float `[K, V, 2, 4]`, as for `probability_pairs`.
+        decision_counts: `[V, 4]`.
+
+    Returns:
+        Pairs `[4 K, V]`.
+    """
+    orders, vignettes = probabilities.shape[:2]
+    each = [
+        probability_pairs(probabilities, np.full((orders, vignettes), decision), decision_counts)
+        for decision in range(NUM_DECISIONS)
+    ]
+    return {
+        name: Pairs(*(np.concatenate(columns) for columns in zip(*(pairs[name] for pairs in each), strict=True)))
+        for name in each[0]
+    }
+
+
 def calibration(pairs: Pairs, seed: int) -> Calibration:
     """Returns reliability curve and summary figures, with bootstrap intervals over vignettes.
 
@@ -155,9 +176,12 @@ def q_value_figures(q_values: np.ndarray, decision_counts: np.ndarray, seed: int
 def probability_figures(
     probabilities: np.ndarray, decisions: np.ndarray, decision_counts: np.ndarray, seed: int
 ) -> dict[str, Any]:
-    """Returns the calibration of P(appropriate) and P(safe) of the agent's own decision."""
-    pairs = probability_pairs(probabilities, decisions, decision_counts)
-    return {name: calibration(each, seed) for name, each in pairs.items()}
+    """Returns the calibration of P(appropriate) and P(safe): of the agent's own decision, and of all four."""
+    parts = {
+        "own_decision": probability_pairs(probabilities, decisions, decision_counts),
+        "every_decision": every_probability_pairs(probabilities, decision_counts),
+    }
+    return {part: {name: calibration(each, seed) for name, each in pairs.items()} for part, pairs in parts.items()}
 
 
 def bin_sums(pairs: Pairs) -> np.ndarray:

@@ -109,7 +109,8 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
     Returns:
         `agent` (`metrics.agent_metrics`), `agreement` (`agreement.agent_agreement`), the `confusion` matrix,
         `calibration` of the Q-values at the decision (None for an agent without Q-values), `probabilities`: the
-        calibration of P(appropriate) and P(safe) of the decision (None for an agent without them), `slices`, and
+        calibration of P(appropriate) and P(safe), see `calibration.probability_figures` (None for an agent without
+        them), `slices`, and
         `unseen` (behaviour on vignettes with that tag, against the others; None unless there are both).
     """
     import numpy as np

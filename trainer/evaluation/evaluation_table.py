@@ -30,8 +30,8 @@ def print_report(report: Mapping[str, Any], with_slices: bool) -> None:
         _print_as_clinicians(console, report)
     if report["calibration"] is not None:
         console.print(_calibration_line(report["calibration"]["best_decision"]))
-    for name, calibrated in (report["probabilities"] or {}).items():
-        console.print(_probability_line(name, calibrated))
+    if report["probabilities"] is not None:
+        console.print(_probabilities_table(report["probabilities"]))
     if report["frontier"] is not None:
         console.print(_frontier_table(report))
     console.print(_constants_table(report["constants"]))
@@ -88,11 +88,13 @@ def _frontier_table(report: Mapping[str, Any]) -> Table:
     return table
 
 
-def _probability_line(name: str, calibrated: Mapping[str, Any]) -> str:
-    return (
-        f"P({name}) of the decision: mean {calibrated['predicted']['mean']:.3f}, {name} "
-        f"{calibrated['observed']['mean']:.3f},\nerror {_cell(calibrated['expected_calibration_error'])}."
-    )
+def _probabilities_table(probabilities: Mapping[str, Mapping[str, Any]]) -> Table:
+    table = Table("", "mean", "true share", "calibration error", box=box.SIMPLE, title="Probabilities at the decision")
+    for part, text in (("own_decision", "of its decision"), ("every_decision", "of all four")):
+        for name, calibrated in probabilities[part].items():
+            means = (f"{calibrated[column]['mean']:.3f}" for column in ("predicted", "observed"))
+            table.add_row(f"P({name}) {text}", *means, _cell(calibrated["expected_calibration_error"]))
+    return table
 
 
 def _calibration_line(best: Mapping[str, Any]) -> str:

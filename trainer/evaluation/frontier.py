@@ -4,7 +4,6 @@ Whatever its weight, an agent meets the same states: the first one, two, ... pie
 network's outputs are computed once for each state, and all weights are played on them.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -80,7 +79,7 @@ def frontier(
         parts = agreement.detection_parts(outcomes.decisions, vignettes.decision_counts, Action.RED)
         rate = float(agreement.detection_rates(parts.sum(axis=0))[0])
         red = None if np.isnan(rate) else rate
-        points.append(Point(**dataclasses.asdict(dial), chosen=dial == chosen, red_sensitivity=red, **means))
+        points.append(Point(dial.safety_weight, dial.sure_enough, chosen=dial == chosen, red_sensitivity=red, **means))
     return points
 
 

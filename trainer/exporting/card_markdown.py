@@ -192,19 +192,25 @@ def _decision(decision: dict[str, Any], evaluation: dict[str, Any] | None) -> li
             "By its Q-values: the triage decision with the highest one, and asking where that is higher still.",
         ]
     weight, sure_enough = decision["safety_weight"], decision["sure_enough"]
-    stops = "It stops asking where its Q-values say so"
+    stops = "It asks until its Q-values say otherwise"
     if sure_enough is not None:
         merit = f"(P(appropriate) + {weight:g} P(safe)) / {1 + weight:g}"
-        stops += f", and as soon as {merit} of its decision reaches {sure_enough:g}"
+        stops = f"It asks until {merit} of its decision reaches {sure_enough:g}"
     return [
         title,
         "For each triage decision the network gives P(appropriate), the probability that it lies between the most and "
         "the least urgent one that clinicians give, and P(safe), the probability that it is at least as urgent as the "
-        "least urgent one. Both are calibrated on vignettes that the network did not learn from.",
+        "least urgent one. Both are calibrated on vignettes by networks that did not learn from them.",
         f"It chooses the decision with the highest P(appropriate) + {weight:g} P(safe). {stops}. {_chosen(decision)}"
         f"{_held_out(decision['held_out'])}",
         *_calibration((evaluation or {}).get("probabilities")),
     ]
+
+
+CROSS_VALIDATED = (
+    " It is an estimate and no guarantee: the networks that did not learn from a vignette judge it, and the version "
+    "averages all networks."
+)
 
 
 def _chosen(decision: dict[str, Any]) -> str:
@@ -216,6 +222,7 @@ def _chosen(decision: dict[str, Any]) -> str:
         "The weight is the least that keeps under-triage at most "
         f"{decision['under_triage_at_most']:g} in expectation, by conformal risk control on the held-out vignettes: "
         "on average over trainings, not for each version, and for patients like those vignettes."
+        + ("" if decision["held_out"]["apart"] else CROSS_VALIDATED)
     )
 
 
@@ -223,20 +230,22 @@ def _held_out(held_out: dict[str, Any] | None) -> str:
     if held_out is None:
         return ""
     return (
-        f" On the {held_out['vignettes']:,} vignettes that training held out, without safety rules, under-triage is "
-        f"{held_out['under_triage']:.3f} and over-triage {held_out['over_triage']:.3f}."
+        f" On {held_out['vignettes']:,} vignettes, by networks that did not learn from them and without safety rules, "
+        f"under-triage is {held_out['under_triage']:.3f} and over-triage {held_out['over_triage']:.3f}."
     )
 
 
 def _calibration(probabilities: dict[str, Any] | None) -> list[str]:
     if probabilities is None:
         return []
+    keys = ("predicted", "observed", "expected_calibration_error")
     rows = (
-        (f"P({name})", *(_cell(calibrated[key]) for key in ("predicted", "observed", "expected_calibration_error")))
-        for name, calibrated in probabilities.items()
+        (f"P({name}) {text}", *(_cell(calibrated[key]) for key in keys))
+        for part, text in (("own_decision", "of its decision"), ("every_decision", "of all four decisions"))
+        for name, calibrated in probabilities[part].items()
     )
     return [
-        "On the vignettes of the evaluation, of the decision that the agent took:",
+        "On the vignettes of the evaluation, when the agent decided:",
         _table(("", "mean probability", "observed share", "expected calibration error"), rows),
     ]
 

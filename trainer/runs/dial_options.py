@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `--help` needs none
     from trainer.runs.job import TrainedNetwork
 
 NEVER = "never"
-"""What --sure-enough has in place of a number: questions end where the Q-values say so, and nowhere else."""
+"""What --sure-enough has in place of a number: the Q-values say when to ask."""
 
 
 class Threshold(NamedTuple):
@@ -37,13 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar="SHARE",
         help="the least W that keeps under-triage at most SHARE in expectation, such as 0.05, chosen by conformal risk "
-        "control on the vignettes that training held out",
+        "control: with a guarantee where training had --bound-share, an estimate otherwise",
     )
     parser.add_argument(
         "--sure-enough",
         metavar="S",
-        help="stop asking as soon as (P(appropriate) + W P(safe)) / (1 + W) reaches S, in (0, 1]; never: only where "
-        "the Q-values say so; by default S is chosen for the weight, as in training",
+        help="ask until (P(appropriate) + W P(safe)) / (1 + W) reaches S, in (0, 1]; never: as the Q-values say; by "
+        "default S is chosen for the weight, as in training",
     )
 
 
@@ -83,13 +83,14 @@ def along(arguments: argparse.Namespace, trained: "TrainedNetwork") -> "list[Dia
 
 
 def with_weight(trained: "TrainedNetwork", weight: float, sure_enough: Threshold | None = None) -> "Dial":
-    """Returns the agent's dial with another weight, and the threshold given or else the one that suits the weight."""
+    """Returns the dial with another weight than the agent's, and the threshold given or else the one that suits it."""
+    from trainer.dyqn.decision import Dial
     from trainer.dyqn.dial import with_threshold
 
-    if sure_enough is None and trained.held_out is not None and weight != trained.dial.safety_weight:
-        return with_threshold(trained.held_out, weight)
-    threshold = trained.dial.sure_enough if sure_enough is None else sure_enough.value
-    return dataclasses.replace(trained.dial, safety_weight=weight, sure_enough=threshold)
+    judged = trained.held_out.judged
+    if sure_enough is None and judged is not None and weight != trained.dial.safety_weight:
+        return with_threshold(judged, weight)
+    return Dial(weight, trained.dial.sure_enough if sure_enough is None else sure_enough.value)
 
 
 def _threshold(given: str) -> Threshold:
@@ -107,12 +108,14 @@ def _threshold(given: str) -> Threshold:
 def _bounded(trained: "TrainedNetwork", bound: float, sure_enough: Threshold | None, job_dir: pathlib.Path) -> "Dial":
     from trainer.dyqn.dial import WEIGHTS, least_dial
 
-    if trained.held_out is None:
+    vignettes = trained.held_out.apart or trained.held_out.judged
+    if vignettes is None:
         raise InputError(
             f"--under-triage-at-most {bound:g}: {job_dir} has no held-out vignettes for this checkpoint: training held "
-            "out none (--validation-share), has not ended, or --step is not the last one; give --safety-weight instead"
+            "out none (--bound-share, --parts), has not ended, or --step is not the last one; give --safety-weight "
+            "instead"
         )
-    return least_dial(trained.held_out, bound, [with_weight(trained, weight, sure_enough) for weight in WEIGHTS])
+    return least_dial(vignettes, bound, [with_weight(trained, weight, sure_enough) for weight in WEIGHTS])
 
 
 def _given(arguments: argparse.Namespace) -> str:

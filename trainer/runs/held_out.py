@@ -1,5 +1,7 @@
 """The files of a job directory that say what the agent makes of held-out vignettes, and which dial they chose.
 
+An array's name is that of a field of `HeldOut`, a slash, and that of a field of `HeldOutOutputs`.
+
 held_out.npz stands there only beside dial.json, and once the training has ended.
 """
 
@@ -14,13 +16,13 @@ from schemas import whole_file
 from schemas.errors import InputError
 from trainer.config import read_json
 from trainer.dyqn.decision import NEUTRAL, Dial
-from trainer.dyqn.dial import HeldOutOutputs
+from trainer.dyqn.dial import HeldOut, HeldOutOutputs
 
 OUTPUTS = "held_out.npz"
 DIAL = "dial.json"
 
 
-def write(folder: pathlib.Path, outputs: HeldOutOutputs, dial: Dial) -> None:
+def write(folder: pathlib.Path, held_out: HeldOut, dial: Dial) -> None:
     """Writes both files.
 
     Raises:
@@ -29,7 +31,15 @@ def write(folder: pathlib.Path, outputs: HeldOutOutputs, dial: Dial) -> None:
     with whole_file.replacing(folder / DIAL) as file:
         file.write(json.dumps(dataclasses.asdict(dial), indent=2) + "\n")
     with whole_file.replacing(folder / OUTPUTS, binary=True) as file:
-        np.savez_compressed(file, **outputs._asdict())
+        np.savez_compressed(
+            file,
+            **{
+                f"{part}/{name}": array
+                for part, outputs in held_out._asdict().items()
+                if outputs is not None
+                for name, array in outputs._asdict().items()
+            },
+        )
 
 
 def remove(folder: pathlib.Path) -> None:
@@ -38,8 +48,8 @@ def remove(folder: pathlib.Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def read_outputs(folder: pathlib.Path) -> HeldOutOutputs | None:
-    """Returns the outputs; None where there are none.
+def read(folder: pathlib.Path) -> HeldOut | None:
+    """Returns what the agent makes of them; None where the file is not there.
 
     Raises:
         InputError: the file is damaged.
@@ -49,8 +59,12 @@ def read_outputs(folder: pathlib.Path) -> HeldOutOutputs | None:
         return None
     try:
         with np.load(path) as arrays:
-            return HeldOutOutputs(**arrays)
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            parts: dict[str, dict[str, np.ndarray]] = {part: {} for part in HeldOut._fields}
+            for key, array in arrays.items():
+                part, name = key.split("/")
+                parts[part][name] = array
+            return HeldOut(**{part: HeldOutOutputs(**values) if values else None for part, values in parts.items()})
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: damaged: train again in a new --job-dir") from error
 
 

@@ -5,7 +5,7 @@ novelty.npz        frequencies of the training states, from which novelty is tol
 vocabulary.csv     the evidence that the state's cells mean
 checkpoints/       everything, see `TrainingLoop.checkpoint`; in worker-1/ and so on that of the other workers
 evaluations.jsonl  one evaluation on the test split a line
-held_out.npz       outputs for vignettes that the network did not learn from, where training held out any
+held_out.npz       outputs for vignettes that networks did not learn from, where there are any
 dial.json          how the agent weighs safety and when it stops, chosen by those outputs
 logs/              TensorBoard summaries
 lock               held by the run that works in it; lock-worker-1 and so on by its other workers
@@ -28,7 +28,7 @@ from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from trainer.config import TrainConfig, read_json
 from trainer.dyqn.decision import NEUTRAL, Dial
-from trainer.dyqn.dial import HeldOutOutputs
+from trainer.dyqn.dial import NOTHING_HELD_OUT, HeldOut
 from trainer.dyqn.network import build_network
 from trainer.runs import held_out
 from trainer.runs.checkpoint_files import checkpoint_step, existing_checkpoints, restore
@@ -63,7 +63,7 @@ class TrainedNetwork:
     dial: Dial = NEUTRAL  # how its probabilities are weighed
     dial_chosen: str = "default"  # as training chose it; "given"; or "bound", to keep under-triage below one
     under_triage_at_most: float | None = None  # that bound
-    held_out: HeldOutOutputs | None = None  # for vignettes that it did not learn from, if there are any
+    held_out: HeldOut = NOTHING_HELD_OUT
 
 
 class JobDirectory:
@@ -188,7 +188,7 @@ class JobDirectory:
         path = self.path / NOVELTY
         return novelty.load(path, evidence_count) if path.exists() else None
 
-    def write_held_out(self, outputs: HeldOutOutputs, dial: Dial) -> None:
+    def write_held_out(self, outputs: HeldOut, dial: Dial) -> None:
         """Writes what the agent makes of held-out vignettes, and the dial that was chosen by them.
 
         Raises:
@@ -203,13 +203,13 @@ class JobDirectory:
         """Removes what `write_held_out` wrote: the training goes on."""
         held_out.remove(self.path)
 
-    def held_out(self) -> HeldOutOutputs | None:
-        """Returns what the agent makes of held-out vignettes; None where training held out none, or has not ended.
+    def held_out(self) -> HeldOut | None:
+        """Returns what the agent makes of held-out vignettes; None where training has not ended.
 
         Raises:
             InputError: the file is damaged.
         """
-        return held_out.read_outputs(self.path)
+        return held_out.read(self.path)
 
     def dial(self) -> Dial:
         """Returns how the agent weighs safety, the neutral dial where training chose none.
@@ -287,7 +287,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
     vocabulary = Vocabulary.load(job_dir / directories.VOCABULARY)
     if vocabulary.fingerprint != run["vocabulary_fingerprint"]:
         raise InputError(f"{job_dir / directories.VOCABULARY}: not the vocabulary that the run was trained with")
-    model = build_network(len(vocabulary), config.network, seed=0)
+    model = build_network(len(vocabulary), config.network.served, seed=0)
     counters = {"step": tf.Variable(0, dtype=tf.int64), "episode": tf.Variable(0, dtype=tf.int64)}
     checkpoint = tf.train.Checkpoint(chosen=model, **counters)
     paths = existing_checkpoints(job.manager(checkpoint, kept=1))
@@ -306,7 +306,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         training=training,
         novelty=job.novelty(len(vocabulary)),
         dial=job.dial() if newest else NEUTRAL,
-        held_out=job.held_out() if newest else None,
+        held_out=(job.held_out() if newest else None) or NOTHING_HELD_OUT,
     )
 
 

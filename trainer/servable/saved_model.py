@@ -27,7 +27,7 @@ from schemas.errors import InputError
 from schemas.model_directory import list_versions, read_manifest
 from schemas.triage import NUM_ACTIONS
 from trainer.dyqn.decision import Dial
-from trainer.dyqn.dial import HeldOutOutputs, quality
+from trainer.dyqn.dial import HeldOut, quality
 from trainer.runs.job import TrainedNetwork
 from trainer.safeguards import novelty
 from trainer.servable import conversion, signatures, warmup
@@ -223,7 +223,8 @@ def decision(trained: TrainedNetwork) -> dict[str, Any]:
     """Returns the manifest's entry on how the version decides: see `trainer.dyqn.decision.Dial`.
 
     If the network has probabilities, `chosen` is the `dial_chosen` of `TrainedNetwork`, and `held_out` the quality with
-    this dial on the vignettes that training held out, None if there are none.
+    this dial on the vignettes `apart`, from which no network learned, or else on those that are judged by the networks
+    that did not learn from them; None if there are none.
     """
     if trained.model.output_shape[-1] == NUM_ACTIONS:
         return {"probabilities": False}
@@ -233,14 +234,18 @@ def decision(trained: TrainedNetwork) -> dict[str, Any]:
         **dataclasses.asdict(trained.dial),
         "chosen": trained.dial_chosen,
         **bound,
-        "held_out": None if trained.held_out is None else _held_out(trained.held_out, trained.dial),
+        "held_out": _held_out(trained.held_out, trained.dial),
     }
 
 
-def _held_out(held_out: HeldOutOutputs, dial: Dial) -> dict[str, Any]:
-    reached = quality(held_out, dial)
+def _held_out(held_out: HeldOut, dial: Dial) -> dict[str, Any] | None:
+    vignettes = held_out.apart or held_out.judged
+    if vignettes is None:
+        return None
+    reached = quality(vignettes, dial)
     return {
-        "vignettes": len(held_out.sizes),
+        "vignettes": len(vignettes.sizes),
+        "apart": held_out.apart is not None,
         "appropriateness": reached.appropriateness,
         "under_triage": 1 - reached.safety,
         "over_triage": reached.over_triage,

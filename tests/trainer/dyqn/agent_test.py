@@ -43,6 +43,7 @@ def _experience(action=Action.ASK):
         a_tm1=tf.constant([int(action)]),
         r_t=tf.constant([[0.5, 1.0, 0.0, 0.0]]),
         s_t=tf.constant([[1.0, 0.0]]),
+        part=tf.constant([-1]),
     )
 
 
@@ -100,7 +101,7 @@ def test_a_step_that_is_not_finite_changes_nothing_and_says_so():
 
 def test_specs_describe_what_the_agent_trains_on():
     spec = _agent().training_data_spec
-    assert [list(part.shape) for part in spec] == [[2], [], [4], [2]]
+    assert [list(part.shape) for part in spec] == [[2], [], [4], [2], []]
     assert _agent().collect_data_spec.policy_info.shape == [5]
 
 
@@ -141,14 +142,15 @@ def test_probabilities_are_learned_beside_the_q_values():
     agent = _agent(_config(network=network, target={"loss": "cross_entropy"}))
     for layer in agent.network.layers:
         layer.set_weights([np.zeros_like(weight) for weight in layer.get_weights()])
-    bias = np.zeros(13, np.float32)
-    bias[5:] = np.log(3)  # .75 for every probability
+    bias = np.zeros(17, np.float32)
+    bias[5:13] = np.log(3)  # .75 for every probability
     agent.network.get_layer("q_values").bias.assign(bias)
     # The rewards (.5, 1, 0, 0) make Red and Yellow appropriate, and those two safe: nobody gave a less urgent one.
     right, wrong = -np.log(0.75), -np.log(0.25)
     expected = [right, right, wrong, wrong]
     losses = agent.loss(_experience()).extra.action_losses.numpy()
-    np.testing.assert_allclose(losses, [*[np.log(2)] * 5, *expected, *expected], atol=1e-6)
+    # Of four equal logits the softmax says .25 of each single decision, whatever the shares: log 4.
+    np.testing.assert_allclose(losses, [*[np.log(2)] * 5, *expected, *expected, np.log(4)], atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
@@ -165,6 +167,7 @@ def test_members_learn_as_each_of_them_would_alone(loss):
         a_tm1=tf.constant([4, 0, 4]),
         r_t=tf.constant([[0.5, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.5]]),
         s_t=tf.constant([[1.0, 1.0], [-1.0, -1.0], [1.0, 0.0]]),
+        part=tf.constant([0, 1, -1]),
     )
     together, *apart = ([part.numpy() for part in agent._gradients_of(batch, None)] for agent in (both, *alone))
     np.testing.assert_allclose(together[0], apart[0][0] + apart[1][0], rtol=1e-5)
@@ -177,9 +180,42 @@ def test_members_learn_as_each_of_them_would_alone(loss):
             np.testing.assert_allclose(mine, gradient, atol=1e-6)
 
 
-@pytest.mark.parametrize("dropout", [{"dropout": 0.5}, {"evidence_dropout": 0.5}])
-def test_dropout_is_off_in_policies_and_losses_that_are_not_trained_on(dropout):
-    agent = _agent(_config(network={"hidden_sizes": [64], **dropout}))
+def test_a_network_does_not_learn_from_its_own_part():
+    settings = {"hidden_sizes": [4], "outputs": "probabilities", "networks": 2}
+    agent = _agent(_config(network=settings, target={"loss": "cross_entropy"}, validation={"parts": 2}))
+    names = [variable.path for variable in agent.network.trainable_variables]
+    for part, learning in ((0, "_of_2"), (1, "_of_1")):
+        _, *gradients = agent._gradients_of(_experience()._replace(part=tf.constant([part])), None)
+        moved = {name for name, gradient in zip(names, gradients, strict=True) if np.abs(gradient).max() > 0}
+        assert moved
+        assert all(learning in name for name in moved)
+
+
+def test_what_a_network_learns_from_weighs_for_what_it_leaves_out():
+    weights = targets.learned_by(tf.constant([0, 1, 2, 3, 4]), networks=2, parts=5)
+    # Each network leaves out one part of five, so that the others weigh 5 / 4: five in all, as without parts.
+    np.testing.assert_allclose(weights, [[0, 1.25], [1.25, 0], [1.25, 1.25], [1.25, 1.25], [1.25, 1.25]])
+    np.testing.assert_array_equal(targets.learned_by(tf.constant([-1, -1]), networks=3, parts=0), np.ones([2, 3]))
+
+
+def test_weights_are_averaged_over_optimisations():
+    config = _config(optimiser={"average": 0.75, "learning_rate": 0.1})
+    agent, copy = _agent(config), build_network(2, config.network, seed=9)
+    agent.copy_weights_to(copy)  # before the first step they are the agent's
+    for mine, theirs in zip(copy.get_weights(), agent.network.get_weights(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    steps = []
+    for _ in range(3):
+        agent.train(_experience())
+        steps.append(agent.network.get_weights())
+    agent.copy_weights_to(copy)
+    for mine, first, second, third in zip(copy.get_weights(), *steps, strict=True):
+        np.testing.assert_allclose(mine, 0.75 * (0.75 * first + 0.25 * second) + 0.25 * third, atol=1e-6)
+    assert any(np.abs(mine - last).max() > 1e-4 for mine, last in zip(copy.get_weights(), steps[-1], strict=True))
+
+
+def test_dropout_is_off_in_policies_and_losses_that_are_not_trained_on():
+    agent = _agent(_config(network={"hidden_sizes": [64], "dropout": 0.5}))
     observation = Observation(tf.constant([[1.0, -1.0]]), tf.constant([False]))
     time_step = ts.TimeStep(tf.constant([1]), tf.zeros([1, 4]), tf.ones([1]), observation)
     for policy in (agent.policy, agent.collect_policy):

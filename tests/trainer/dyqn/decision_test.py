@@ -89,13 +89,13 @@ def test_q_values_alone_decide_where_there_are_no_probabilities():
         (0.9, None, True, 4),  # Q-values say ask
         (0.9, 0.75, True, 2),  # the merit of Green, .75, is reached
         (0.9, 0.76, True, 4),
-        (0.1, 0.76, True, 2),  # never a reason to ask
+        (0.1, 0.76, True, 4),  # whatever the Q-values say
         (0.1, None, True, 2),
         (0.9, 0.75, False, 4),  # nothing is known
         (0.1, 0.75, False, 4),
     ],
 )
-def test_being_sure_enough_ends_the_asking(ask, sure_enough, known, action):
+def test_being_sure_enough_alone_ends_the_asking(ask, sure_enough, known, action):
     batch = _row(ask, [0.0, 0.25, 0.75, 0.0], [1.0, 1.0, 0.75, 0.0])
     found = decide(batch, tf.constant([False]), tf.constant([known]), Dial(0.0, sure_enough))
     assert found.numpy().tolist() == [action]

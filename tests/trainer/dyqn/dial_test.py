@@ -48,12 +48,12 @@ def test_asking_ends_with_the_evidence_or_where_the_q_values_say_so(two):
     assert stops(two, Dial()).tolist() == [3, 1]
 
 
-def test_asking_ends_as_soon_as_the_decision_is_sure_enough(two):
-    # The merits with w = 0: .8, .7, .6 after one, two and three pieces; the second vignette stops by its Q-values.
-    assert stops(two, Dial(sure_enough=0.75)).tolist() == [1, 1]
-    assert stops(two, Dial(sure_enough=0.81)).tolist() == [3, 1]
-    # With w = 1 Yellow has (.25 + .9) / 2 = .575 and Green (.8 + .85) / 2 = .825 at the first piece.
-    assert stops(two, Dial(1.0, 0.82)).tolist() == [1, 1]
+def test_asking_ends_as_soon_as_the_decision_is_sure_enough_and_not_before(two):
+    # The merits with w = 0: .8, .7, .6 after one, two and three pieces of the first vignette, .7 and .8 of the second.
+    assert stops(two, Dial(sure_enough=0.75)).tolist() == [1, 2]  # the second by its Q-values would have stopped at 1
+    assert stops(two, Dial(sure_enough=0.81)).tolist() == [3, 2]  # with the last piece of evidence
+    # With w = 1 Green has (.8 + .85) / 2 = .825 and Yellow (.7 + .9) / 2 = .8.
+    assert stops(two, Dial(1.0, 0.82)).tolist() == [1, 2]
 
 
 def test_quality_worked_out_by_hand(two):
@@ -61,8 +61,8 @@ def test_quality_worked_out_by_hand(two):
     assert quality(two, Dial()) == Quality(
         appropriateness=0.5, safety=1.0, over_triage=0.5, red_found=1.0, evidence=pytest.approx(4 / 5)
     )
-    # Sure enough at .75: Green for the first one, which is neither appropriate nor safe nor Red.
-    assert quality(two, Dial(sure_enough=0.75)) == Quality(0.0, 0.5, 0.5, 0.0, pytest.approx(2 / 5))
+    # Sure enough at .75: Green for the first one, which is neither appropriate nor safe nor Red; Green for the second.
+    assert quality(two, Dial(sure_enough=0.75)) == Quality(0.5, 0.5, 0.0, 0.0, pytest.approx(3 / 5))
 
 
 def test_red_is_not_judged_where_there_is_none(two):
@@ -109,7 +109,7 @@ def test_the_threshold_that_stops_earliest_at_no_great_cost_is_chosen(two):
 
 
 def test_where_no_dial_changes_anything_safety_weighs_most_and_little_is_asked(two):
-    assert choose(HeldOutOutputs(two.outputs[2:3], np.array([1]), two.decision_counts[:1])) == Dial(WEIGHTS[-1], 0.6)
+    assert choose(HeldOutOutputs(two.outputs[2:3], np.array([1]), two.decision_counts[:1])) == Dial(WEIGHTS[-1], 0.5)
 
 
 @strategies.composite

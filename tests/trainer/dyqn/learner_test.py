@@ -41,7 +41,9 @@ def _batch(seed=0):
     counts = generator.multinomial(3, [0.2, 0.4, 0.3, 0.1], ROWS)
     rewards = (counts / counts.max(axis=1, keepdims=True)).astype(np.float32)
     actions = generator.integers(0, 5, ROWS).astype(np.int32)
-    return Transition(tf.constant(before), tf.constant(actions), tf.constant(rewards), tf.constant(after))
+    return Transition(
+        tf.constant(before), tf.constant(actions), tf.constant(rewards), tf.constant(after), tf.fill([len(actions)], -1)
+    )
 
 
 def _moved(agent, learner, steps=3):
@@ -172,7 +174,7 @@ def test_bfloat16_needs_the_fused_engine():
 
 @pytest.mark.parametrize(
     "network",
-    [{"networks": 2}, {"outputs": "probabilities"}, {"inputs": "two"}, {"evidence_dropout": 0.5}],
+    [{"networks": 2}, {"outputs": "probabilities"}, {"inputs": "two"}],
 )
 def test_the_fused_learner_refuses_a_network_that_it_does_not_compute(network):
     agent, config = _agent(network=network, learner={"engine": "plain"})
@@ -196,12 +198,12 @@ def test_the_fused_learner_refuses_an_activation_that_it_does_not_know():
 @pytest.mark.parametrize(
     "sections",
     [
-        {"network": {"evidence_dropout": 0.5}},
         {"network": {"networks": 2}},
         {"network": {"outputs": "probabilities"}},
         {"network": {"inputs": "two"}},
         {"target": {"loss": "cross_entropy"}},
-        {"validation": {"validation_share": 0.2}},
+        {"validation": {"parts": 5}},
+        {"optimiser": {"average": 0.9}},
     ],
 )
 def test_the_configuration_refuses_the_fused_engine_for_what_it_does_not_compute(sections):

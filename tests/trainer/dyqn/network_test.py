@@ -10,12 +10,15 @@ from hypothesis.extra import numpy as arrays
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import (
     AVERAGE,
+    WORDS,
     Average,
-    EvidenceDropout,
     PresentAndAbsent,
+    WordSums,
     build_network,
+    copy_weights,
     dropout_states,
     logits_of,
+    set_output_bias,
 )
 
 # Klambauer et al. (2017), "Self-Normalizing Neural Networks".
@@ -101,15 +104,31 @@ def test_two_inputs_tell_presence_and_absence_apart():
     np.testing.assert_allclose(q_red, [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(-1)), 0.5], rtol=1e-5)
 
 
-def test_evidence_dropout_forgets_in_training_only_and_keeps_values():
-    states = np.tile([1.0, -1.0, 0.0], (4_000, 1)).astype(np.float32)
-    layer = EvidenceDropout(0.3, seed=1)
-    np.testing.assert_array_equal(layer(states), states)
-    thinned = layer(states, training=True).numpy()
-    assert set(np.unique(thinned[:, 0])) == {0.0, 1.0}
-    # 8,000 draws: five standard errors of a share of .7 are .026.
-    assert abs((thinned[:, :2] != 0).mean() - 0.7) < 0.026
-    assert (layer(states, training=True).numpy() != thinned).any()
+def test_words_add_the_vectors_of_known_codes_present_and_absent_apart():
+    layer = WordSums(2)
+    layer.build((None, 6))
+    layer.set_weights([np.array([[1, 2], [10, 20], [100, 200]], np.float32)])
+    inputs = np.array([[1, 0, 1, 0, 1, 0]], np.float32)  # codes 0 and 2 are present, code 1 is absent
+    np.testing.assert_array_equal(layer(inputs), [[101, 202, 10, 20]])
+
+
+def test_a_kernel_takes_words_up():
+    config = NetworkConfig(hidden_sizes=(6, 5), inputs="two", words=3, networks=2, outputs="probabilities")
+    source = build_network(4, config, seed=1)
+    source.get_layer(WORDS).set_weights([np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)])
+    target = build_network(4, config.served, seed=2)
+    copy_weights(source, target)
+    states = random_states(20, 4)
+    np.testing.assert_allclose(target(states), source(states), atol=1e-5)
+    silent = build_network(4, config, seed=1)  # the same without word vectors: they do matter
+    assert np.abs(silent(states).numpy() - source(states).numpy()).max() > 0.01
+
+
+def test_an_output_bias_is_that_of_each_network():
+    model = build_network(3, NetworkConfig(hidden_sizes=(5,), networks=2), seed=2)
+    set_output_bias(model, np.arange(5, dtype=np.float32))
+    for number in (1, 2):
+        np.testing.assert_array_equal(model.get_layer(f"q_values_of_{number}").bias, np.arange(5))
 
 
 def test_of_several_networks_the_logits_are_averaged():
@@ -124,7 +143,8 @@ def test_of_several_networks_the_logits_are_averaged():
 def test_outputs_with_probabilities_are_q_values_then_appropriate_then_safe():
     model = build_network(2, NetworkConfig(hidden_sizes=(), outputs="probabilities"), seed=0)
     wanted = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.5, 0.1, 0.99, 0.9, 0.6, 0.2], np.float32)
-    model.get_layer("q_values").set_weights([np.zeros([2, 13], np.float32), np.log(wanted / (1 - wanted))])
+    bias = np.append(np.log(wanted / (1 - wanted)), [9.0] * 4)  # single decisions are no outputs
+    model.get_layer("q_values").set_weights([np.zeros([2, 17], np.float32), bias])
     outputs = model(np.zeros([1, 2], np.float32)).numpy()[0]
     # Red is always safe; nothing else has to be changed here.
     np.testing.assert_allclose(outputs, [*wanted[:9], 1.0, *wanted[10:]], atol=1e-6)
@@ -162,9 +182,9 @@ def test_probabilities_keep_what_their_definitions_say(logits, scale, shift):
 
 
 def test_dropout_draws_from_variables_that_are_no_weights():
-    settings = NetworkConfig(hidden_sizes=(5, 4), networks=2, dropout=0.5, evidence_dropout=0.5)
+    settings = NetworkConfig(hidden_sizes=(5, 4), networks=2, dropout=0.5)
     states = dropout_states(build_network(4, settings, seed=2))
-    # Two layers with dropout, and the evidence, of each of two networks; none is drawn from twice.
-    assert len({id(state) for state in states}) == 6
-    assert len({state.numpy().tobytes() for state in states}) == 6
+    # Two layers with dropout, of each of two networks; none is drawn from twice.
+    assert len({id(state) for state in states}) == 4
+    assert len({state.numpy().tobytes() for state in states}) == 4
     assert dropout_states(build_network(4, NetworkConfig(hidden_sizes=(5,)), seed=2)) == []

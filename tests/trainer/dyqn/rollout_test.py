@@ -1,5 +1,6 @@
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 from tf_agents.trajectories import policy_step
@@ -10,7 +11,7 @@ from trainer.dyqn import rollout
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import QPolicy
-from trainer.dyqn.rollout import Rollout, greedy_policy
+from trainer.dyqn.rollout import EpisodeWindow, Rollout, greedy_policy
 
 
 def _network(biases, kernel_of_first=None):
@@ -170,3 +171,32 @@ def test_a_policy_is_asked_once_about_each_state_that_an_episode_comes_to(vignet
     assert Rollout(vignettes, 6, 23, policy).run([1]).questions.tolist() == [[23, 23]]
     # 3 states and 1, and in either row once more when the limit forces a triage.
     assert int(policy.rows) == 3 + 1 + 2
+
+
+def _record(window, decision, counts, questions):
+    window.record(tf.constant([int(decision)]), tf.constant([counts], tf.uint8), tf.constant([questions]))
+
+
+def test_means_over_what_has_ended_so_far():
+    window = EpisodeWindow(3)
+    assert window.means() == {}
+    _record(window, Action.YELLOW, [1, 0, 1, 0], 2)  # between Red and Green
+    _record(window, Action.RED, [0, 0, 1, 0], 4)  # over-triage: safe, not appropriate
+    assert window.means() == {"appropriateness": 0.5, "safety": 1.0, "questions": 3.0}
+
+
+def test_the_oldest_episode_leaves_the_window():
+    window = EpisodeWindow(2)
+    for questions in (10, 1, 3):
+        _record(window, Action.BLUE, [0, 0, 1, 0], questions)
+    assert window.means() == {"appropriateness": 0.0, "safety": 0.0, "questions": 2.0}
+
+
+def test_episodes_that_end_together_enter_the_window_together_and_round_its_end():
+    window = EpisodeWindow(3)
+    window.record(tf.zeros([0], tf.int32), tf.zeros([0, 4], tf.uint8), tf.zeros([0], tf.int32))
+    assert window.means() == {}
+    counts = tf.constant([[0, 0, 1, 0]] * 2, tf.uint8)
+    window.record(tf.constant([2, 3]), counts, tf.constant([1, 2]))
+    window.record(tf.constant([2, 2]), counts, tf.constant([6, 10]))  # 2, 6 and 10 stay
+    assert window.means() == {"appropriateness": pytest.approx(2 / 3), "safety": pytest.approx(2 / 3), "questions": 6.0}

@@ -1,12 +1,12 @@
-"""Vignettes held out of the training: which they are, what they say of a network, and how they calibrate it."""
+"""The division of a training split, and what the vignettes that a network does not learn from say of it."""
 
 import numpy as np
 import pytest
 
-from trainer.config import NetworkConfig
+from trainer.config import NetworkConfig, ValidationConfig
 from trainer.dyqn import validation
-from trainer.dyqn.network import AVERAGE, build_network
-from trainer.dyqn.validation import MOST_HELD_OUT, HeldOut, fit_calibration, hold_out
+from trainer.dyqn.network import AVERAGE, build_network, logits_of
+from trainer.dyqn.validation import MOST_JUDGED, Judgement, divide, fit_calibration, judged_in_training
 
 
 def _rows(vignettes):
@@ -18,51 +18,82 @@ def _rows(vignettes):
     ]
 
 
-def test_every_vignette_is_learned_from_or_held_out(random_vignettes):
-    learned, held_out = hold_out(random_vignettes, 0.2, seed=3)
+def _divide(vignettes, seed=0, **settings):
+    return divide(vignettes, ValidationConfig(**settings), seed)
+
+
+def test_every_vignette_is_in_one_part_or_apart(random_vignettes):
+    learned, parts, apart = _divide(random_vignettes, seed=3, parts=5, bound_share=0.2)
     # Single pieces of evidence come more than once among them, so that the share is met from below.
-    assert 35 <= len(held_out.decision_counts) <= 40
-    assert sorted(map(repr, _rows(learned) + _rows(held_out))) == sorted(map(repr, _rows(random_vignettes)))
+    assert 35 <= len(apart.decision_counts) <= 40
+    assert sorted(map(repr, _rows(learned) + _rows(apart))) == sorted(map(repr, _rows(random_vignettes)))
+    assert len(parts) == len(learned.decision_counts)
+    assert np.bincount(parts).min() >= len(parts) / 5 * 0.8
 
 
-def test_the_seed_alone_decides_which_are_held_out(random_vignettes):
-    first, again, other = (_rows(hold_out(random_vignettes, 0.2, seed)[1]) for seed in (3, 3, 4))
-    assert first == again
-    assert first != other
+def test_the_seed_alone_decides_on_the_division(random_vignettes):
+    first, again, other = (_divide(random_vignettes, seed, parts=5, bound_share=0.2) for seed in (3, 3, 4))
+    assert _rows(first.apart) == _rows(again.apart) != _rows(other.apart)
+    np.testing.assert_array_equal(first.parts, again.parts)
+    assert first.parts.tolist() != other.parts.tolist()
 
 
 def test_vignettes_with_the_same_evidence_stay_together_in_whatever_order_it_stands(vignettes_of):
     rows = [(codes, [1, 0, 0, 0]) for number in range(1, 40) for codes in ([number, -40], [-40, number])]
     rows += [([-number], [1, 0, 0, 0]) for number in range(1, 40)]  # absent is not present
-    learned, held_out = (_rows(part) for part in hold_out(vignettes_of(rows), 0.4, seed=0))
-    assert {evidence for evidence, _ in learned}.isdisjoint(evidence for evidence, _ in held_out)
-    pairs = [evidence for evidence, _ in held_out if len(evidence) == 2]
+    learned, parts, apart = _divide(vignettes_of(rows), parts=3, bound_share=0.4)
+    assert {evidence for evidence, _ in _rows(learned)}.isdisjoint(evidence for evidence, _ in _rows(apart))
+    pairs = [evidence for evidence, _ in _rows(apart) if len(evidence) == 2]
     assert len(pairs) == 2 * len(set(pairs)) > 0
+    parts_of = {}
+    for (evidence, _), part in zip(_rows(learned), parts, strict=True):
+        parts_of.setdefault(evidence, set()).add(int(part))
+    assert all(len(found) == 1 for found in parts_of.values())
+    assert {part for found in parts_of.values() for part in found} == {0, 1, 2}
 
 
-@pytest.mark.parametrize(("share", "count"), [(0.0, 50), (0.2, 2), (0.5, 1)])
-def test_where_nothing_can_be_held_out_all_is_learned_from(vignettes_of, share, count):
-    # A fifth of two vignettes, or half of one, is none.
+@pytest.mark.parametrize(("parts", "share", "count"), [(0, 0.0, 50), (3, 0.2, 2), (2, 0.5, 1)])
+def test_where_there_are_too_few_all_networks_learn_from_all(vignettes_of, parts, share, count):
+    # A fifth of two vignettes, or half of one, is none; and two vignettes are not three parts.
     vignettes = vignettes_of([([number + 1], [1, 0, 0, 0]) for number in range(count)])
-    learned, held_out = hold_out(vignettes, share, seed=0)
-    assert held_out is None
+    learned, parts, apart = _divide(vignettes, parts=parts, bound_share=share)
+    assert apart is None
     assert learned is vignettes
+    assert parts.tolist() == [-1] * count
 
 
-def test_where_all_vignettes_are_alike_none_is_held_out(vignettes_of):
-    assert hold_out(vignettes_of([([1, 2], [1, 0, 0, 0])] * 50), 0.2, seed=0)[1] is None
+def test_where_all_vignettes_are_alike_all_networks_learn_from_all(vignettes_of):
+    division = _divide(vignettes_of([([1, 2], [1, 0, 0, 0])] * 50), parts=5, bound_share=0.2)
+    assert division.apart is None
+    assert set(division.parts.tolist()) == {-1}
+    assert judged_in_training(division, ValidationConfig(parts=5), 5, 30, seed=0) is None
 
 
-def test_a_group_that_is_too_large_does_not_keep_others_from_being_held_out(vignettes_of):
+def test_a_group_that_is_too_large_does_not_keep_others_from_being_apart(vignettes_of):
     rows = [([41, 42], [1, 0, 0, 0])] * 60 + [([number + 1], [1, 0, 0, 0]) for number in range(40)]
     for seed in range(10):  # the group of 60 comes first for some of them
-        held_out = hold_out(vignettes_of(rows), 0.2, seed)[1]
-        assert len(held_out.decision_counts) == 20
+        assert len(_divide(vignettes_of(rows), seed, bound_share=0.2).apart.decision_counts) == 20
 
 
-def test_no_more_are_held_out_than_are_of_use(vignettes_of):
-    rows = [([number + 1], [1, 0, 0, 0]) for number in range(5 * MOST_HELD_OUT + 500)]
-    assert len(hold_out(vignettes_of(rows), 0.2, seed=0)[1].decision_counts) == MOST_HELD_OUT
+def test_no_more_are_apart_than_are_of_use(vignettes_of):
+    rows = [([number + 1], [1, 0, 0, 0]) for number in range(5 * MOST_JUDGED + 500)]
+    assert len(_divide(vignettes_of(rows), bound_share=0.2).apart.decision_counts) == MOST_JUDGED
+
+
+@pytest.mark.parametrize(("networks", "judged"), [(5, 50), (1, 10), (2, 20)])
+def test_vignettes_are_judged_by_the_networks_that_do_not_learn_from_them_alone(vignettes_of, networks, judged):
+    # Vignette v has evidence v alone, so that the logits of its own code say which networks judged it.
+    vignettes = vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(50)])
+    config = ValidationConfig(parts=5)
+    division = divide(vignettes, config, seed=0)
+    judgement = judged_in_training(division, config, networks, 50, seed=0)
+    network = build_network(50, NetworkConfig(hidden_sizes=(4,), networks=networks, outputs="probabilities"), seed=1)
+    outputs = judgement.outputs(network).outputs
+    assert len(outputs) == judged  # of five parts, one for each network
+    places = np.flatnonzero(division.parts < networks)
+    logits = logits_of(network)(np.eye(50, dtype=np.float32)).numpy()  # [50, N, 17]
+    own = logits[places, division.parts[places]][:, np.newaxis]
+    np.testing.assert_allclose(outputs, network.get_layer(AVERAGE)(own), atol=1e-6)
 
 
 def test_calibration_recovers_a_known_miscalibration():
@@ -86,70 +117,76 @@ def test_logits_stay_as_they_are_where_calibration_would_make_no_sense():
     np.testing.assert_array_equal(shift, 0.0)
 
 
+def _half(vignettes):
+    return divide(vignettes, ValidationConfig(bound_share=0.5), seed=0).apart
+
+
+def _judgement(part, evidence_count=30, networks=2):
+    return Judgement(part, np.ones([len(part.decision_counts), networks], bool), evidence_count, seed=0)
+
+
 def _network(vignettes, **settings):
     config = NetworkConfig(hidden_sizes=(8,), networks=2, **settings)
-    network = build_network(30, config, seed=1)
-    return network, HeldOut(hold_out(vignettes, 0.5, seed=0)[1], 30, seed=0)
+    return build_network(30, config, seed=1), _judgement(_half(vignettes))
 
 
 def test_calibrating_makes_probabilities_match_what_is_true_and_leaves_q_values(random_vignettes):
-    network, held_out = _network(random_vignettes, outputs="probabilities")
-    before = held_out.calibrate(network)
-    raw = build_network(30, NetworkConfig(hidden_sizes=(8,), networks=2, outputs="probabilities"), seed=1)
-    raw.set_weights(network.get_weights())
-    raw.get_layer(AVERAGE).scale.assign(np.ones(8))
-    raw.get_layer(AVERAGE).shift.assign(np.zeros(8))
+    network, judgement = _network(random_vignettes, outputs="probabilities")
     states = np.eye(30, dtype=np.float32)
-    np.testing.assert_allclose(network(states)[:, :5], raw(states)[:, :5], atol=1e-6)
-    assert np.abs(network(states).numpy() - raw(states).numpy())[:, 5:].max() > 0.05
+    raw = network(states).numpy()
+    judgement.calibrate(network)
+    before = judgement.outputs(network).outputs
+    np.testing.assert_allclose(network(states)[:, :5], raw[:, :5], atol=1e-6)
+    assert np.abs(network(states).numpy() - raw)[:, 5:].max() > 0.05
     # Once more, the outputs are the same: calibration starts from the logits, not from what it made of them.
-    np.testing.assert_allclose(held_out.calibrate(network).outputs, before.outputs, atol=1e-5)
+    judgement.calibrate(network)
+    np.testing.assert_allclose(judgement.outputs(network).outputs, before, atol=1e-5)
 
 
-def test_the_outputs_of_held_out_vignettes_are_those_of_the_network_for_every_prefix(random_vignettes):
-    network, held_out = _network(random_vignettes, outputs="probabilities")
-    part = hold_out(random_vignettes, 0.5, seed=0)[1]
-    found = held_out.calibrate(network)
-    np.testing.assert_array_equal(found.sizes, np.diff(part.offsets))
-    np.testing.assert_array_equal(found.decision_counts, part.decision_counts)
-    assert found.outputs.shape == (found.sizes.sum(), 13)
+def test_the_outputs_of_vignettes_are_those_of_the_network_for_every_prefix(random_vignettes):
+    network, judgement = _network(random_vignettes, outputs="probabilities")
+    part = _half(random_vignettes)
+    judgement.calibrate(network)
+    result = judgement.outputs(network)
+    np.testing.assert_array_equal(result.sizes, np.diff(part.offsets))
+    np.testing.assert_array_equal(result.decision_counts, part.decision_counts)
+    assert result.outputs.shape == (result.sizes.sum(), 13)
     # At its last piece all evidence of a vignette is known, whatever the order.
-    states = np.zeros([len(found.sizes), 30], np.float32)
+    states = np.zeros([len(result.sizes), 30], np.float32)
     for state, start, end in zip(states, part.offsets[:-1], part.offsets[1:], strict=True):
         codes = part.signed_codes[start:end]
         state[np.abs(codes) - 1] = np.sign(codes)
-    np.testing.assert_allclose(found.outputs[np.cumsum(found.sizes) - 1], network(states), atol=1e-5)
+    np.testing.assert_allclose(result.outputs[np.cumsum(result.sizes) - 1], network(states), atol=1e-5)
 
 
-@pytest.mark.parametrize(("outputs", "columns", "judged"), [("q_values", 5, 4), ("probabilities", 13, 8)])
+@pytest.mark.parametrize(("outputs", "columns", "judged"), [("q_values", 5, 4), ("probabilities", 17, 8)])
 def test_the_loss_of_a_network_that_says_nothing(vignettes_of, outputs, columns, judged):
     # Every output is .5, which calibration cannot scale: log 2 for each reward, or for each probability.
-    part = hold_out(vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(30)]), 0.5, seed=0)[1]
+    part = _half(vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(30)]))
     network = build_network(30, NetworkConfig(hidden_sizes=(), outputs=outputs), seed=0)
     network.get_layer("q_values").set_weights([np.zeros([30, columns], np.float32), np.zeros(columns, np.float32)])
-    assert HeldOut(part, 30, seed=0).loss(network) == pytest.approx(judged * np.log(2), abs=1e-4)
+    assert _judgement(part, networks=1).loss(network) == pytest.approx(judged * np.log(2), abs=1e-4)
 
 
 def test_being_too_sure_alone_does_not_raise_the_loss(vignettes_of):
     # Piece d present means decision d, which the network says in a linear model; other pieces say nothing.
     eye = np.eye(4, dtype=int)
     rows = [([number % 4 + 1, number + 5], eye[number % 4].tolist()) for number in range(80)]
-    part = hold_out(vignettes_of(rows), 0.5, seed=0)[1]
-    held_out = HeldOut(part, 90, seed=0)
+    judgement = _judgement(_half(vignettes_of(rows)), 90, networks=1)
     network = build_network(90, NetworkConfig(hidden_sizes=(), outputs="probabilities"), seed=0)
-    kernel = np.zeros([90, 13], np.float32)
+    kernel = np.zeros([90, 17], np.float32)
     kernel[:4, 5:9] = 2 * eye - 1
-    kernel[:4, 9:] = 2 * np.tril(np.ones([4, 4])) - 1
+    kernel[:4, 9:13] = 2 * np.tril(np.ones([4, 4])) - 1
     losses = []
     for certainty in (1, 8):
-        network.get_layer("q_values").set_weights([certainty * kernel, np.zeros(13, np.float32)])
-        losses.append(held_out.loss(network))
+        network.get_layer("q_values").set_weights([certainty * kernel, np.zeros(17, np.float32)])
+        losses.append(judgement.loss(network))
     assert losses[1] == pytest.approx(losses[0], rel=1e-3)
     assert losses[0] < 0.8 * 8 * np.log(2)
 
 
 def test_many_states_are_judged_in_parts(random_vignettes, monkeypatch):
-    network, held_out = _network(random_vignettes, outputs="probabilities")
-    whole = held_out.loss(network)
+    network, judgement = _network(random_vignettes, outputs="probabilities")
+    whole = judgement.loss(network)
     monkeypatch.setattr(validation, "_ROWS", 7)
-    assert held_out.loss(network) == pytest.approx(whole, rel=1e-5)
+    assert judgement.loss(network) == pytest.approx(whole, rel=1e-5)

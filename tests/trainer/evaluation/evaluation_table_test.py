@@ -1,4 +1,5 @@
 import copy
+import re
 
 import pytest
 
@@ -30,11 +31,14 @@ REPORT = {
     },
     "as_clinicians": {"vignettes": 900, "by_all_but_one": QUALITY, "by_all": QUALITY},
     "probabilities": {
-        "safe": {
-            "predicted": _estimate(0.92),
-            "observed": _estimate(0.94),
-            "expected_calibration_error": _estimate(0.02, 0.01, 0.03),
+        part: {
+            "safe": {
+                "predicted": _estimate(0.92),
+                "observed": _estimate(0.94),
+                "expected_calibration_error": _estimate(0.02, 0.01, 0.03),
+            }
         }
+        for part in ("own_decision", "every_decision")
     },
     "frontier": [
         {
@@ -91,7 +95,8 @@ def test_the_frontier_marks_the_agent_and_ends_with_the_clinicians(capsys):
 def test_the_agent_is_shown_judged_as_clinicians_are_and_with_its_calibration(capsys):
     text = " ".join(_rows(capsys, REPORT, with_slices=False))
     assert "on the same 900 vignettes by all clinicians but one" in text
-    assert "P(safe) of the decision: mean 0.920, safe 0.940, error 0.020 [0.010, 0.030]." in text
+    for which in ("of its decision", "of all four"):
+        assert re.search(rf"P\(safe\) {which} +0\.920 +0\.940 +0\.020 \[0\.010, 0\.030\]", text)
 
 
 def test_calibration_is_one_sentence(capsys):

@@ -176,18 +176,23 @@ def test_the_threshold_of_novelty_is_stated_or_that_there_is_none():
 def test_how_a_version_with_probabilities_decides():
     estimate = estimates()["safety"]
     calibration = {"predicted": estimate, "observed": estimate, "expected_calibration_error": estimate}
-    evaluation = evaluation_with("x") | {"probabilities": {"appropriate": calibration, "safe": calibration}}
+    both = {"appropriate": calibration, "safe": calibration}
+    evaluation = evaluation_with("x") | {"probabilities": {"own_decision": both, "every_decision": both}}
     decision = {
         "probabilities": True, "safety_weight": 1.5, "sure_enough": 0.92, "chosen": "bound",
-        "under_triage_at_most": 0.05, "held_out": {"vignettes": 2000, "under_triage": 0.041, "over_triage": 0.1},
+        "under_triage_at_most": 0.05,
+        "held_out": {"vignettes": 2000, "apart": False, "under_triage": 0.041, "over_triage": 0.1},
     }  # fmt: skip
     text = page_of(evaluation, decision=decision)
     assert "the highest P(appropriate) + 1.5 P(safe)" in text
-    assert "as soon as (P(appropriate) + 1.5 P(safe)) / 2.5 of its decision reaches 0.92" in text
+    assert "asks until (P(appropriate) + 1.5 P(safe)) / 2.5 of its decision reaches 0.92" in text
     assert "keeps under-triage at most 0.05 in expectation" in text
-    assert "On the 2,000 vignettes that training held out, without safety rules, under-triage is 0.041" in text
-    assert ["P(safe)", *["0.110 [0.100, 0.300]"] * 3] in cells(text)
+    assert "On 2,000 vignettes, by networks that did not learn from them and without safety rules, under-triage" in text
+    assert "an estimate and no guarantee" in text
+    exact = decision | {"held_out": decision["held_out"] | {"apart": True}}
+    assert "an estimate and no guarantee" not in page_of(evaluation, decision=exact)
+    assert ["P(safe) of its decision", *["0.110 [0.100, 0.300]"] * 3] in cells(text)
     chosen = page_of(decision=decision | {"chosen": "default", "sure_enough": None})
     assert "Training chose these numbers" in chosen
-    assert "as soon as" not in chosen
+    assert "asks until its Q-values say otherwise" in chosen
     assert "By its Q-values: the triage decision with the highest one" in page_of()

@@ -13,7 +13,7 @@ import tensorflow as tf
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.dyqn.decision import Dial
-from trainer.dyqn.dial import HeldOutOutputs
+from trainer.dyqn.dial import NOTHING_HELD_OUT, HeldOut, HeldOutOutputs
 from trainer.runs import dial_options
 from trainer.runs.job import TrainedNetwork
 from trainer.servable import saved_model
@@ -23,6 +23,7 @@ Q_VALUES = [0.4, 0.5, 0.1, 0.1, 0.2]
 APPROPRIATE, SAFE = [0.2, 0.7, 0.0, 0.0], [1.0, 0.7, 0.0, 0.0]
 """Yellow is chosen as long as .7 + .7 w > .2 + w, for weights below 1.67; then Red."""
 SURE = [0, 0, 1.0, 0]
+GREEN_ONLY = np.array([[0, 0, 3, 0]] * 100)
 
 
 def network(outputs):
@@ -44,7 +45,7 @@ def held_out():
 def trained():
     model = network(Q_VALUES + APPROPRIATE + SAFE)
     return TrainedNetwork(
-        model, VOCABULARY, {}, 5, "sha256:d", {}, {}, dial=Dial(0.5, 0.9), held_out=held_out()
+        model, VOCABULARY, {}, 5, "sha256:d", {}, {}, dial=Dial(0.5, 0.9), held_out=HeldOut(held_out(), None)
     )  # fmt: skip
 
 
@@ -60,14 +61,14 @@ def options(*given):
     [
         ([], Dial(0.5, 0.9), "default"),
         # With one piece of evidence each stopping costs nothing, so that the lowest threshold suits any other weight.
-        (["--safety-weight", "4"], Dial(4.0, 0.6), "given"),
+        (["--safety-weight", "4"], Dial(4.0, 0.5), "given"),
         (["--safety-weight", "4", "--sure-enough", "0.9"], Dial(4.0, 0.9), "given"),
         (["--sure-enough", "0.8"], Dial(0.5, 0.8), "given"),
         (["--safety-weight", "0", "--sure-enough", "never"], Dial(0.0, None), "given"),
         # Below 1.67 the 20 Red ones are sent to Yellow, 21 of 101 as risk control counts; 2 is the first weight above.
-        (["--under-triage-at-most", "0.05"], Dial(2.0, 0.6), "bound"),
-        (["--under-triage-at-most", "0.21"], Dial(0.0, 0.6), "bound"),
-        (["--under-triage-at-most", "0.2"], Dial(2.0, 0.6), "bound"),
+        (["--under-triage-at-most", "0.05"], Dial(2.0, 0.5), "bound"),
+        (["--under-triage-at-most", "0.21"], Dial(0.0, 0.5), "bound"),
+        (["--under-triage-at-most", "0.2"], Dial(2.0, 0.5), "bound"),
     ],
 )
 def test_the_options_set_the_dial(trained, given, dial, chosen):
@@ -92,12 +93,23 @@ def test_values_out_of_range_and_too_few_vignettes_are_refused(trained, given, c
 
 
 def test_a_bound_needs_held_out_vignettes_and_a_dial_needs_probabilities(trained):
-    without = dataclasses.replace(trained, held_out=None)
+    without = dataclasses.replace(trained, held_out=NOTHING_HELD_OUT)
     with pytest.raises(InputError, match="job has no held-out vignettes for this checkpoint"):
         dial_options.chosen(options("--under-triage-at-most", "0.05"), without)
     plain = dataclasses.replace(trained, model=network(Q_VALUES))
     with pytest.raises(InputError, match="--safety-weight: job has a network without probabilities"):
         dial_options.chosen(options("--safety-weight", "2"), plain)
+
+
+def test_vignettes_that_no_network_learned_from_keep_a_bound(trained):
+    # All 100 are certainly Green there: weight 0 sends none of them too late.
+    apart = held_out()._replace(
+        outputs=np.array([Q_VALUES + SURE + [1.0, 1.0, 1.0, 0.0]] * 100, np.float32), decision_counts=GREEN_ONLY
+    )
+    with_apart = dataclasses.replace(trained, held_out=trained.held_out._replace(apart=apart))
+    result = dial_options.chosen(options("--under-triage-at-most", "0.05"), with_apart)
+    assert result.dial.safety_weight == 0.0
+    assert saved_model.decision(result)["held_out"]["apart"]
 
 
 def test_a_weight_and_a_bound_exclude_each_other():
@@ -106,6 +118,7 @@ def test_a_weight_and_a_bound_exclude_each_other():
 
 
 def test_the_chosen_dial_decides_in_the_version_and_stands_in_its_manifest(trained, tmp_path):
+    trained = dataclasses.replace(trained, dial=Dial(0.5, 0.6))  # Yellow has (.7 + .5 * .7) / 1.5 = .7
     result = dial_options.chosen(options("--under-triage-at-most", "0.05"), trained)
     folders = [saved_model.write_version(tmp_path, each) for each in (trained, result)]
     labels = []
@@ -116,8 +129,9 @@ def test_the_chosen_dial_decides_in_the_version_and_stands_in_its_manifest(train
     assert labels == [b"Yellow", b"Red"]
     default, bound = (json.loads((folder / "manifest.json").read_text())["decision"] for folder in folders)
     assert default == {
-        "probabilities": True, "safety_weight": 0.5, "sure_enough": 0.9, "chosen": "default",
-        "held_out": {"vignettes": 100, "appropriateness": 0.8, "under_triage": pytest.approx(0.2), "over_triage": 0.0},
+        "probabilities": True, "safety_weight": 0.5, "sure_enough": 0.6, "chosen": "default",
+        "held_out": {"vignettes": 100, "apart": False, "appropriateness": 0.8, "under_triage": pytest.approx(0.2),
+                     "over_triage": 0.0},
     }  # fmt: skip
     assert (bound["safety_weight"], bound["chosen"], bound["under_triage_at_most"]) == (2.0, "bound", 0.05)
     assert bound["held_out"]["under_triage"] == 0.0
