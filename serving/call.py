@@ -35,23 +35,25 @@ class Call:
     Attributes:
         method: `/package.Service/Method`.
         request_id: the caller's, or a generated one.
-        request_bytes: length of its request, 0 for a stream.
+        large: whether work for it would block the event loop for too long.
         arrived: time of arrival, by `time.perf_counter`.
         stages: (stage, begin, end) by `time.perf_counter`; a stage may occur several times.
         model_version: the version that answered, "" until then.
         signature: the signature that answered, "" until then.
         states: number of answered evidence states.
-        run_states: number of states in the batch that answered it, 0 if another call of the batch counts the run; None
-            if the call was not batched.
+        runs: number of states in each run of the model that this call counts, as others may share a run; None if the
+            call was not batched.
         reason: why the call failed, as in google.rpc.ErrorInfo; "" if it did not.
         unknown_codes: number of unknown codes that the call was refused for.
         trace_id: OpenTelemetry's, "" without traces.
         span: OpenTelemetry's, None without traces.
         outgoing: metadata for calls to other servers on behalf of this one, (key, value) pairs.
+        peer: address of the other end of the connection, "" if unknown.
+        caller: who shares the server fairly with others, see `serving.security.access`; "" if unknown.
     """
 
     __slots__ = (
-        "arrived", "method", "model_version", "outgoing", "reason", "request_bytes", "request_id", "run_states",
+        "arrived", "caller", "large", "method", "model_version", "outgoing", "peer", "reason", "request_id", "runs",
         "signature", "span", "stages", "states", "trace_id", "unknown_codes",
     )  # fmt: skip
 
@@ -59,17 +61,19 @@ class Call:
         self.arrived = time.perf_counter()
         self.method = method
         self.request_id = request_id
-        self.request_bytes = 0
+        self.large = False
         self.stages: list[tuple[str, float, float]] = []
         self.model_version = ""
         self.signature = ""
         self.states = 0
-        self.run_states: int | None = None
+        self.runs: list[int] | None = None
         self.reason = ""
         self.unknown_codes = 0
         self.trace_id = ""
         self.span: Any = None
         self.outgoing: tuple[tuple[str, str], ...] = self.id_metadata
+        self.peer = ""
+        self.caller = ""
 
     @property
     def id_metadata(self) -> tuple[tuple[str, str], ...]:

@@ -60,6 +60,13 @@ class ServeConfig:
         256,
         "number of calls that may wait beyond --max-workers and --max-interviews; more are refused at once",
     )
+    max_pending_bytes: int = _field(
+        32 * 1024 * 1024,
+        "bytes of large requests (above 16 KiB or 64 states) that may be in progress or wait; more are refused at once",
+    )
+    max_pending_states: int = _field(
+        16 * 1024, "evidence states of such requests that may wait; the states of more than 16 KiB are not counted"
+    )
     max_streams: int = _field(
         128, "largest number of calls in progress on one connection; further calls wait or are refused"
     )
@@ -122,7 +129,16 @@ class ServeConfig:
         _ = self.batching  # reports a faulty file before the port is taken
         if self.max_waiting < 0:
             raise InputError(f"--max-waiting {self.max_waiting}: expected a whole number, 0 or more")
-        for name in ("max_workers", "max_interviews", "max_streams", "max_batch", "max_evidence", "max_message_bytes"):
+        for name in (
+            "max_workers",
+            "max_interviews",
+            "max_pending_bytes",
+            "max_pending_states",
+            "max_streams",
+            "max_batch",
+            "max_evidence",
+            "max_message_bytes",
+        ):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: expected a whole number from 1")
         for name in ("max_streams", "max_message_bytes"):

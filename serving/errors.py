@@ -86,7 +86,18 @@ class DeadlineError(Exception):
 
 
 class ExhaustedError(Exception):
-    """The request is too large, or the server has too many."""
+    """The request is too large, or the server has too many.
+
+    Args:
+        message: what there is too much of.
+        retry_seconds: when to try again, None where nobody can tell.
+        hold_seconds: how long to keep the caller waiting for this refusal, so that it cannot come back at once.
+    """
+
+    def __init__(self, message: str, retry_seconds: float | None = None, hold_seconds: float = 0.0):
+        super().__init__(message)
+        self.retry_seconds = retry_seconds
+        self.hold_seconds = hold_seconds
 
 
 class EngineError(Exception):

@@ -17,6 +17,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from schemas.errors import InputError
 from serving import process
 from serving.calls import (
+    Cost,
     EventLoop,
     Front,
     HealthService,
@@ -63,7 +64,8 @@ class TriageServer:
         self._telemetry = Telemetry.of(config)
         self._workers = Workers(config.max_workers)
         places = config.max_workers + config.max_interviews + config.max_waiting
-        limits = Limits(places, config.silence_seconds, frozenset([f"/{SERVICE}/Interview"]))
+        pending = Cost(config.max_pending_states, config.max_pending_bytes)
+        limits = Limits(places, config.silence_seconds, frozenset([f"/{SERVICE}/Interview"]), pending)
         self._front = Front(limits, self._workers, self._telemetry, access)
         self._health = health.HealthServicer()
         self._stopped = False

@@ -28,7 +28,7 @@ LAYERS = {
         ("studies",),
     ),
     "serving": (
-        ("batching_parameters", "call", "errors", "messages", "process"),
+        ("batching_parameters", "call", "errors", "fair_queue", "messages", "process"),
         ("security",),
         ("config",),
         ("models",),

@@ -20,20 +20,20 @@ from grpc_health.v1 import health
 
 from schemas.errors import InputError
 from serving import call as calls
+from serving.calls.arrivals import Arrivals
+from serving.calls.budget import DEFAULT_PENDING, LARGE_BYTES, Budget, Cost
 from serving.calls.capacity import Places
 from serving.calls.event_loop import Workers
 from serving.calls.silence import Silence, drop_traceback
 from serving.calls.status import end_of
-from serving.errors import UnsupportedError
+from serving.errors import ExhaustedError, UnsupportedError
 from serving.security import Access, OpenAccess
 from serving.telemetry import Telemetry
-
-LARGE_BYTES = 16 * 1024
-"""Length from which requests go to the workers; handing shorter ones over takes longer than handling them."""
 
 _HEALTH = f"/{health.SERVICE_NAME}/"
 _UNKNOWN = "/unknown/unknown"
 _CANCEL_SECONDS = 0.005
+_TURNS = 2  # of large requests: one is parsed, which takes the interpreter, while the model runs for another
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,11 +44,13 @@ class Limits:
         places: largest number of calls at a time.
         silence_seconds: see `serving.calls.silence.Silence`.
         may_be_silent: methods whose callers may say nothing for as long as they like.
+        pending: what large requests may hold together, see `serving.calls.budget.Budget`.
     """
 
     places: int
     silence_seconds: float
     may_be_silent: frozenset[str] = frozenset()
+    pending: Cost = DEFAULT_PENDING
 
 
 class Front(grpc.GenericRpcHandler):
@@ -75,7 +77,9 @@ class Front(grpc.GenericRpcHandler):
         self.telemetry = telemetry or Telemetry()
         self.access = access or OpenAccess()
         self.places = Places(limits.places)
+        self.budget = Budget(limits.pending, _TURNS)
         self.silence = Silence(limits.silence_seconds)
+        self.arrivals = Arrivals(self.silence)
         self.may_be_silent = limits.may_be_silent
         self._services: list[grpc.GenericRpcHandler] = []
         self._routes: dict[str, grpc.RpcMethodHandler] = {}
@@ -124,23 +128,30 @@ class _Route(abc.ABC):
         self._parse = handler.request_deserializer
         self._serialize = handler.response_serializer
         self._streamed = handler.request_streaming
-        self._method, self._workers, self._places = method, front.workers, front.places
+        self._cost_of = getattr(behavior, "cost_of", None)
+        self._method, self._workers, self._places, self._budget = method, front.workers, front.places, front.budget
         self._health = method.startswith(_HEALTH)
         self._telemetry = Telemetry() if self._health else front.telemetry
         self._access = front.access
-        self._read = _read_without_limit if method in front.may_be_silent else front.silence.read
+        self._read = _read_without_limit if method in front.may_be_silent else front.arrivals.read
+        if self._health:
+            self._read = front.silence.read
 
     async def answer(self, requests: object, context: Any) -> Any:
         """Answers one call, whose requests it reads one at a time with `context.read`, not from `requests`."""
         call, taken = calls.current(), False
         try:
             if not self._health:
-                self._access.check(self._method, context)
-                self._places.take()
+                call.peer = context.peer()
+                call.caller = self._access.check(self._method, context)
+                self._places.take(call.caller)
                 taken = True
             return await self._answer(call, context)
-        except grpc.aio.AbortError as aborted:  # by `serving.calls.silence`
-            self._record_cancelled(call, context)
+        except grpc.aio.AbortError as aborted:  # by `serving.calls.silence`, with a reason or because of silence
+            if call.reason:
+                self._telemetry.end(call, self.kind, grpc.StatusCode.RESOURCE_EXHAUSTED.name)
+            else:
+                self._record_cancelled(call, context)
             drop_traceback(aborted)
             return None
         except (
@@ -153,7 +164,7 @@ class _Route(abc.ABC):
             failure = error
         finally:
             if taken:
-                self._places.leave()
+                self._places.leave(call.caller)
         try:  # outside of the except clause: gRPC would log an error here with its context, which may have evidence
             return await self._fail(call, context, failure)
         finally:
@@ -163,28 +174,29 @@ class _Route(abc.ABC):
     async def _answer(self, call: calls.Call, context: Any) -> Any:
         """Answers an admitted call; what it raises ends the call with a status."""
 
-    async def _request(self, call: calls.Call, context: Any) -> Any:
+    async def _arrived(self, call: calls.Call, context: Any) -> bytes:
         """Returns the single request of a call.
 
         Raises:
-            InputError: it is missing or cannot be parsed.
+            InputError: it is missing.
         """
-        data = await self._read(context)
+        data: Any = await self._read(context)
         if data is grpc.aio.EOF:
             raise InputError("the request is missing: send one message")
+        call.add(calls.QUEUE, call.arrived, time.perf_counter())
+        return data
+
+    async def _parse_message(self, call: calls.Call, data: bytes) -> Any:
+        """Returns the message in `data`; raises InputError if it cannot be parsed."""
         begin = time.perf_counter()
-        call.add(calls.QUEUE, call.arrived, begin)
-        call.request_bytes = len(data)
-        message = await self._parse_message(data)
+        if self._parse is None:
+            message = data
+        elif len(data) > LARGE_BYTES:
+            message = await self._workers.run(parse, self._parse, data)
+        else:
+            message = parse(self._parse, data)
         call.add(calls.PARSE, begin, time.perf_counter())
         return message
-
-    async def _parse_message(self, data: bytes) -> Any:
-        if self._parse is None:
-            return data
-        if len(data) > LARGE_BYTES:
-            return await self._workers.run(parse, self._parse, data)
-        return parse(self._parse, data)
 
     def _serialize_message(self, call: calls.Call, message: Any) -> bytes:
         begin = time.perf_counter()
@@ -203,6 +215,9 @@ class _Route(abc.ABC):
         status, metadata = end_of(error, self._method.rpartition("/")[2])
         self._telemetry.end(call, self.kind, status.code.name)
         try:
+            if isinstance(error, ExhaustedError) and error.hold_seconds:
+                error.__traceback__ = None  # it holds the request
+                await asyncio.sleep(error.hold_seconds)
             await context.abort(status.code, status.message, metadata)
         except grpc.aio.BaseError as aborted:  # abort always raises, even if the caller has gone
             drop_traceback(aborted)
@@ -216,12 +231,25 @@ class _Unary(_Route):
         self._is_coroutine = inspect.iscoroutinefunction(self._behavior)
 
     async def _answer(self, call: calls.Call, context: Any) -> bytes:
-        request = await self._request(call, context)
+        data = await self._arrived(call, context)
+        cost = Cost(0, len(data))
+        if cost.is_large:
+            async with self._budget.turn(call, cost):
+                return await self._respond(call, context, await self._parse_message(call, data))
+        request = await self._parse_message(call, data)
+        if self._cost_of is not None:
+            cost = self._cost_of(request)
+            if cost.is_large:
+                async with self._budget.turn(call, cost):
+                    return await self._respond(call, context, request)
+        return await self._respond(call, context, request)
+
+    async def _respond(self, call: calls.Call, context: Any, request: Any) -> bytes:
         if self._is_coroutine:
             response = await self._behavior(request, context)
         else:
             response = await self._workers.run(self._behavior, request, context)
-        if call.request_bytes > LARGE_BYTES:
+        if call.large:
             data = await self._workers.run(self._serialize_message, call, response)
         else:
             data = self._serialize_message(call, response)
@@ -239,7 +267,7 @@ class _Stream(_Route):
             call.add(calls.QUEUE, call.arrived, time.perf_counter())
             requests = self._requests(call, context)
         else:
-            requests = await self._request(call, context)
+            requests = await self._parse_message(call, await self._arrived(call, context))
         context.set_trailing_metadata(call.id_metadata)
         async with contextlib.aclosing(self._behavior(requests, context)) as responses:
             async for response in responses:
@@ -249,9 +277,11 @@ class _Stream(_Route):
 
     async def _requests(self, call: calls.Call, context: Any) -> AsyncIterator[Any]:
         while (data := await self._read(context)) is not grpc.aio.EOF:
-            begin = time.perf_counter()
-            message = await self._parse_message(data)
-            call.add(calls.PARSE, begin, time.perf_counter())
+            if len(data) <= LARGE_BYTES:
+                yield await self._parse_message(call, data)
+                continue
+            async with self._budget.turn(call, Cost(0, len(data))):
+                message = await self._parse_message(call, data)
             yield message
         # The requests of a cancelled call end as well, just before the cancellation arrives.
         await asyncio.sleep(_CANCEL_SECONDS)

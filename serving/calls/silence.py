@@ -5,6 +5,9 @@ from typing import Any
 
 import grpc
 
+from serving import call as calls
+from serving.calls.status import end_of
+
 _LONGEST = 2**30 - 1  # milliseconds; gRPC accepts twice as many
 
 
@@ -19,6 +22,8 @@ def options(seconds: float) -> list[tuple[str, int]]:
         ("grpc.http2.max_pings_without_data", 0),  # by default only two pings go to a connection without calls
         ("grpc.http2.ping_timeout_ms", half),
         ("grpc.server_handshake_timeout_ms", 2 * half),
+        # Before a request is read gRPC holds 64 KiB of it, and with this it never holds more.
+        ("grpc.http2.bdp_probe", 0),
     ]
 
 
@@ -55,16 +60,31 @@ class Silence:
         """Ends the calls that have been waiting since the last look."""
         silent = self._waiting.items() & self._seen
         for context, read in silent:
-            # A task each, as ending a call may itself wait for a caller that reads nothing.
-            task = asyncio.create_task(self._cut_off(context, read))
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+            self._begin_to_end(context, read)
         self._seen = self._waiting.items() - silent
 
-    async def _cut_off(self, context: "grpc.aio.ServicerContext[Any, Any]", read: int) -> None:
+    def end(self, context: Any, call: calls.Call, error: Exception) -> None:
+        """Ends a call whose next message is waited for, with the status of `error`, and notes the reason in `call`."""
+        if context in self._waiting:
+            self._begin_to_end(context, self._waiting[context], call, error)
+
+    def _begin_to_end(self, context: Any, read: int, *reason: Any) -> None:
+        # A task each, as ending a call may itself wait for a caller that reads nothing.
+        task = asyncio.create_task(self._cut_off(context, read, *reason))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _cut_off(
+        self, context: Any, read: int, call: calls.Call | None = None, error: Exception | None = None
+    ) -> None:
         if self._waiting.get(context) == read:  # otherwise a message has just arrived
             try:
-                await context.abort(grpc.StatusCode.CANCELLED, "the request did not arrive")
+                if call is None or error is None:
+                    await context.abort(grpc.StatusCode.CANCELLED, "the request did not arrive")
+                else:
+                    calls.enter(call)
+                    status, metadata = end_of(error, call.method)
+                    await context.abort(status.code, status.message, metadata)
             except grpc.aio.BaseError as aborted:  # abort always raises, even if the call has ended by itself
                 drop_traceback(aborted)
 

@@ -91,7 +91,7 @@ def status_of(error: Exception) -> Status:
     for row in _table():
         if isinstance(error, row.kind):
             message = _shorten(str(error) if row.message is None else row.message)
-            return Status(row.code, message, row.reason, row.retry_seconds)
+            return Status(row.code, message, row.reason, getattr(error, "retry_seconds", None) or row.retry_seconds)
     return _UNEXPECTED
 
 

@@ -1,11 +1,11 @@
 """Dynamic batching: one run of the model answers the requests that arrive at about the same time.
 
 Requests wait on the event loop, and the model runs in threads. While one batch runs, the next one gathers. A request
-that arrives alone runs at once, and on the event loop itself if that takes less time than handing it to a thread.
+that arrives alone runs at once, and on the event loop itself if that takes less time than handing it to a thread. A
+request above the largest batch runs in parts, between which others are answered.
 """
 
 import asyncio
-import collections
 import concurrent.futures
 import contextlib
 import contextvars
@@ -17,11 +17,15 @@ from collections.abc import Sequence
 from serving import call as calls
 from serving.batching_parameters import BatchingParameters
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
+from serving.fair_queue import FairQueue
 from serving.models.engine import Engine, RunInThread, WrappedEngine
 from serving.models.watcher import Source
 from triage.v1 import triage_pb2
 
 _Responses = list[triage_pb2.TriageResponse]
+
+_STATES_OF_A_CALL = 16
+"""How many states cost as much as answering one call more."""
 
 # Failures of the engine, not of one request: retrying each request alone would make matters worse.
 _ENGINE_FAILURES = (UnavailableError, DeadlineError, ExhaustedError)
@@ -30,17 +34,17 @@ _ENGINE_FAILURES = (UnavailableError, DeadlineError, ExhaustedError)
 class _Request:
     """A call that waits for its responses. The thread of a run fills in `outcome` and the fields below it."""
 
-    __slots__ = ("answered", "call", "end", "entered", "outcome", "run_states", "stages", "states")
+    __slots__ = ("answered", "call", "end", "entered", "outcome", "runs", "stages", "states")
 
-    def __init__(self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None):
+    def __init__(self, states: Sequence[triage_pb2.EvidenceState], end: float | None):
         self.states = states
         self.call = calls.current()
         self.entered = time.perf_counter()
-        self.end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        self.end = end  # of its deadline, by `time.monotonic`
         # Errors are results too: asyncio would log an exception that nobody retrieves, together with its evidence.
         self.answered: asyncio.Future[_Responses | Exception] = asyncio.get_running_loop().create_future()
         self.outcome: _Responses | Exception = RuntimeError("the run was interrupted")
-        self.run_states: int | None = None
+        self.runs: list[int] = []
         self.stages: list[tuple[str, float, float]] = []
 
     def remaining(self) -> float | None:
@@ -49,7 +53,7 @@ class _Request:
     def resolve(self) -> None:
         """Hands the outcome to the waiting caller."""
         self.call.stages.extend(self.stages)
-        self.call.run_states = self.run_states
+        self.call.runs = [*(self.call.runs or ()), *self.runs]
         answered, outcome = self.answered, self.outcome
         del self.answered, self.outcome  # an error's stack refers to this request
         if not answered.done():  # otherwise the caller has gone
@@ -72,7 +76,7 @@ class BatchedEngine(WrappedEngine):
         self._parameters = parameters
         self._threads = concurrent.futures.ThreadPoolExecutor(parameters.num_batch_threads, thread_name_prefix="model")
         # Only the event loop touches the fields below.
-        self._waiting: collections.deque[_Request] = collections.deque()
+        self._waiting: FairQueue[_Request] = FairQueue()
         self._waiting_states = 0
         self._running = 0
         self._expected = 0  # requests that the next batch is likely to hold
@@ -108,16 +112,34 @@ class BatchedEngine(WrappedEngine):
             DeadlineError: the deadline passed before the model ran.
             Exception: whatever the engine raises for these states.
         """
-        if self.waiting >= self._parameters.max_enqueued_batches * self._parameters.max_batch_size:
+        self._check_room(len(states))
+        end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        size = self._parameters.max_batch_size
+        if len(states) <= size:
+            return await self._answer_part(states, end, alone)
+        responses: _Responses = []
+        part = -(-size // 2)  # the other half of a batch is for others
+        for begin in range(0, len(states), part):
+            responses += await self._answer_part(states[begin : begin + part], end, alone=False)
+        return responses
+
+    def _check_room(self, states: int) -> None:
+        """Raises ExhaustedError if too many states wait; a quarter of the room is kept for single ones."""
+        room = self._parameters.max_enqueued_batches * self._parameters.max_batch_size
+        if self.waiting >= room - (room // 4 if states > 1 else 0):
             raise ExhaustedError(f"{self.waiting} evidence states wait for the model: try again later")
-        request = _Request(states, timeout_seconds)
+
+    async def _answer_part(
+        self, states: Sequence[triage_pb2.EvidenceState], end: float | None, alone: bool
+    ) -> _Responses:
+        request = _Request(states, end)
         answered = request.answered
         idle = not self._running and not self._waiting
         if alone and idle and len(states) <= self.brief_states:
             contextvars.copy_context().run(self._answer, [request])  # a run makes another call the current one
             request.resolve()
         else:
-            self._waiting.append(request)
+            self._waiting.put(request.call.caller, request, 1 + len(states) / _STATES_OF_A_CALL)
             self._waiting_states += len(states)
             self._begin(self._complete())
         outcome = await answered
@@ -153,14 +175,14 @@ class BatchedEngine(WrappedEngine):
         return len(self._waiting) >= self._expected or self.waiting >= self._parameters.max_batch_size
 
     def _take(self) -> list[_Request]:
-        """Removes a batch from the queue; a request above the batch size is a batch by itself."""
+        """Removes a batch from the queue."""
         batch: list[_Request] = []
         size = 0
         while self._waiting:
-            states = len(self._waiting[0].states)
-            if batch and size + states > self._parameters.max_batch_size:
+            states = len(self._waiting.first.states)
+            if size + states > self._parameters.max_batch_size:
                 break
-            request = self._waiting.popleft()
+            request = self._waiting.pop()
             self._waiting_states -= states
             if not request.answered.done():  # otherwise the caller has gone
                 batch.append(request)
@@ -217,14 +239,12 @@ class BatchedEngine(WrappedEngine):
         remaining = [request.remaining() for request in batch]
         timeout = None if None in remaining else max(seconds for seconds in remaining if seconds is not None)
         responses = self.triage(self._filled_up(states), timeout)
-        batch[0].run_states = len(states)
+        batch[0].runs = [len(states)]  # the first request counts the run
         place = 0
         for request in batch:
             request.outcome = responses[place : place + len(request.states)]
             request.stages.extend(call.stages)
             place += len(request.states)
-        for request in batch[1:]:
-            request.run_states = 0  # the first request counts the run
 
     def _filled_up(self, states: list[triage_pb2.EvidenceState]) -> list[triage_pb2.EvidenceState]:
         """Repeats the first state up to the next allowed size."""

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 from grpc_health.v1 import health
 
 from serving.errors import ForbiddenError, UnauthenticatedError
-from serving.security.addresses import is_loopback_target
+from serving.security.addresses import caller_at, is_loopback_target
 from serving.security.tokens import TokenFile
 
 RELOAD = "/tensorflow.serving.ModelService/HandleReloadConfigRequest"
@@ -17,17 +17,18 @@ _REQUIRED = "this server requires a token: send one as the metadata `authorizati
 
 
 class Access(Protocol):
-    """Decides which calls are allowed."""
+    """Decides which calls are allowed, and tells callers apart."""
 
-    def check(self, method: str, context: Any) -> None:
-        """Raises an error of `serving.errors` for a forbidden call, before its request is read."""
+    def check(self, method: str, context: Any) -> str:
+        """Returns who calls, or raises an error of `serving.errors`, before the request is read."""
 
 
 class OpenAccess:
     """Allows every call."""
 
-    def check(self, method: str, context: Any) -> None:
-        """Does nothing."""
+    def check(self, method: str, context: Any) -> str:
+        """Returns the caller by its address."""
+        return caller_at(context.peer())
 
 
 class TokenAccess:
@@ -36,26 +37,28 @@ class TokenAccess:
     def __init__(self, tokens: TokenFile):
         self._tokens = tokens
 
-    def check(self, method: str, context: Any) -> None:
-        """Checks the token in the metadata of a call.
+    def check(self, method: str, context: Any) -> str:
+        """Checks the token in the metadata of a call, and returns the caller by its token.
 
         Raises:
             UnauthenticatedError: it is missing or not valid.
         """
         if method.startswith(_OPEN):
-            return
+            return caller_at(context.peer())
         values = [value for key, value in context.invocation_metadata() if key == "authorization"]
         if len(values) != 1 or not isinstance(values[0], str) or not values[0].lower().startswith(_SCHEME):
             raise UnauthenticatedError(_REQUIRED)
-        if not self._tokens.accepts(values[0][len(_SCHEME) :].strip()):
+        name = self._tokens.name_of(values[0][len(_SCHEME) :].strip())
+        if name is None:
             raise UnauthenticatedError("the token is not valid for this server")
+        return name
 
 
 class LocalReloads:
     """Allows every call, except reloads from other machines; for servers without tokens."""
 
-    def check(self, method: str, context: Any) -> None:
-        """Checks where a reload comes from.
+    def check(self, method: str, context: Any) -> str:
+        """Checks where a reload comes from, and returns the caller by its address.
 
         Raises:
             ForbiddenError: another machine.
@@ -64,3 +67,4 @@ class LocalReloads:
             raise ForbiddenError(
                 "the configuration can be reloaded from the server's own machine only, or on a server with --tokens"
             )
+        return caller_at(context.peer())

@@ -1,5 +1,6 @@
 """Which addresses are loopback, so that data sent there crosses no network."""
 
+import functools
 import ipaddress
 import urllib.parse
 
@@ -24,3 +25,12 @@ def is_loopback_target(target: str) -> bool:
         target = target.removeprefix(scheme)
     host, _, port = target.rpartition(":")
     return is_loopback(host) if port.isdecimal() and host else False
+
+
+@functools.lru_cache(4096)
+def caller_at(peer: str) -> str:
+    """Returns who calls from a peer's address: another machine, or on this one, the single connection.
+
+    Connections of one machine share the server as one caller. On this machine, peers are programs of several callers.
+    """
+    return peer if is_loopback_target(peer) else peer.rpartition(":")[0] or peer

@@ -13,6 +13,7 @@ from schemas.errors import InputError
 _LOGGER = logging.getLogger(__name__)
 
 # RFC 6750's b68token: an HTTP header may change other characters.
+_NAME_DIGITS = 8  # of the token's SHA-256
 _ALLOWED = frozenset(string.ascii_letters + string.digits + "-._~+/=")
 
 
@@ -32,13 +33,16 @@ class TokenFile:
         self._state = self._look()
         self._digests = _digests(read_tokens(path))
 
-    def accepts(self, token: str) -> bool:
-        """Returns whether `token` is in the file, in a time that depends only on the number of tokens."""
+    def name_of(self, token: str) -> str | None:
+        """Returns a name for a token in the file, which does not reveal it, and None for any other.
+
+        The time that it takes depends only on the number of tokens.
+        """
         digest = _digest(token)  # of constant length, so that the time does not reveal a token's length
         accepted = False
         for known in self._current():
             accepted |= hmac.compare_digest(known, digest)
-        return accepted
+        return f"token {digest.hex()[:_NAME_DIGITS]}" if accepted else None
 
     def _current(self) -> tuple[bytes, ...]:
         with self._lock:

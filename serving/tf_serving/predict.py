@@ -17,6 +17,7 @@ from tensorflow_serving.apis import predict_pb2
 from schemas import features
 from schemas.errors import InputError
 from serving.call import MODEL, current
+from serving.calls import Cost
 from serving.config import ServeConfig
 from serving.errors import PreconditionError
 from serving.models.engine import Engine
@@ -25,6 +26,8 @@ from triage.v1 import triage_pb2
 # TensorFlow Serving sets these fields and not `tensor_content`, and clients without TensorFlow read them.
 _VALUE_FIELDS = {tf.float32: "float_val", tf.int32: "int_val", tf.bool: "bool_val", tf.string: "string_val"}
 _INITIALIZER = "__saved_model_init_op"
+_STRING = tf.string.as_datatype_enum
+_MANY = 2**40
 
 
 def predict(
@@ -42,6 +45,10 @@ def predict(
         raise PreconditionError(f'Serving signature key "{name}" not found.')
     signature = engine.signatures[name]
     _check_names(request.inputs, signature.inputs)
+    if (size := declared_bytes(request)) > config.max_message_bytes:
+        raise InputError(
+            f"tensors of {size} bytes, 8 for a string: the server takes at most {config.max_message_bytes}"
+        )
     inputs = {alias: _read(alias, request.inputs[alias], info, config) for alias, info in signature.inputs.items()}
     _check_values(inputs)
     if features.EVIDENCE_STATES in inputs:
@@ -59,6 +66,22 @@ def predict(
     for alias in wanted:
         response.outputs[alias].CopyFrom(_write(outputs[alias]))
     return response, outputs
+
+
+def cost_of(request: predict_pb2.PredictRequest) -> Cost:
+    """Returns what the tensors of a request hold, as they are declared: a few bytes can declare a large one."""
+    shapes = [[dimension.size for dimension in tensor.tensor_shape.dim] for tensor in request.inputs.values()]
+    states = max((shape[0] for shape in shapes if shape), default=0)
+    return Cost(min(max(states, 0), _MANY), min(request.ByteSize() + declared_bytes(request), _MANY))
+
+
+def declared_bytes(request: predict_pb2.PredictRequest) -> int:
+    """Returns the size of the inputs as declared, with 8 bytes for a string."""
+    return sum(
+        math.prod(max(dimension.size, 0) for dimension in tensor.tensor_shape.dim)
+        * (8 if tensor.dtype == _STRING else 4)
+        for tensor in request.inputs.values()
+    )
 
 
 def _check_names(sent: Mapping[str, object], known: Mapping[str, object]) -> None:
@@ -86,8 +109,6 @@ def _read(
         raise InputError(f"Expects {alias} to have shape [{wanted}] but [{','.join(map(str, shape))}] is provided")
     if shape and shape[0] > config.max_batch:
         raise InputError(f"{alias}: a batch of {shape[0]}: the server takes at most {config.max_batch}")
-    if math.prod(shape) > config.max_message_bytes:
-        raise InputError(f"{alias}: {math.prod(shape)} values: the server takes at most {config.max_message_bytes}")
     try:
         return tf.make_ndarray(tensor)
     except (ValueError, TypeError) as error:

@@ -14,13 +14,14 @@ from tensorflow_serving.apis import (
 )
 
 from schemas.errors import InputError
+from serving.calls import costs
 from serving.config import ServeConfig
 from serving.errors import NotFoundError, UnsupportedError
 from serving.models.engine import Engine
 from serving.models.state_tensors import to_decisions
 from serving.models.versions import Versions
 from serving.telemetry import Telemetry
-from serving.tf_serving.predict import predict
+from serving.tf_serving.predict import cost_of, predict
 
 SERVICE = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
 _SIGNATURE_DEF = "signature_def"
@@ -35,6 +36,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         self._config = config
         self._telemetry = telemetry or Telemetry()
 
+    @costs(cost_of)
     def Predict(  # noqa: N802
         self, request: predict_pb2.PredictRequest, context: grpc.ServicerContext
     ) -> predict_pb2.PredictResponse:

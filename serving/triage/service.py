@@ -19,7 +19,7 @@ from typing import Any
 from schemas import features
 from schemas.errors import InputError
 from serving.call import PARSE, current
-from serving.calls import LARGE_BYTES, Front
+from serving.calls import Cost, Front, costs
 from serving.config import ServeConfig
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
 from serving.models.engine import Engine
@@ -67,6 +67,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         (response,) = await self._answer([request.state], request.allow_unknown_codes, context, batch=False)
         return response
 
+    @costs(lambda request: Cost(len(request.states), request.ByteSize()))
     async def BatchTriage(  # noqa: N802
         self, request: triage_service_pb2.BatchTriageRequest, context: Any
     ) -> triage_service_pb2.BatchTriageResponse:
@@ -153,7 +154,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             if not states:
                 return []
             responses = await self._run(engine, states, context)
-        if current().request_bytes > LARGE_BYTES:
+        if current().large:
             await self._workers.run(self._record, states, responses)
         else:
             self._record(states, responses)
@@ -166,7 +167,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     async def _validate(self, states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits, batch: bool) -> None:
         """Refuses faulty states, see `check_states`, which runs only for those that `are_clear` cannot pass."""
         call = current()
-        if call.request_bytes <= LARGE_BYTES:
+        if not call.large:
             with call.timed(PARSE):
                 clear = are_clear(states, limits)
             if clear:
@@ -183,9 +184,9 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     ) -> None:
         call = current()
         call.signature = features.SERVING_DEFAULT
-        run_states = len(states) if call.run_states is None else call.run_states
-        if run_states:
-            self._telemetry.record_run(responses[0].model_version, features.SERVING_DEFAULT, run_states)
+        runs, call.runs = [len(states)] if call.runs is None else call.runs, None
+        for run in runs:
+            self._telemetry.record_run(responses[0].model_version, features.SERVING_DEFAULT, run)
         self._telemetry.record_answers(states, responses)
         self._routing.show(states, responses)
 

@@ -96,7 +96,7 @@ def test_a_lone_call_keeps_its_own_stages_and_counts_its_run(loop):
     assert queued == calls.QUEUE
     assert call.arrived <= begin <= end
     assert model == (calls.MODEL, 1.0, 2.0)
-    assert call.run_states == 1
+    assert call.runs == [1]
 
 
 def test_a_lone_call_whose_deadline_has_passed_does_not_reach_the_engine(loop):

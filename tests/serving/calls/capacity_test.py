@@ -68,13 +68,26 @@ def test_a_full_server_reports_health_and_draining(gated):
 
 def test_a_place_that_is_given_back_can_be_taken_again():
     places = Places(2)
-    places.take()
-    places.take()
+    places.take("a")
+    places.take("b")
     with pytest.raises(
         ExhaustedError, match="2 calls are running or waiting, and no more are accepted: try again later"
     ):
-        places.take()
+        places.take("c")
     assert places.taken == 2
-    places.leave()
-    places.take()
+    places.leave("a")
+    places.take("b")
     assert places.taken == 2
+
+
+def test_a_quarter_more_is_kept_for_callers_who_have_no_place():
+    places = Places(4)
+    for _ in range(4):
+        places.take("greedy")
+    with pytest.raises(ExhaustedError):
+        places.take("greedy")
+    places.take("modest")
+    with pytest.raises(ExhaustedError):
+        places.take("another")
+    places.leave("modest")
+    places.take("another")

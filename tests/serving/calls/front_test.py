@@ -23,8 +23,9 @@ from google.protobuf import message
 from grpc_status import rpc_status
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
+from serving.calls.budget import LARGE_BYTES
 from serving.calls.event_loop import EventLoop, Workers
-from serving.calls.front import LARGE_BYTES, Front, Limits
+from serving.calls.front import Front, Limits
 from serving.calls.listener import Listener
 from serving.config import ServeConfig
 from serving.errors import NotFoundError
@@ -372,6 +373,9 @@ class GoneContext:
 
     def __init__(self):
         self.error = grpc.aio.InternalError("cannot be sent")
+
+    def peer(self):
+        return "ipv4:127.0.0.1:5000"
 
     async def read(self):
         return b"7"

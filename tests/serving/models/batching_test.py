@@ -139,10 +139,24 @@ def test_calls_that_come_while_the_model_runs_are_answered_by_one_run():
 
 def test_a_batch_holds_no_more_than_its_largest_size_and_keeps_the_order():
     engine = GatedEngine()
-    calls = gathered(engine, batched(engine, max_batch_size=3), [1, 2], [3], [4], [5, 6, 7, 8], [9])
-    engine.let(5)
-    assert [call.result() for call in calls] == [["0"], ["1", "2"], ["3"], ["4"], ["5", "6", "7", "8"], ["9"]]
-    assert engine.runs == [[0], [1, 2, 3], [4], [5, 6, 7, 8], [9]]
+    calls = gathered(engine, batched(engine, max_batch_size=3), [1, 2], [3], [4])
+    engine.let(3)
+    assert [call.result() for call in calls] == [["0"], ["1", "2"], ["3"], ["4"]]
+    assert engine.runs == [[0], [1, 2, 3], [4]]
+
+
+def test_a_call_above_the_largest_batch_runs_in_parts_that_leave_room_for_others():
+    engine = GatedEngine()
+    front = batched(engine, max_batch_size=4)
+    first = Call(front, 0)
+    engine.entered()
+    large = Call(front, 1, 2, 3, 4, 5)
+    wait_until(lambda: front.waiting == 2)  # the first half of a batch
+    small = Call(front, 9)
+    wait_until(lambda: front.waiting == 3)
+    engine.let(4)
+    assert [call.result() for call in (first, large, small)] == [["0"], ["1", "2", "3", "4", "5"], ["9"]]
+    assert engine.runs == [[0], [1, 2, 9], [3, 4], [5]]
 
 
 def test_several_batches_run_at_a_time_if_the_parameters_allow_it():
@@ -346,7 +360,7 @@ def test_each_call_has_the_stages_of_its_run_and_one_of_them_counts_it(loop):
         await asyncio.gather(ask(1), ask(2), ask(3))  # the first goes at once, the others gather meanwhile
 
     loop.run(ask_all())
-    assert [call.run_states for call in seen] == [1, 5, 0]
+    assert [call.runs for call in seen] == [[1], [5], []]
     for call in seen:
         (queue, begin, end), *others = call.stages
         assert queue == calls.QUEUE

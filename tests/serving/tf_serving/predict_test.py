@@ -168,7 +168,10 @@ def stated(dtype, *shape, **values):
 @pytest.mark.parametrize(
     ("message", "complaint"),
     [
-        (stated(tf.string, 2, 10**12, string_val=[b""]), "present: 2000000000000 values: the server takes at most"),
+        (
+            stated(tf.string, 2, 10**12, string_val=[b""]),
+            "tensors of 16000000000024 bytes, 8 for a string: the server takes at most 4194304",
+        ),
         (stated(tf.string, 2, -1, string_val=[b""]), "Expects present to have shape [?,?] but [2,-1] is provided"),
         (stated(tf.string, 2, 1, string_val=[b"a", b"b", b"c"]), "tensor parsing error: present"),
     ],

@@ -1,0 +1,262 @@
+"""Shows that callers who send too much neither slow small calls down nor fill the server's memory.
+
+    python benchmarks/abuse.py --model-base-path MODELS --seconds 5 --json FILE
+
+It starts `triage serve` on the loopback address. While another process sends what each row of the table names, one
+caller asks about single states, one call after the other. The table has these small calls' median and 99th percentile,
+how far the server's resident memory rose above that before the first row, and how the other calls ended. Callers wait
+as long as a refusal tells them to, except in the rows "at once".
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+import numpy as np
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+from rich.console import Console
+from rich.table import Table
+
+from schemas import features, figures
+from schemas.evidence import Vocabulary
+from schemas.model_directory import find_version
+from triage_client.v1 import triage_pb2, triage_service_pb2
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TRIAGE, BATCH = "/triage.v1.TriageService/Triage", "/triage.v1.TriageService/BatchTriage"
+PREDICT = "/tensorflow.serving.PredictionService/Predict"
+DEADLINE_SECONDS = 60.0
+MESSAGE_BYTES = 4 * 1024 * 1024 - 1024
+DIRECT = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model-base-path", type=pathlib.Path, required=True, help="folder of versions")
+    parser.add_argument("--seconds", type=float, default=5.0, help="duration of each row (default 5)")
+    parser.add_argument("--only", nargs="+", choices=ATTACKS, metavar="ROW", help="rows to measure (default: all)")
+    parser.add_argument("--serve-option", action="append", default=[], help="an option for triage serve")
+    parser.add_argument("--attack", nargs=2, metavar=("ROW", "ADDRESS"), help=argparse.SUPPRESS)
+    figures.add_argument(parser)
+    arguments = parser.parse_args()
+    codes = sorted((entry.code for entry in vocabulary_of(arguments.model_base_path)), key=len)
+    if arguments.attack:
+        name, address = arguments.attack
+        print(json.dumps(attack(name, address, codes, arguments.seconds)))
+        return
+    figures.check(arguments.json)
+    rows = {}
+    with server(arguments.model_base_path, arguments.serve_option) as (process, address):
+        measure_small_calls(address, codes, 2.0)  # warm
+        before = resident_mb(process.pid)
+        for name in arguments.only or ATTACKS:
+            rows[name] = measure(name, address, codes, process.pid, before, arguments)
+    show(rows, before)
+    figures.write({"resident_mb": before, "rows": rows}, arguments.json)
+
+
+def vocabulary_of(base: pathlib.Path) -> Vocabulary:
+    return Vocabulary.load(find_version(base) / "assets" / "vocabulary.csv")
+
+
+@contextlib.contextmanager
+def server(base: pathlib.Path, options: list[str]) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """Yields the process of a server and its address."""
+    command = [sys.executable, str(ROOT / "triage_cli.py"), "serve", "--model-base-path", str(base), "--port", "0"]
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(
+            [*command, "--poll-seconds", "0", *options],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=environment(),
+        ) as process,
+    ):
+        try:
+            yield process, line_of(process).split()[2].rstrip(",")
+        finally:
+            process.terminate()
+
+
+def line_of(process: "subprocess.Popen[str]") -> str:
+    return process.stdout.readline() if process.stdout else ""
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def measure(
+    name: str, address: str, codes: list[str], process: int, before: float, arguments: argparse.Namespace
+) -> dict[str, Any]:
+    """Returns one row: the small calls and the memory during an attack, and how its calls ended."""
+    command = [sys.executable, __file__, "--model-base-path", str(arguments.model_base_path)]
+    command += ["--seconds", str(arguments.seconds), "--attack", name, address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as attacker:
+        line_of(attacker)  # it has begun
+        peaks = Peak(process)
+        small = measure_small_calls(address, codes, arguments.seconds)
+        ended = json.loads(line_of(attacker))
+        return {**small, "growth_mb": peaks.stop() - before, "ended": ended}
+
+
+def measure_small_calls(address: str, codes: list[str], seconds: float) -> dict[str, float]:
+    """Returns number and durations of calls about single states, one after the other."""
+    request = triage_service_pb2.TriageRequest(state=state(codes[:10])).SerializeToString()
+    durations, failed = [], 0
+    with grpc.insecure_channel(address, options=DIRECT) as channel:
+        ask, end = channel.unary_unary(TRIAGE), time.monotonic() + seconds
+        while time.monotonic() < end:
+            begin = time.perf_counter()
+            try:
+                ask(request, timeout=DEADLINE_SECONDS)
+            except grpc.RpcError:
+                failed += 1
+            durations.append(1000 * (time.perf_counter() - begin))
+    p50, p99 = np.percentile(durations, (50, 99)).tolist()
+    return {"calls": len(durations), "failed": failed, "p50_ms": p50, "p99_ms": p99}
+
+
+class Peak:
+    """Notes the largest resident memory of a process until `stop`."""
+
+    def __init__(self, process: int):
+        self._process, self._peak, self._end = process, 0.0, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def stop(self) -> float:
+        self._end.set()
+        self._thread.join()
+        return self._peak
+
+    def _run(self) -> None:
+        while not self._end.wait(0.02):
+            self._peak = max(self._peak, resident_mb(self._process))
+
+
+def resident_mb(process: int) -> float:
+    pages = int(pathlib.Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def state(codes: list[str]) -> triage_pb2.EvidenceState:
+    present = triage_pb2.EVIDENCE_STATUS_PRESENT
+    return triage_pb2.EvidenceState(evidence=[triage_pb2.Evidence(code=code, status=present) for code in codes])
+
+
+def batches(codes: list[str], states: int, pieces: int, **options: Any) -> bytes:
+    return triage_service_pb2.BatchTriageRequest(states=[state(codes[:pieces])] * states, **options).SerializeToString()
+
+
+def predict(signature: str, **shapes: tuple[Any, list[int]]) -> bytes:
+    """Returns a small request that declares large tensors: one value fills them."""
+    from tensorflow_serving.apis import predict_pb2
+
+    request = predict_pb2.PredictRequest(model_spec={"name": "triage", "signature_name": signature})
+    for alias, (kind, shape) in shapes.items():
+        tensor = request.inputs[alias]
+        tensor.dtype = kind
+        for size in shape:
+            tensor.tensor_shape.dim.add(size=size)
+        {1: tensor.float_val, 3: tensor.int_val, 7: tensor.string_val}[kind].append({7: b""}.get(kind, 0))
+    return request.SerializeToString()
+
+
+def dense_tensors(codes: list[str]) -> bytes:
+    return predict(features.STATE, states=(1, [1024, len(codes)]), questions_asked=(3, [1024]))
+
+
+def code_tensors(codes: list[str]) -> bytes:
+    return predict(
+        features.SERVING_DEFAULT, present=(7, [1024, 1024]), absent=(7, [1024, 1024]), questions_asked=(3, [1024])
+    )
+
+
+def unknown(codes: list[str]) -> bytes:
+    return batches([f"{code}_" for code in codes], 700, 220, allow_unknown_codes=True)
+
+
+# What is sent, to which method, by how many at a time, whether they wait before they try again.
+ATTACKS: dict[str, tuple[str, Callable[[list[str]], bytes], int, bool]] = {
+    "nothing": (BATCH, lambda codes: b"", 0, True),
+    "64 batches of 700 states x 280 codes (3 MB)": (BATCH, lambda codes: batches(codes, 700, 280), 64, True),
+    "200 batches of 700 states x 280 codes (3 MB)": (BATCH, lambda codes: batches(codes, 700, 280), 200, True),
+    "the same, again at once": (BATCH, lambda codes: batches(codes, 700, 280), 200, False),
+    "200 batches of 1,024 states x 1 code": (BATCH, lambda codes: batches(codes, 1024, 1), 200, True),
+    "the same, again at once ": (BATCH, lambda codes: batches(codes, 1024, 1), 200, False),
+    "64 batches of unknown codes, allowed": (BATCH, unknown, 64, True),
+    "64 batches of unknown codes, refused": (
+        BATCH, lambda codes: batches([f"{code}_" for code in codes], 700, 220), 64, True,
+    ),
+    "64 messages of 4 MiB that cannot be parsed": (BATCH, lambda codes: b"\xff" * MESSAGE_BYTES, 64, True),
+    "64 Predicts that declare 1,024 states": (PREDICT, dense_tensors, 64, True),
+    "64 Predicts that declare 2 million codes": (PREDICT, code_tensors, 64, True),
+}  # fmt: skip
+
+
+def attack(name: str, address: str, codes: list[str], seconds: float) -> dict[str, int]:
+    """Sends one kind of request for some seconds, and returns how the calls ended."""
+    method, make, callers, patient = ATTACKS[name]
+    request, ended = make(codes), collections.Counter[str]()
+    print("begun", flush=True)
+    end = time.monotonic() + seconds
+
+    def send() -> None:
+        with grpc.insecure_channel(address, options=[*DIRECT, ("grpc.max_receive_message_length", -1)]) as channel:
+            ask = channel.unary_unary(method)
+            while time.monotonic() < end:
+                try:
+                    ask(request, timeout=DEADLINE_SECONDS)
+                    ended["OK"] += 1
+                except grpc.RpcError as error:
+                    ended[error.code().name] += 1
+                    if patient:
+                        time.sleep(retry_seconds(error))
+
+    threads = [threading.Thread(target=send) for _ in range(callers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return dict(ended)
+
+
+def retry_seconds(error: Any) -> float:
+    info = error_details_pb2.RetryInfo()
+    status = rpc_status.from_call(error)
+    for detail in [] if status is None else status.details:
+        if detail.Unpack(info):
+            return info.retry_delay.ToTimedelta().total_seconds()
+    return 0.0
+
+
+def show(rows: dict[str, dict[str, Any]], before: float) -> None:
+    table = Table(title=f"Resident memory before: {before:.0f} MB")
+    for column in ("while others send", "small calls", "p50 ms", "p99 ms", "memory growth MB", "how the others ended"):
+        table.add_column(column, justify="left" if "others" in column else "right")
+    for name, row in rows.items():
+        ended = ", ".join(f"{code} {count}" for code, count in sorted(row["ended"].items()))
+        failed = f" ({row['failed']} failed)" if row["failed"] else ""
+        table.add_row(
+            name, f"{row['calls']}{failed}", f"{row['p50_ms']:.1f}", f"{row['p99_ms']:.1f}", f"{row['growth_mb']:.0f}",
+            ended,
+        )  # fmt: skip
+    Console(width=160).print(table)
+
+
+if __name__ == "__main__":
+    main()

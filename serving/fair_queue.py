@@ -1,0 +1,46 @@
+"""A queue in which callers take turns, whatever number of items each puts in."""
+
+import heapq
+import itertools
+from typing import Generic, TypeVar
+
+_Item = TypeVar("_Item")
+_MANY = 1024
+
+
+class FairQueue(Generic[_Item]):
+    """Weighted fair queueing: each caller gets the same share, and its items come out in their order.
+
+    An item's turn comes when its caller would have got its cost if all callers were served at once, each at the same
+    rate. So an item that costs little passes others that cost much, and none waits forever. For use in one thread.
+    """
+
+    def __init__(self) -> None:
+        self._items: list[tuple[float, int, _Item]] = []  # a heap by turn
+        self._numbers = itertools.count()
+        self._now = 0.0  # the turn of the last item that came out
+        self._last: dict[str, float] = {}  # caller -> turn of its last item
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, caller: str, item: _Item, cost: float) -> None:
+        """Adds an item; `cost` is above 0, in any unit."""
+        turn = max(self._now, self._last.get(caller, 0.0)) + cost
+        self._last[caller] = turn
+        heapq.heappush(self._items, (turn, next(self._numbers), item))
+
+    @property
+    def first(self) -> _Item:
+        """The next item; IndexError if there is none."""
+        return self._items[0][2]
+
+    def pop(self) -> _Item:
+        """Removes and returns the next item; IndexError if there is none."""
+        self._now, _, item = heapq.heappop(self._items)
+        if not self._items:
+            self._now = 0.0
+            self._last.clear()
+        elif len(self._last) > _MANY:
+            self._last = {caller: turn for caller, turn in self._last.items() if turn > self._now}
+        return item

@@ -1,0 +1,57 @@
+"""Callers take turns by cost, with turns that can be worked out by hand."""
+
+from serving.fair_queue import FairQueue
+
+
+def drained(queue):
+    items = []
+    while queue:
+        items.append(queue.first)
+        assert queue.pop() == items[-1]
+    return items
+
+
+def test_items_of_one_caller_come_out_in_their_order_whatever_they_cost():
+    queue = FairQueue()
+    for item, cost in (("a", 5), ("b", 1), ("c", 3)):
+        queue.put("caller", item, cost)
+    assert len(queue) == 3
+    assert drained(queue) == ["a", "b", "c"]
+
+
+def test_a_caller_with_many_items_does_not_keep_another_waiting():
+    queue = FairQueue()
+    for number in range(100):
+        queue.put("greedy", number, 1)  # turns 1, 2, 3 ...
+    queue.put("modest", "mine", 1)  # turn 1
+    assert drained(queue)[:3] == [0, "mine", 1]
+
+
+def test_items_that_cost_little_pass_one_that_costs_much_until_it_has_waited_its_cost():
+    queue = FairQueue()
+    queue.put("large", "large", 3)
+    passed = []
+    for number in range(4):  # each caller's item takes its turn 1 later than the one before
+        queue.put("small", number, 1)
+        passed.append(queue.pop())
+    assert passed == [0, 1, "large", 2]
+
+
+def test_a_caller_who_comes_later_does_not_make_up_for_the_time_before():
+    queue = FairQueue()
+    for number in range(10):
+        queue.put("early", number, 1)
+    for _ in range(8):
+        queue.pop()
+    for name in ("x", "y", "z"):
+        queue.put("late", name, 1)  # turns 9, 10, 11; the others are 9 and 10
+    assert drained(queue) == [8, "x", 9, "y", "z"]
+
+
+def test_callers_who_have_left_are_forgotten():
+    queue = FairQueue()
+    queue.put("stays", "first", 1)
+    for number in range(5000):
+        queue.put(f"caller {number}", number, 1)
+        queue.pop()
+    assert len(queue._last) < 2000
