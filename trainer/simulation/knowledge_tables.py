@@ -37,6 +37,8 @@ class KnowledgeTables:
         self.risk_factors = self._cells(catalogue.of_kind("risk_factor"))
         self.parents = np.array([-1 if e.parent is None else self.index(e.parent) for e in catalogue])
         self.in_group = np.array([entry.exclusive is not None for entry in catalogue])
+        names = {entry.exclusive for entry in catalogue if entry.exclusive is not None}
+        self.groups = [self._cells(catalogue.group(name)) for name in sorted(names)]
         self.only_if = self._terms(catalogue)
         prevalence = np.array([condition.prevalence for condition in knowledge.conditions])
         self._tabulate_urgency()
@@ -52,6 +54,8 @@ class KnowledgeTables:
         self.findings = EvidenceSampler(tree, tree.given_parent(self.findings_given_condition[:, self.symptoms]))
         risks = self._risks_given_condition()
         self.probabilities = self.findings_given_condition * self._possible_given_condition() + risks  # [C, E]
+        case_mix = np.exp(self.log_case_mix - self.log_case_mix.max())
+        self.frequency = case_mix @ self.probabilities / case_mix.sum()  # [E], of those who are drawn
         given_parent = self.probabilities.copy()
         given_parent[:, self.symptoms] = tree.given_parent(self.probabilities[:, self.symptoms])
         self._tabulate_likelihoods(prevalence / prevalence.sum(), given_parent)

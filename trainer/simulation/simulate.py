@@ -25,7 +25,7 @@ from trainer.simulation.simulator import BLOCK, Simulator
 from trainer.vignettes.vignette import Vignette
 
 PAPER_VIGNETTES, PAPER_TEST = 1374, 126
-_FORMAT = "simulate"
+_FORMAT, WHOLE_PATIENT = "simulate", "whole_patient"
 _BLOCKS_WORTH_A_PROCESS = 8
 _BLOCKS_AHEAD = 4  # per process; bounds the memory
 _WORKER: list[Simulator] = []
@@ -40,6 +40,7 @@ class SimulateOptions:
     seed: int
     test_fraction: Fraction
     unseen_conditions: list[str]
+    whole_patient: bool
     knowledge: pathlib.Path | None
     processes: int
     shard_size: int
@@ -78,6 +79,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CODE",
         help="conditions to hold out of the training split",
     )
+    parser.add_argument(
+        "--whole-patient",
+        action="store_true",
+        help="all that each patient has, judged by clinicians who read the whole case: for agents that ask questions",
+    )
     parser.add_argument("--knowledge", type=locations.source, metavar="DIR", help="another knowledge base")
     parser.add_argument(
         "--processes",
@@ -114,8 +120,8 @@ def simulate_splits(out: pathlib.Path, train: int, test: int, seed: int) -> None
         InputError: a number is out of range, or `out` cannot be written.
     """
     given = SimulateOptions(
-        out, train + test, seed, Fraction(test, train + test), unseen_conditions=[], knowledge=None,
-        processes=os.cpu_count() or 1, shard_size=50_000, gzip=False, overwrite=True, json=None,
+        out, train + test, seed, Fraction(test, train + test), unseen_conditions=[], whole_patient=False,
+        knowledge=None, processes=os.cpu_count() or 1, shard_size=50_000, gzip=False, overwrite=True, json=None,
     )  # fmt: skip
     _simulate(KnowledgeBase.load(None), given, Console(quiet=True))
 
@@ -125,7 +131,7 @@ def _simulate(knowledge: KnowledgeBase, given: SimulateOptions, console: Console
     import tensorflow as tf
 
     config = SimulationConfig()
-    simulator = Simulator(knowledge, config, given.seed, given.unseen_conditions)
+    simulator = Simulator(knowledge, config, given.seed, given.unseen_conditions, given.whole_patient)
     try:
         with OutputDirectory(given.out, given.overwrite) as output, progress_bar(console) as bar:
             stats = _header(knowledge, config, given) | _write(simulator, knowledge, given, output, bar)
@@ -188,6 +194,7 @@ def _header(knowledge: KnowledgeBase, config: SimulationConfig, given: SimulateO
             "knowledge_fingerprint": knowledge.fingerprint,
             "unseen_conditions": sorted(given.unseen_conditions),
             "simulation": config.to_dict(),
+            **({WHOLE_PATIENT: True} if given.whole_patient else {}),
         },
         "seed": given.seed,
         "test_fraction": float(given.test_fraction),

@@ -12,7 +12,8 @@ from trainer.simulation.config import SimulationConfig
 from trainer.simulation.draws import Draws, evenly_spread
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
-from trainer.simulation.patients import draw_patients
+from trainer.simulation.patients import Patients, draw_patients
+from trainer.simulation.whole_patient import STREAM, listed, whole_case
 from trainer.vignettes.vignette import Vignette
 
 BLOCK = 500
@@ -31,16 +32,25 @@ class Simulator:
         config: the constants.
         seed: 0 or more, below 2^64.
         unseen: codes of the conditions held out of the training split.
+        whole: whether vignettes are whole patients in place of cards, see `trainer.simulation.whole_patient`.
 
     Raises:
         InputError: there is no such condition.
     """
 
-    def __init__(self, knowledge: KnowledgeBase, config: SimulationConfig, seed: int, unseen: Iterable[str] = ()):
+    def __init__(
+        self,
+        knowledge: KnowledgeBase,
+        config: SimulationConfig,
+        seed: int,
+        unseen: Iterable[str] = (),
+        whole: bool = False,
+    ):
         self._unseen = frozenset(knowledge.condition(code).code for code in unseen)
         self._tables = KnowledgeTables(knowledge, config)
         self._config = config
         self._seed = seed
+        self._whole = whole
         self._panel = Panel(self._tables, config, seed)
         self._decisions = np.cumsum(config.decisions_per_vignette) / sum(config.decisions_per_vignette)
 
@@ -54,16 +64,26 @@ class Simulator:
         sizes = card_sizes(self._config.card, spread[:, :_DECISIONS_COLUMN])
         cards = write_cards(self._tables, self._config.card, patients, sizes, draws)
         clinicians = 1 + (self._decisions[None, :] <= spread[:, _DECISIONS_COLUMN, None]).sum(axis=1)
-        counts = self._panel.decide(read_cards(self._tables, cards), clinicians, draws)
+        if self._whole:
+            cards, counts = self._whole_patients(patients, cards, clinicians, Draws(self._seed, STREAM + number))
+        else:
+            counts = self._panel.decide(read_cards(self._tables, cards), clinicians, draws)
         return [
             self._vignette(first + row, int(patients.conditions[row]), cards, row, counts[row]) for row in range(BLOCK)
         ]
+
+    def _whole_patients(
+        self, patients: Patients, cards: Cards, clinicians: np.ndarray, draws: Draws
+    ) -> tuple[Cards, np.ndarray]:
+        evidence = read_cards(self._tables, whole_case(self._tables, patients))
+        counts = self._panel.decide(evidence, clinicians, draws)
+        return listed(self._tables, patients, cards, draws), counts
 
     def _vignette(self, place: int, condition: int, cards: Cards, row: int, counts: np.ndarray) -> Vignette:
         described = self._tables.knowledge.conditions[condition]
         unseen = described.code in self._unseen
         return Vignette(
-            vignette_id=f"s{self._seed}-{place + 1:07d}",
+            vignette_id=f"{'w' if self._whole else 's'}{self._seed}-{place + 1:07d}",
             present=self._codes(cards.present[row]),
             absent=self._codes(cards.absent[row]),
             decisions=_decisions(counts),

@@ -18,6 +18,8 @@ from trainer.vignettes.vignette import Vignette
 
 POWERSET_FORMAT = "powerset"
 """`format` in the stats.json of what `triage powerset` writes."""
+DDXPLUS = "ddxplus"
+"""`format` of imported DDXPlus patients."""
 
 _PREPARE = "run triage prepare to make one"
 
@@ -159,6 +161,11 @@ class DataDirectory:
     def partial(self) -> bool:
         """Whether its vignettes are parts of others (`triage powerset`), which may have no evidence."""
         return self.stats.get("format") == POWERSET_FORMAT
+
+    @property
+    def whole_patients(self) -> bool:
+        """Whether a patient lacks what a vignette does not list (`triage simulate --whole-patient`, DDXPlus)."""
+        return self.stats.get("format") == DDXPLUS or self.stats.get("options", {}).get("whole_patient") is True
 
     def whole(self) -> "DataDirectory":
         """Returns this data directory if its vignettes are whole.

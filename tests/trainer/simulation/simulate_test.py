@@ -120,3 +120,11 @@ def test_splits_of_a_given_size_are_what_the_command_makes(tmp_path):
     assert triage_cli.main([*command, "--out", str(tmp_path / "commanded")]) == 0
     assert _files(tmp_path / "made") == _files(tmp_path / "commanded")
     assert DataDirectory.open(tmp_path / "made").stats["splits"]["test"]["vignettes"] == 33
+
+
+def test_whole_patients_say_so_in_the_data_directory_and_cards_do_not(simulate):
+    _, cards = simulate("cards", "--vignettes", 40)
+    _, whole = simulate("whole", "--vignettes", 40, "--whole-patient")
+    assert not DataDirectory.open(cards).whole_patients
+    assert DataDirectory.open(whole).whole_patients
+    assert sorted(v.vignette_id for split in ("train", "test") for v in _vignettes(whole, split))[0] == "w0-0000001"
