@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--whole-patient",
         action="store_true",
-        help="all that each patient has, judged by clinicians who read the whole case: for agents that ask questions",
+        help="patients who can answer any question, judged by clinicians who read the whole case",
     )
     parser.add_argument("--knowledge", type=locations.source, metavar="DIR", help="another knowledge base")
     parser.add_argument(
@@ -131,7 +131,8 @@ def _simulate(knowledge: KnowledgeBase, given: SimulateOptions, console: Console
     import tensorflow as tf
 
     config = SimulationConfig()
-    simulator = Simulator(knowledge, config, given.seed, given.unseen_conditions, given.whole_patient)
+    whole_test = given.test_fraction if given.whole_patient else None
+    simulator = Simulator(knowledge, config, given.seed, given.unseen_conditions, whole_test)
     try:
         with OutputDirectory(given.out, given.overwrite) as output, progress_bar(console) as bar:
             stats = _header(knowledge, config, given) | _write(simulator, knowledge, given, output, bar)

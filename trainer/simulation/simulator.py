@@ -1,6 +1,8 @@
 """Simulates vignettes block by block; a block depends only on the seed and its number."""
 
+import dataclasses
 from collections.abc import Iterable
+from fractions import Fraction
 
 import numpy as np
 import threadpoolctl
@@ -13,7 +15,7 @@ from trainer.simulation.draws import Draws, evenly_spread
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
 from trainer.simulation.patients import Patients, draw_patients
-from trainer.simulation.whole_patient import STREAM, listed, whole_case
+from trainer.simulation.whole_patient import STREAM, everything, records, whole_case
 from trainer.vignettes.vignette import Vignette
 
 BLOCK = 500
@@ -32,7 +34,8 @@ class Simulator:
         config: the constants.
         seed: 0 or more, below 2^64.
         unseen: codes of the conditions held out of the training split.
-        whole: whether vignettes are whole patients in place of cards, see `trainer.simulation.whole_patient`.
+        whole_test: for whole patients in place of cards, see `trainer.simulation.whole_patient`: the share of the
+            test split. The vignettes then say which split they belong to.
 
     Raises:
         InputError: there is no such condition.
@@ -44,13 +47,13 @@ class Simulator:
         config: SimulationConfig,
         seed: int,
         unseen: Iterable[str] = (),
-        whole: bool = False,
+        whole_test: Fraction | None = None,
     ):
         self._unseen = frozenset(knowledge.condition(code).code for code in unseen)
         self._tables = KnowledgeTables(knowledge, config)
         self._config = config
         self._seed = seed
-        self._whole = whole
+        self._whole_test = whole_test
         self._panel = Panel(self._tables, config, seed)
         self._decisions = np.cumsum(config.decisions_per_vignette) / sum(config.decisions_per_vignette)
 
@@ -64,26 +67,40 @@ class Simulator:
         sizes = card_sizes(self._config.card, spread[:, :_DECISIONS_COLUMN])
         cards = write_cards(self._tables, self._config.card, patients, sizes, draws)
         clinicians = 1 + (self._decisions[None, :] <= spread[:, _DECISIONS_COLUMN, None]).sum(axis=1)
-        if self._whole:
-            cards, counts = self._whole_patients(patients, cards, clinicians, Draws(self._seed, STREAM + number))
-        else:
-            counts = self._panel.decide(read_cards(self._tables, cards), clinicians, draws)
+        if self._whole_test is not None:
+            return self._whole_patients(first, patients, cards, clinicians)
+        counts = self._panel.decide(read_cards(self._tables, cards), clinicians, draws)
         return [
             self._vignette(first + row, int(patients.conditions[row]), cards, row, counts[row]) for row in range(BLOCK)
         ]
 
-    def _whole_patients(
-        self, patients: Patients, cards: Cards, clinicians: np.ndarray, draws: Draws
-    ) -> tuple[Cards, np.ndarray]:
+    def _whole_patients(self, first: int, patients: Patients, cards: Cards, clinicians: np.ndarray) -> list[Vignette]:
+        draws = Draws(self._seed, STREAM + first // BLOCK)
         evidence = read_cards(self._tables, whole_case(self._tables, patients))
         counts = self._panel.decide(evidence, clinicians, draws)
-        return listed(self._tables, patients, cards, draws), counts
+        listed = {make: make(self._tables, patients, cards, draws) for make in (records, everything)}
+        vignettes = []
+        for row in range(BLOCK):
+            test = self._in_test_split(first + row) or self._is_unseen(int(patients.conditions[row]))
+            make = everything if test else records
+            vignette = self._vignette(first + row, int(patients.conditions[row]), listed[make], row, counts[row])
+            named = vignette.vignette_id.replace("s", "w", 1)
+            vignettes.append(dataclasses.replace(vignette, vignette_id=named, split="test" if test else "train"))
+        return vignettes
+
+    def _in_test_split(self, place: int) -> bool:
+        """Whether a whole patient is one of the test split, whose members are evenly spread."""
+        share = self._whole_test or Fraction(0)
+        return int((place + 1) * share) > int(place * share)
+
+    def _is_unseen(self, condition: int) -> bool:
+        return self._tables.knowledge.conditions[condition].code in self._unseen
 
     def _vignette(self, place: int, condition: int, cards: Cards, row: int, counts: np.ndarray) -> Vignette:
         described = self._tables.knowledge.conditions[condition]
-        unseen = described.code in self._unseen
+        unseen = self._is_unseen(condition)
         return Vignette(
-            vignette_id=f"{'w' if self._whole else 's'}{self._seed}-{place + 1:07d}",
+            vignette_id=f"s{self._seed}-{place + 1:07d}",
             present=self._codes(cards.present[row]),
             absent=self._codes(cards.absent[row]),
             decisions=_decisions(counts),

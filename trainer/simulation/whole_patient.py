@@ -1,7 +1,8 @@
-"""Whole patients: all that somebody has, judged by a panel that reads the whole case, not a card.
+"""Whole patients, who can answer any question, judged by a panel that reads the whole case and not a card.
 
-What is not listed as present is absent. A few of the absences are listed too: answers to routine questions, chosen by
-how common the evidence is and not by what the patient has, so that an absence says no more than that.
+A training vignette is the record of an interview: what the patient tells unasked, which is what stands on the card, and
+the answers to routine questions, drawn by how common the evidence is and not by what the patient has, so that an answer
+says no more than that. A test vignette lists all that the patient has; what it does not list is absent.
 """
 
 import numpy as np
@@ -11,10 +12,10 @@ from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.patients import Patients
 
-ABSENT = 40
-"""Absences that are listed of each patient."""
+QUESTIONS = 40
+"""Routine questions in a record."""
 STREAM = 2**62
-"""Added to a block's number: the draws are apart from those of the block's cards, which whole patients do not change."""
+"""Added to the number of a block, so that the draws are apart from those of its cards."""
 
 
 def whole_case(tables: KnowledgeTables, patients: Patients) -> Cards:
@@ -30,27 +31,34 @@ def whole_case(tables: KnowledgeTables, patients: Patients) -> Cards:
     return Cards(_cells(patients.present), _cells(told))
 
 
-def listed(tables: KnowledgeTables, patients: Patients, cards: Cards, draws: Draws) -> Cards:
-    """Returns what a vignette of each of B whole patients lists.
+def records(tables: KnowledgeTables, patients: Patients, cards: Cards, draws: Draws) -> Cards:
+    """Returns the record of an interview with each of B patients: what is on the card as present, and the answers."""
+    count = len(tables.codes)
+    keys = np.log(tables.frequency) + draws.gumbel(len(cards.present), count)
+    asked: np.ndarray = np.zeros((len(keys), count + 1), bool)  # the last cell takes the padding
+    np.put_along_axis(asked, np.argsort(-keys, axis=1, kind="stable")[:, :QUESTIONS], True, axis=1)
+    told: np.ndarray = np.zeros_like(asked)
+    np.put_along_axis(told, cards.present, True, axis=1)
+    return Cards(_cells((told | asked)[:, :-1] & patients.present), _cells(asked[:, :-1] & ~patients.present))
 
-    Present: what the patient comes with, a symptom of the card at random, then the rest of the card, then all else that
-    is present. Absent: `ABSENT` pieces, drawn in proportion to how common each is.
+
+def everything(tables: KnowledgeTables, patients: Patients, cards: Cards, draws: Draws) -> Cards:
+    """Returns all that each of B patients has: the complaint first, then the card, then all else; nothing as absent.
+
+    The complaint is one of the symptoms on the card, drawn at random.
     """
     count = len(tables.codes)
-    rank: np.ndarray = np.full((len(patients.present), count + 1), 2.0)  # the last cell takes the padding
-    np.put_along_axis(rank, cards.present, 1.0, axis=1)
     symptom: np.ndarray = np.zeros(count + 1, bool)
     symptom[tables.symptoms] = True
     keys = np.where(symptom[cards.present], draws.uniform(*cards.present.shape), -1.0)
-    complaint = np.take_along_axis(cards.present, keys.argmax(axis=1)[:, None], axis=1)
-    np.put_along_axis(rank, complaint, 0.0, axis=1)
+    complaints = np.take_along_axis(cards.present, keys.argmax(axis=1)[:, None], axis=1)
+    rank: np.ndarray = np.full((len(keys), count + 1), 2.0)
+    np.put_along_axis(rank, cards.present, 1.0, axis=1)
+    np.put_along_axis(rank, complaints, 0.0, axis=1)
     rank = np.where(patients.present, rank[:, :-1], np.inf)
     order = rank.argsort(axis=1, kind="stable")[:, : int(patients.present.sum(axis=1).max())]
     present = np.where(np.isfinite(np.take_along_axis(rank, order, axis=1)), order, NOTHING)
-    asked = np.log(tables.frequency) + draws.gumbel(len(rank), count)
-    asked[patients.present] = -np.inf
-    absent = np.argsort(-asked, axis=1, kind="stable")[:, :ABSENT]
-    return Cards(present, np.where(np.isfinite(np.take_along_axis(asked, absent, axis=1)), absent, NOTHING))
+    return Cards(present, np.full((len(present), 1), NOTHING))
 
 
 def _cells(chosen: np.ndarray) -> np.ndarray:

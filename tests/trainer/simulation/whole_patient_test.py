@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.patients import Patients
 from trainer.simulation.simulator import Simulator
-from trainer.simulation.whole_patient import listed, whole_case
+from trainer.simulation.whole_patient import everything, records, whole_case
 
 
 @pytest.fixture
@@ -40,42 +42,59 @@ def test_the_whole_case_tells_all_that_does_not_follow_from_the_rest(tables, pat
     assert "vaginal_bleeding" not in absent  # impossible, not denied
 
 
-def test_a_vignette_lists_the_complaint_first_and_then_the_card_and_then_all_else(tables, patient):
+def test_a_test_vignette_lists_the_complaint_first_and_then_the_card_and_then_all_else(tables, patient):
     cards = Cards(np.array([[tables.index("man"), tables.index("chest_pain"), NOTHING]]), np.array([[NOTHING]]))
-    vignette = listed(tables, patient, cards, Draws(0, 0))
+    vignette = everything(tables, patient, cards, Draws(0, 0))
     assert _codes(tables, vignette.present[0]) == ["chest_pain", "man", "severe_pain", "adult"]
-    assert set(_codes(tables, vignette.absent[0])).isdisjoint(_codes(tables, vignette.present[0]))
+    assert _codes(tables, vignette.absent[0]) == []
 
 
-def test_which_absences_are_listed_depends_on_how_common_they_are_alone(tables, patient, monkeypatch):
-    monkeypatch.setattr("trainer.simulation.whole_patient.ABSENT", 1)
+def test_a_record_tells_the_card_and_true_answers_to_questions_that_do_not_depend_on_the_patient(
+    tables, patient, monkeypatch
+):
+    monkeypatch.setattr("trainer.simulation.whole_patient.QUESTIONS", 1)
     count = 6000
     rows = Patients(*(np.repeat(part, count, axis=0) for part in patient))
     cards = Cards(np.full((count, 1), tables.index("chest_pain")), np.full((count, 1), NOTHING))
-    drawn = listed(tables, rows, cards, Draws(3, 0)).absent[:, 0]
-    weights = np.where(patient.present[0], 0.0, tables.frequency)
-    shares = np.bincount(drawn, minlength=len(weights)) / count
+    record = records(tables, rows, cards, Draws(3, 0))
+    assert (record.present == tables.index("chest_pain")).any(axis=1).all()
+    others = record.present[(record.present != NOTHING) & (record.present != tables.index("chest_pain"))]
+    absent = record.absent[record.absent != NOTHING]
+    assert patient.present[0, others].all()
+    assert not patient.present[0, absent].any()
+    shares = np.bincount(np.concatenate([others, absent]), minlength=len(tables.codes)) / count
+    expected = tables.frequency / tables.frequency.sum()
+    expected[tables.index("chest_pain")] = 0  # told unasked
     # Five standard errors of a share are at most 5 * sqrt(.25 / 6000) = .032.
-    np.testing.assert_allclose(shares, weights / weights.sum(), atol=0.032)
+    np.testing.assert_allclose(shares, expected, atol=0.032)
 
 
 def test_whole_patients_are_those_of_the_cards(toy_knowledge):
-    cards, whole = (Simulator(toy_knowledge, SimulationConfig(), 5, whole=kind).block(0) for kind in (False, True))
+    cards, whole = (
+        Simulator(toy_knowledge, SimulationConfig(), 5, whole_test=share).block(0) for share in (None, Fraction(1, 4))
+    )
     for card, patient in zip(cards, whole, strict=True):
         assert card.tags == patient.tags
         assert set(card.present) <= set(patient.present)
-        assert set(card.absent).isdisjoint(patient.present)
         assert len(card.decisions) == len(patient.decisions)
-    assert cards[0].vignette_id == "s5-0000001"
-    assert whole[0].vignette_id == "w5-0000001"
+    assert (cards[0].vignette_id, cards[0].split) == ("s5-0000001", None)
+    assert (whole[0].vignette_id, whole[0].split) == ("w5-0000001", "train")
+    assert [patient.split for patient in whole[:8]] == ["train", "train", "train", "test"] * 2
+
+
+def test_an_unseen_condition_is_a_test_patient(toy_knowledge):
+    simulator = Simulator(toy_knowledge, SimulationConfig(), 0, ["heart_attack"], Fraction(1, 10))
+    for vignette in simulator.block(0):
+        assert vignette.split == "test" or "condition=heart_attack" not in vignette.tags
 
 
 def test_everything_is_worth_much_more_than_the_complaint(toy_knowledge):
-    """The panel reads the whole case: whoever knows the condition agrees more often than whoever knows the complaint.
+    """The panel reads the whole case: whoever knows all of it agrees more often than whoever knows the complaint.
 
     A track on which all answers together say no more than the first one could not tell a good question from a bad one.
     """
-    vignettes = [v for n in range(4) for v in Simulator(toy_knowledge, SimulationConfig(), 0, whole=True).block(n)]
+    simulator = Simulator(toy_knowledge, SimulationConfig(), 0, whole_test=Fraction(999, 1000))
+    vignettes = [v for n in range(4) for v in simulator.block(n) if v.split == "test"]
 
     def share_of_commonest(groups):
         counts = {}
@@ -86,11 +105,11 @@ def test_everything_is_worth_much_more_than_the_complaint(toy_knowledge):
         return sum(map(max, counts.values())) / sum(map(sum, counts.values()))
 
     first = share_of_commonest([v.present[0] for v in vignettes])
-    everything = share_of_commonest([frozenset(v.present) for v in vignettes])
-    assert everything > first + 0.03
+    everything_known = share_of_commonest([frozenset(v.present) for v in vignettes])
+    assert everything_known > first + 0.03
 
 
 def test_the_complaint_is_a_symptom(toy_knowledge):
     symptoms = {entry.code for entry in toy_knowledge.catalogue.of_kind("symptom")}
-    block = Simulator(toy_knowledge, SimulationConfig(), 1, whole=True).block(0)
-    assert {vignette.present[0] for vignette in block} <= symptoms
+    block = Simulator(toy_knowledge, SimulationConfig(), 1, whole_test=Fraction(1, 2)).block(0)
+    assert {vignette.present[0] for vignette in block if vignette.split == "test"} <= symptoms
