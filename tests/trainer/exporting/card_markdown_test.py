@@ -163,14 +163,14 @@ def test_rules_are_in_a_table_with_their_source_and_cannot_become_markup():
     first = rows.index(["hot_smoker", "Red", "yes", "Fever in a smoker."])
     shown = EVIL.replace("\n", " ").replace("\u202e", "\N{REPLACEMENT CHARACTER}")
     assert rows[first + 1] == [shown, "Green", "no", shown]
-    assert "From ward_7.toml, fingerprint sha256:0123;" in html.unescape(PARSER.render(text))
-    assert "This version obeys no safety rules." in page_of()
+    assert "Source: ward_7.toml, fingerprint sha256:0123;" in html.unescape(PARSER.render(text))
+    assert "This version has no safety rules." in page_of()
 
 
 def test_the_threshold_of_novelty_is_stated_or_that_there_is_none():
     text = page_of(novelty={"threshold": 0.99, "reference_moments": 4000})
     assert "called novel above a novelty of 0.99, by 4,000 moments" in text
-    assert "cannot tell how far evidence is" in page_of()
+    assert "does not estimate how novel evidence is" in page_of()
 
 
 def test_how_a_version_with_probabilities_decides():
