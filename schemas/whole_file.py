@@ -1,11 +1,14 @@
-"""Writing a file so that a kill leaves either the old content or the new one."""
+"""Writing a file so that a kill leaves either the old content or the new one, and reading a whole JSON file."""
 
 import contextlib
+import json
 import os
 import pathlib
 import uuid
 from collections.abc import Iterator
 from typing import IO, Any
+
+from schemas.errors import InputError
 
 UNFINISHED = ".new."
 """Prefix of the name of a file that is still being written."""
@@ -48,3 +51,20 @@ def replacing(path: pathlib.Path, binary: bool = False, scratch: pathlib.Path | 
             yield file
             file.flush()
             os.fsync(file.fileno())
+
+
+def read_json(path: pathlib.Path) -> dict[str, Any]:
+    """Returns the JSON object that a file holds.
+
+    Raises:
+        InputError: the file cannot be read, or holds no JSON object.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InputError(f"{path}: not valid JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: expected a JSON object, not {type(values).__name__}")
+    return values

@@ -8,7 +8,8 @@ from typing import Any
 
 from schemas import locations
 from schemas.errors import InputError
-from trainer.config import TrainConfig, read_json
+from schemas.whole_file import read_json
+from trainer.config import TrainConfig
 
 PAPER: dict[str, dict[str, Any]] = {}
 """Algorithm 1 as written: the defaults in `trainer.config`."""

@@ -1,5 +1,6 @@
 """One training run with everything around the loop: resuming, checkpoints, evaluations, summaries, progress."""
 
+import functools
 import pathlib
 import time
 from collections.abc import Callable, Mapping
@@ -16,12 +17,14 @@ from trainer.config import TrainConfig
 from trainer.dyqn.decision import NEUTRAL
 from trainer.dyqn.dial import choose
 from trainer.dyqn.loop import Progress, TrainingLoop
+from trainer.dyqn.network import start_from
 from trainer.dyqn.policy import noise_scale
 from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.dyqn.words import word_vectors
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.evaluation import metrics
 from trainer.evaluation.evaluate import order_seeds
+from trainer.runs import held_out, start
 from trainer.runs.checkpoints import Checkpoints
 from trainer.runs.job import JobDirectory
 from trainer.vignettes.tfrecord import DataDirectory
@@ -37,6 +40,7 @@ class Surroundings(NamedTuple):
     logs: pathlib.Path | None = None  # where summaries go; None means into the job directory
     evaluated: Callable[[int, Mapping[str, float]], None] | None = None  # is told the step and the metrics' means
     saved: Callable[[], None] = lambda: None  # is called when the files of the run are worth keeping
+    start_from: pathlib.Path | None = None  # job directory of an agent whose weights are the first ones
 
 
 class TrainingSession:
@@ -73,14 +77,21 @@ class TrainingSession:
         self._workers = workers
         self._surroundings = surroundings
         self._job = JobDirectory(job_dir)
-        self._prepare(data)
         self._console = Console(stderr=True, quiet=not workers.chief)
+        begin = (
+            None if surroundings.start_from is None else start.read(surroundings.start_from, data.vocabulary, config)
+        )
+        self._prepare(data, begin)
         evidence_count = len(data.vocabulary)
         if workers.chief:
             self._job.prepare_novelty(train, evidence_count)
         size = config.network.words
         words = word_vectors(data.vocabulary, size) if size else None
-        self._loop = TrainingLoop(train, evidence_count, config, workers, words)
+        set_weights = None
+        if begin is not None:
+            self._console.print(begin.described, highlight=False, soft_wrap=True)
+            set_weights = functools.partial(start_from, other=begin.network, places=begin.places)
+        self._loop = TrainingLoop(train, evidence_count, config, workers, words, set_weights)
         self._test_counts = test.decision_counts
         self._rollout = None
         if workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
@@ -106,7 +117,7 @@ class TrainingSession:
         """
         loop, first_step, began = self._loop, self._loop.step, time.monotonic()
         if not loop.finished and self._workers.chief:
-            self._job.forget_held_out()
+            held_out.remove(self._job.path)
         with self._progress_bar() as bar:
             task = bar.add_task("train", total=self._config.loop.steps, completed=first_step, window="", rate="")
             while not loop.finished and not any(self._workers.exchange(int(stopping()))):
@@ -136,12 +147,17 @@ class TrainingSession:
             "last_evaluation": evaluations[-1] if evaluations else None,
         }
 
-    def _prepare(self, data: DataDirectory) -> None:
+    def _prepare(self, data: DataDirectory, begin: start.Start | None) -> None:
         """Makes the job directory, which the other workers look at once the chief has made it."""
         for turn in (True, False):
             if self._workers.chief is turn:
                 self._job.prepare(
-                    self._config, data.vocabulary, data.data_fingerprint, self._workers.count, self._workers.chief
+                    self._config,
+                    data.vocabulary,
+                    data.data_fingerprint,
+                    self._workers.count,
+                    self._workers.chief,
+                    None if begin is None else begin.identity,
                 )
             self._workers.exchange(0)
 

@@ -58,6 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "where the trained model goes when all steps are done, saved_model.pb right in it; without one, nowhere"
     given.add_argument(parser, "--model-dir", given.MODEL, locations.fresh_result, text)
     parser.add_argument(
+        "--start-from", type=locations.source_job, metavar="JOB_DIR",
+        help="job directory of another agent, which is adapted to this data; codes that both have are matched",
+    )  # fmt: skip
+    parser.add_argument(
         "--model-version", type=int, default=1, metavar="N", help="version of that model, in its answers (default 1)"
     )
     options.add_argument(parser)
@@ -153,6 +157,7 @@ def _surroundings(arguments: argparse.Namespace) -> "Surroundings":
         logs=arguments.log_dir,
         evaluated=tuning_report.tuning_report() if tuning_report.in_trial() else None,
         saved=staging.upload(arguments),
+        start_from=arguments.start_from,
     )
 
 

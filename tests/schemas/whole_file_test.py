@@ -3,6 +3,7 @@
 import pytest
 
 from schemas import whole_file
+from schemas.errors import InputError
 
 
 def test_the_new_content_takes_the_place_of_the_old_one_and_nothing_lies_beside_it(tmp_path):
@@ -53,3 +54,13 @@ def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path):
         second.write("two")
     assert path.read_text() == "one"  # the outer block ends last
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", "\ufffe"])
+def test_a_file_that_is_no_json_object_is_named(tmp_path, content):
+    path = tmp_path / "config.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"config\.json"):
+        whole_file.read_json(path)
+    with pytest.raises(InputError, match="cannot read"):
+        whole_file.read_json(tmp_path / "missing.json")

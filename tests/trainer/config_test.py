@@ -3,7 +3,6 @@ import json
 import pytest
 
 from schemas.errors import InputError
-from trainer import config
 from trainer.config import MemoryConfig, TargetConfig, TrainConfig
 
 
@@ -50,13 +49,3 @@ def test_round_trip_through_the_saved_form():
 def test_a_faulty_configuration_says_where(values, message):
     with pytest.raises(InputError, match=message):
         TrainConfig.from_dict(values, "file.json")
-
-
-@pytest.mark.parametrize("content", ["{", "[1]", "\ufffe"])
-def test_a_file_that_is_no_configuration_is_named(tmp_path, content):
-    path = tmp_path / "config.json"
-    path.write_text(content)
-    with pytest.raises(InputError, match=r"config\.json"):
-        config.read_json(path)
-    with pytest.raises(InputError, match="cannot read"):
-        config.read_json(tmp_path / "missing.json")

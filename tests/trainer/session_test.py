@@ -9,13 +9,13 @@ from schemas.errors import InputError
 from trainer.config import TrainConfig
 from trainer.dyqn.decision import NEUTRAL
 from trainer.dyqn.dial import NOTHING_HELD_OUT
-from trainer.dyqn.network import build_network
+from trainer.dyqn.network import build_network, copy_weights, logits_of
 from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.evaluation import metrics
 from trainer.evaluation.evaluate import order_seeds
 from trainer.presets import preset
 from trainer.runs.job import JobDirectory, load_network
-from trainer.session import EVALUATION_SEED, TrainingSession
+from trainer.session import EVALUATION_SEED, Surroundings, TrainingSession
 from trainer.vignettes.tfrecord import DataDirectory
 
 SMALL = {
@@ -72,6 +72,21 @@ def test_a_finished_run_is_left_as_it_is(finished, data, tmp_path):
     before = (path / "evaluations.jsonl").read_text()
     assert TrainingSession(path, data, _config()).train(NEVER)["steps_this_session"] == 0
     assert (path / "evaluations.jsonl").read_text() == before
+
+
+def test_a_training_starts_from_another_agent_and_goes_on_with_the_same_one_only(settled, data, tmp_path, capsys):
+    begun = Surroundings(start_from=settled[0])
+    session = TrainingSession(tmp_path, data, _default(steps=20), surroundings=begun)
+    assert f"starts from {settled[0]}: 12 of 12 codes match\n" in capsys.readouterr().err
+    theirs, ours = load_network(settled[0]).model, build_network(12, _default().network.served, seed=0)
+    copy_weights(session._loop.network, ours)
+    states = np.eye(12, dtype=np.float32)
+    np.testing.assert_allclose(logits_of(ours)(states), logits_of(theirs)(states), atol=1e-6)
+    session.train(NEVER)
+    steps = settled[1]["steps"]
+    assert load_network(tmp_path).start_from == f"{data.data_fingerprint} after {steps} steps"
+    with pytest.raises(InputError, match=rf"--start-from sha256:\w+ after {steps} steps there, None given"):
+        TrainingSession(tmp_path, data, _default(steps=20))
 
 
 def test_evaluations_take_no_part_in_the_training_randomness(finished, data, tmp_path):

@@ -5,6 +5,7 @@ returns fall, so a run that is resumed from a checkpoint repeats the run that wa
 """
 
 import zlib
+from collections.abc import Callable
 from typing import NamedTuple
 
 import keras
@@ -54,6 +55,7 @@ class TrainingLoop:
         config: TrainConfig,
         workers: Workers = ALONE,
         words: np.ndarray | None = None,
+        start: Callable[[keras.Model], None] | None = None,
     ):
         """Makes the loop.
 
@@ -63,10 +65,12 @@ class TrainingLoop:
             config: of the run.
             workers: that train together.
             words: float32 `[E, W]`, see `trainer.dyqn.words`; needed where the network has them as inputs.
+            start: sets the weights that the network starts from; None starts anew.
         """
         # Op determinism is what makes a resumed run equal to an uninterrupted one, bit for bit on one machine.
         tf.config.experimental.enable_op_determinism()
         self.config = config
+        config = config.regularised_for(len(vignettes.decision_counts))
         self._workers = workers
         network_seed, generator_seeds = _seeds(config.loop.seed, workers.index)
         self._generators = {
@@ -96,7 +100,9 @@ class TrainingLoop:
         self.network = build_network(evidence_count, config.network, network_seed)
         if config.network.words:
             self.network.get_layer(WORDS).set_weights([words])
-        if config.network.output_bias == "means":
+        if start is not None:
+            start(self.network)
+        elif config.network.output_bias == "means":
             r_t = rewards.counterfactual_reward(division.learned.decision_counts)
             set_output_bias(self.network, targets.mean_logits(r_t, config.network.outputs == "probabilities"))
         self.agent = DyqnAgent(

@@ -192,6 +192,30 @@ def copy_weights(source: keras.Model, target: keras.Model) -> None:
         layer.set_weights(weights)
 
 
+def start_from(network: keras.Model, other: keras.Model, places: np.ndarray) -> None:
+    """Sets the weights of a network to those of another one without words, whose codes stand in other places.
+
+    A code that `other` does not know says nothing at first.
+
+    Args:
+        network: over E codes, with words or without.
+        other: of the same layers, over other codes.
+        places: int64 `[E]`, see `trainer.runs.start.Start`.
+    """
+    count = other.input_shape[-1]
+    for layer in other.layers:
+        weights, target = layer.get_weights(), network.get_layer(layer.name)
+        if layer.name.startswith(_FIRST_LAYER):
+            sides = weights[0].reshape(
+                -1, count, weights[0].shape[1]
+            )  # one side of signed inputs, or present and absent
+            known = np.where((places >= 0)[:, np.newaxis], sides[:, places], 0.0).reshape(-1, weights[0].shape[1])
+            kernel = np.zeros(target.kernel.shape, np.float32)  # words come last, and are in the kernel already
+            kernel[: len(known)] = known
+            weights[0] = kernel
+        target.set_weights(weights)
+
+
 def set_output_bias(network: keras.Model, bias: keras.KerasTensor) -> None:
     """Sets the bias `[L]` of the output layer of each network."""
     for layer in network.layers:

@@ -65,6 +65,7 @@ def _details(card: dict[str, Any]) -> list[str]:
         ("exported", details["created"]),
         ("dyqn-triage", details["package_version"]),
         ("trained for", ", ".join(f"{value:,} {name}" for name, value in details["training"].items())),
+        *([("started from the agent of", details["start_from"])] if details["start_from"] else []),
         ("forced to triage after", f"{details['max_questions']} questions"),
         (
             "vocabulary",

@@ -162,6 +162,7 @@ def _details(manifest: dict[str, Any]) -> dict[str, Any]:
         "signatures": manifest["signatures"],
         "max_questions": manifest["max_questions"],
         "training": manifest["training"],
+        "start_from": manifest.get("start_from"),
         "licence": _LICENCE,
     }
 

@@ -30,3 +30,17 @@ def restore(checkpoint: tf.train.Checkpoint, path: str) -> Any:
     except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as error:
         advice = "put its files back, or delete them to use an older one"
         raise InputError(f"{path}: a damaged checkpoint ({first_line(error)}): {advice}") from error
+
+
+def checkpoint_path(paths: list[str], step: int | None, job_dir: pathlib.Path) -> str:
+    """Returns the checkpoint of a step, the newest one without a step.
+
+    Raises:
+        InputError: there is none.
+    """
+    steps = {checkpoint_step(path): path for path in paths}
+    if not steps:
+        raise InputError(f"{job_dir}: no checkpoint yet: train for longer, or lower --checkpoint-interval")
+    if step is not None and step not in steps:
+        raise InputError(f"{job_dir}: no checkpoint of step {step}; there are {', '.join(map(str, sorted(steps)))}")
+    return steps[max(steps) if step is None else step]

@@ -14,7 +14,7 @@ import numpy as np
 
 from schemas import whole_file
 from schemas.errors import InputError
-from trainer.config import read_json
+from schemas.whole_file import read_json
 from trainer.dyqn.decision import NEUTRAL, Dial
 from trainer.dyqn.dial import HeldOut, HeldOutOutputs
 

@@ -26,12 +26,13 @@ from schemas import directories, whole_file
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
-from trainer.config import TrainConfig, read_json
+from schemas.whole_file import read_json
+from trainer.config import TrainConfig
 from trainer.dyqn.decision import NEUTRAL, Dial
 from trainer.dyqn.dial import NOTHING_HELD_OUT, HeldOut
 from trainer.dyqn.network import build_network
 from trainer.runs import held_out
-from trainer.runs.checkpoint_files import checkpoint_step, existing_checkpoints, restore
+from trainer.runs.checkpoint_files import checkpoint_path, existing_checkpoints, restore
 from trainer.runs.lock import lock
 from trainer.safeguards import novelty
 from trainer.safeguards.novelty import Novelty, Vignettes, fit
@@ -58,6 +59,7 @@ class TrainedNetwork:
     data_fingerprint: str
     metrics: dict[str, Any]  # the evaluation on the test split at this step, empty where there was none
     training: dict[str, int]  # steps and episodes
+    start_from: str | None = None  # the agent that its training started from, see `trainer.runs.start`
     rules: RuleSet = NO_RULES  # that an exported version obeys
     novelty: Novelty | None = None  # statistics of the training states; None where there are none
     dial: Dial = NEUTRAL  # how its probabilities are weighed
@@ -107,7 +109,13 @@ class JobDirectory:
             yield
 
     def prepare(
-        self, config: TrainConfig, vocabulary: Vocabulary, data_fingerprint: str, workers: int = 1, write: bool = True
+        self,
+        config: TrainConfig,
+        vocabulary: Vocabulary,
+        data_fingerprint: str,
+        workers: int = 1,
+        write: bool = True,
+        start_from: str | None = None,
     ) -> None:
         """Makes the directory, or checks that the run in it is the same one.
 
@@ -117,6 +125,7 @@ class JobDirectory:
             data_fingerprint: of its data.
             workers: that train together.
             write: False for the workers that only check what the chief has written.
+            start_from: the agent that it started from, if any, see `trainer.runs.start.Start`.
 
         Raises:
             InputError: it holds a run with another configuration, vocabulary, data or number of workers; or none where
@@ -127,11 +136,12 @@ class JobDirectory:
             "vocabulary_fingerprint": vocabulary.fingerprint,
             "data_fingerprint": data_fingerprint,
             "workers": workers,
+            "start_from": start_from,
         }
         if not write and not (self.path / RUN).exists():
             raise InputError(f"{self.path}: the chief's {RUN} is not there: give all workers the same --job-dir")
         if (self.path / RUN).exists():
-            self._require_same({"workers": 1} | self.run(), run, vocabulary)
+            self._require_same({"workers": 1, "start_from": None} | self.run(), run, vocabulary)
         if not write:
             return
         try:
@@ -158,6 +168,8 @@ class JobDirectory:
             differences.append(
                 f"data fingerprint {there['data_fingerprint'][:19]}... there, {given['data_fingerprint'][:19]}... given"
             )
+        if there["start_from"] != given["start_from"]:
+            differences.append(f"--start-from {there['start_from']} there, {given['start_from']} given")
         if differences:
             raise InputError(
                 f"{self.path}: holds a run that differs ({'; '.join(differences)}): choose another --job-dir, or give "
@@ -198,10 +210,6 @@ class JobDirectory:
             held_out.write(self.path, outputs, dial)
         except OSError as error:
             raise self.unwritable(error) from error
-
-    def forget_held_out(self) -> None:
-        """Removes what `write_held_out` wrote: the training goes on."""
-        held_out.remove(self.path)
 
     def held_out(self) -> HeldOut | None:
         """Returns what the agent makes of held-out vignettes; None where training has not ended.
@@ -291,8 +299,8 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
     counters = {"step": tf.Variable(0, dtype=tf.int64), "episode": tf.Variable(0, dtype=tf.int64)}
     checkpoint = tf.train.Checkpoint(chosen=model, **counters)
     paths = existing_checkpoints(job.manager(checkpoint, kept=1))
-    path = _checkpoint_path(paths, step, job_dir)
-    newest = path == _checkpoint_path(paths, None, job_dir)  # to which the dial belongs
+    path = checkpoint_path(paths, step, job_dir)
+    newest = path == checkpoint_path(paths, None, job_dir)  # to which the dial belongs
     restore(checkpoint, path).assert_existing_objects_matched().expect_partial()
     training = {"steps": int(counters["step"]), "episodes": int(counters["episode"])}
     evaluated = {evaluation["step"]: evaluation for evaluation in job.evaluations()}
@@ -304,16 +312,8 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         data_fingerprint=run["data_fingerprint"],
         metrics=evaluated.get(training["steps"], {}),
         training=training,
+        start_from=run.get("start_from"),
         novelty=job.novelty(len(vocabulary)),
         dial=job.dial() if newest else NEUTRAL,
         held_out=(job.held_out() if newest else None) or NOTHING_HELD_OUT,
     )
-
-
-def _checkpoint_path(paths: list[str], step: int | None, job_dir: pathlib.Path) -> str:
-    steps = {checkpoint_step(path): path for path in paths}
-    if not steps:
-        raise InputError(f"{job_dir}: no checkpoint yet: train for longer, or lower --checkpoint-interval")
-    if step is not None and step not in steps:
-        raise InputError(f"{job_dir}: no checkpoint of step {step}; there are {', '.join(map(str, sorted(steps)))}")
-    return steps[max(steps) if step is None else step]

@@ -215,6 +215,7 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
         "novelty": _novelty(trained),
         "config": trained.config,
         "training": trained.training,
+        "start_from": trained.start_from,
         "metrics": trained.metrics,
     }
 

@@ -40,6 +40,8 @@ class PanelConfig:
     # costs 1 times the clinician's risk aversion. Higher: fewer decisions above that border. Slightly above
     # 1, because the prior is already cautious, see `vigilance`.
     over_triage_losses: tuple[float, float, float] = (1.21, 1.11, 1.53)
+    # Factor on the risk aversion of all clinicians. Higher: more urgent decisions, as another panel may have them.
+    caution: float = 1.0
     # SD of the logarithm of risk aversion between clinicians. Higher: clinicians agree less, always in one direction.
     risk_aversion_spread: float = 0.36
     # SD of the logarithm of one clinician's risk aversion from one card to the next. Higher: they agree less.

@@ -32,9 +32,8 @@ class Panel:
         members = config.panel.clinicians
         # Every panel spans the same range, so that no seed makes a timid or a bold panel.
         rank = np.argsort(draws.uniform(members), kind="stable")
-        self._risk_aversion = config.panel.risk_aversion_spread * scipy.special.ndtri(
-            (rank + 0.5) / members
-        )  # log, [M]
+        spread = config.panel.risk_aversion_spread * scipy.special.ndtri((rank + 0.5) / members)
+        self._risk_aversion = np.log(config.panel.caution) + spread  # log, [M]
         error = config.panel.experience_noise * draws.normal(members, len(tables.log_prior))
         self._log_prior = tables.log_prior + error  # [M, C]
 

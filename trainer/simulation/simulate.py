@@ -4,6 +4,7 @@ import argparse
 import collections
 import concurrent.futures
 import dataclasses
+import math
 import multiprocessing
 import os
 import pathlib
@@ -20,7 +21,7 @@ from schemas.knowledge_base import KnowledgeBase
 from trainer import options
 from trainer.progress import progress_bar, say, say_result, tracked
 from trainer.runs.output import OutputDirectory, describe
-from trainer.simulation.config import SimulationConfig
+from trainer.simulation.config import PanelConfig, SimulationConfig
 from trainer.simulation.simulator import BLOCK, Simulator
 from trainer.vignettes.vignette import Vignette
 
@@ -41,6 +42,7 @@ class SimulateOptions:
     test_fraction: Fraction
     unseen_conditions: list[str]
     whole_patient: bool
+    caution: float
     knowledge: pathlib.Path | None
     processes: int
     shard_size: int
@@ -53,6 +55,8 @@ class SimulateOptions:
             options.check_bounds(name, getattr(self, name), least)
         if self.seed >= 2**64:
             raise InputError(f"--seed {self.seed}: expected less than 2^64")
+        if not 0 < self.caution < math.inf:
+            raise InputError(f"--caution {self.caution:g}: expected a number above 0, such as 2")
         if not 0 <= self.test_fraction < 1:
             raise InputError(f"--test-fraction {self.test_fraction}: expected 0 or more, and less than 1")
 
@@ -83,6 +87,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--whole-patient",
         action="store_true",
         help="patients who can answer any question, judged by clinicians who read the whole case",
+    )
+    parser.add_argument(
+        "--caution",
+        type=float,
+        default=1.0,
+        metavar="FACTOR",
+        help="how much worse the clinicians find a decision that is too late than the default panel does (default 1): "
+        "another panel's habits",
     )
     parser.add_argument("--knowledge", type=locations.source, metavar="DIR", help="another knowledge base")
     parser.add_argument(
@@ -120,7 +132,7 @@ def simulate_splits(out: pathlib.Path, train: int, test: int, seed: int) -> None
         InputError: a number is out of range, or `out` cannot be written.
     """
     given = SimulateOptions(
-        out, train + test, seed, Fraction(test, train + test), unseen_conditions=[], whole_patient=False,
+        out, train + test, seed, Fraction(test, train + test), unseen_conditions=[], whole_patient=False, caution=1.0,
         knowledge=None, processes=os.cpu_count() or 1, shard_size=50_000, gzip=False, overwrite=True, json=None,
     )  # fmt: skip
     _simulate(KnowledgeBase.load(None), given, Console(quiet=True))
@@ -130,7 +142,7 @@ def _simulate(knowledge: KnowledgeBase, given: SimulateOptions, console: Console
     """Writes the data directory and returns its statistics."""
     import tensorflow as tf
 
-    config = SimulationConfig()
+    config = SimulationConfig(panel=PanelConfig(caution=given.caution))
     whole_test = given.test_fraction if given.whole_patient else None
     simulator = Simulator(knowledge, config, given.seed, given.unseen_conditions, whole_test)
     try:

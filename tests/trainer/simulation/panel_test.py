@@ -140,3 +140,11 @@ def test_the_panel_is_the_same_for_every_block_and_another_for_another_seed(toy_
     np.testing.assert_allclose(np.sort(first._risk_aversion), np.sort(other._risk_aversion))
     assert first._risk_aversion.max() == pytest.approx(1.7317, abs=1e-4)  # of 1 - 1/24
     assert _counts(first, evidence).sum() == 10
+
+
+def test_a_more_cautious_panel_decides_more_urgently(toy_knowledge):
+    # Red .36, Yellow .09 | Green .11, Blue .44: Green, unless what is too late weighs .55 / .45 = 1.22 times as much.
+    usual, cautious = (
+        _counts(_panel(toy_knowledge, caution=caution), _evidence((0.55, 0.45, 0)))[0] for caution in (1.2, 1.3)
+    )
+    assert (usual.argmax(), cautious.argmax()) == (Action.GREEN, Action.YELLOW)

@@ -1,0 +1,72 @@
+"""Another agent that a training starts from: its weights, matched to the codes of another vocabulary."""
+
+import dataclasses
+import pathlib
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from schemas import locations
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from trainer.config import NetworkConfig, TrainConfig
+from trainer.runs.job import load_network
+
+_NAMED = 5
+_OF_TRAINING = ("words", "dropout", "output_bias")  # what a network is trained with and does not consist of
+
+
+class Start(NamedTuple):
+    """An agent to start from."""
+
+    network: keras.Model
+    places: np.ndarray
+    """int64 `[E]`: the place of each code in the agent's vocabulary, -1 where it does not know the code."""
+    identity: str
+    """What run.json and the manifest say of it: the fingerprint of its data, and its steps."""
+    described: str
+    """In one line: how the vocabularies match."""
+
+
+def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> Start:
+    """Returns the agent of a job directory, for a training with `vocabulary` and `config`.
+
+    Raises:
+        InputError: there is no agent, its network is of another kind, or it knows none of the codes.
+    """
+    trained = load_network(job_dir)
+    shown = locations.shown(job_dir)
+    theirs, ours = _kind(TrainConfig.from_dict(trained.config).network), _kind(config.network)
+    differences = [
+        f"{name} {theirs[name]!r} there, {value!r} here" for name, value in ours.items() if value != theirs[name]
+    ]
+    if differences:
+        raise InputError(
+            f"--start-from {shown}: its network differs ({'; '.join(differences)}): train with its settings"
+        )
+    known = {code: place for place, code in enumerate(trained.vocabulary.codes)}
+    places = np.array([known.get(code, -1) for code in vocabulary.codes])
+    matched = int((places >= 0).sum())
+    if not matched:
+        raise InputError(
+            f"--start-from {shown}: its vocabulary has none of the codes of this one, such as {vocabulary.codes[0]!r}: "
+            "prepare the data with the same codes"
+        )
+    new = [code for code in vocabulary.codes if code not in known]
+    unused = [code for code in trained.vocabulary.codes if code not in vocabulary]
+    described = f"starts from {shown}: {matched:,} of {len(places):,} codes match"
+    described += _listed("new to it", new) + _listed("not used here", unused)
+    identity = f"{trained.data_fingerprint} after {trained.training['steps']} steps"
+    return Start(trained.model, places, identity, described)
+
+
+def _kind(config: NetworkConfig) -> dict[str, Any]:
+    return {name: value for name, value in dataclasses.asdict(config).items() if name not in _OF_TRAINING}
+
+
+def _listed(what: str, codes: list[str]) -> str:
+    if not codes:
+        return ""
+    more = f" and {len(codes) - _NAMED:,} more" if len(codes) > _NAMED else ""
+    return f"; {what}: {', '.join(codes[:_NAMED])}{more}"
