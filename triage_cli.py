@@ -47,6 +47,7 @@ COMMANDS = {
 }
 BENCH = "bench"
 BENCHES = {
+    "learn": ("trainer.bench.learn", "time how long it takes to train a good agent, beside other libraries"),
     "train": ("trainer.bench.train", "time a training step beside other libraries and the limits of the machine"),
     "serve": ("serving.bench.serve", "measure the server beside an empty gRPC handler and a simple server"),
 }
@@ -63,6 +64,7 @@ NEED_TENSORFLOW = (
     "export",
     "push",
     "tflite",
+    "bench learn",
     "bench train",
     "serve",
     "monitor",

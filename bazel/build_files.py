@@ -58,6 +58,7 @@ BY_NAME = {
     "trainer.bench.contestants": tuple(
         f"trainer.bench.{name}" for name in ("ours", "tf_agents_loop", "sb3_loop", "floor")
     ),
+    "trainer.bench.learn": ("trainer.bench.learners", "trainer.bench.sb3_loop"),
     "trainer.dyqn.network": ("tensorflow",),  # Keras's backend
     "examples.demo": ("triage_cli",),
     "tests.proto_test": ("grpc_tools",),

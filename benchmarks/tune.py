@@ -49,7 +49,7 @@ from trainer.evaluation.evaluate import order_seeds, play
 from trainer.runs.job import load_network
 from trainer.simulation.simulate import simulate_splits
 from trainer.state import sparse_states
-from trainer.supervised.baselines import CLASSIFIERS, classifier
+from trainer.supervised.classifiers import CLASSIFIERS, classifier
 from trainer.supervised.ensemble import EnsembleConfig, train_ensemble
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory

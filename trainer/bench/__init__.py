@@ -1,1 +1,1 @@
-"""`triage bench train`: our training step beside those of other libraries and the limits of the machine, in one run."""
+"""`triage bench train` and `triage bench learn`: our training beside that of other libraries."""

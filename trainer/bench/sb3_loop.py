@@ -1,4 +1,4 @@
-"""Stable-Baselines3's own DQN loop as a contestant: `python -m trainer.bench.sb3_loop SETTINGS`.
+"""Stable-Baselines3's own DQN loop as a contestant: `python -m trainer.bench.sb3_loop SETTINGS [TESTS]`.
 
 It is the stock `DQN` with `MlpPolicy`, one optimisation a step, in a Gymnasium environment with the same vignettes and
 the reward of the decision taken. Activation and optimiser are those of the others; the target network is copied every
@@ -7,13 +7,14 @@ optional, and so is imported by name.
 """
 
 import importlib
+import pathlib
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from trainer.bench import worker
+from trainer.bench import greedy, worker
 from trainer.bench.settings import Settings
 from trainer.bench.task_vignettes import BenchVignettes
 
@@ -82,7 +83,13 @@ def gymnasium_environment(settings: Settings) -> Any:
 
 def steps_of(settings: Settings) -> Callable[[int], Any]:
     """Returns a function that takes training steps after the burn-in."""
+    return learner_of(settings)[1]
+
+
+def learner_of(settings: Settings) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[int], Any]]:
+    """Returns the Q-values `[B, A]` of states `[B, E]`, and what takes training steps after the burn-in."""
     stable_baselines3, torch = importlib.import_module("stable_baselines3"), importlib.import_module("torch")
+    activations = {"selu": torch.nn.SELU, "relu": torch.nn.ReLU}
     optimisers = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
     model = stable_baselines3.DQN(
         "MlpPolicy",
@@ -96,19 +103,28 @@ def steps_of(settings: Settings) -> Callable[[int], Any]:
         target_update_interval=TARGET_UPDATE_INTERVAL,
         policy_kwargs={
             "net_arch": list(settings.hidden_sizes),
-            "activation_fn": torch.nn.SELU,
+            "activation_fn": activations[settings.activation],
             "optimizer_class": optimisers[settings.algorithm],
         },
         seed=settings.seed,
         device="cpu",
     )
     model.learn(settings.burn_in_steps + 1)
-    return lambda steps: model.learn(steps, reset_num_timesteps=False)
+
+    def q_values(states: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            return model.q_net(torch.from_numpy(states)).numpy()
+
+    return q_values, lambda steps: model.learn(steps, reset_num_timesteps=False)
 
 
 def main() -> None:
-    """Answers until standard input ends."""
-    worker.answer(worker.timed(steps_of(Settings.from_json(sys.argv[1]))))
+    """Answers until standard input ends: for `triage bench learn` where there is a file of test vignettes."""
+    settings, tests = Settings.from_json(sys.argv[1]), sys.argv[2:]
+    if tests:
+        worker.answer(greedy.learner(settings, pathlib.Path(tests[0]), learner_of))
+    else:
+        worker.answer(worker.timed(steps_of(settings)))
 
 
 if __name__ == "__main__":

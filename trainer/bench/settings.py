@@ -15,6 +15,7 @@ class Settings:
     evidence_count: int = 597
     hidden_sizes: tuple[int, ...] = (1024, 1024)
     batch_size: int = 100
+    activation: str = "selu"  # or relu
     algorithm: str = "sgd"
     learning_rate: float = 0.02
     memory_capacity: int = 50_000

@@ -74,22 +74,29 @@ def build_environment(settings: Settings) -> ScalarRewardEnvironment:
     )
 
 
-def build_agent(environment: ScalarRewardEnvironment, settings: Settings) -> dqn_agent.DqnAgent:
-    """Returns a stock agent with our network's shape and optimiser."""
+def build_network(environment: ScalarRewardEnvironment, settings: Settings) -> q_network.QNetwork:
+    """Returns a stock network of our network's shape, from states `[B, E]` to Q-values `[B, A]`."""
+    state_spec, _ = environment.observation_spec()
+    return q_network.QNetwork(
+        state_spec,
+        environment.action_spec(),
+        fc_layer_params=settings.hidden_sizes,
+        activation_fn=getattr(tf_keras.activations, settings.activation),
+    )
+
+
+def build_agent(
+    environment: ScalarRewardEnvironment, settings: Settings, network: q_network.QNetwork
+) -> dqn_agent.DqnAgent:
+    """Returns a stock agent with our network's optimiser."""
     fused = {
         "sgd": tf.compat.v1.train.GradientDescentOptimizer,
         "adam": tf.compat.v1.train.AdamOptimizer,
     }
-    state_spec, _ = environment.observation_spec()
     agent = dqn_agent.DqnAgent(
         environment.time_step_spec(),
         environment.action_spec(),
-        q_network=q_network.QNetwork(
-            state_spec,
-            environment.action_spec(),
-            fc_layer_params=settings.hidden_sizes,
-            activation_fn=tf_keras.activations.selu,
-        ),
+        q_network=network,
         optimizer=fused[settings.algorithm](settings.learning_rate),
         observation_and_action_constraint_splitter=lambda observation: observation,
         target_update_period=TARGET_UPDATE_PERIOD,
@@ -102,9 +109,15 @@ def build_agent(environment: ScalarRewardEnvironment, settings: Settings) -> dqn
 
 def steps_of(settings: Settings, form: str) -> Callable[[int], Any]:
     """Returns a function that takes training steps after the burn-in."""
+    return learner_of(settings, form)[1]
+
+
+def learner_of(settings: Settings, form: str) -> tuple[q_network.QNetwork, Callable[[int], Any]]:
+    """Returns the network, and what takes training steps after the burn-in."""
     tf.random.set_seed(settings.seed)
     environment = build_environment(settings)
-    agent = build_agent(environment, settings)
+    network = build_network(environment, settings)
+    agent = build_agent(environment, settings, network)
     memory = tf_uniform_replay_buffer.TFUniformReplayBuffer(
         agent.collect_data_spec, batch_size=1, max_length=settings.memory_capacity
     )
@@ -133,7 +146,7 @@ def steps_of(settings: Settings, form: str) -> Callable[[int], Any]:
             agent.train(experience)
         return agent.train_step_counter.read_value()
 
-    return python if form == "python" else lambda steps: int(graph(tf.constant(steps)))
+    return network, python if form == "python" else lambda steps: int(graph(tf.constant(steps)))
 
 
 def main() -> None:

@@ -81,6 +81,38 @@ def answer(respond: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
         replies.flush()
 
 
+def learning(
+    train: Callable[[Callable[[], bool]], bool], decide: Callable[[], Any]
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Returns what answers `{"began": time, "until": seconds}` with what a learner decides after so many seconds.
+
+    They are counted from `began`, when the process was started, without the time that `decide` takes.
+
+    Args:
+        train: trains until the function that it is given returns true, or until it has learned all that it can; then it
+            returns true. What is imported and built before the first request counts too.
+        decide: returns the decisions on the test vignettes, ready for JSON.
+
+    Returns:
+        The answer: `seconds`, whether the training is `finished`, `decisions`.
+    """
+    paused, since = 0.0, None
+
+    def respond(request: Mapping[str, Any]) -> dict[str, Any]:
+        nonlocal paused, since
+        if since is not None:
+            paused += time.time() - since
+
+        def elapsed() -> float:
+            return time.time() - float(request["began"]) - paused
+
+        finished = train(lambda: elapsed() >= float(request["until"]))
+        seconds, since = elapsed(), time.time()
+        return {"seconds": seconds, "finished": finished, "decisions": decide()}
+
+    return respond
+
+
 def timed(take_steps: Callable[[int], object]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Returns a function from `{"steps": n}` to the seconds that n steps took and the peak memory so far in bytes."""
 

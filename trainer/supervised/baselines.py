@@ -4,13 +4,11 @@ Each function returns the metrics of `trainer.evaluation.metrics.agent_metrics` 
 that see all evidence have no `questions`, `forced` or `evidence_seen`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 from tf_agents.policies import tf_policy
 from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
@@ -20,15 +18,8 @@ from trainer.dyqn.environment import Vignettes, action_spec, time_step_spec
 from trainer.dyqn.rollout import Outcomes, Rollout
 from trainer.evaluation import metrics
 from trainer.state import sparse_states
-from trainer.supervised.ensemble import States, decision_rows
 from trainer.supervised.state_values import TriageValues
 from trainer.vignettes.arrays import VignetteArrays
-
-CLASSIFIERS: dict[str, Callable[[int], Any]] = {
-    "forest": lambda seed: RandomForestClassifier(300, min_samples_leaf=2, n_jobs=-1, random_state=seed),
-    "logistic": lambda seed: LogisticRegression(max_iter=1000),
-}
-"""By name, an untrained classifier for a seed. They are no part of the paper: what is simple and sees all evidence."""
 
 
 class RandomPolicy(tf_policy.TFPolicy):
@@ -98,23 +89,3 @@ def fully_observed_metrics(
     """
     decisions = triage_values(sparse_states(vignettes, evidence_count)).argmax(axis=1)
     return metrics.triage_quality(decisions[np.newaxis], vignettes.decision_counts)
-
-
-def classifier(name: str, states: States, decision_counts: np.ndarray, seed: int) -> TriageValues:
-    """Returns the triage values of a trained classifier, float64 `[B, 4]`: the share of clinicians that it expects.
-
-    Args:
-        name: one of `CLASSIFIERS`.
-        states: V of them, with all evidence.
-        decision_counts: `[V, 4]`, the clinicians' decisions on each.
-        seed: of its draws.
-    """
-    rows, colours, weights = decision_rows(decision_counts, repeated=False)
-    trained = CLASSIFIERS[name](seed).fit(states[rows], colours, sample_weight=weights)
-
-    def triage_values(judged: States) -> np.ndarray:
-        values = np.zeros([judged.shape[0], NUM_DECISIONS])
-        values[:, trained.classes_] = trained.predict_proba(judged)
-        return values
-
-    return triage_values

@@ -1,8 +1,9 @@
 import sys
+import time
 
 import pytest
 
-from trainer.bench.worker import Worker, WorkerFailedError, timed
+from trainer.bench.worker import Worker, WorkerFailedError, learning, timed
 
 ECHO = """
 from trainer.bench import worker
@@ -42,3 +43,24 @@ def test_timed_takes_the_steps_asked_for_and_reports_the_peak_memory():
     assert taken == [7]
     assert response["seconds"] >= 0
     assert response["peak_bytes"] > 1_000_000
+
+
+def test_learning_counts_from_the_start_of_the_process_without_the_looks():
+    def train(stopping):
+        while not stopping():
+            time.sleep(0.01)
+        return False
+
+    def look():
+        time.sleep(2.0)
+        return "decided"
+
+    respond = learning(train, look)
+    began = time.time() - 2.0  # a process that took 2 s to start
+    first = respond({"began": began, "until": 2.1})
+    assert 2.1 <= first["seconds"] < 3.0
+    time.sleep(0.3)  # until the next request comes
+    second = respond({"began": began, "until": 2.3})
+    # With the look and the wait it would be at least 4.4.
+    assert 2.3 <= second["seconds"] < 4.0
+    assert (second["finished"], second["decisions"]) == (False, "decided")

@@ -1,0 +1,242 @@
+"""`triage bench learn`: seconds until an agent is good, ours, those of other libraries, and a random forest."""
+
+import argparse
+import json
+import pathlib
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from schemas import figures, locations
+from schemas.errors import InputError
+from trainer import presets
+from trainer.bench import task_vignettes
+from trainer.bench.contestants import SB3, find_sb3
+from trainer.bench.settings import Settings
+from trainer.bench.worker import Worker, WorkerFailedError
+from trainer.progress import print_table
+
+GOAL = {"appropriateness": 0.82, "safety": 0.90}
+"""What an agent must reach, both in one look."""
+OURS, TF_AGENTS, FOREST = "ours", "TF-Agents", "random forest"
+TIMES_AS_FAST = 10.0
+"""How many times as fast as either library of reinforcement learning ours is to be."""
+
+_FIRST_LOOK, _LOOKS_APART = 5.0, 1.2  # seconds, factor
+_PEER = {"hidden_sizes": (256, 256), "activation": "relu", "batch_size": 128, "algorithm": "adam",
+         "learning_rate": 0.001}  # fmt: skip
+"""Settings of the other libraries: the network, batch and optimiser of our preset where they have the same."""
+
+Points = list[dict[str, float]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage bench learn`."""
+    parser.add_argument("--vignettes", type=int, default=1248, help="simulated ones to learn from (default 1248)")
+    parser.add_argument(
+        "--test", type=int, default=3000, help="fresh ones of the same panel to judge by (default 3000)"
+    )
+    parser.add_argument("--seconds", type=float, default=300.0, help="that each may train (default 300)")
+    parser.add_argument("--seed", type=int, default=0, help="of the vignettes and of the trainings (default 0)")
+    parser.add_argument(
+        "--only", nargs="+", metavar="WHO", choices=(OURS, TF_AGENTS, SB3, FOREST),
+        help=f"contestants, of {OURS}, {TF_AGENTS!r}, {SB3!r} and {FOREST!r} (default: all that are installed)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sb3-python",
+        metavar="FILE",
+        help="Python with Stable-Baselines3; by default this one if it is installed there, otherwise it is left out",
+    )
+    parser.add_argument("--plot", type=locations.result, metavar="PNG", help="picture of quality against seconds")
+    figures.add_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measures one contestant after the other and prints; returns the exit code.
+
+    Raises:
+        InputError: a value out of range, `--sb3-python` has no Stable-Baselines3, a file cannot be written, or a
+            contestant failed.
+    """
+    figures.check(arguments.json)
+    for name, least in (("vignettes", 10), ("test", 1), ("seconds", 0.1), ("seed", 0)):
+        if getattr(arguments, name) < least:
+            raise InputError(f"--{name}: expected at least {least:g}")
+    sb3_python = find_sb3(arguments.sb3_python)
+    console = Console(stderr=True)
+    curves: dict[str, Points] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        commands, counts = _prepare(pathlib.Path(scratch), arguments, sb3_python)
+        chosen = {name: command for name, command in commands.items() if name in (arguments.only or commands)}
+        with Progress(console=console, transient=True) as bar:
+            for name, command in chosen.items():
+                task = bar.add_task(name, total=arguments.seconds)
+                try:
+                    curves[name] = curve(name, command, arguments.seconds, counts,
+                                         lambda seconds, task=task: bar.update(task, completed=seconds))  # fmt: skip
+                except WorkerFailedError as error:
+                    raise InputError(str(error)) from error
+    if sb3_python is None:
+        console.print(f"{SB3} is not installed: left out (see --sb3-python)", highlight=False)
+    measured = report(curves, arguments.seconds)
+    if arguments.json != "-":
+        show(measured)
+    if arguments.plot:
+        plot(measured, arguments.plot)
+    sizes = {"train_vignettes": arguments.vignettes, "test_vignettes": arguments.test, "seed": arguments.seed}
+    figures.write({"format": 1, "machine": _machine(), **sizes, **measured}, arguments.json)
+    return 0
+
+
+def _prepare(
+    folder: pathlib.Path, arguments: argparse.Namespace, sb3_python: str | None
+) -> tuple[dict[str, list[str]], np.ndarray]:
+    """Simulates the vignettes; returns the commands of the contestants, and the test decisions `[V, 4]`."""
+    from trainer.simulation.simulate import simulate_splits
+    from trainer.vignettes.tfrecord import DataDirectory
+
+    simulate_splits(folder / "data", arguments.vignettes, arguments.test, arguments.seed)
+    data = DataDirectory.open(folder / "data")
+    files = {name: str(folder / f"{name}.npz") for name in ("train", "test")}
+    for name, file in files.items():
+        split = data.read(name, names=False)
+        rows = task_vignettes.BenchVignettes(split.offsets, split.signed_codes, split.decision_counts)
+        task_vignettes.save(pathlib.Path(file), rows)
+    config = presets.preset("default").to_dict()
+    config["loop"] |= {"seed": arguments.seed, "evaluation_interval": 0}
+    peer = Settings(files["train"], len(data.vocabulary), seed=arguments.seed, **_PEER).to_json()
+
+    def learner(name: str, settings: Mapping[str, Any]) -> list[str]:
+        return [sys.executable, "-m", "trainer.bench.learners", name, json.dumps(settings)]
+
+    forest = {"train": files["train"], "tests": files["test"], "evidence_count": len(data.vocabulary)}
+    commands = {
+        OURS: learner("ours", {"data": str(folder / "data"), "config": config}),
+        TF_AGENTS: learner("tf_agents", {"settings": peer, "tests": files["test"]}),
+        FOREST: learner("forest", {**forest, "seed": arguments.seed}),
+    }
+    if sb3_python is not None:
+        commands[SB3] = [sb3_python, "-m", "trainer.bench.sb3_loop", peer, files["test"]]
+    return commands, data.read("test", names=False).decision_counts
+
+
+def looks(seconds: float) -> list[float]:
+    """Returns when a contestant is looked at, in seconds: often at first, then rarely, and at the end."""
+    times = []
+    at = _FIRST_LOOK
+    while at < seconds:
+        times.append(at)
+        at *= _LOOKS_APART
+    return [*times, seconds]
+
+
+def curve(
+    name: str, command: list[str], seconds: float, decision_counts: np.ndarray, done: Callable[[float], None]
+) -> Points:
+    """Returns the quality of a contestant at each look.
+
+    A point has the `seconds` of training, the metrics of `metrics.triage_quality`, and whether the training is
+    `finished`; then there is no further look.
+
+    Args:
+        name: of the contestant.
+        command: that starts it.
+        seconds: that it may train, its start included and the looks not.
+        decision_counts: `[V, 4]` of the test vignettes.
+        done: is told the seconds at each look.
+
+    Raises:
+        WorkerFailedError: it ended.
+    """
+    from trainer.evaluation import metrics
+
+    points: Points = []
+    began = time.time()
+    with Worker(name, command) as worker:
+        for until in looks(seconds):
+            answer = worker.ask(began=began, until=until)
+            quality = metrics.triage_quality(np.array(answer["decisions"]), decision_counts)
+            means = {metric: float(values.mean()) for metric, values in quality.items()}
+            points.append({"seconds": answer["seconds"], **means, "finished": answer["finished"]})
+            done(answer["seconds"])
+            if answer["finished"]:
+                break
+    return points
+
+
+def report(curves: Mapping[str, Points], budget: float) -> dict[str, Any]:
+    """Returns the curves with the seconds to the goal, None for never, and whether ours is as fast as it is to be."""
+    contestants: dict[str, dict[str, Any]] = {
+        name: {"seconds_to_goal": seconds_to_goal(points), "curve": points} for name, points in curves.items()
+    }
+    ours = contestants.get(OURS, {}).get("seconds_to_goal")
+    peers = [contestants[name]["seconds_to_goal"] for name in (TF_AGENTS, SB3) if name in contestants]
+    met = None
+    if OURS in contestants and peers:
+        met = ours is not None and all(peer is None or peer >= TIMES_AS_FAST * ours for peer in peers)
+    return {"goal": GOAL, "budget_seconds": budget, "contestants": contestants, "ten_times_as_fast": met}
+
+
+def seconds_to_goal(points: Sequence[Mapping[str, float]]) -> float | None:
+    """Returns the seconds of the first look at which both metrics reach the goal; None if none does."""
+    return next(
+        (point["seconds"] for point in points if all(point[name] >= least for name, least in GOAL.items())), None
+    )
+
+
+def show(measured: Mapping[str, Any]) -> None:
+    """Prints a row for each contestant."""
+    goal = " / ".join(f"{least:.2f}" for least in GOAL.values())
+    table = Table("", f"seconds to {goal}", "trained for", "appropriate", "safe")
+    for name, each in measured["contestants"].items():
+        last, reached = each["curve"][-1], each["seconds_to_goal"]
+        never = "never: its training ended" if last["finished"] else f"never within {measured['budget_seconds']:g} s"
+        cells = (f"{last['seconds']:.0f} s", f"{last['appropriateness']:.3f}", f"{last['safety']:.3f}")
+        table.add_row(name, never if reached is None else f"{reached:.1f}", *cells)
+    print_table(table)
+    text = "Appropriateness and safety on fresh vignettes. The start of the process counts; the looks do not."
+    Console().print(text, highlight=False)
+    if measured["ten_times_as_fast"] is not None:
+        met = "met" if measured["ten_times_as_fast"] else "NOT met"
+        Console().print(f"Goal of {TIMES_AS_FAST:g} times as fast as the other libraries: {met}.", highlight=False)
+
+
+def plot(measured: Mapping[str, Any], path: pathlib.Path) -> None:
+    """Draws both metrics of each contestant against seconds.
+
+    Raises:
+        InputError: the picture cannot be written.
+    """
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(GOAL), figsize=(11, 4.2), layout="constrained")
+    for axis, (metric, least) in zip(axes, GOAL.items(), strict=True):
+        for name, each in measured["contestants"].items():
+            seconds, values = ([point[key] for point in each["curve"]] for key in ("seconds", metric))
+            axis.plot(seconds, values, marker="o", markersize=4, label=name)
+        axis.axhline(least, color="black", linewidth=0.8, linestyle="--")
+        axis.set(xscale="log", xlabel="seconds since the start of the process", title=metric)
+        axis.grid(alpha=0.3)
+    axes[0].legend()
+    try:
+        figure.savefig(path, dpi=110)
+    except OSError as error:
+        raise InputError(f"--plot {path}: cannot write: {error.strerror or error}") from error
+    finally:
+        plt.close(figure)
+
+
+def _machine() -> dict[str, Any]:
+    from trainer.bench.report import machine
+
+    return machine()
