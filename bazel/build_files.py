@@ -20,14 +20,14 @@ CONCEPTS = tuple(
     for package in ("trainer", "serving")
     for path in sorted((ROOT / package).glob("*/__init__.py"))
 )
-"""The packages inside `trainer` and `serving`; their tests lie in folders of the same names."""
+"""The packages inside `trainer` and `serving`; their tests are in folders of the same names."""
 PACKAGES = ("schemas", "trainer", "serving", *CONCEPTS, "proto/triage", "proto/triage/v1", CLIENT, f"{CLIENT}/v1")
 TESTS = (
     "tests", "tests/bazel", "tests/clients", "tests/schemas", "tests/serving", "tests/trainer",
     *(f"tests/{name}" for name in CONCEPTS),
 )  # fmt: skip
 WHOLE = ("tests", "tests/bazel", "tests/clients")
-"""Those that read the project itself."""
+"""Tests that read the project itself."""
 UNIMPORTED = ("benchmarks", "clients", "deploy", "docs", "examples")
 """Folders of the root whose files a test reads or runs, but does not import."""
 SCRIPTS = (
@@ -71,11 +71,11 @@ STANDARD = sys.stdlib_module_names | {"tomllib"}
 DATA = (".css", ".csv", ".jinja", ".json", ".pbtxt", ".toml")
 """Endings of the files that a package reads."""
 RUNNER = "run_pytest.py"
-"""What every test runs."""
+"""The runner of every test."""
 COMMANDS = "triage_cli"
-"""Every module of ours that this one names in a text is one that it loads; so with tests, which start programs."""
+"""Loads the modules that its strings name, as do tests, which start programs."""
 UNTRACKED = ("**/__pycache__/**", "**/node_modules/**")
-"""What may lie in a folder, but is no part of the project."""
+"""Folders that are not part of the project."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +91,7 @@ class File:
 
     @property
     def module(self) -> str:
-        """Its name, as it is imported."""
+        """Its name in imports."""
         parts = self.path.with_suffix("").parts[_depth(self.path) :]
         return ".".join(part for part in parts if part != "__init__")
 
@@ -125,13 +125,13 @@ def imported(text: str) -> Iterator[str]:
 
 
 def texts(source: str) -> Iterator[str]:
-    """Yields the texts that stand in a source text."""
+    """Yields the string literals of a source text."""
     constants = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
     yield from (value for value in constants if isinstance(value, str))
 
 
 def _named(text: str) -> Iterator[str]:
-    """Yields what may be a module's name in a text: all of it, a program's file, or what it imports if it is code."""
+    """Yields possible names of modules in a string: all of it, a program's file, or its imports if it is code."""
     if "." in text or text == COMMANDS:  # any other may be just a word
         yield from (text, text.removesuffix(".py"))
     if "import " in text:
@@ -140,7 +140,7 @@ def _named(text: str) -> Iterator[str]:
 
 
 class Project:
-    """The modules below a root, and what they need of one another."""
+    """The modules below a root, and their dependencies."""
 
     def __init__(self, root: pathlib.Path):
         self.root = root
@@ -226,7 +226,7 @@ def rule(kind: str, name: str, **attributes: str | Sequence[str] | None) -> str:
 
 
 _OURS_ALONE = "0"
-"""No __init__.py but ours: one that Bazel would put into proto/ would hide the package proto of the Vertex SDK."""
+"""Bazel must not create __init__.py files: one in proto/ would hide the package proto of the Vertex SDK."""
 _UNTRACKED = quoted(*UNTRACKED).replace("\n", "\n    ")
 FILES = rule("filegroup", "files", srcs=f'glob(\n        ["**"],\n        exclude = {_UNTRACKED},\n    )')
 
@@ -238,7 +238,7 @@ def load(source: str, *names: str) -> str:
 
 
 def package_build(project: Project, folder: str) -> str:
-    """Returns the BUILD of a package: a library for each module; the .proto files too where there are any."""
+    """Returns the BUILD of a package: a library for each module, and the .proto files if there are any."""
     protos = sorted((project.root / folder).glob("*.proto"))
     loads = [load(PYTHON, "py_library")]
     if protos:
@@ -312,7 +312,7 @@ def tests_build(project: Project, folder: str) -> str:
 
 
 def _reads_the_project(path: pathlib.Path) -> bool:
-    """Whether a test goes from its own place to a folder that holds no modules."""
+    """Whether a test reads a folder without modules by a path relative to its own."""
     source = path.read_text(encoding="utf-8")
     return "__file__" in source and any(text.split("/")[0] in UNIMPORTED for text in texts(source))
 

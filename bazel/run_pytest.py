@@ -1,4 +1,4 @@
-"""What a `pytest_test` runs: pytest on one file, without the long learning tests, as `make test` does."""
+"""Runs a `pytest_test`: pytest on one file, without the long learning tests, as `make test` does."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 
 def main() -> int:
-    """Returns pytest's exit code; 0 too where a file holds nothing but long learning tests."""
+    """Returns pytest's exit code; 0 also if a file has only long learning tests."""
     root = os.path.join(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"])
     # The home directory cannot be written in Bazel's sandbox: Matplotlib says so on standard error, npm fails.
     os.environ.setdefault("MPLCONFIGDIR", os.environ["TEST_TMPDIR"])

@@ -3,10 +3,10 @@
     python benchmarks/calibrate.py [--seeds 0 1 2 3 4 5] [--evaluations 400] [--json FILE]
 
 Starts from `trainer/simulation/config.py`, moves the constants that `FITTED` names (Nelder and Mead's
-method, the same random numbers in each evaluation), and prints the table before and after and the constants found, to
-be put into that file by hand. The loss is the sum of squared differences from the paper, each divided by its
-tolerance: 5% or .02 for a mean, 15% for a standard deviation. How hard the vignettes are is not part of it: see
-benchmarks/difficulty.py.
+method, the same random numbers in each evaluation), and prints the table before and after and the fitted constants,
+which have to be copied into that file by hand. The loss is the sum of squared differences from the paper, each divided
+by its tolerance: 5% or .02 for a mean, 15% for a standard deviation. The difficulty of the vignettes is not part of it:
+see benchmarks/difficulty.py.
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
     python benchmarks/difficulty.py DIR [DIR ...] [--logistic] --json FILE
 
-The soft-voting ensemble of the paper's appendix, each member calibrated isotonically, sees all evidence of the training
-vignettes, one row a decision, and is judged by the clinicians' decisions of the test split and of the training split.
-The paper's figures are .86 and .94 (test), and about .95 (appropriateness, training). `--logistic` takes one of its
-members alone: seconds instead of minutes, to compare data directories. Needs scikit-learn (the extra `dev`).
+The soft-voting ensemble of the paper's appendix, each member calibrated isotonically, is trained on all evidence of the
+training vignettes, one row per decision, and judged by the clinicians' decisions on the test split and on the training
+split. The paper's figures are .86 and .94 (test), and about .95 (appropriateness, training). `--logistic` uses only one
+of its members: seconds instead of minutes, to compare data directories. Needs scikit-learn (the extra `dev`).
 """
 
 import argparse

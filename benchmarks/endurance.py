@@ -1,11 +1,11 @@
-"""Shows whether a long training run holds its memory flat.
+"""Shows whether the memory of a long training run stays constant.
 
     python benchmarks/endurance.py --data DIR --steps 200000 --json FILE
 
-It is the run of `triage train` with everything around it, evaluations, checkpoints and summaries, in a process of its
-own; the network and its batch are tiny, so that it ends in minutes: what could leak is made once a step or once a call,
-whatever the size of the network. The resident memory is noted whenever the compiled loop returns. After half of
-the steps, which fill memory and caches, a line is fitted; its slope is the growth.
+It runs `triage train` with evaluations, checkpoints and summaries in a separate process. The network and its batch are
+tiny, so that it ends in minutes; what could leak is allocated once a step or once a call, whatever the size of the
+network. The resident memory is recorded whenever the compiled loop returns. After half of the steps, which fill memory
+and caches, a line is fitted; its slope is the growth.
 """
 
 import argparse
@@ -26,7 +26,7 @@ TINY = {"network": {"hidden_sizes": [16]}, "memory": {"batch_size": 8, "memory_c
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=pathlib.Path, required=True, help="data directory")
-    parser.add_argument("--steps", type=int, default=200_000, help="to train for (default 200000)")
+    parser.add_argument("--steps", type=int, default=200_000, help="training steps (default 200000)")
     figures.add_argument(parser)
     arguments = parser.parse_args()
     figures.check(arguments.json)
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def watch(data_path: pathlib.Path, steps: int) -> list[tuple[int, int]]:
-    """Trains; returns steps and the resident bytes after them."""
+    """Trains; returns numbers of steps and the resident bytes after them."""
     from trainer.config import TrainConfig
     from trainer.session import TrainingSession
     from trainer.vignettes.tfrecord import DataDirectory

@@ -1,11 +1,11 @@
-"""Lays the learning curves of the learner's engines and precisions over each other.
+"""Overlays the learning curves of the learner's engines and precisions.
 
     python benchmarks/learning_curves.py --data DIR --results curves.jsonl --plot docs/learning_curves.png
 
-Each seed trains once with each learner, from the same weights and on the same draws as long as they decide alike, and
-is evaluated on the test split every few hundred steps, as `triage evaluate` does it. An interrupted run goes on where
-it was. The table on standard output is Markdown: what the last evaluation of each seed found, and how far a learner is
-from the plain one, beside how far seeds of the plain one are apart.
+Each seed trains once with each learner, from the same weights and on the same random draws as long as their decisions
+are the same, and is evaluated on the test split every few hundred steps, as `triage evaluate` does it. An interrupted
+run can be continued. The table on standard output is Markdown: the last evaluation of each seed, and the difference of
+each learner from the plain one, beside the differences between seeds of the plain one.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--every", type=int, default=250, help="steps between evaluations")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(5)))
-    parser.add_argument("--results", type=pathlib.Path, required=True, help="JSON Lines; what stands there is kept")
+    parser.add_argument("--results", type=pathlib.Path, required=True, help="JSON Lines; existing lines are kept")
     parser.add_argument("--plot", type=pathlib.Path, help="PNG to write")
     arguments = parser.parse_args()
     data = DataDirectory.open(arguments.data)
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def curve(data: DataDirectory, seed: int, name: str, steps: int, every: int) -> list[dict[str, float]]:
-    """Returns what each evaluation of a run finds."""
+    """Returns the figures of each evaluation of a run."""
     config = TrainConfig.from_dict({"learner": LEARNERS[name], "loop": {"seed": seed}})
     test = data.read("test")
     loop = TrainingLoop(data.read("train"), len(data.vocabulary), config)
@@ -81,7 +81,7 @@ def read(results: pathlib.Path) -> list[dict[str, Any]]:
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Returns the last points as Markdown, with the largest distance to the plain learner's of the same seed."""
+    """Returns the last points as Markdown, with the largest difference from the plain learner with the same seed."""
     last = {(run["learner"], run["seed"]): run["points"][-1] for run in runs}
     seeds = sorted({seed for _, seed in last})
     lines = [

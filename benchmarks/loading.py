@@ -1,12 +1,12 @@
-"""Compares ways to load a version: how long they take, and how long calls would wait for the interpreter meanwhile.
+"""Compares ways to load a version: the time they take, and how long calls wait for the interpreter meanwhile.
 
     python benchmarks/loading.py --model-base-path BASE --json FILE
 
-Three ways take turns: a session, as `triage serve` loads, the same with Grappler, and `tf.saved_model.load`. Each load
-includes a first run of every signature, on one thread. Meanwhile another thread sleeps for a fifth of a millisecond
-again and again, and notes how much longer than that it took. What it waited beyond 2 ms each time is the waiting; the
-longest is the longest such wait. Then each way runs the signature `state`. The table on standard output is Markdown;
-read the ratios, of medians over the rounds.
+Three ways take turns: a session, as in `triage serve`, the same with Grappler, and `tf.saved_model.load`. Each load
+includes a first run of every signature, on one thread. Meanwhile another thread repeatedly sleeps for a fifth of a
+millisecond and records the delay. `waiting` is the sum of the delays above 2 ms, `longest wait` the largest delay. Then
+each way runs the signature `state`. The table on standard output is Markdown; compare the ratios, of medians over the
+rounds.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def main() -> None:
         "session, Grappler": lambda: SavedModel(folder, grappler=True).run,
         "tf.saved_model.load": lambda: functions(folder),
     }
-    for load in ways.values():  # what TensorFlow does once in a process
+    for load in ways.values():  # TensorFlow's initialisation, once in a process
         measure(load, inputs, states, asked)
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
     for _ in range(arguments.rounds):
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def functions(folder: pathlib.Path) -> Run:
-    """Returns what runs a signature of the SavedModel by the functions that TensorFlow makes of it."""
+    """Returns a function that runs a signature of the SavedModel as loaded by `tf.saved_model.load`."""
     model = tf.saved_model.load(os.fspath(folder))
 
     def run(signature: str, inputs: Mapping[str, np.ndarray]) -> object:

@@ -1,12 +1,12 @@
-"""Measures novelty scores: do they tell moments of held-out interviews from states that nobody has?
+"""Measures novelty scores: do they separate moments of held-out interviews from states that no patient has?
 
     python benchmarks/novelty.py --data DIR [--seed N] --json FILE
 
-Fitted to the training split. Natural are random moments of interviews about the test split. Against them stand as many
-states with as many pieces of evidence each, of three kinds: `shuffled`, pieces of all training vignettes drawn one by
-one, so that each is as frequent as ever and they do not go together; `mixed`, half from one test vignette and half from
-another; `uniform`, any pieces, present or absent by chance. A score's figures are the area under the ROC curve (AUROC;
-0.5 is chance), and for the score that an export has, the share of each kind that it calls novel.
+The scores are fitted to the training split. Natural states are random moments of interviews about the test split. They
+are compared with as many states with the same numbers of pieces, of three kinds: `shuffled`, pieces of all training
+vignettes drawn one by one, with their usual frequencies but unrelated; `mixed`, half from one test vignette and half
+from another; `uniform`, any pieces, present or absent at random. The figures are the area under the ROC curve of each
+score (AUROC; 0.5 is chance), and for the score of exported models the share of each kind that it calls novel.
 """
 
 import argparse
@@ -85,7 +85,7 @@ def groups_of(train: Rows, test: Rows, evidence_count: int, generator: np.random
 
     def mixed(row: np.ndarray) -> np.ndarray:
         codes = {abs(int(code)): code for code in row[: (len(row) + 1) // 2]}
-        # Few vignettes are too short to give half of the pieces; any fill up the rest.
+        # A few vignettes are too short for half of the pieces; others fill up the rest.
         for code in (*test[generator.integers(len(test))], *generator.choice(pool, 200)):
             if len(codes) < len(row):
                 codes.setdefault(abs(int(code)), code)

@@ -1,11 +1,11 @@
-"""Measures what surrounds training: `triage simulate`, `triage prepare`, and the evaluation of a test split.
+"""Measures the steps around training: `triage simulate`, `triage prepare`, and the evaluation of a test split.
 
     python benchmarks/pipeline.py --json pipeline.json
 
-The commands run as users run them, on two sizes: what the larger one takes longer is free of the start of the process,
-and its peak memory shows whether memory grows with the vignettes. Beside `prepare` runs its floor, in the same process
-as nothing else: a bare loop over the same lines of `json.loads`, a tf.Example and a TFRecord file, without any check,
-split, statistics or fingerprint.
+The commands run as users run them, on two sizes: the difference of their times does not include the start of the
+process, and that of their peak memory shows whether memory grows with the vignettes. The floor of `prepare` is a bare
+loop over the same lines in a separate process: `json.loads`, a tf.Example and a TFRecord file, without checks, split,
+statistics or fingerprint.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _command(name: str, out: pathlib.Path, *options: Any) -> dict[str, float]:
-    """Runs `triage`, and returns its seconds and its peak memory, the largest of its processes'."""
+    """Runs `triage`; returns its seconds and the peak memory of its largest process."""
     command = [sys.executable, str(ROOT / "triage_cli.py"), name, "--out", str(out), *map(str, options)]
     start = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

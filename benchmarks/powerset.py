@@ -2,8 +2,8 @@
 
     python benchmarks/powerset.py DIR [--split train] --json FILE
 
-The loop reads the vignettes, expands them and writes one TFRecord file; the ratio tells what Apache Beam and the
-checks of the command cost. Needs the extra `beam`.
+The loop reads the vignettes, expands them and writes one TFRecord file; the ratio shows the cost of Apache Beam and of
+the checks of the command. Needs the extra `beam`.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""Does `triage export --under-triage-at-most` keep its bound? Splits vignettes many times, without training anew.
+"""Does `triage export --under-triage-at-most` keep its bound? Splits vignettes many times, without new training.
 
     python benchmarks/risk_control.py --job-dir job --data data
 
-Each time one half of the test split takes the place of the held-out vignettes and chooses the dial, and under-triage is
-measured on the other half. The bound holds in expectation, so it is the mean over the splits that should keep it.
+Each time, the dial is chosen on one half of the test split, in place of the held-out vignettes, and under-triage is
+measured on the other half. The bound holds in expectation, so the mean over the splits should keep it.
 """
 
 import argparse
@@ -35,7 +35,7 @@ class Kept(NamedTuple):
 
 
 def resplit(outputs: HeldOutOutputs, bounds: Sequence[float], splits: int, seed: int) -> list[Kept]:
-    """Returns what becomes of each bound over random halves of vignettes.
+    """Returns the under-triage for each bound over random halves of vignettes.
 
     Raises:
         InputError: a bound cannot be reached on some half.
@@ -59,14 +59,14 @@ def resplit(outputs: HeldOutOutputs, bounds: Sequence[float], splits: int, seed:
 
 
 def part(outputs: HeldOutOutputs, chosen: np.ndarray) -> HeldOutOutputs:
-    """Returns the vignettes that `chosen`, bool `[M]`, says."""
+    """Returns the vignettes that `chosen`, bool `[M]`, selects."""
     return HeldOutOutputs(
         outputs.outputs[np.repeat(chosen, outputs.sizes)], outputs.sizes[chosen], outputs.decision_counts[chosen]
     )
 
 
 def outputs_of(job_dir: pathlib.Path, data: pathlib.Path, seed: int) -> HeldOutOutputs:
-    """Returns what the agent of a job directory makes of the test split, in one random evidence order."""
+    """Returns the outputs of the agent of a job directory on the test split, in one random evidence order."""
     trained = load_network(job_dir)
     vignettes = DataDirectory.open(data).read("test")
     triage = RecordedTriage(trained.model, trained.dial)

@@ -1,12 +1,11 @@
-"""Measures how the cost of training grows: with the vocabulary, with the memory, with the number of vignettes.
+"""Measures how the cost of training grows with the vocabulary, the memory and the number of vignettes.
 
     python benchmarks/scaling.py --json scaling.json --plot scaling.svg
     python benchmarks/scaling.py --data DIR --json startup.json
 
-Each point is a process of its own: a training loop on random vignettes of seven or so pieces, whose memory is full.
-The time of a step is the least of several stretches, for what other programs take of the machine only adds to it. With
-`--data` it measures the start of a training run on that data directory instead: from the start of the process to the
-end of the first step.
+Each point is a separate process: a training loop with a full memory, on random vignettes of about seven pieces. The
+time of a step is the least of several stretches, as load by other programs only adds to it. With `--data`, the start of
+a training run on that data directory is measured instead: from the start of the process to the end of the first step.
 """
 
 import argparse
@@ -40,7 +39,7 @@ BATCH = 5_000  # transitions stored at once while the memory is filled
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
-    """How each point is measured."""
+    """The batch and the stretches of each point."""
 
     batch_size: int
     steps: int
@@ -50,10 +49,10 @@ class Effort:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--axes", nargs="+", choices=AXES, default=list(AXES), help="what to vary (default: all)")
-    parser.add_argument("--batch-size", type=int, default=100, help="of an optimisation (default 100)")
-    parser.add_argument("--steps", type=int, default=20, help="in a stretch (default 20)")
-    parser.add_argument("--stretches", type=int, default=20, help="of which the fastest counts (default 20)")
-    parser.add_argument("--plot", type=pathlib.Path, metavar="FILE", help="writes a figure (SVG or PNG)")
+    parser.add_argument("--batch-size", type=int, default=100, help="transitions in an optimisation (default 100)")
+    parser.add_argument("--steps", type=int, default=20, help="steps in a stretch (default 20)")
+    parser.add_argument("--stretches", type=int, default=20, help="stretches, of which the fastest counts (default 20)")
+    parser.add_argument("--plot", type=pathlib.Path, metavar="FILE", help="figure to write (SVG or PNG)")
     parser.add_argument("--data", type=pathlib.Path, help="measure the start of a run on this data directory instead")
     parser.add_argument("--point", type=json.loads, help=argparse.SUPPRESS)
     figures.add_argument(parser)
@@ -130,10 +129,10 @@ def _vignettes(count: int, evidence: int) -> Any:
 
     generator = np.random.default_rng(0)
     pieces = np.clip(generator.poisson(PIECES, count), 1, KNOWN_LIMIT)
-    # The longest one is the same at every point: it decides the width of a stored state.
+    # The longest vignette is the same at every point, as it determines the width of a stored state.
     pieces[0] = KNOWN_LIMIT
     offsets = np.concatenate([[0], np.cumsum(pieces)]).astype(np.int64)
-    # Consecutive codes from a random one on, none of them twice in a vignette.
+    # Consecutive codes from a random one on, so that none occurs twice in a vignette.
     starts = np.repeat(generator.integers(evidence - KNOWN_LIMIT, size=count), pieces)
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], pieces)
     codes = (1 + starts + within) * generator.choice([-1, 1], offsets[-1])
@@ -180,7 +179,7 @@ def _measure_start(data_path: pathlib.Path) -> dict[str, Any]:
 
 
 def _process_start() -> float:
-    """Returns when this process began, in seconds since the epoch."""
+    """Returns the time at which this process started, in seconds since the epoch."""
     uptime = float(pathlib.Path("/proc/uptime").read_text().split()[0])
     ticks = int(pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
     return time.time() - (uptime - ticks / 100)  # 100 ticks a second on every Linux

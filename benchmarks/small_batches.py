@@ -1,10 +1,10 @@
-"""Compares the engines of `triage serve` on small batches: how long they take, and how often they decide otherwise.
+"""Compares the engines of `triage serve` on small batches: the time they take, and how often their decisions differ.
 
     python benchmarks/small_batches.py --model-base-path BASE --json FILE
 
-Three ways take turns in answering the same messages, on one thread: LiteRT, the SavedModel's signature `state` (what
-`--no-litert` does), and its signature `serving_default`, which looks codes up in the graph. The figure is the processor
-time of a call, the least of the rounds, so that what else the machine does counts little; read the ratios. Then LiteRT
+Three ways take turns in answering the same messages, on one thread: LiteRT, the SavedModel's signature `state` (as with
+`--no-litert`), and its signature `serving_default`, which looks codes up in the graph. The figure is the processor time
+of a call, the least of the rounds, so that other load on the machine has little effect; compare the ratios. Then LiteRT
 and the SavedModel answer random states, in batches of every size. The table on standard output is Markdown.
 """
 
@@ -80,7 +80,7 @@ def duration(engine: LiteRtEngine, alone: SavedModelEngine, size: int, rounds: i
 
 
 def parity(engine: LiteRtEngine, litert: InterpreterPool, count: int, seed: int) -> dict[str, float]:
-    """Returns how far LiteRT is from the SavedModel on random states: largest differences, and numbers of states."""
+    """Returns how much LiteRT differs from the SavedModel on random states: largest differences, numbers of states."""
     states, asked = probes(engine.info.evidence_count, engine.info.max_questions, count, seed)
     parts, begin, size = [], 0, 0
     while begin < count:
@@ -90,9 +90,10 @@ def parity(engine: LiteRtEngine, litert: InterpreterPool, count: int, seed: int)
     outputs = {name: np.concatenate([part[name] for part in parts if part]) for name in parts[0] or {}}
     expected = engine.predict(features.STATE, {features.STATES: states, features.QUESTIONS_ASKED: asked})
     apart = {name: np.abs(outputs[name] * 1.0 - expected[name]) for name in outputs}
-    told = {"states": count, "clearly_decided": int(decided_clearly(expected[features.Q_VALUES]).sum())}
-    told |= {f"{name}_largest_difference": float(apart[name].max()) for name in VALUES if name in apart}
-    return told | {f"{name}_differs": int((apart[name] > 0).sum()) for name in apart if name not in VALUES}
+    clear = decided_clearly(expected, engine.info)
+    differences = {"states": count, "clearly_decided": int(clear.sum())}
+    differences |= {f"{name}_largest_difference": float(apart[name].max()) for name in VALUES if name in apart}
+    return differences | {f"{name}_differs": int((apart[name] > 0).sum()) for name in apart if name not in VALUES}
 
 
 def table(rows: list[dict[str, Any]]) -> str:

@@ -1,12 +1,12 @@
-"""Shows whether a server holds its memory flat under a load of everything that callers do.
+"""Shows whether the memory of a server stays constant under a load of all kinds of calls.
 
     python benchmarks/soak.py --model-base-path MODELS --seconds 600 --json FILE
 
-It starts `triage serve` on a copy of the highest version, and calls it all the time: single states, batches,
-interviews, malformed requests and such that are refused, calls that are cancelled, connections that come and go.
-Every `--swap-seconds` a new version is published, which takes the place of the old one when it is loaded. The resident
-memory is noted every second. After a quarter of the time, which fills memory and caches, a line is fitted; its slope is
-the growth. While versions change two are loaded, so another line is fitted to the least of every 20 seconds.
+It starts `triage serve` on a copy of the highest version, and calls it continuously: single states, batches,
+interviews, malformed and refused requests, cancelled calls, connections that are opened and closed. Every
+`--swap-seconds` a new version is published, which replaces the old one once it is loaded. The resident memory is
+recorded every second. After a quarter of the time, which fills memory and caches, a line is fitted; its slope is the
+growth. While versions change, two are loaded, so another line is fitted to the least value of every 20 seconds.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model-base-path", type=pathlib.Path, required=True, help="folder of versions")
     parser.add_argument("--seconds", type=float, default=600.0, help="how long to call (default 600)")
-    parser.add_argument("--swap-seconds", type=float, default=10.0, help="between two versions (default 10)")
+    parser.add_argument("--swap-seconds", type=float, default=10.0, help="time between two versions (default 10)")
     parser.add_argument("--callers", type=int, default=4, help="callers at a time (default 4)")
     figures.add_argument(parser)
     arguments = parser.parse_args()
@@ -61,11 +61,11 @@ def main() -> None:
 
 
 class Soak:
-    """A server, those who call it, and who publishes versions for it.
+    """A server, its callers, and the thread that publishes versions for it.
 
     Args:
         version: folder of the version to serve.
-        base: where it is served from; made here.
+        base: model base path of the server; it is created.
     """
 
     def __init__(self, version: pathlib.Path, base: pathlib.Path):
@@ -88,7 +88,9 @@ class Soak:
         try:
             line = process.stdout.readline() if process.stdout else ""
             self.address = line.split()[2].rstrip(",")
-            threading.Thread(target=process.communicate, daemon=True).start()  # or it could not log any more
+            threading.Thread(
+                target=process.communicate, daemon=True
+            ).start()  # otherwise a full pipe would block its log
             yield process
         finally:
             process.kill()
@@ -97,7 +99,7 @@ class Soak:
     def run(
         self, process: "subprocess.Popen[str]", seconds: float, callers: int, swap_seconds: float
     ) -> list[tuple[float, int]]:
-        """Calls for so many seconds; returns seconds and the resident bytes of the server after them."""
+        """Calls for so many seconds; returns times in seconds and the resident bytes of the server then."""
         threads = [threading.Thread(target=self._call) for _ in range(callers)]
         threads.append(threading.Thread(target=self._swap, args=(swap_seconds,)))
         for thread in threads:
@@ -170,7 +172,7 @@ def _channel(address: str) -> grpc.Channel:
 
 
 def growth(noted: list[tuple[float, int]]) -> dict[str, Any]:
-    """Returns the growth of the memory over the last three quarters of the time, and what it was at their ends."""
+    """Returns the growth of the memory over the last three quarters of the time, and its values at their ends."""
     settled = np.array([row for row in noted if row[0] >= noted[-1][0] / 4], np.float64)
     windows = itertools.groupby(settled, key=lambda row: row[0] // WINDOW_SECONDS)
     least = np.array([min(rows, key=lambda row: row[1]) for _, rows in windows])

@@ -38,7 +38,7 @@ def triage(*arguments: str | pathlib.Path) -> Sequence[str]:
 
 
 def main() -> None:
-    """Runs the demo in `demo/`, which it makes anew."""
+    """Runs the demo in `demo/`, which is deleted first."""
     began = time.monotonic()
     os.chdir(ROOT)
     shutil.rmtree(DEMO, ignore_errors=True)
@@ -53,7 +53,7 @@ def main() -> None:
     with server(models) as address, TriageClient(address) as client:
         answers = {name: client.triage(evidence_state(*evidence)) for name, evidence in PATIENTS.items()}
     show(answers)
-    CONSOLE.print(f"\nDone in {time.monotonic() - began:.0f} s; everything stands in {DEMO}/.")
+    CONSOLE.print(f"\nDone in {time.monotonic() - began:.0f} s; all files are in {DEMO}/.")
 
 
 @contextlib.contextmanager

@@ -94,7 +94,7 @@ def test_an_interview_runs_on_litert_alone(file, lines, expected):
 def test_what_must_not_reach_the_model_is_named(file):
     finished = interview(file, "nonsense", "cough", "-cough", "fever")
     assert "'nonsense' is not in the vocabulary of this model" in finished.stdout
-    assert "'cough' was told to be present before: which is right?" in finished.stdout
+    assert "'cough' was present before: which is right?" in finished.stdout
     assert decision(finished) == "Red"
 
 

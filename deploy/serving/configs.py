@@ -14,7 +14,7 @@ from tensorflow_serving.config import model_server_config_pb2
 HERE = pathlib.Path(__file__).resolve().parent
 MODEL = "triage"
 MODELS = "/models"
-VERSIONS = 2  # the newest, and the one before it for a server in front that has not got the newest yet
+VERSIONS = 2  # the newest, and the previous one for a front server that has not loaded the newest yet
 MAX_BATCH = 64
 SIZES = (1, 2, 4, 8, 16, 32, MAX_BATCH)
 THREADS = 2
@@ -39,7 +39,7 @@ MESSAGES = {
 
 
 def message_classes() -> dict[str, type[message.Message]]:
-    """Returns the class of each of MESSAGES; a list stands for a repeated field, a text for a message."""
+    """Returns the class of each of MESSAGES; a list means a repeated field, a string a message."""
     file = descriptor_pb2.FileDescriptorProto(
         name="tensorflow_serving/configs.proto", package="tensorflow.serving", syntax="proto3"
     )
@@ -51,7 +51,7 @@ def message_classes() -> dict[str, type[message.Message]]:
             kind = kind[0] if isinstance(kind, list) else kind
             of_message = {"type": _FIELD.TYPE_MESSAGE, "type_name": kind} if isinstance(kind, str) else {"type": kind}
             described.field.add(name=field, number=number, label=label, **of_message)
-    pool = descriptor_pool.DescriptorPool()  # of its own: TensorFlow Serving's files could be loaded beside these
+    pool = descriptor_pool.DescriptorPool()  # a private one, as TensorFlow Serving's own files may be loaded too
     pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
     pool.Add(file)
     descriptors = (pool.FindMessageTypeByName(f"tensorflow.serving.{name}") for name in MESSAGES)
@@ -70,7 +70,7 @@ def configs() -> dict[str, message.Message]:
         max_enqueued_batches={"value": 100},
         num_batch_threads={"value": THREADS},
         allowed_batch_sizes=SIZES,
-        # Requests name different numbers of codes; the model takes the "" with which they are padded for none.
+        # Requests have different numbers of codes; they are padded with "", which the model ignores.
         pad_variable_length_inputs=True,
     )
     monitoring = classes["MonitoringConfig"](prometheus_config={"enable": True, "path": METRICS})

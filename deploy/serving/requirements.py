@@ -1,4 +1,4 @@
-"""Writes what the serving image installs: `python deploy/serving/requirements.py [OUT]`, beside itself by default.
+"""Writes the requirements of the serving image: `python deploy/serving/requirements.py [OUT]`, default: its folder.
 
 requirements.in holds the distributions that `triage serve` and `triage health` import, in the versions of setup.py, and
 nothing of what training needs. requirements.txt locks those and all that they need, by version and hash, as the project
@@ -27,7 +27,7 @@ HEADER = "# Written by deploy/serving/requirements.py: change that, not this.\n"
 
 
 def needed() -> set[str]:
-    """Returns the names of the distributions that the modules ROOTS import, in whatever way."""
+    """Returns the names of the distributions that the modules ROOTS import, directly or not."""
     build_files = runpy.run_path(str(ROOT / "bazel" / "build_files.py"))
     project = build_files["Project"](ROOT)
     files = [file for folder in build_files["PACKAGES"] for file in build_files["files"](ROOT, folder)]
@@ -60,7 +60,7 @@ def requirements() -> list[str]:
     matches = (re.fullmatch(r"([a-z0-9-]+)([<>=~]=[^;]+)(?:; (.+))?", text) for text in texts)
     asked: dict[str, tuple[str, str | None]] = {}
     for match in filter(None, matches):
-        asked.setdefault(match[1], (match[2], match[3]))  # what all need stands before the extras
+        asked.setdefault(match[1], (match[2], match[3]))  # the requirements of all come before the extras
     missing = needed() - asked.keys()
     if missing:
         raise LookupError(f"setup.py has no version of {', '.join(sorted(missing))}")

@@ -4,8 +4,8 @@
     python examples/mobile/interview.py triage.tflite
 
 Type what is known, one piece of evidence a line: `chest_pain` if it is present, `-fever` if it is absent, an empty line
-if there is nothing more to tell. It shows how an app treats what it must not hand to the model in silence: unknown
-codes, conflicts, and a vocabulary that it was not built for. No medical device.
+if nothing more is known. It shows how an app handles input that it must not silently pass to the model: unknown codes,
+conflicts, and a vocabulary that the app was not built for. Not a medical device.
 """
 
 import argparse
@@ -24,26 +24,26 @@ SIGNATURE = "state"
 
 
 class RefusedError(Exception):
-    """What was given must not reach the model; the message says why."""
+    """The input must not reach the model; the message says why."""
 
 
 class Decision(NamedTuple):
-    """What the model answers."""
+    """The answer of the model."""
 
     action: str  # a triage decision, or "ask"
-    best_triage: str  # what it would decide if it had to
+    best_triage: str  # the decision that it would make without asking
     forced: bool
     q_values: dict[str, float]
     rules: list[dict[str, Any]]  # safety rules that fired; `reason` is for the clinician
-    novelty: float | None  # from 0 (usual) to 1; None where the file cannot tell
+    novelty: float | None  # from 0 (usual) to 1; None if the model does not estimate it
     is_novel: bool  # unlike anything seen in training: the app decides what to do
 
 
 class TriageModel:
-    """A TFLite file that `triage tflite` wrote, with the vocabulary that it brings.
+    """A TFLite file that `triage tflite` wrote, with its vocabulary.
 
     Raises:
-        RefusedError: the file is none of these, or its vocabulary is not the one that the app was built for.
+        RefusedError: it is not such a file, or its vocabulary is not the one that the app was built for.
     """
 
     def __init__(self, path: pathlib.Path, expected_fingerprint: str | None = None):
@@ -67,7 +67,7 @@ class TriageModel:
         self._decide = self._interpreter.get_signature_runner(SIGNATURE)
 
     def decide(self, evidence: dict[str, bool], questions_asked: int) -> Decision:
-        """Returns the decision on what is known: whether each code is present. On nothing it is ask, also if forced."""
+        """Returns the decision for the known evidence: from code to present or absent. Without any it is ask."""
         states = np.zeros([1, len(self._cells)], np.float32)
         for code, present in evidence.items():
             states[0, self._cells[code]] = 1 if present else -1
@@ -85,34 +85,34 @@ class TriageModel:
 
 
 class Interview:
-    """What is known of one patient, and how many questions it took."""
+    """The known evidence of one patient, and the number of questions asked."""
 
     def __init__(self, model: TriageModel):
         self._model = model
         self._evidence: dict[str, bool] = {}
         self._questions_asked = 0
 
-    def tell(self, text: str) -> None:
+    def add(self, text: str) -> None:
         """Adds `code`, which is present, or `-code`, which is absent.
 
         Raises:
-            RefusedError: the code is unknown, or was told the other way before; nothing is added.
+            RefusedError: the code is unknown, or was given as the opposite before; nothing is added.
         """
         code, present = text.removeprefix("-"), not text.startswith("-")
         if code not in self._model.questions:
             raise RefusedError(f"{code!r} is not in the vocabulary of this model")
         if self._evidence.get(code, present) != present:
-            raise RefusedError(f"{code!r} was told to be {'absent' if present else 'present'} before: which is right?")
+            raise RefusedError(f"{code!r} was {'absent' if present else 'present'} before: which is right?")
         self._evidence[code] = present
 
     def decide(self) -> Decision:
-        """Returns what the model answers now; "ask" counts as a question."""
+        """Returns the model's decision; "ask" counts as a question."""
         decision = self._model.decide(self._evidence, self._questions_asked)
         self._questions_asked += decision.action == "ask"
         return decision
 
     def decide_now(self) -> Decision:
-        """Returns a triage decision, as there is nothing more to tell."""
+        """Returns a triage decision, as nothing more is known."""
         return self._model.decide(self._evidence, self._model.max_questions)
 
 
@@ -134,27 +134,27 @@ def main() -> int:
 
 
 def converse(interview: Interview) -> Decision:
-    """Listens until the model decides, or there is nothing more to tell."""
-    listen(interview, "What is the matter? ", needed=True)
+    """Reads evidence until the model decides, or nothing more is known."""
+    read_evidence(interview, "What is the matter? ", needed=True)
     while (decision := interview.decide()).action == "ask":
-        if not listen(interview, "What else? "):
+        if not read_evidence(interview, "What else? "):
             return interview.decide_now()
     return decision
 
 
-def listen(interview: Interview, prompt: str, needed: bool = False) -> bool:
-    """Returns whether something was told; what is refused is asked again, and is no question of its own."""
+def read_evidence(interview: Interview, prompt: str, needed: bool = False) -> bool:
+    """Returns whether evidence was added; after refused input the prompt is repeated, which is not a new question."""
     while True:
         try:
             text = input(prompt).strip()
         except EOFError:
             if needed:
-                sys.exit("nothing was told")
+                sys.exit("no evidence was given")
             text = ""
         if not text and not needed:
             return False
         try:
-            interview.tell(text)
+            interview.add(text)
             return True
         except RefusedError as reason:
             say(str(reason))

@@ -16,7 +16,7 @@ import {
 } from "./generated/triage/v1/triage_service.js";
 import { Interview, type InterviewOptions } from "./interview.js";
 
-/** Of one call. */
+/** Settings of one call. */
 export interface CallSettings {
   /** Its own deadline in milliseconds, its retries included. */
   timeoutMs?: number;
@@ -24,7 +24,7 @@ export interface CallSettings {
   signal?: AbortSignal;
 }
 
-/** Of one call with evidence. */
+/** Settings of one call with evidence. */
 export interface TriageSettings extends CallSettings {
   /** Leave codes that the model does not know out of the decision, instead of refusing the call. */
   allowUnknownCodes?: boolean;
@@ -53,7 +53,7 @@ export class TriageClient {
     this.#stub = new TriageServiceClient(server, credentials, channelOptions);
   }
 
-  /** Ends the connection once what is under way on it has ended. */
+  /** Closes the connection as soon as its calls have ended. */
   close(): void {
     this.#stub.close();
   }
@@ -70,7 +70,7 @@ export class TriageClient {
     return (await this.#call(this.#stub.batchTriage, request, settings)).responses;
   }
 
-  /** Resolves to which model answers, and how it was made. */
+  /** Resolves to the model that answers, and how it was made. */
   modelInfo(settings: CallSettings = {}): Promise<GetModelInfoResponse> {
     return this.#call(this.#stub.getModelInfo, GetModelInfoRequest.create(), settings);
   }

@@ -24,7 +24,7 @@ const SERVICE_CONFIG = {
       },
     },
   ],
-  // A server that fails more than it answers gets no second attempts, which would keep it down.
+  // A server with more failures than answers gets no retries, which could keep it from recovering.
   retryThrottling: { maxTokens: 20, tokenRatio: 0.1 },
 };
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/; // RFC 6750
@@ -37,13 +37,13 @@ LOOPBACK.addAddress("::1", "ipv6");
 export interface ClientOptions {
   /** How long a call may take in milliseconds, its retries included; 2000 by default. */
   timeoutMs?: number;
-  /** Of an encrypted connection, such as `tlsCredentials` gives; without them the connection is in plain text. */
+  /** Credentials of an encrypted connection, as from `tlsCredentials`; without them the connection is in plain text. */
   credentials?: ChannelCredentials;
   /** Sent with each call as `authorization: Bearer TOKEN`. */
   token?: string;
   /** The token may go to another host in plain text. */
   insecure?: boolean;
-  /** Use the HTTP proxy that the environment names. In plain text it reads what is sent. */
+  /** Use the HTTP proxy that the environment names. It can read a connection in plain text. */
   httpProxy?: boolean;
 }
 
@@ -72,7 +72,7 @@ export class Connection {
     };
   }
 
-  /** What a call carries beside its message. */
+  /** Returns the metadata of a call. */
   metadata(): Metadata {
     const metadata = new Metadata();
     if (this.#token !== undefined) {
@@ -81,7 +81,7 @@ export class Connection {
     return metadata;
   }
 
-  /** Returns when a call that begins now has to be answered: after `timeoutMs`, this connection's by default. */
+  /** Returns the deadline of a call that begins now: after `timeoutMs`, by default this connection's. */
   deadline(timeoutMs?: number): Date {
     return new Date(Date.now() + (timeoutMs === undefined ? this.timeoutMs : checkedMs("timeoutMs", timeoutMs)));
   }
@@ -116,7 +116,7 @@ function checkToken(server: string, options: ClientOptions): void {
   }
 }
 
-/** Whether what is sent to a gRPC target stays on this machine; what is not understood does not. */
+/** Whether a gRPC target is on this machine; false for one that is not understood. */
 export function isLoopback(server: string): boolean {
   if (server.startsWith("unix:")) {
     return true;
@@ -134,15 +134,15 @@ export function isLoopback(server: string): boolean {
 
 /** PEM files of an encrypted connection. */
 export interface TlsFiles {
-  /** The authorities that may vouch for the server; Node's own list without it. */
+  /** The authorities to trust; by default Node's own list. */
   rootCertificates?: string;
-  /** The client's certificate chain, for a server that wants one. */
+  /** The client's certificate chain, for a server that requires one. */
   certificate?: string;
   /** Its private key. */
   privateKey?: string;
 }
 
-/** Returns credentials of an encrypted connection; throws what reading the files throws, and a TypeError for no PEM. */
+/** Returns credentials of an encrypted connection; throws an error if a file cannot be read or is not PEM. */
 export function tlsCredentials(files: TlsFiles = {}): ChannelCredentials {
   if ((files.certificate === undefined) !== (files.privateKey === undefined)) {
     throw new TypeError("certificate and privateKey: expected both or none");

@@ -1,4 +1,4 @@
-/** What a call rejects with: one class for each gRPC status that a caller may want to tell apart. */
+/** The errors of calls: one class for each gRPC status that a caller may want to distinguish. */
 
 import { type ServiceError, status } from "@grpc/grpc-js";
 
@@ -10,21 +10,21 @@ const TYPE = "type.googleapis.com/";
 
 /** A field of the request that the server refused. */
 export interface FieldViolation {
-  /** Where it stands, such as `state.evidence[0].code`. */
+  /** Its path in the request, such as `state.evidence[0].code`. */
   field: string;
   /** What is wrong with it, and what was expected. */
   description: string;
   /** The same for programs, such as `UNKNOWN_CODE`. */
   reason: string;
-  /** Of a code that the model does not know: the known ones that are spelt most like it, the nearest first. */
+  /** For an unknown code: known codes with the most similar spelling, the nearest first. */
   nearestCodes: readonly string[];
 }
 
 /** The server refused a call, failed at it, or could not be reached in time. `cause` is gRPC's own error. */
 export class TriageError extends Error {
-  /** The fields that are wrong, where the server tells them. */
+  /** The wrong fields, if the server reports them. */
   readonly fieldViolations: readonly FieldViolation[];
-  /** After how many milliseconds the server wants to be asked again, where it tells. */
+  /** The milliseconds after which to try again, if the server reports them. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -60,25 +60,25 @@ export class TriageError extends Error {
 
 /** The request is wrong; `fieldViolations` and the message say what. */
 export class InvalidArgumentError extends TriageError {}
-/** The server wants a token, or another one. */
+/** The server requires a valid token. */
 export class UnauthenticatedError extends TriageError {}
 /** The server knows the caller and does not allow the call. */
 export class PermissionDeniedError extends TriageError {}
-/** The server does not hold what was asked for. */
+/** What was requested does not exist on the server. */
 export class NotFoundError extends TriageError {}
 /** The server is not in the state that the call needs. */
 export class FailedPreconditionError extends TriageError {}
-/** The request is too large, or the server has too much to do. */
+/** The request is too large, or the server is overloaded. */
 export class ResourceExhaustedError extends TriageError {}
-/** No server was reached, or its certificate is not trusted, or it cannot answer now; a later call may succeed. */
+/** No server could be reached, its certificate is not trusted, or it is not ready; a later call may succeed. */
 export class UnavailableError extends TriageError {}
 /** No answer came in time. */
 export class DeadlineExceededError extends TriageError {}
 /** The call was ended before its answer, by this client or by the server. */
 export class CallCancelledError extends TriageError {}
-/** The server does not offer the call: it is no triage server, or an older one. */
+/** The server does not offer the method: it is not a triage server, or an older one. */
 export class UnimplementedError extends TriageError {}
-/** The server failed, or sent what no triage server sends. */
+/** The server failed, or sent an invalid answer. */
 export class InternalError extends TriageError {}
 
 const CLASSES: ReadonlyMap<status, typeof TriageError> = new Map([
