@@ -14,11 +14,14 @@ TRIAGE = "triage"
 """Serialized `triage.v1.EvidenceState` in, serialized `triage.v1.TriageResponse` out."""
 STATE = "state"
 """Dense state vectors in, decision tensors out."""
+QUESTIONS = "questions"
+"""Dense state vectors in, the best next questions out; only if the model has a question policy."""
 
 # Input tensors. PRESENT and ABSENT, string [B, N] padded with "", are inputs of `serving_default` too.
 QUESTIONS_ASKED = "questions_asked"  # int32 [B]
 EVIDENCE_STATES = "evidence_states"  # string [B]
 STATES = "states"  # float32 [B, E] in {-1, 0, 1}
+NOT_TO_ASK = "not_to_ask"  # bool [B, E], codes that nobody can answer, or that the caller does not want to be asked
 
 # Output tensors.
 Q_VALUES = "q_values"  # float32 [B, A], urgency order, ask last
@@ -37,3 +40,9 @@ IS_NOVEL = "is_novel"  # bool [B]; beside NOVELTY
 UNKNOWN_CODES = "unknown_codes"  # string [B, U] padded with ""
 CONFLICTING_CODES = "conflicting_codes"  # string [B, C] padded with ""
 TRIAGE_RESPONSES = "triage_responses"  # string [B]
+QUESTION_CODES = "question_codes"  # int32 [B, Q], cells of the state, the best question first, -1 behind the last
+QUESTION_GAINS = "question_gains"  # float32 [B, Q], expected information in bits
+QUESTION_LIKELY = "question_likely"  # float32 [B, Q], probability of a yes
+QUESTION_RED_FLAGS = "question_red_flags"  # bool [B, Q], a yes would raise a red flag
+MOST_QUESTIONS = 10
+"""Q; fewer where the vocabulary is smaller."""

@@ -44,6 +44,8 @@ class ModelInfo:
     """Weight of P(safe) in the decision of a model that has probabilities."""
     sure_enough: float | None = None
     """Merit of a decision at which such a model stops asking; None for one that stops by its Q-values alone."""
+    questions: bool = False
+    """Whether the model can choose the next questions."""
     litert_sha256: str = ""
     """SHA-256 of the LiteRT file, in hexadecimal."""
 
@@ -164,6 +166,7 @@ def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
             for rule in manifest["safety_rules"]["rules"]
         ),
         "novelty_threshold": None if novelty is None else float(novelty["threshold"]),
+        "questions": manifest.get("questions") is not None,
         "litert_sha256": str(manifest["litert"]["sha256"]),
     }
 

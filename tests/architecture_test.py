@@ -15,6 +15,7 @@ LAYERS = {
         ("presets",),
         ("vignettes", "safeguards"),
         ("dyqn",),
+        ("questions",),
         ("runs",),
         ("importing", "simulation"),
         ("evaluation",),

@@ -84,7 +84,7 @@ class TrainingSession:
         self._prepare(data, begin)
         evidence_count = len(data.vocabulary)
         if workers.chief:
-            self._job.prepare_novelty(train, evidence_count)
+            self._job.prepare_statistics(train, evidence_count)
         size = config.network.words
         words = word_vectors(data.vocabulary, size) if size else None
         set_weights = None

@@ -20,7 +20,7 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 DESCRIPTION, FORMAT = "triage.json", 1
-SIGNATURE = "state"
+SIGNATURE, QUESTIONS = "state", "questions"
 
 
 class RefusedError(Exception):
@@ -65,13 +65,27 @@ class TriageModel:
         self.max_questions: int = self.description["max_questions"]
         self._interpreter = Interpreter(model_path=str(path))
         self._decide = self._interpreter.get_signature_runner(SIGNATURE)
+        asks = QUESTIONS in self._interpreter.get_signature_list()  # not in a file in int8, or of an earlier release
+        self._ask = self._interpreter.get_signature_runner(QUESTIONS) if asks else None
 
-    def decide(self, evidence: dict[str, bool], questions_asked: int) -> Decision:
-        """Returns the decision for the known evidence: from code to present or absent. Without any it is ask."""
+    def next_code(self, evidence: dict[str, bool], not_to_ask: set[str]) -> str | None:
+        """Returns the code that the model would ask about; None if it cannot choose, or nothing is left to ask."""
+        if self._ask is None:
+            return None
+        states, withheld = self._state(evidence), np.zeros([1, len(self._cells)], bool)
+        withheld[0, [self._cells[code] for code in not_to_ask]] = True
+        cell = int(self._ask(states=states, not_to_ask=withheld)["question_codes"][0, 0])
+        return None if cell < 0 else list(self._cells)[cell]
+
+    def _state(self, evidence: dict[str, bool]) -> np.ndarray:
         states = np.zeros([1, len(self._cells)], np.float32)
         for code, present in evidence.items():
             states[0, self._cells[code]] = 1 if present else -1
-        answer = self._decide(states=states, questions_asked=np.array([questions_asked], np.int32))
+        return states
+
+    def decide(self, evidence: dict[str, bool], questions_asked: int) -> Decision:
+        """Returns the decision on what is known: whether each code is present. On nothing it is ask, also if forced."""
+        answer = self._decide(states=self._state(evidence), questions_asked=np.array([questions_asked], np.int32))
         actions, rules = self.description["actions"], self.description["safety_rules"]
         return Decision(
             action=actions[answer["action"][0]],
@@ -91,6 +105,22 @@ class Interview:
         self._model = model
         self._evidence: dict[str, bool] = {}
         self._questions_asked = 0
+        self._not_known: set[str] = set()
+
+    def next_code(self) -> str | None:
+        """Returns the code to ask about next, None if the caller has to choose."""
+        return self._model.next_code(self._evidence, self._not_known)
+
+    def question(self, code: str) -> str:
+        """Returns the question to ask a patient."""
+        return self._model.questions[code]
+
+    def answer(self, code: str, answer: str) -> None:
+        """Takes `y`, `n` or `?` as the answer to the question about `code`."""
+        if answer == "?":
+            self._not_known.add(code)  # it stays unknown, and is not asked again
+        else:
+            self.add(code if answer == "y" else f"-{code}")
 
     def add(self, text: str) -> None:
         """Adds `code`, which is present, or `-code`, which is absent.
@@ -137,12 +167,14 @@ def converse(interview: Interview) -> Decision:
     """Reads evidence until the model decides, or nothing more is known."""
     read_evidence(interview, "What is the matter? ", needed=True)
     while (decision := interview.decide()).action == "ask":
-        if not read_evidence(interview, "What else? "):
+        code = interview.next_code()
+        prompt = f"{interview.question(code)} (y, n, ?, or other evidence) " if code else "What else? "
+        if not read_evidence(interview, prompt, asked=code):
             return interview.decide_now()
     return decision
 
 
-def read_evidence(interview: Interview, prompt: str, needed: bool = False) -> bool:
+def read_evidence(interview: Interview, prompt: str, needed: bool = False, asked: str | None = None) -> bool:
     """Returns whether evidence was added; after refused input the prompt is repeated, which is not a new question."""
     while True:
         try:
@@ -154,7 +186,10 @@ def read_evidence(interview: Interview, prompt: str, needed: bool = False) -> bo
         if not text and not needed:
             return False
         try:
-            interview.add(text)
+            if asked and text in ("y", "n", "?"):
+                interview.answer(asked, text)
+            else:
+                interview.add(text)
             return True
         except RefusedError as reason:
             say(str(reason))

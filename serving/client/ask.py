@@ -12,10 +12,13 @@ import rich.text
 from schemas import figures
 from schemas.errors import InputError
 from serving.client import channel
+from serving.client.interactive import Known, ask_complaint, converse
 from serving.messages import action_label
 from triage_client import (
     DeadlineExceededError,
     InvalidArgumentError,
+    NextQuestion,
+    QuestionReason,
     TriageClient,
     TriageError,
     TriageResponse,
@@ -27,6 +30,10 @@ from triage_client import (
 from triage_client.connection import is_loopback
 
 FAILED = 1
+_REASONS = {
+    QuestionReason.QUESTION_REASON_INFORMATION: "information",
+    QuestionReason.QUESTION_REASON_RED_FLAG: "red flag",
+}
 DISCLAIMER = "Research software for decision support. It is not a medical device and does not replace a clinician."
 _BAR_WIDTH = 30
 
@@ -43,6 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-questions", type=int, default=0, metavar="N", help="limit on questions, if lower than the model's"
     )
     parser.add_argument("--no-more-evidence", action="store_true", help="nobody can answer another question")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--questions", type=int, default=0, metavar="N", help="suggest so many questions to put next; default: 0"
+    )
+    how.add_argument(
+        "--interactive", action="store_true", help="put the questions, one by one, until the model decides"
+    )
     parser.add_argument("--allow-unknown-codes", action="store_true", help="ignore codes that the model does not know")
     parser.add_argument(
         "--timeout", type=float, default=5.0, metavar="SECONDS", help="longest time to wait; default: 5"
@@ -105,7 +119,20 @@ def _ask(arguments: argparse.Namespace) -> TriageResponse:
     except ValueError as error:
         raise InputError(str(error)) from error
     with client:
-        return client.triage(state, allow_unknown_codes=arguments.allow_unknown_codes)
+        if arguments.interactive:
+            return _interview(client, arguments)
+        return client.triage(state, allow_unknown_codes=arguments.allow_unknown_codes, questions=arguments.questions)
+
+
+def _interview(client: TriageClient, arguments: argparse.Namespace) -> TriageResponse:
+    """Returns the last answer of an interview on the terminal."""
+    known = Known([*arguments.present], [*arguments.absent], questions_asked=arguments.questions_asked)
+    if not known.present and not known.absent:
+        codes = frozenset(entry.code for entry in client.vocabulary().entries)
+        ask_complaint(known, codes, sys.stdin.readline)
+    response = converse(client, known, arguments.max_questions, arguments.allow_unknown_codes, sys.stdin.readline)
+    sys.stdout.write("\n")
+    return response
 
 
 def _failure(error: TriageError, server: str, timeout_seconds: float) -> str:
@@ -143,11 +170,27 @@ def _figures(response: TriageResponse) -> dict[str, Any]:
             }
             for rule in response.fired_rules
         ],
+        "next_questions": [
+            {
+                "code": question.code,
+                "question": question.question,
+                "expected_gain": question.expected_gain,
+                "reason": _REASONS[question.reason],
+                "likely": question.likely,
+            }
+            for question in response.next_questions
+        ],
         "novelty": response.novelty if response.HasField("novelty") else None,
         "is_novel": response.is_novel,
         "model_version": response.model_version,
         "vocabulary_fingerprint": response.vocabulary_fingerprint,
     }
+
+
+def _worth(question: NextQuestion) -> str:
+    """Returns why a question comes where it does."""
+    worth = f"worth {question.expected_gain:.3f} bits, {question.likely:.0%} likely"
+    return f"red flag, {worth}" if question.reason == QuestionReason.QUESTION_REASON_RED_FLAG else worth
 
 
 def _print(response: TriageResponse) -> None:
@@ -172,6 +215,8 @@ def _print(response: TriageResponse) -> None:
     for rule in response.fired_rules:
         change = f"{action_label(rule.from_action)} -> {action_label(rule.to_action)}"
         console.print(rich.text.Text(f"safety rule {rule.rule_id} ({change}): {rule.reason}"))
+    for number, question in enumerate(response.next_questions, start=1):
+        console.print(rich.text.Text(f"next {number}  {question.question} ({question.code}, {_worth(question)})"))
     if response.is_novel:
         console.print(
             rich.text.Text(f"unlike anything seen in training (novelty {response.novelty:.3f})", style="bold")

@@ -5,18 +5,23 @@ here. No line of Python runs once per piece of evidence.
 """
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from schemas import features
 from schemas.evidence import Vocabulary
 from serving.models.state_tensors import pad_rows, questions_asked
 from triage.v1 import triage_pb2
 
 _CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
 _UNKNOWN = -1
+QUESTION_OUTPUTS = (
+    features.QUESTION_CODES, features.QUESTION_GAINS, features.QUESTION_LIKELY, features.QUESTION_RED_FLAGS,
+)  # fmt: skip
+"""The outputs that `to_questions` reads."""
 
 
 class Encoded(NamedTuple):
@@ -67,6 +72,34 @@ class StateEncoder:
             unknown = _codes_by_row(chosen[np.argsort(rows[chosen], kind="stable")], rows, codes, lists)
         asked = np.array(list(map(questions_asked, messages)), np.int32)
         return Encoded(states.reshape(len(lists), len(self._cells)), asked, unknown, conflicting)
+
+    def encode_questions(
+        self, messages: Sequence[triage_pb2.EvidenceState], not_to_ask: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """Returns the inputs of the signature `questions`; codes in `not_to_ask` that are unknown are ignored."""
+        states = self.encode(messages).states
+        withheld: np.ndarray = np.zeros(states.shape, bool)
+        withheld[:, [self._cells[code] for code in not_to_ask if code in self._cells]] = True
+        return {features.STATES: states, features.NOT_TO_ASK: withheld}
+
+
+def to_questions(
+    outputs: Mapping[str, np.ndarray], vocabulary: Vocabulary, number: int
+) -> list[list[triage_pb2.NextQuestion]]:
+    """Returns at most `number` questions for each row of the outputs of the signature `questions`."""
+    listed = [outputs[name][:, :number].tolist() for name in QUESTION_OUTPUTS]
+    return [
+        [_question(vocabulary, *question) for question in zip(*row, strict=True) if question[0] >= 0]
+        for row in zip(*listed, strict=True)
+    ]
+
+
+def _question(vocabulary: Vocabulary, cell: int, gain: float, likely: float, red_flag: bool) -> triage_pb2.NextQuestion:
+    reason = triage_pb2.QUESTION_REASON_RED_FLAG if red_flag else triage_pb2.QUESTION_REASON_INFORMATION
+    entry = vocabulary[cell]
+    return triage_pb2.NextQuestion(
+        code=entry.code, question=entry.question, expected_gain=gain, reason=reason, likely=likely
+    )
 
 
 def _codes_by_row(chosen: np.ndarray, rows: np.ndarray, codes: Sequence[str], lists: Sequence[object]) -> np.ndarray:

@@ -15,7 +15,7 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo, read_version
 from serving.call import MODEL, PARSE, RESPOND, current
-from serving.models.dense_states import StateEncoder
+from serving.models.dense_states import StateEncoder, to_questions
 from serving.models.saved_model import SavedModel
 from serving.models.state_tensors import to_responses
 from triage.v1 import triage_pb2
@@ -46,6 +46,18 @@ class Engine(abc.ABC):
     def brief_states(self) -> int:
         """The most evidence states that take less time to answer than to hand to a thread; 0 if none do."""
         return 0
+
+    def next_questions(
+        self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
+    ) -> list[list[triage_pb2.NextQuestion]]:
+        """Returns the best questions to put next in each state, the best first.
+
+        Args:
+            states: evidence states; what has no part in a decision has none here.
+            number: of questions, at most; `info.questions` says whether the model can choose any.
+            not_to_ask: codes that no question is about; codes that the model does not know are ignored.
+        """
+        raise NotImplementedError
 
     @abc.abstractmethod
     def triage(
@@ -107,6 +119,12 @@ class WrappedEngine(Engine):
     ) -> list[triage_pb2.TriageResponse]:
         """Returns one response for each state, in the same order, from the wrapped engine."""
         return self.engine.triage(states, timeout_seconds)
+
+    def next_questions(
+        self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
+    ) -> list[list[triage_pb2.NextQuestion]]:
+        """Returns the questions of the wrapped engine."""
+        return self.engine.next_questions(states, number, not_to_ask)
 
     def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Returns the outputs of one signature of the wrapped engine."""
@@ -174,6 +192,13 @@ class SavedModelEngine(Engine):
                 features.CONFLICTING_CODES: encoded.conflicting_codes,
             }
             return to_responses({**outputs, **codes}, self.info)
+
+    def next_questions(
+        self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
+    ) -> list[list[triage_pb2.NextQuestion]]:
+        """Returns the best questions to put next in each state, from one run of the signature `questions`."""
+        outputs = self.predict(features.QUESTIONS, self._encoder.encode_questions(states, not_to_ask))
+        return to_questions(outputs, self.vocabulary, number)
 
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `state` for states float32 `[B, E]` and questions asked int32 `[B]`."""

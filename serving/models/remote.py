@@ -14,6 +14,7 @@ from serving.call import MODEL, PARSE, RESPOND, current
 from serving.errors import GoneError, UnavailableError
 from serving.models import warmup
 from serving.models.connection import Connection
+from serving.models.dense_states import QUESTION_OUTPUTS, StateEncoder, to_questions
 from serving.models.engine import Engine
 from serving.models.state_tensors import outputs_of, to_inputs, to_responses
 from triage.v1 import triage_pb2
@@ -36,6 +37,7 @@ class RemoteEngine(Engine):
         self._connection = connection
         self._model_name = model_name
         self.info, self.vocabulary = read_version(folder)
+        self._encoder = StateEncoder(self.vocabulary)
         self._check_same_model(folder)
 
     def triage(
@@ -53,6 +55,17 @@ class RemoteEngine(Engine):
             outputs = self._predict(features.SERVING_DEFAULT, inputs, outputs_of(self.info), timeout_seconds)
         with call.timed(RESPOND):
             return to_responses(outputs, self.info)
+
+    def next_questions(
+        self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
+    ) -> list[list[triage_pb2.NextQuestion]]:
+        """Returns the best questions to put next in each state, from one call of Predict.
+
+        Raises:
+            UnavailableError: and the other errors of `Connection`.
+        """
+        inputs = self._encoder.encode_questions(states, not_to_ask)
+        return to_questions(self._predict(features.QUESTIONS, inputs, QUESTION_OUTPUTS), self.vocabulary, number)
 
     def _predict(
         self,

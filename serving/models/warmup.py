@@ -17,7 +17,10 @@ MAX_REQUESTS = 1000
 
 def warm_up(engine: Engine) -> None:
     """Runs one state as the typed service would."""
-    engine.triage([state_message(engine.vocabulary.codes[:1])])
+    state = state_message(engine.vocabulary.codes[:1])
+    engine.triage([state])
+    if engine.info.questions:
+        engine.next_questions([state], 1)
 
 
 def run_requests(engine: Engine, folder: pathlib.Path) -> int:

@@ -19,6 +19,15 @@ class InterviewState:
         self._state = triage_pb2.EvidenceState()
         self._started = False
         self._asked = False  # whether the last response was ASK
+        self._put = ""  # the code that its first question is about, "" if it has none
+        self._not_to_ask: list[str] = []
+        self.questions = 0
+        """How many questions each response suggests."""
+
+    @property
+    def not_to_ask(self) -> tuple[str, ...]:
+        """The codes that the patient could not tell."""
+        return tuple(self._not_to_ask)
 
     def add(self, request: triage_service_pb2.InterviewRequest) -> triage_pb2.EvidenceState:
         """Adds one message and returns the evidence state with it.
@@ -36,6 +45,8 @@ class InterviewState:
             raise FaultyRequestError([Fault("said", description, "NOTHING_SAID")])
         if said == "evidence":
             self._state.evidence.append(request.evidence)
+        elif said == "not_known" and self._put:
+            self._not_to_ask.append(self._put)
         elif said == "no_more_evidence":
             self._state.no_more_evidence = True
         if self._asked and said != "no_more_evidence":
@@ -47,6 +58,7 @@ class InterviewState:
     def respond(self, response: triage_pb2.TriageResponse) -> triage_service_pb2.InterviewResponse:
         """Returns the message with the response to the state that `add` returned."""
         self._asked = response.action == triage_pb2.TRIAGE_ACTION_ASK
+        self._put = response.next_questions[0].code if response.next_questions else ""
         return triage_service_pb2.InterviewResponse(
             response=response, questions_asked=self._state.questions_asked, ended=response.forced
         )
@@ -56,4 +68,5 @@ class InterviewState:
             description = "only the first message of an interview may set them"
             raise FaultyRequestError([Fault("settings", description, "LATE_SETTINGS")])
         self._state.max_questions = settings.max_questions
+        self.questions = settings.questions
         self._limits = dataclasses.replace(self._limits, allow_unknown_codes=settings.allow_unknown_codes)

@@ -14,11 +14,11 @@ What a step raises ends the call with the status that `serving/calls/status.py` 
 """
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas import features
 from schemas.errors import InputError
-from serving.call import PARSE, current
+from serving.call import MODEL, PARSE, current
 from serving.calls import Cost, Front, costs
 from serving.config import ServeConfig
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
@@ -28,13 +28,21 @@ from serving.models.watcher import Watcher
 from serving.telemetry import Telemetry
 from serving.triage.interview import InterviewState
 from serving.triage.routing import Routing
-from serving.triage.validation import RequestLimits, are_clear, check_states
+from serving.triage.validation import RequestLimits, are_clear, check_questions, check_states
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 _KINDS = {
     "symptom": triage_service_pb2.EVIDENCE_KIND_SYMPTOM,
     "risk_factor": triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR,
 }
+
+
+class Asked(NamedTuple):
+    """What a request asks for beside its states."""
+
+    allow_unknown_codes: bool = False
+    questions: int = 0  # how many the responses suggest
+    not_to_ask: tuple[str, ...] = ()
 
 
 # The method names are those of the .proto file, not snake case (N802).
@@ -64,7 +72,8 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         """Answers one evidence state."""
         if not request.HasField("state"):
             raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
-        (response,) = await self._answer([request.state], request.allow_unknown_codes, context, batch=False)
+        asked = Asked(request.allow_unknown_codes, request.questions, tuple(request.not_to_ask))
+        (response,) = await self._answer([request.state], asked, context, batch=False)
         return response
 
     @costs(lambda request: Cost(len(request.states), request.ByteSize()))
@@ -72,7 +81,8 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, request: triage_service_pb2.BatchTriageRequest, context: Any
     ) -> triage_service_pb2.BatchTriageResponse:
         """Answers several evidence states in their order; no states get no responses."""
-        responses = await self._answer(request.states, request.allow_unknown_codes, context, batch=True)
+        asked = Asked(request.allow_unknown_codes, request.questions)
+        responses = await self._answer(request.states, asked, context, batch=True)
         return triage_service_pb2.BatchTriageResponse(responses=responses)
 
     async def Interview(  # noqa: N802
@@ -96,7 +106,11 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                 interview = InterviewState(self._limits(engine, allow_unknown_codes=False))
                 async for request in requests:
                     state = await self._workers.run(_add_message, interview, request)
-                    (response,) = await self._run(engine, [state], context)
+                    check_questions(interview.questions, "settings.questions", engine.info)
+                    responses = await self._run(engine, [state], context)
+                    asked = Asked(questions=interview.questions, not_to_ask=interview.not_to_ask)
+                    await self._add_questions(engine, [state], responses, asked)
+                    (response,) = responses
                     self._record([state], [response])
                     message = interview.respond(response)
                     yield message
@@ -137,23 +151,25 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         return triage_service_pb2.GetVocabularyResponse(entries=entries, vocabulary_fingerprint=vocabulary.fingerprint)
 
     async def _answer(
-        self, states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool, context: Any, batch: bool
+        self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, context: Any, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
         """Answers with one version, or with its successor if a TensorFlow Serving has just unloaded the first one."""
         try:
-            return await self._answer_with_one_version(states, allow_unknown_codes, context, batch)
+            return await self._answer_with_one_version(states, asked, context, batch)
         except GoneError:
             await self._workers.run(self._watcher.look)
-            return await self._answer_with_one_version(states, allow_unknown_codes, context, batch)
+            return await self._answer_with_one_version(states, asked, context, batch)
 
     async def _answer_with_one_version(
-        self, states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool, context: Any, batch: bool
+        self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, context: Any, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
         with self._routing.borrow() as engine:
-            await self._validate(states, self._limits(engine, allow_unknown_codes), batch)
+            check_questions(asked.questions, "questions", engine.info)
+            await self._validate(states, self._limits(engine, asked.allow_unknown_codes), batch)
             if not states:
                 return []
             responses = await self._run(engine, states, context)
+            await self._add_questions(engine, states, responses, asked)
         if current().large:
             await self._workers.run(self._record, states, responses)
         else:
@@ -178,6 +194,25 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], context: Any
     ) -> list[triage_pb2.TriageResponse]:
         return await engine.answer(states, _remaining(context), self._workers.run, alone=self._places.taken == 1)
+
+    async def _add_questions(
+        self,
+        engine: Engine,
+        states: Sequence[triage_pb2.EvidenceState],
+        responses: Sequence[triage_pb2.TriageResponse],
+        asked: Asked,
+    ) -> None:
+        """Adds the next questions to the responses in which asking is possible, where the caller wants any."""
+        if not asked.questions:
+            return
+        with current().timed(MODEL):
+            if len(states) == 1 and engine.brief_states and self._places.taken == 1:
+                chosen = engine.next_questions(states, asked.questions, asked.not_to_ask)  # handing over takes longer
+            else:
+                chosen = await self._workers.run(engine.next_questions, states, asked.questions, asked.not_to_ask)
+        for response, questions in zip(responses, chosen, strict=True):
+            if not response.forced:
+                response.next_questions.extend(questions)
 
     def _record(
         self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]

@@ -5,6 +5,8 @@ import operator
 from collections.abc import Iterator, Sequence
 
 from schemas.evidence import MAX_CODE_LENGTH, Vocabulary, unknown_message
+from schemas.features import MOST_QUESTIONS
+from schemas.model_directory import ModelInfo
 from serving.errors import UNKNOWN_CODE, Fault, FaultyRequestError
 from triage.v1 import triage_pb2
 
@@ -53,6 +55,23 @@ def check_states(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimi
             faults.append(fault)
     if faults:
         raise FaultyRequestError(faults)
+
+
+def check_questions(number: int, path: str, info: ModelInfo) -> None:
+    """Refuses a number of questions that is out of range, or that the model cannot choose.
+
+    Raises:
+        FaultyRequestError: the message names the field at `path`.
+    """
+    if not 0 <= number <= MOST_QUESTIONS:
+        description = f"{number}: expected a number from 0 to {MOST_QUESTIONS}"
+        raise FaultyRequestError([Fault(path, description, "TOO_MANY_QUESTIONS")])
+    if number and not info.questions:
+        description = (
+            f"model version {info.model_version} cannot choose questions, as it was exported without: leave the field "
+            "out, or train and export the model again"
+        )
+        raise FaultyRequestError([Fault(path, description, "NO_QUESTIONS")])
 
 
 def _is_clear(state: triage_pb2.EvidenceState, limits: RequestLimits) -> bool:

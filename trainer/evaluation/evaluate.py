@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from schemas import figures, locations, safety_rules
 from schemas.errors import InputError
 from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
+from trainer.questions import options as question_options
 from trainer.runs import dial_options
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--slices", action="store_true", help="print the metrics by tag, majority decision and evidence"
     )
+    question_options.add_arguments(parser)
     parser.add_argument(
         "--rules",
         type=locations.source,
@@ -121,7 +123,7 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
     values = metrics.agent_metrics(outcomes, counts)
     groups = slices.groups(vignettes.tags, counts, np.diff(vignettes.offsets))
     confusion = agreement.confusion_shares(outcomes.decisions, counts).sum(axis=0)
-    return _plain(
+    return plain(
         {
             "agent": metrics.summary(values, seed),
             "agreement": agreement.agent_agreement(outcomes.decisions, counts, seed),
@@ -145,7 +147,7 @@ def evidence_figures(
     from trainer.evaluation.prefixes import metrics_by_evidence
 
     orders = _tracked(seeds, "evidence seen")
-    return _plain(metrics_by_evidence(vignettes, evidence_count, triage, orders, seed))
+    return plain(metrics_by_evidence(vignettes, evidence_count, triage, orders, seed))
 
 
 def order_seeds(seed: int, orders: int) -> list[int]:
@@ -161,12 +163,16 @@ def run(arguments: argparse.Namespace) -> int:
         from trainer.evaluation import case_report
 
         return case_report.run(arguments)
+    if arguments.questions:
+        from trainer.evaluation import question_report
+
+        return question_report.run(arguments)
     from trainer.evaluation.evaluation_table import print_report
     from trainer.evaluation.rule_effect import print_effect
 
     if arguments.orders < 1 or arguments.minimum_decisions < 2 or arguments.seed < 0:
         raise InputError("--orders must be at least 1, --minimum-decisions at least 2 and --seed 0 or more")
-    report = _report(arguments, *_load(arguments))
+    report = _report(arguments, *load(arguments))
     for caution in report["cautions"]:
         sys.stderr.write(f"warning: {caution}\n")
     if arguments.json != "-":
@@ -198,14 +204,14 @@ def _report(
         "training": trained.training,
         **baseline_figures(counts, minimum, seed),
         **agent_figures(outcomes, vignettes, seed),
-        "as_clinicians": _plain(as_clinicians.figures(outcomes.decisions, counts, minimum, seed)),
+        "as_clinicians": plain(as_clinicians.figures(outcomes.decisions, counts, minimum, seed)),
         "by_evidence": evidence_figures(triage, vignettes, len(data.vocabulary), seeds, seed),
         "frontier": None,
     }
     outputs = triage.outputs(arguments.orders)
     if outputs is not None:
         dials = dial_options.along(arguments, trained)
-        report["frontier"] = _plain(frontier.frontier(outputs, vignettes, dials, trained.max_questions, trained.dial))
+        report["frontier"] = plain(frontier.frontier(outputs, vignettes, dials, trained.max_questions, trained.dial))
     report["cautions"] = cautions.cautions(report)
     if arguments.rules is not None:
         report["safety_rules"] = _rule_figures(arguments, trained, vignettes, outcomes)
@@ -226,10 +232,15 @@ def _rule_figures(
     seeds = order_seeds(arguments.seed, arguments.orders)
     obedient = play(trained.model, vignettes, seeds, trained.max_questions, graph, trained.dial)
     effect = rule_effect(outcomes, obedient, vignettes.decision_counts, arguments.seed)
-    return {"rules": rules.described(), **_plain(effect)}
+    return {"rules": rules.described(), **plain(effect)}
 
 
-def _load(arguments: argparse.Namespace) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:
+def load(arguments: argparse.Namespace) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:
+    """Returns the data, the agent and the vignettes that the options name.
+
+    Raises:
+        InputError: they cannot be read, or do not fit each other.
+    """
     from trainer.runs.job import load_network
     from trainer.vignettes.tfrecord import DataDirectory
 
@@ -264,7 +275,7 @@ def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed
     human["over_triage"] = human["safety"] - human["appropriateness"]
     human["under_triage"] = 1 - human["safety"]
     constants = metrics.constant_metrics(decision_counts)
-    return _plain(
+    return plain(
         {
             "human": metrics.summary(human, seed) if len(human["appropriateness"]) else None,
             "human_agreement": agreement.clinician_agreement(decision_counts, minimum_decisions, seed),
@@ -276,15 +287,15 @@ def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed
     )
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Returns `value` with named tuples as dicts and arrays as lists, so that JSON keeps the names."""
     if hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if hasattr(value, "tolist"):
         return value.tolist()
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _tracked(seeds: list[int], description: str) -> Iterable[int]:

@@ -2,6 +2,7 @@
 
 run.json           resolved configuration, fingerprints of vocabulary and data
 novelty.npz        frequencies of the training states, from which novelty is told; not where there are few vignettes
+questions.npz      classes of the training patients, from which questions are chosen; not where there are few vignettes
 vocabulary.csv     the evidence that the state's cells mean
 checkpoints/       everything, see `TrainingLoop.checkpoint`; in worker-1/ and so on that of the other workers
 evaluations.jsonl  one evaluation on the test split a line
@@ -30,12 +31,14 @@ from schemas.whole_file import read_json
 from trainer.config import TrainConfig
 from trainer.dyqn.decision import NEUTRAL, Dial
 from trainer.dyqn.dial import NOTHING_HELD_OUT, HeldOut
+from trainer.dyqn.environment import Vignettes
 from trainer.dyqn.network import build_network
-from trainer.runs import held_out
+from trainer.questions.mixture import Mixture
+from trainer.runs import held_out, questions
 from trainer.runs.checkpoint_files import checkpoint_path, existing_checkpoints, restore
 from trainer.runs.lock import lock
 from trainer.safeguards import novelty
-from trainer.safeguards.novelty import Novelty, Vignettes, fit
+from trainer.safeguards.novelty import Novelty, fit
 
 RUN = "run.json"
 NOVELTY = "novelty.npz"
@@ -66,6 +69,7 @@ class TrainedNetwork:
     dial_chosen: str = "default"  # as training chose it; "given"; or "bound", to keep under-triage below one
     under_triage_at_most: float | None = None  # that bound
     held_out: HeldOut = NOTHING_HELD_OUT
+    questions: Mixture | None = None  # from which it chooses questions; None where there are too few vignettes
 
 
 class JobDirectory:
@@ -176,18 +180,17 @@ class JobDirectory:
                 "the same settings and data to resume it"
             )
 
-    def prepare_novelty(self, vignettes: Vignettes, evidence_count: int) -> None:
-        """Writes the statistics of the training vignettes, unless they are there.
+    def prepare_statistics(self, vignettes: Vignettes, evidence_count: int) -> None:
+        """Writes what is told from the training vignettes without the network, unless it is there.
 
         Raises:
-            InputError: they cannot be written, or what is there is damaged.
+            InputError: it cannot be written, or what is there is damaged.
         """
-        if self.novelty(evidence_count) is not None:
-            return
-        found = fit(vignettes, evidence_count, _NOVELTY_SEED)
         try:
-            if found is not None:
-                novelty.save(found, self.path / NOVELTY)
+            fitted = fit(vignettes, evidence_count, _NOVELTY_SEED) if self.novelty(evidence_count) is None else None
+            if fitted is not None:
+                novelty.save(fitted, self.path / NOVELTY)
+            questions.prepare(self.path, vignettes, evidence_count)
         except OSError as error:
             raise self.unwritable(error) from error
 
@@ -220,11 +223,7 @@ class JobDirectory:
         return held_out.read(self.path)
 
     def dial(self) -> Dial:
-        """Returns how the agent weighs safety, the neutral dial where training chose none.
-
-        Raises:
-            InputError: the file is damaged.
-        """
+        """Returns how the agent weighs safety, the neutral dial where training chose none; raises as `held_out`."""
         return held_out.read_dial(self.path)
 
     def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
@@ -316,4 +315,5 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         novelty=job.novelty(len(vocabulary)),
         dial=job.dial() if newest else NEUTRAL,
         held_out=(job.held_out() if newest else None) or NOTHING_HELD_OUT,
+        questions=questions.read(job_dir, len(vocabulary)),
     )

@@ -40,7 +40,8 @@ def convert(
     """Returns the TFLite file of a version, without metadata.
 
     Its signature `state` takes `states` float32 `[B, E]` and `questions_asked` int32 `[B]`, and returns `OUTPUTS` and
-    those of `OPTIONAL_OUTPUTS` that the version has. Their types do not depend on the quantisation.
+    those of `OPTIONAL_OUTPUTS` that the version has. Their types do not depend on the quantisation. A file for one
+    state has the signature `questions` too, if the version has it; not in int8, which calibrates one signature alone.
 
     Args:
         version: the version to convert.
@@ -51,14 +52,17 @@ def convert(
     Raises:
         InputError: TensorFlow cannot convert the version.
     """
-    # TFLite has no lookup tables, which the version contains. A SavedModel of one signature and its weights has none.
+    signatures = {features.STATE: _function(version, batch)}
+    if batch == 1 and quantization != INT8 and features.QUESTIONS in version.model.signatures:
+        signatures[features.QUESTIONS] = _questions(version)
+    # TFLite has no lookup tables, which the version contains. A SavedModel of these signatures and weights has none.
     module = tf.Module()
     module.weights = list(version.signature.variables)
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # calibration uses TensorFlow's own interpreter, which is deprecated
         try:
-            tf.saved_model.save(module, scratch, signatures={features.STATE: _function(version, batch)})
-            converter = tf.lite.TFLiteConverter.from_saved_model(scratch, signature_keys=[features.STATE])
+            tf.saved_model.save(module, scratch, signatures=signatures)
+            converter = tf.lite.TFLiteConverter.from_saved_model(scratch, signature_keys=list(signatures))
             return _quantized(converter, quantization, calibration)
         except (ValueError, RuntimeError, tf.errors.OpError) as error:
             raise InputError(f"{version.folder}: cannot convert it to TFLite: {first_line(error)}") from error
@@ -112,6 +116,22 @@ def _function(version: LoadedVersion, batch: int | None) -> tf.types.experimenta
         return {name: answer[name] for name in (*OUTPUTS, *OPTIONAL_OUTPUTS) if name in answer}
 
     return decide.get_concrete_function()
+
+
+def _questions(version: LoadedVersion) -> tf.types.experimental.Callable:
+    """Returns the signature `questions`, for one state."""
+    signature = version.model.signatures[features.QUESTIONS]
+    specs = [
+        tf.TensorSpec([1, len(version.vocabulary)], tf.float32, features.STATES),
+        tf.TensorSpec([1, len(version.vocabulary)], tf.bool, features.NOT_TO_ASK),
+    ]
+
+    @tf.function(input_signature=specs, autograph=False)
+    def ask(states: tf.Tensor, not_to_ask: tf.Tensor) -> dict[str, tf.Tensor]:
+        answer: dict[str, tf.Tensor] = signature(**{features.STATES: states, features.NOT_TO_ASK: not_to_ask})
+        return answer
+
+    return ask.get_concrete_function()
 
 
 def _quantized(converter: tf.lite.TFLiteConverter, quantization: str, calibration: np.ndarray | None) -> bytes:

@@ -38,6 +38,9 @@ class LiteRtModel:
         try:
             self._interpreter = Interpreter(model_content=content, num_threads=threads)
             self._runner = self._interpreter.get_signature_runner(features.STATE)
+            self._asker = None
+            if features.QUESTIONS in self._interpreter.get_signature_list():
+                self._asker = self._interpreter.get_signature_runner(features.QUESTIONS)
         except (ValueError, RuntimeError) as error:
             raise InputError(f"LiteRT cannot run the file: {first_line(error)}: convert it again") from error
 
@@ -56,6 +59,21 @@ class LiteRtModel:
     def run(self, state: np.ndarray, questions_asked: int) -> Mapping[str, np.ndarray]:
         """Returns the outputs, `[1, ...]` each, for one state float32 `[1, E]`."""
         return self._runner(**{features.STATES: state, features.QUESTIONS_ASKED: np.array([questions_asked], np.int32)})
+
+    @property
+    def asks(self) -> bool:
+        """Whether the file has the signature `questions`."""
+        return self._asker is not None
+
+    def ask(self, state: np.ndarray, not_to_ask: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Returns the best questions `[1, Q]` in a state float32 `[1, E]`, without `not_to_ask`, bool `[1, E]`.
+
+        Raises:
+            ValueError: the file has no such signature.
+        """
+        if self._asker is None:
+            raise ValueError(f"the file has no signature {features.QUESTIONS!r}")
+        return self._asker(**{features.STATES: state, features.NOT_TO_ASK: not_to_ask})
 
     def answer(self, states: np.ndarray, questions_asked: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1."""

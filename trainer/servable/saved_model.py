@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from schemas import directories
+from schemas import directories, features
 from schemas.errors import InputError
 from schemas.model_directory import list_versions, read_manifest
 from schemas.triage import NUM_ACTIONS
@@ -172,7 +172,7 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
     with tempfile.TemporaryDirectory() as scratch:
         asset = pathlib.Path(scratch) / directories.VOCABULARY
         vocabulary.save(asset)
-        safeguards = signatures.Safeguards(trained.rules, trained.novelty, trained.dial)
+        safeguards = signatures.Safeguards(trained.rules, trained.novelty, trained.dial, trained.questions)
         archive = signatures.build_archive(trained.model, asset, identity, safeguards)
         archive.write_out(os.fspath(folder), verbose=False)
     warmup.write_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
@@ -209,7 +209,10 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
         "data_fingerprint": trained.data_fingerprint,
         "evidence_count": identity.evidence_count,
         "max_questions": identity.max_questions,
-        "signatures": list(signatures.SIGNATURES),
+        "signatures": [*signatures.SIGNATURES, *([] if trained.questions is None else [features.QUESTIONS])],
+        "questions": None
+        if trained.questions is None
+        else {"most": min(features.MOST_QUESTIONS, len(trained.vocabulary))},
         "safety_rules": trained.rules.described(),
         "decision": decision(trained),
         "novelty": _novelty(trained),

@@ -5,6 +5,7 @@ vectors. Each turns its input into states for the same `_Decider`, so all three 
 """
 
 import pathlib
+from collections.abc import Callable
 from typing import NamedTuple
 
 import keras
@@ -25,6 +26,8 @@ from trainer.dyqn.decision import (
     has_probabilities,
     safe,
 )
+from trainer.questions.graph import QuestionGraph
+from trainer.questions.mixture import Mixture
 from trainer.safeguards.novelty import Novelty
 from trainer.safeguards.rules import RuleGraph
 from trainer.servable import messages
@@ -47,6 +50,7 @@ class Safeguards(NamedTuple):
     rules: RuleSet = NO_RULES
     novelty: Novelty | None = None
     dial: Dial = NEUTRAL
+    questions: Mixture | None = None  # from which questions are chosen
 
 
 UNGUARDED = Safeguards()
@@ -120,7 +124,28 @@ def build_archive(
     archive.add_endpoint(features.SERVING_DEFAULT, serving_default, [present, absent, questions_asked])
     archive.add_endpoint(features.TRIAGE, triage, [evidence_states])
     archive.add_endpoint(features.STATE, dense, [states, questions_asked])
+    if safeguards.questions is not None:
+        graph = QuestionGraph(
+            safeguards.questions, Vocabulary.load(vocabulary), safeguards.rules.rules, safeguards.dial
+        )
+        not_to_ask = tf.TensorSpec([None, identity.evidence_count], tf.bool, features.NOT_TO_ASK)
+        archive.add_endpoint(features.QUESTIONS, _asking(graph), [states, not_to_ask])
     return archive
+
+
+def _asking(graph: QuestionGraph) -> Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]]:
+    """Returns the signature `questions`."""
+
+    def ask(states: tf.Tensor, not_to_ask: tf.Tensor) -> dict[str, tf.Tensor]:
+        questions = graph(states, not_to_ask)
+        return {
+            features.QUESTION_CODES: questions.codes,
+            features.QUESTION_GAINS: questions.gains,
+            features.QUESTION_LIKELY: questions.likely,
+            features.QUESTION_RED_FLAGS: questions.red_flags,
+        }
+
+    return ask
 
 
 class _Decider:

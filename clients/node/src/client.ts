@@ -15,6 +15,7 @@ import {
   TriageServiceClient,
 } from "./generated/triage/v1/triage_service.js";
 import { Interview, type InterviewOptions } from "./interview.js";
+import { int32 } from "./messages.js";
 
 /** Settings of one call. */
 export interface CallSettings {
@@ -28,6 +29,14 @@ export interface CallSettings {
 export interface TriageSettings extends CallSettings {
   /** Leave codes that the model does not know out of the decision, instead of refusing the call. */
   allowUnknownCodes?: boolean;
+  /** How many questions to put next the response suggests, 0 to 10; 0 by default. */
+  questions?: number;
+}
+
+/** Of one call about one evidence state. */
+export interface StateSettings extends TriageSettings {
+  /** Codes that no question is about, such as those that the patient could not tell. */
+  notToAsk?: Iterable<string>;
 }
 
 type Method<Request, Response> = (
@@ -59,14 +68,23 @@ export class TriageClient {
   }
 
   /** Resolves to the answer to one evidence state. */
-  triage(state: EvidenceState, settings: TriageSettings = {}): Promise<TriageResponse> {
-    const request = TriageRequest.create({ state, allowUnknownCodes: settings.allowUnknownCodes });
+  triage(state: EvidenceState, settings: StateSettings = {}): Promise<TriageResponse> {
+    const request = TriageRequest.create({
+      state,
+      allowUnknownCodes: settings.allowUnknownCodes,
+      questions: int32("questions", settings.questions),
+      notToAsk: [...(settings.notToAsk ?? [])],
+    });
     return this.#call(this.#stub.triage, request, settings);
   }
 
   /** Resolves to the answer to each evidence state, in their order. One faulty state fails them all. */
   async batchTriage(states: readonly EvidenceState[], settings: TriageSettings = {}): Promise<TriageResponse[]> {
-    const request = BatchTriageRequest.create({ states: [...states], allowUnknownCodes: settings.allowUnknownCodes });
+    const request = BatchTriageRequest.create({
+      states: [...states],
+      allowUnknownCodes: settings.allowUnknownCodes,
+      questions: int32("questions", settings.questions),
+    });
     return (await this.#call(this.#stub.batchTriage, request, settings)).responses;
   }
 

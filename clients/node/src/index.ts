@@ -1,6 +1,6 @@
 /** Client of the gRPC service `triage.v1.TriageService`. */
 
-export { type CallSettings, TriageClient, type TriageSettings } from "./client.js";
+export { type CallSettings, type StateSettings, TriageClient, type TriageSettings } from "./client.js";
 export { type ClientOptions, tlsCredentials, type TlsFiles } from "./connection.js";
 export * from "./errors.js";
 export {
@@ -8,6 +8,8 @@ export {
   EvidenceState,
   EvidenceStatus,
   FiredRule,
+  NextQuestion,
+  QuestionReason,
   QValue,
   TriageAction,
   triageActionToJSON,

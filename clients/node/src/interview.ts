@@ -22,6 +22,8 @@ export interface InterviewOptions {
   maxQuestions?: number;
   /** As in `triage`, for all evidence of the interview. */
   allowUnknownCodes?: boolean;
+  /** How many questions to put next each answer suggests; `notKnown` is about the first of them. */
+  questions?: number;
   /** How long it may take in all, half an hour by default; each answer may take the client's `timeoutMs`. */
   timeoutMs?: number;
 }
@@ -49,6 +51,7 @@ export class Interview {
     this.#settings = InterviewSettings.create({
       maxQuestions: int32("maxQuestions", options.maxQuestions),
       allowUnknownCodes: options.allowUnknownCodes,
+      questions: int32("questions", options.questions),
     });
     this.#answerMs = connection.timeoutMs;
     const deadline = connection.deadline(checkedMs("timeoutMs", options.timeoutMs ?? INTERVIEW_MS));

@@ -22,7 +22,14 @@ from triage_client.errors import (
     UnimplementedError,
 )
 from triage_client.messages import evidence_state
-from triage_client.v1.triage_pb2 import EvidenceState, EvidenceStatus, TriageAction, TriageResponse
+from triage_client.v1.triage_pb2 import (
+    EvidenceState,
+    EvidenceStatus,
+    NextQuestion,
+    QuestionReason,
+    TriageAction,
+    TriageResponse,
+)
 
 __all__ = [
     "AsyncInterview",
@@ -36,8 +43,10 @@ __all__ = [
     "InternalError",
     "Interview",
     "InvalidArgumentError",
+    "NextQuestion",
     "NotFoundError",
     "PermissionDeniedError",
+    "QuestionReason",
     "ResourceExhaustedError",
     "TriageAction",
     "TriageClient",

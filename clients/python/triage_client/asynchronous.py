@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
 import grpc
@@ -49,20 +49,24 @@ class AsyncTriageClient:
         state: triage_pb2.EvidenceState,
         *,
         allow_unknown_codes: bool = False,
+        questions: int = 0,
+        not_to_ask: Iterable[str] = (),
         timeout_seconds: Optional[float] = None,
     ) -> triage_pb2.TriageResponse:
-        """Returns the answer to one evidence state."""
-        return await self._call(self._stub.Triage, messages.triage_request(state, allow_unknown_codes), timeout_seconds)
+        """Returns the answer to one evidence state, with the best `questions` to put next, without `not_to_ask`."""
+        request = messages.triage_request(state, allow_unknown_codes, questions, not_to_ask)
+        return await self._call(self._stub.Triage, request, timeout_seconds)
 
     async def batch_triage(
         self,
         states: Sequence[triage_pb2.EvidenceState],
         *,
         allow_unknown_codes: bool = False,
+        questions: int = 0,
         timeout_seconds: Optional[float] = None,
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answer to each evidence state, in the same order. One faulty state fails the call."""
-        request = messages.batch_request(states, allow_unknown_codes)
+        request = messages.batch_request(states, allow_unknown_codes, questions)
         return list((await self._call(self._stub.BatchTriage, request, timeout_seconds)).responses)
 
     async def model_info(self, *, timeout_seconds: Optional[float] = None) -> triage_service_pb2.GetModelInfoResponse:
@@ -78,10 +82,11 @@ class AsyncTriageClient:
         *,
         max_questions: int = 0,
         allow_unknown_codes: bool = False,
+        questions: int = 0,
         timeout_seconds: float = INTERVIEW_SECONDS,
     ) -> "AsyncInterview":
         """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager (`async with`)."""
-        script = messages.Script(max_questions, allow_unknown_codes)
+        script = messages.Script(max_questions, allow_unknown_codes, questions)
         checked_seconds("timeout_seconds", timeout_seconds)
         try:
             return AsyncInterview(self._stub.Interview, script, self._connection, timeout_seconds)

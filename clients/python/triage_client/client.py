@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Optional
 
 import grpc
@@ -62,20 +62,24 @@ class TriageClient:
         state: triage_pb2.EvidenceState,
         *,
         allow_unknown_codes: bool = False,
+        questions: int = 0,
+        not_to_ask: Iterable[str] = (),
         timeout_seconds: Optional[float] = None,
     ) -> triage_pb2.TriageResponse:
-        """Returns the answer to one evidence state."""
-        return self._call(self._stub.Triage, messages.triage_request(state, allow_unknown_codes), timeout_seconds)
+        """Returns the answer to one evidence state, with the best `questions` to put next, without `not_to_ask`."""
+        request = messages.triage_request(state, allow_unknown_codes, questions, not_to_ask)
+        return self._call(self._stub.Triage, request, timeout_seconds)
 
     def batch_triage(
         self,
         states: Sequence[triage_pb2.EvidenceState],
         *,
         allow_unknown_codes: bool = False,
+        questions: int = 0,
         timeout_seconds: Optional[float] = None,
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answer to each evidence state, in the same order. One faulty state fails the call."""
-        request = messages.batch_request(states, allow_unknown_codes)
+        request = messages.batch_request(states, allow_unknown_codes, questions)
         return list(self._call(self._stub.BatchTriage, request, timeout_seconds).responses)
 
     def model_info(self, *, timeout_seconds: Optional[float] = None) -> triage_service_pb2.GetModelInfoResponse:
@@ -91,10 +95,14 @@ class TriageClient:
         *,
         max_questions: int = 0,
         allow_unknown_codes: bool = False,
+        questions: int = 0,
         timeout_seconds: float = INTERVIEW_SECONDS,
     ) -> "Interview":
-        """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager."""
-        script = messages.Script(max_questions, allow_unknown_codes)
+        """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager.
+
+        Each answer has the best `questions` to put next; `not_known` is about the first of them.
+        """
+        script = messages.Script(max_questions, allow_unknown_codes, questions)
         checked_seconds("timeout_seconds", timeout_seconds)
         return Interview(self._stub.Interview, script, self._connection, timeout_seconds)
 

@@ -45,25 +45,33 @@ def _evidence(name: str, codes: Iterable[str], status: triage_pb2.EvidenceStatus
     return [triage_pb2.Evidence(code=code, status=status) for code in codes]
 
 
-def triage_request(state: triage_pb2.EvidenceState, allow_unknown_codes: bool) -> triage_service_pb2.TriageRequest:
+def triage_request(
+    state: triage_pb2.EvidenceState, allow_unknown_codes: bool, questions: int, not_to_ask: Iterable[str]
+) -> triage_service_pb2.TriageRequest:
     """Returns the request of `Triage`."""
-    return triage_service_pb2.TriageRequest(state=state, allow_unknown_codes=allow_unknown_codes)
+    if isinstance(not_to_ask, (str, bytes)):
+        raise TypeError(f"not_to_ask: expected several codes, such as [{not_to_ask!r}]; got a single text")
+    return triage_service_pb2.TriageRequest(
+        state=state, allow_unknown_codes=allow_unknown_codes, questions=questions, not_to_ask=not_to_ask
+    )
 
 
 def batch_request(
-    states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool
+    states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool, questions: int
 ) -> triage_service_pb2.BatchTriageRequest:
     """Returns the request of `BatchTriage`."""
-    return triage_service_pb2.BatchTriageRequest(states=states, allow_unknown_codes=allow_unknown_codes)
+    return triage_service_pb2.BatchTriageRequest(
+        states=states, allow_unknown_codes=allow_unknown_codes, questions=questions
+    )
 
 
 class Script:
     """Makes the requests of one interview, of which only the first has the settings."""
 
-    def __init__(self, max_questions: int, allow_unknown_codes: bool):
+    def __init__(self, max_questions: int, allow_unknown_codes: bool, questions: int):
         self._first: dict[str, Any] = {
             "settings": triage_service_pb2.InterviewSettings(
-                max_questions=max_questions, allow_unknown_codes=allow_unknown_codes
+                max_questions=max_questions, allow_unknown_codes=allow_unknown_codes, questions=questions
             )
         }
 

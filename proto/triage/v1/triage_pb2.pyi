@@ -21,6 +21,12 @@ class EvidenceStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EVIDENCE_STATUS_UNSPECIFIED: _ClassVar[EvidenceStatus]
     EVIDENCE_STATUS_PRESENT: _ClassVar[EvidenceStatus]
     EVIDENCE_STATUS_ABSENT: _ClassVar[EvidenceStatus]
+
+class QuestionReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    QUESTION_REASON_UNSPECIFIED: _ClassVar[QuestionReason]
+    QUESTION_REASON_INFORMATION: _ClassVar[QuestionReason]
+    QUESTION_REASON_RED_FLAG: _ClassVar[QuestionReason]
 TRIAGE_ACTION_UNSPECIFIED: TriageAction
 TRIAGE_ACTION_RED: TriageAction
 TRIAGE_ACTION_YELLOW: TriageAction
@@ -30,6 +36,9 @@ TRIAGE_ACTION_ASK: TriageAction
 EVIDENCE_STATUS_UNSPECIFIED: EvidenceStatus
 EVIDENCE_STATUS_PRESENT: EvidenceStatus
 EVIDENCE_STATUS_ABSENT: EvidenceStatus
+QUESTION_REASON_UNSPECIFIED: QuestionReason
+QUESTION_REASON_INFORMATION: QuestionReason
+QUESTION_REASON_RED_FLAG: QuestionReason
 
 class Evidence(_message.Message):
     __slots__ = ("code", "status")
@@ -81,8 +90,22 @@ class FiredRule(_message.Message):
     to_action: TriageAction
     def __init__(self, rule_id: _Optional[str] = ..., reason: _Optional[str] = ..., from_action: _Optional[_Union[TriageAction, str]] = ..., to_action: _Optional[_Union[TriageAction, str]] = ...) -> None: ...
 
+class NextQuestion(_message.Message):
+    __slots__ = ("code", "question", "expected_gain", "reason", "likely")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_GAIN_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    LIKELY_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    question: str
+    expected_gain: float
+    reason: QuestionReason
+    likely: float
+    def __init__(self, code: _Optional[str] = ..., question: _Optional[str] = ..., expected_gain: _Optional[float] = ..., reason: _Optional[_Union[QuestionReason, str]] = ..., likely: _Optional[float] = ...) -> None: ...
+
 class TriageResponse(_message.Message):
-    __slots__ = ("action", "best_triage", "q_values", "forced", "unknown_codes", "conflicting_codes", "model_version", "vocabulary_fingerprint", "fired_rules", "novelty", "is_novel", "probabilities")
+    __slots__ = ("action", "best_triage", "q_values", "forced", "unknown_codes", "conflicting_codes", "model_version", "vocabulary_fingerprint", "fired_rules", "novelty", "is_novel", "probabilities", "next_questions")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     BEST_TRIAGE_FIELD_NUMBER: _ClassVar[int]
     Q_VALUES_FIELD_NUMBER: _ClassVar[int]
@@ -95,6 +118,7 @@ class TriageResponse(_message.Message):
     NOVELTY_FIELD_NUMBER: _ClassVar[int]
     IS_NOVEL_FIELD_NUMBER: _ClassVar[int]
     PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     action: TriageAction
     best_triage: TriageAction
     q_values: _containers.RepeatedCompositeFieldContainer[QValue]
@@ -107,4 +131,5 @@ class TriageResponse(_message.Message):
     novelty: float
     is_novel: bool
     probabilities: _containers.RepeatedCompositeFieldContainer[DecisionProbability]
-    def __init__(self, action: _Optional[_Union[TriageAction, str]] = ..., best_triage: _Optional[_Union[TriageAction, str]] = ..., q_values: _Optional[_Iterable[_Union[QValue, _Mapping]]] = ..., forced: bool = ..., unknown_codes: _Optional[_Iterable[str]] = ..., conflicting_codes: _Optional[_Iterable[str]] = ..., model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., fired_rules: _Optional[_Iterable[_Union[FiredRule, _Mapping]]] = ..., novelty: _Optional[float] = ..., is_novel: bool = ..., probabilities: _Optional[_Iterable[_Union[DecisionProbability, _Mapping]]] = ...) -> None: ...
+    next_questions: _containers.RepeatedCompositeFieldContainer[NextQuestion]
+    def __init__(self, action: _Optional[_Union[TriageAction, str]] = ..., best_triage: _Optional[_Union[TriageAction, str]] = ..., q_values: _Optional[_Iterable[_Union[QValue, _Mapping]]] = ..., forced: bool = ..., unknown_codes: _Optional[_Iterable[str]] = ..., conflicting_codes: _Optional[_Iterable[str]] = ..., model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., fired_rules: _Optional[_Iterable[_Union[FiredRule, _Mapping]]] = ..., novelty: _Optional[float] = ..., is_novel: bool = ..., probabilities: _Optional[_Iterable[_Union[DecisionProbability, _Mapping]]] = ..., next_questions: _Optional[_Iterable[_Union[NextQuestion, _Mapping]]] = ...) -> None: ...

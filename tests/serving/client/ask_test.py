@@ -66,6 +66,7 @@ def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
         "unknown_codes": [],
         "conflicting_codes": [],
         "fired_rules": [],
+        "next_questions": [],
         "novelty": None,
         "is_novel": False,
         "model_version": "3",
@@ -226,3 +227,9 @@ def test_the_client_needs_no_tensorflow():
         [sys.executable, "-c", script], env=environment, capture_output=True, check=True, timeout=60
     )
     assert output.stdout == b"[]\n"
+
+
+def test_questions_that_a_model_cannot_choose_are_an_input_error(ask):
+    code, _, errors = ask("--present", "fever", "--questions", "2")
+    assert code == 2
+    assert "cannot choose questions" in errors

@@ -157,28 +157,29 @@ class Vignettes:
     def __init__(self, count):
         self.offsets = np.arange(count + 1) * 2
         self.signed_codes = np.stack([np.arange(count) % 30 + 1, (np.arange(count) + 7) % 30 + 1], axis=1).ravel()
+        self.decision_counts = np.tile([0, 0, 1, 2], [count, 1])
 
 
 def test_the_statistics_of_novelty_are_made_once_and_go_with_the_network(trained):
     job, _ = trained
     assert load_network(job.path).novelty is None  # as in job directories of before
-    job.prepare_novelty(Vignettes(200), 30)
+    job.prepare_statistics(Vignettes(200), 30)
     written = (job.path / NOVELTY).read_bytes()
     found = load_network(job.path).novelty
     assert found.moments == 640  # 16 of each of the 40 vignettes, a fifth, that the mixture is not fitted to
     assert found.log_literals.shape[0] == 60
-    job.prepare_novelty(Vignettes(300), 30)  # as a resumed run does: what is there stays
+    job.prepare_statistics(Vignettes(300), 30)  # as a resumed run does: what is there stays
     assert (job.path / NOVELTY).read_bytes() == written
 
 
 def test_few_vignettes_leave_no_statistics_of_novelty(tmp_path):
-    JobDirectory(tmp_path).prepare_novelty(Vignettes(99), 30)
+    JobDirectory(tmp_path).prepare_statistics(Vignettes(99), 30)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_statistics_of_novelty_that_cannot_be_written_are_an_input_error(tmp_path):
     with pytest.raises(InputError, match="cannot write the job directory: No such file"):
-        JobDirectory(tmp_path / "gone").prepare_novelty(Vignettes(100), 30)
+        JobDirectory(tmp_path / "gone").prepare_statistics(Vignettes(100), 30)
 
 
 def test_damaged_statistics_of_novelty_are_one_line_at_the_export_and_at_the_next_training(trained, tmp_path, capsys):
@@ -189,7 +190,7 @@ def test_damaged_statistics_of_novelty_are_one_line_at_the_export_and_at_the_nex
     assert said.startswith(f"triage export: error: {job.path / NOVELTY}: not the statistics that training wrote")
     assert said.count("\n") == 1
     with pytest.raises(InputError, match="delete the file, and give the triage train command of this job again"):
-        job.prepare_novelty(Vignettes(200), 30)
+        job.prepare_statistics(Vignettes(200), 30)
     (job.path / NOVELTY).unlink()
-    job.prepare_novelty(Vignettes(200), 30)
+    job.prepare_statistics(Vignettes(200), 30)
     assert load_network(job.path).novelty is not None

@@ -120,6 +120,49 @@ export function evidenceStatusToJSON(object: EvidenceStatus): string {
   }
 }
 
+/** Why a question comes where it does. */
+export enum QuestionReason {
+  /** QUESTION_REASON_UNSPECIFIED - Not set. Never sent by the server. */
+  QUESTION_REASON_UNSPECIFIED = 0,
+  /** QUESTION_REASON_INFORMATION - Its answer is expected to say more about the decision than that of the questions behind it. */
+  QUESTION_REASON_INFORMATION = 1,
+  /** QUESTION_REASON_RED_FLAG - A yes would raise a red flag, a safety rule for Red, and is likely enough to be asked about first. */
+  QUESTION_REASON_RED_FLAG = 2,
+  UNRECOGNIZED = -1,
+}
+
+export function questionReasonFromJSON(object: any): QuestionReason {
+  switch (object) {
+    case 0:
+    case "QUESTION_REASON_UNSPECIFIED":
+      return QuestionReason.QUESTION_REASON_UNSPECIFIED;
+    case 1:
+    case "QUESTION_REASON_INFORMATION":
+      return QuestionReason.QUESTION_REASON_INFORMATION;
+    case 2:
+    case "QUESTION_REASON_RED_FLAG":
+      return QuestionReason.QUESTION_REASON_RED_FLAG;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return QuestionReason.UNRECOGNIZED;
+  }
+}
+
+export function questionReasonToJSON(object: QuestionReason): string {
+  switch (object) {
+    case QuestionReason.QUESTION_REASON_UNSPECIFIED:
+      return "QUESTION_REASON_UNSPECIFIED";
+    case QuestionReason.QUESTION_REASON_INFORMATION:
+      return "QUESTION_REASON_INFORMATION";
+    case QuestionReason.QUESTION_REASON_RED_FLAG:
+      return "QUESTION_REASON_RED_FLAG";
+    case QuestionReason.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
 /** One piece of evidence (a symptom, a sign or a risk factor) that is known about the patient. */
 export interface Evidence {
   /** The code in the model's vocabulary, such as "chest_pain". */
@@ -182,6 +225,24 @@ export interface FiredRule {
   toAction: TriageAction;
 }
 
+/** A question that the agent would put next. */
+export interface NextQuestion {
+  /** The code in the model's vocabulary: the answer is this evidence, present or absent. */
+  code: string;
+  /** The question to ask a patient, as in the vocabulary. */
+  question: string;
+  /**
+   * Expected gain, 0 or more: the information in bits that the answer is expected to give about what is true of a
+   * decision, whether it is appropriate and whether it is safe, on average over decisions; safe counts as much as the
+   * model's safety weight says.
+   */
+  expectedGain: number;
+  /** Why it comes here. */
+  reason: QuestionReason;
+  /** The probability in [0, 1] that the answer is yes, as far as vignettes tell. */
+  likely: number;
+}
+
 /** The answer to an evidence state. */
 export interface TriageResponse {
   /** What to do, after the safety rules: ask for more evidence, or triage. ASK where nothing is known. */
@@ -226,6 +287,12 @@ export interface TriageResponse {
    * maximises appropriate + w * safe, with the weight w in the model's manifest (GetModelInfo).
    */
   probabilities: DecisionProbability[];
+  /**
+   * The best questions to put next, the best first: as many as the request asks for, fewer where fewer are left. None
+   * follows from what is known, or contradicts it. Empty where asking is not possible (forced). Not asking is no
+   * finding: what nobody asked about is unknown.
+   */
+  nextQuestions: NextQuestion[];
 }
 
 function createBaseEvidence(): Evidence {
@@ -757,6 +824,143 @@ export const FiredRule: MessageFns<FiredRule> = {
   },
 };
 
+function createBaseNextQuestion(): NextQuestion {
+  return { code: "", question: "", expectedGain: 0, reason: 0, likely: 0 };
+}
+
+export const NextQuestion: MessageFns<NextQuestion> = {
+  encode(message: NextQuestion, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.code !== "") {
+      writer.uint32(10).string(message.code);
+    }
+    if (message.question !== "") {
+      writer.uint32(18).string(message.question);
+    }
+    if (message.expectedGain !== 0) {
+      writer.uint32(29).float(message.expectedGain);
+    }
+    if (message.reason !== 0) {
+      writer.uint32(32).int32(message.reason);
+    }
+    if (message.likely !== 0) {
+      writer.uint32(45).float(message.likely);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): NextQuestion {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNextQuestion();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.code = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.question = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 29) {
+              break;
+            }
+
+            message.expectedGain = reader.float();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.reason = reader.int32() as any;
+            continue;
+          }
+          case 5: {
+            if (tag !== 45) {
+              break;
+            }
+
+            message.likely = reader.float();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): NextQuestion {
+    return {
+      code: isSet(object.code) ? globalThis.String(object.code) : "",
+      question: isSet(object.question) ? globalThis.String(object.question) : "",
+      expectedGain: isSet(object.expectedGain)
+        ? globalThis.Number(object.expectedGain)
+        : isSet(object.expected_gain)
+        ? globalThis.Number(object.expected_gain)
+        : 0,
+      reason: isSet(object.reason) ? questionReasonFromJSON(object.reason) : 0,
+      likely: isSet(object.likely) ? globalThis.Number(object.likely) : 0,
+    };
+  },
+
+  toJSON(message: NextQuestion): unknown {
+    const obj: any = {};
+    if (message.code !== "") {
+      obj.code = message.code;
+    }
+    if (message.question !== "") {
+      obj.question = message.question;
+    }
+    if (message.expectedGain !== 0) {
+      obj.expectedGain = floatToJson(message.expectedGain);
+    }
+    if (message.reason !== 0) {
+      obj.reason = questionReasonToJSON(message.reason);
+    }
+    if (message.likely !== 0) {
+      obj.likely = floatToJson(message.likely);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<NextQuestion>): NextQuestion {
+    return NextQuestion.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<NextQuestion>): NextQuestion {
+    const message = createBaseNextQuestion();
+    message.code = object.code ?? "";
+    message.question = object.question ?? "";
+    message.expectedGain = object.expectedGain ?? 0;
+    message.reason = object.reason ?? 0;
+    message.likely = object.likely ?? 0;
+    return message;
+  },
+};
+
 function createBaseTriageResponse(): TriageResponse {
   return {
     action: 0,
@@ -771,6 +975,7 @@ function createBaseTriageResponse(): TriageResponse {
     novelty: undefined,
     isNovel: false,
     probabilities: [],
+    nextQuestions: [],
   };
 }
 
@@ -811,6 +1016,9 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     }
     for (const v of message.probabilities) {
       DecisionProbability.encode(v!, writer.uint32(98).fork()).join();
+    }
+    for (const v of message.nextQuestions) {
+      NextQuestion.encode(v!, writer.uint32(106).fork()).join();
     }
     return writer;
   },
@@ -924,6 +1132,14 @@ export const TriageResponse: MessageFns<TriageResponse> = {
             message.probabilities.push(DecisionProbability.decode(reader, reader.uint32()));
             continue;
           }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.nextQuestions.push(NextQuestion.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -984,6 +1200,11 @@ export const TriageResponse: MessageFns<TriageResponse> = {
       probabilities: globalThis.Array.isArray(object?.probabilities)
         ? object.probabilities.map((e: any) => DecisionProbability.fromJSON(e))
         : [],
+      nextQuestions: globalThis.Array.isArray(object?.nextQuestions)
+        ? object.nextQuestions.map((e: any) => NextQuestion.fromJSON(e))
+        : globalThis.Array.isArray(object?.next_questions)
+        ? object.next_questions.map((e: any) => NextQuestion.fromJSON(e))
+        : [],
     };
   },
 
@@ -1025,6 +1246,9 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     if (message.probabilities?.length) {
       obj.probabilities = message.probabilities.map((e) => DecisionProbability.toJSON(e));
     }
+    if (message.nextQuestions?.length) {
+      obj.nextQuestions = message.nextQuestions.map((e) => NextQuestion.toJSON(e));
+    }
     return obj;
   },
 
@@ -1045,6 +1269,7 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     message.novelty = object.novelty ?? undefined;
     message.isNovel = object.isNovel ?? false;
     message.probabilities = object.probabilities?.map((e) => DecisionProbability.fromPartial(e)) || [];
+    message.nextQuestions = object.nextQuestions?.map((e) => NextQuestion.fromPartial(e)) || [];
     return message;
   },
 };

@@ -132,6 +132,10 @@ export interface TriageRequest {
    * True: it is left out of the decision and listed in the response.
    */
   allowUnknownCodes: boolean;
+  /** How many questions the response suggests, 0 to 10. A model that was exported without them fails the call. */
+  questions: number;
+  /** Codes not to ask about, such as those that the patient could not answer. Codes that are not known are ignored. */
+  notToAsk: string[];
 }
 
 /** Asks for an answer to each of several evidence states. */
@@ -140,6 +144,8 @@ export interface BatchTriageRequest {
   states: EvidenceState[];
   /** As in TriageRequest, for all states. */
   allowUnknownCodes: boolean;
+  /** As in TriageRequest, for each state. */
+  questions: number;
 }
 
 /** The answers to a batch of evidence states. */
@@ -172,6 +178,11 @@ export interface InterviewSettings {
   maxQuestions: number;
   /** As in TriageRequest, for all evidence of the interview. */
   allowUnknownCodes: boolean;
+  /**
+   * As in TriageRequest, for each response. The first question counts as the one that was put: after not_known it is
+   * not suggested again.
+   */
+  questions: number;
 }
 
 /** The answer on all that was said so far. */
@@ -259,7 +270,7 @@ export interface UnknownCode {
 }
 
 function createBaseTriageRequest(): TriageRequest {
-  return { state: undefined, allowUnknownCodes: false };
+  return { state: undefined, allowUnknownCodes: false, questions: 0, notToAsk: [] };
 }
 
 export const TriageRequest: MessageFns<TriageRequest> = {
@@ -269,6 +280,12 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     }
     if (message.allowUnknownCodes !== false) {
       writer.uint32(16).bool(message.allowUnknownCodes);
+    }
+    if (message.questions !== 0) {
+      writer.uint32(24).int32(message.questions);
+    }
+    for (const v of message.notToAsk) {
+      writer.uint32(34).string(v!);
     }
     return writer;
   },
@@ -302,6 +319,22 @@ export const TriageRequest: MessageFns<TriageRequest> = {
             message.allowUnknownCodes = reader.bool();
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.questions = reader.int32();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.notToAsk.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -322,6 +355,12 @@ export const TriageRequest: MessageFns<TriageRequest> = {
         : isSet(object.allow_unknown_codes)
         ? globalThis.Boolean(object.allow_unknown_codes)
         : false,
+      questions: isSet(object.questions) ? globalThis.Number(object.questions) : 0,
+      notToAsk: globalThis.Array.isArray(object?.notToAsk)
+        ? object.notToAsk.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.not_to_ask)
+        ? object.not_to_ask.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -332,6 +371,12 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     }
     if (message.allowUnknownCodes !== false) {
       obj.allowUnknownCodes = message.allowUnknownCodes;
+    }
+    if (message.questions !== 0) {
+      obj.questions = Math.round(message.questions);
+    }
+    if (message.notToAsk?.length) {
+      obj.notToAsk = message.notToAsk;
     }
     return obj;
   },
@@ -345,12 +390,14 @@ export const TriageRequest: MessageFns<TriageRequest> = {
       ? EvidenceState.fromPartial(object.state)
       : undefined;
     message.allowUnknownCodes = object.allowUnknownCodes ?? false;
+    message.questions = object.questions ?? 0;
+    message.notToAsk = object.notToAsk?.map((e) => e) || [];
     return message;
   },
 };
 
 function createBaseBatchTriageRequest(): BatchTriageRequest {
-  return { states: [], allowUnknownCodes: false };
+  return { states: [], allowUnknownCodes: false, questions: 0 };
 }
 
 export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
@@ -360,6 +407,9 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
     }
     if (message.allowUnknownCodes !== false) {
       writer.uint32(16).bool(message.allowUnknownCodes);
+    }
+    if (message.questions !== 0) {
+      writer.uint32(24).int32(message.questions);
     }
     return writer;
   },
@@ -393,6 +443,14 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
             message.allowUnknownCodes = reader.bool();
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.questions = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -413,6 +471,7 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
         : isSet(object.allow_unknown_codes)
         ? globalThis.Boolean(object.allow_unknown_codes)
         : false,
+      questions: isSet(object.questions) ? globalThis.Number(object.questions) : 0,
     };
   },
 
@@ -424,6 +483,9 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
     if (message.allowUnknownCodes !== false) {
       obj.allowUnknownCodes = message.allowUnknownCodes;
     }
+    if (message.questions !== 0) {
+      obj.questions = Math.round(message.questions);
+    }
     return obj;
   },
 
@@ -434,6 +496,7 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
     const message = createBaseBatchTriageRequest();
     message.states = object.states?.map((e) => EvidenceState.fromPartial(e)) || [];
     message.allowUnknownCodes = object.allowUnknownCodes ?? false;
+    message.questions = object.questions ?? 0;
     return message;
   },
 };
@@ -639,7 +702,7 @@ export const InterviewRequest: MessageFns<InterviewRequest> = {
 };
 
 function createBaseInterviewSettings(): InterviewSettings {
-  return { maxQuestions: 0, allowUnknownCodes: false };
+  return { maxQuestions: 0, allowUnknownCodes: false, questions: 0 };
 }
 
 export const InterviewSettings: MessageFns<InterviewSettings> = {
@@ -649,6 +712,9 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
     }
     if (message.allowUnknownCodes !== false) {
       writer.uint32(16).bool(message.allowUnknownCodes);
+    }
+    if (message.questions !== 0) {
+      writer.uint32(24).int32(message.questions);
     }
     return writer;
   },
@@ -682,6 +748,14 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
             message.allowUnknownCodes = reader.bool();
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.questions = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -706,6 +780,7 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
         : isSet(object.allow_unknown_codes)
         ? globalThis.Boolean(object.allow_unknown_codes)
         : false,
+      questions: isSet(object.questions) ? globalThis.Number(object.questions) : 0,
     };
   },
 
@@ -717,6 +792,9 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
     if (message.allowUnknownCodes !== false) {
       obj.allowUnknownCodes = message.allowUnknownCodes;
     }
+    if (message.questions !== 0) {
+      obj.questions = Math.round(message.questions);
+    }
     return obj;
   },
 
@@ -727,6 +805,7 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
     const message = createBaseInterviewSettings();
     message.maxQuestions = object.maxQuestions ?? 0;
     message.allowUnknownCodes = object.allowUnknownCodes ?? false;
+    message.questions = object.questions ?? 0;
     return message;
   },
 };

@@ -1,0 +1,103 @@
+"""`triage ask --interactive`: an interview on the terminal, in which the model chooses the questions."""
+
+import dataclasses
+import sys
+from collections.abc import Callable
+
+import rich.console
+import rich.text
+
+from schemas.errors import InputError
+from serving.messages import action_label
+from triage_client import QuestionReason, TriageAction, TriageClient, TriageResponse, evidence_state
+
+YES, NO, NOT_KNOWN, STOP = "1", "2", "3", "4"
+_CHOICES = "1 yes   2 no   3 don't know   4 no more questions"
+
+
+@dataclasses.dataclass
+class Known:
+    """What is known of the patient so far."""
+
+    present: list[str]
+    absent: list[str]
+    not_known: list[str] = dataclasses.field(default_factory=list)
+    questions_asked: int = 0
+    no_more_evidence: bool = False
+
+
+def converse(
+    client: TriageClient, known: Known, max_questions: int, allow_unknown_codes: bool, read: Callable[[], str]
+) -> TriageResponse:
+    """Puts questions until the model decides, and returns its last answer.
+
+    Args:
+        client: of the server.
+        known: the complaint; the answers are added to it.
+        max_questions: as in EvidenceState.
+        allow_unknown_codes: as in TriageRequest.
+        read: returns a line that somebody types, "" at the end of the input.
+
+    Raises:
+        TriageError: the server refuses or fails.
+    """
+    console = rich.console.Console(highlight=False, soft_wrap=True)
+    while True:
+        state = evidence_state(
+            known.present,
+            known.absent,
+            questions_asked=known.questions_asked,
+            no_more_evidence=known.no_more_evidence,
+            max_questions=max_questions,
+        )
+        response = client.triage(
+            state, allow_unknown_codes=allow_unknown_codes, questions=1, not_to_ask=known.not_known
+        )
+        if response.action != TriageAction.TRIAGE_ACTION_ASK or response.forced:
+            return response
+        if not response.next_questions:
+            known.no_more_evidence = True  # nothing is left to ask
+            continue
+        [question] = response.next_questions
+        red_flag = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG
+        why = "a yes would be a red flag" if red_flag else f"worth {question.expected_gain:.3f} bits"
+        console.print(rich.text.Text(f"\n{known.questions_asked + 1}. {question.question}", style="bold"))
+        so_far = action_label(response.best_triage)
+        console.print(rich.text.Text(f"   {question.code}: {why}; best triage so far: {so_far}"))
+        _take(console, known, question.code, read)
+
+
+def ask_complaint(known: Known, codes: frozenset[str], read: Callable[[], str]) -> None:
+    """Asks for codes until at least one is known.
+
+    Raises:
+        InputError: the input ends before.
+    """
+    while not known.present and not known.absent:
+        sys.stdout.write("Codes of what the patient comes with (triage ask --present names them too): ")
+        sys.stdout.flush()
+        line = read()
+        if not line:
+            raise InputError("nothing is known of the patient: give --present CODE, or type a code")
+        unknown = [code for code in line.split() if code not in codes]
+        if unknown:
+            sys.stdout.write(f"not in the vocabulary: {', '.join(unknown)}\n")
+        else:
+            known.present.extend(line.split())
+
+
+def _take(console: rich.console.Console, known: Known, code: str, read: Callable[[], str]) -> None:
+    """Adds the answer to a question about `code`; what is no answer is asked again."""
+    while True:
+        console.print(f"   {_CHOICES}: ", end="")
+        line = read()
+        answer = line.strip() or (STOP if not line else "")
+        if not sys.stdin.isatty():
+            console.print(answer)  # in a transcript, too, the answer stands behind its question
+        if answer in (YES, NO, NOT_KNOWN, STOP):
+            break
+    if answer == STOP:
+        known.no_more_evidence = True
+        return
+    known.questions_asked += 1
+    {YES: known.present, NO: known.absent, NOT_KNOWN: known.not_known}[answer].append(code)

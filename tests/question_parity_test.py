@@ -1,0 +1,183 @@
+"""The same question in the same state by every route: trainer, SavedModel, LiteRT, server and client."""
+
+import hashlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from schemas import features
+from schemas.evidence import Evidence, Vocabulary
+from schemas.safety_rules import RuleSet, SafetyRule
+from schemas.triage import Action
+from serving.config import ServeConfig
+from serving.models.served_models import LocalModels
+from serving.models.version_policy import Wanted
+from serving.models.versions import Versions
+from serving.models.watcher import Watcher
+from serving.server import TriageServer
+from trainer.config import NetworkConfig
+from trainer.dyqn.decision import NEUTRAL
+from trainer.dyqn.network import build_network
+from trainer.questions.graph import QuestionGraph
+from trainer.questions.mixture import Mixture
+from trainer.runs.job import TrainedNetwork
+from trainer.servable import saved_model
+from trainer.servable.conversion import convert
+from trainer.servable.litert import LiteRtModel
+from trainer.servable.policy import load_version
+from triage.v1 import triage_pb2
+from triage_client import InvalidArgumentError, QuestionReason, TriageAction, TriageClient, evidence_state
+
+EVIDENCE_COUNT, STATES, ONE_BY_ONE = 40, 10_000, 300
+VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", f"e{cell}", f"e{cell}?") for cell in range(EVIDENCE_COUNT))
+
+
+@pytest.fixture(scope="module")
+def rules():
+    flag = SafetyRule("flag", "A red flag.", Action.RED, True, all_of=(("e1", True), ("e2", True)))
+    return RuleSet((flag,), "made", f"sha256:{hashlib.sha256(b'').hexdigest()}", "")
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    generator = np.random.default_rng(0)
+    present = generator.uniform(0.02, 0.4, [8, EVIDENCE_COUNT]).astype(np.float16).astype(np.float32)
+    truths = generator.uniform(0.05, 0.95, [8, 8]).astype(np.float16).astype(np.float32)
+    return Mixture(np.full(8, np.log(1 / 8), np.float32), present, truths, present)
+
+
+@pytest.fixture(scope="module")
+def base(mixture, rules, tmp_path_factory):
+    base = tmp_path_factory.mktemp("models")
+    model = build_network(EVIDENCE_COUNT, NetworkConfig(hidden_sizes=()), seed=0)
+    model.get_layer("q_values").set_weights([np.zeros([EVIDENCE_COUNT, 5]), np.eye(5)[4]])  # always asks
+    trained = TrainedNetwork(model, VOCABULARY, {}, 23, "sha256:data", {}, {}, rules, questions=mixture)
+    saved_model.write_version(base, trained)
+    return base
+
+
+@pytest.fixture(scope="module")
+def states():
+    generator = np.random.default_rng(1)
+    states = np.zeros([STATES, EVIDENCE_COUNT], np.float32)
+    for row in states:
+        known = generator.permutation(EVIDENCE_COUNT)[: generator.integers(0, 13)]
+        row[known] = generator.choice([-1, 1], len(known))
+    return states
+
+
+@pytest.fixture(scope="module")
+def expected(mixture, rules, states):
+    """The codes of the three best questions in each state, in the words of the trainer."""
+    graph = QuestionGraph(mixture, VOCABULARY, rules.rules, NEUTRAL)
+    return graph(tf.constant(states), tf.zeros(states.shape, tf.bool)).codes.numpy()[:, :3]
+
+
+def _messages(states):
+    names = np.array(VOCABULARY.codes)
+    return [evidence_state(names[row > 0].tolist(), names[row < 0].tolist()) for row in states]
+
+
+def _cells(questions):
+    return [VOCABULARY.index(question.code) for question in questions]
+
+
+def _share(answers, expected):
+    return np.mean([list(answer) == list(row) for answer, row in zip(answers, expected, strict=True)])
+
+
+@pytest.fixture(scope="module")
+def client(base):
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
+    watcher.look()
+    server.start(watcher)
+    with TriageClient(server.address, timeout_seconds=60) as client:
+        yield client
+    server.stop()
+
+
+def test_a_saved_model_asks_as_the_trainer_does(base, states, expected):
+    signature = tf.saved_model.load(str(base / "1")).signatures[features.QUESTIONS]
+    answer = signature(states=tf.constant(states), not_to_ask=tf.zeros(states.shape, tf.bool))
+    assert _share(answer[features.QUESTION_CODES].numpy()[:, :3], expected) >= 0.999
+
+
+def test_a_phone_asks_as_the_trainer_does(base, states, expected):
+    model = LiteRtModel(convert(load_version(base / "1"), "none"))
+    nothing = np.zeros([1, EVIDENCE_COUNT], bool)
+    answers = [model.ask(row[np.newaxis], nothing)[features.QUESTION_CODES][0, :3] for row in states[:ONE_BY_ONE]]
+    assert _share(answers, expected[:ONE_BY_ONE]) >= 0.999
+
+
+def test_a_server_asks_as_the_trainer_does(client, states, expected):
+    answers = []
+    for start in range(0, STATES, 1000):
+        responses = client.batch_triage(_messages(states[start : start + 1000]), questions=3)
+        answers += [_cells(response.next_questions) for response in responses]
+    assert _share(answers, expected) >= 0.999
+    alone = [client.triage(message, questions=3) for message in _messages(states[:20])]
+    assert [_cells(each.next_questions) for each in alone] == answers[:20]
+
+
+def test_a_question_says_what_it_asks_and_why(client):
+    [first, second] = client.triage(evidence_state(["e1"]), questions=2).next_questions
+    assert (first.code, first.question) == ("e2", "e2?")  # a yes would be the red flag
+    assert first.reason == QuestionReason.QUESTION_REASON_RED_FLAG
+    assert second.reason == QuestionReason.QUESTION_REASON_INFORMATION
+    assert second.expected_gain > 0
+    assert 0 < second.likely < 1
+
+
+def test_callers_who_ask_for_no_questions_get_none(client):
+    assert not client.triage(evidence_state(["e1"])).next_questions
+    assert not client.batch_triage([evidence_state(["e1"])])[0].next_questions
+
+
+def test_no_question_is_about_what_is_not_to_be_asked_or_where_asking_is_not_possible(client):
+    codes = [question.code for question in client.triage(evidence_state(["e3"]), questions=10).next_questions]
+    others = client.triage(evidence_state(["e3"]), questions=10, not_to_ask=[*codes[:2], "gout"]).next_questions
+    assert [question.code for question in others][:8] == codes[2:]
+    assert not client.triage(evidence_state(["e3"], no_more_evidence=True), questions=3).next_questions
+
+
+@pytest.mark.parametrize("number", [-1, 11])
+def test_a_number_of_questions_out_of_range_is_refused(client, number):
+    with pytest.raises(InvalidArgumentError, match=r"questions: .*expected a number from 0 to 10"):
+        client.triage(evidence_state(["e3"]), questions=number)
+
+
+def test_an_interview_asks_and_does_not_ask_again_what_nobody_could_tell(client):
+    with client.interview(questions=2) as interview:
+        answer = interview.present("e3")
+        put = [question.code for question in answer.response.next_questions]
+        assert len(put) == 2
+        answer = interview.not_known()
+        left = [question.code for question in answer.response.next_questions]
+        assert left[0] == put[1]
+        assert put[0] not in left
+        assert answer.questions_asked == 1
+        answer = interview.absent(left[0])
+        assert put[0] not in [question.code for question in answer.response.next_questions]
+        assert answer.response.action == TriageAction.TRIAGE_ACTION_ASK
+
+
+def test_a_version_without_questions_says_so_where_they_are_asked_for(base, tmp_path):
+    model = build_network(EVIDENCE_COUNT, NetworkConfig(hidden_sizes=()), seed=0)
+    trained = TrainedNetwork(model, VOCABULARY, {}, 23, "sha256:data", {}, {})
+    saved_model.write_version(tmp_path, trained)
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
+    watcher.look()
+    server.start(watcher)
+    try:
+        with TriageClient(server.address, timeout_seconds=60) as client:
+            assert client.triage(evidence_state(["e1"])).action != triage_pb2.TRIAGE_ACTION_UNSPECIFIED
+            with pytest.raises(InvalidArgumentError, match="model version 1 cannot choose questions"):
+                client.triage(evidence_state(["e1"]), questions=1)
+            interview = client.interview(questions=1)
+            with interview, pytest.raises(InvalidArgumentError, match=r"settings\.questions: model version 1"):
+                interview.present("e1")
+    finally:
+        server.stop()

@@ -1,0 +1,69 @@
+"""The interview of `triage ask --interactive`, with somebody who types."""
+
+import pytest
+
+from schemas.errors import InputError
+from serving.client.interactive import Known, ask_complaint, converse
+from triage_client import QuestionReason, TriageAction, TriageResponse
+
+
+class Script:
+    """Answers as somebody at the terminal does, and keeps what was asked."""
+
+    def __init__(self, *lines):
+        self._lines = list(lines)
+
+    def __call__(self):
+        return f"{self._lines.pop(0)}\n" if self._lines else ""
+
+
+class Questioner:
+    """A server that asks about each of some codes in turn and then says Red."""
+
+    def __init__(self, *codes):
+        self._codes, self.states, self.not_to_ask = list(codes), [], []
+
+    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask):
+        self.states.append(({e.code: e.status for e in state.evidence}, state.questions_asked, state.no_more_evidence))
+        self.not_to_ask = list(not_to_ask)
+        response = TriageResponse(action=TriageAction.TRIAGE_ACTION_RED, best_triage=TriageAction.TRIAGE_ACTION_RED)
+        known = {*self.states[-1][0], *not_to_ask}
+        open_codes = [code for code in self._codes if code not in known]
+        if open_codes and not state.no_more_evidence:
+            response.action = TriageAction.TRIAGE_ACTION_ASK
+            response.next_questions.add(
+                code=open_codes[0], question=f"{open_codes[0]}?", reason=QuestionReason.QUESTION_REASON_INFORMATION
+            )
+        response.forced = state.no_more_evidence
+        return response
+
+
+def test_an_interview_takes_numbered_answers_and_ends_with_a_decision(capsys):
+    server, known = Questioner("fever", "smoker", "rash"), Known(["chest_pain"], [])
+    response = converse(server, known, 0, False, Script("1", "maybe", "2", "3"))
+    assert response.action == TriageAction.TRIAGE_ACTION_RED
+    assert (known.present, known.absent, known.not_known) == (["chest_pain", "fever"], ["smoker"], ["rash"])
+    assert server.not_to_ask == ["rash"]
+    assert [questions for _, questions, _ in server.states] == [0, 1, 2, 3]
+    output = capsys.readouterr().out
+    assert "1. fever?" in output
+    assert "3. rash?" in output
+    assert output.count("2. smoker?") == 1  # what is no answer is asked again, as the same question
+
+
+@pytest.mark.parametrize("ending", [("4",), ()], ids=["no more questions", "end of input"])
+def test_an_interview_ends_when_nobody_answers_any_more(ending):
+    server, known = Questioner("fever", "smoker"), Known(["chest_pain"], [])
+    response = converse(server, known, 0, False, Script("2", *ending))
+    assert response.forced
+    assert server.states[-1][2]
+    assert known.questions_asked == 1
+
+
+def test_the_complaint_is_asked_for_until_it_is_known(capsys):
+    known = Known([], [])
+    ask_complaint(known, frozenset({"fever", "chest_pain"}), Script("gout", "", "fever chest_pain"))
+    assert known.present == ["fever", "chest_pain"]
+    assert "not in the vocabulary: gout" in capsys.readouterr().out
+    with pytest.raises(InputError, match="nothing is known of the patient"):
+        ask_complaint(Known([], []), frozenset({"fever"}), Script())

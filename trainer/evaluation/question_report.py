@@ -1,0 +1,244 @@
+"""`triage evaluate --questions`: compares policies of questions on patients who can be asked.
+
+What counts is what the agent would decide after each answer, and when the red flags of an emergency are known.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from rich import box
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from schemas import figures, locations, safety_rules
+from schemas.errors import InputError
+from schemas.triage import Action
+from trainer.dyqn import rewards
+from trainer.dyqn.decision import Dial, decide
+from trainer.evaluation.agreement import majority_decisions
+from trainer.evaluation.evaluate import load, plain
+from trainer.evaluation.metrics import estimate
+from trainer.questions.graph import QuestionGraph
+from trainer.questions.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT
+from trainer.questions.patients import Patients, own_cards, whole_patients
+from trainer.questions.play import NOTHING, Interviews, play
+from trainer.questions.policies import Policy, frequencies, learned_policy, simple_policies
+from trainer.runs.job import TrainedNetwork
+from trainer.vignettes.tfrecord import DataDirectory
+
+QUALITY = ("appropriateness", "safety")
+_SHOWN = (0, 1, 2, 3, 5, 8, 10, 15, 20)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs `triage evaluate --questions`; returns the exit code.
+
+    Raises:
+        InputError: the data or the agent cannot be read, or do not fit the track.
+    """
+    if arguments.question_limit < 1:
+        raise InputError(f"--question-limit {arguments.question_limit}: expected a whole number from 1")
+    data, trained, vignettes = load(arguments)
+    if arguments.track == WHOLE_PATIENT and not data.whole_patients:
+        raise InputError(
+            f"{arguments.data}: its patients cannot answer more than their vignettes list: give --track {OWN_CARD}, or "
+            "data of triage simulate --whole-patient or of DDXPlus"
+        )
+    count = len(data.vocabulary)
+    own = arguments.track == OWN_CARD
+    patients = own_cards(vignettes, count, arguments.seed) if own else whole_patients(vignettes, count)
+    interviews, graph = _interviews(arguments, data, trained, patients)
+    report = {
+        "job_dir": locations.shown(arguments.job_dir),
+        "data": locations.shown(arguments.data),
+        "data_fingerprint": data.data_fingerprint,
+        "split": arguments.split,
+        "track": arguments.track,
+        "patients": len(patients.complaints),
+        "seed": arguments.seed,
+        "training": trained.training,
+        "policies": _figures(arguments, trained, patients, interviews, graph),
+    }
+    if arguments.json != "-":
+        print_report(report)
+    figures.write(report, arguments.json)
+    return 0
+
+
+def _interviews(
+    arguments: argparse.Namespace, data: DataDirectory, trained: TrainedNetwork, patients: Patients
+) -> tuple[dict[str, Interviews], QuestionGraph]:
+    if trained.questions is None:
+        raise InputError(
+            f"{arguments.job_dir}: nothing to choose questions by: it was trained by an earlier release, or on fewer "
+            "than 100 vignettes: give its triage train command again"
+        )
+    name = None if arguments.rules is None else str(arguments.rules)
+    rules, _ = safety_rules.choose(name, trained.vocabulary)
+    mixture = trained.questions.of_written() if arguments.track == OWN_CARD else trained.questions
+    graph = QuestionGraph(mixture, trained.vocabulary, rules.rules, trained.dial)
+    train = data.read("train", names=False)
+    if not len(train.decision_counts):
+        raise InputError(f"{arguments.data}: the train split has no vignettes, which the simple policies learn from")
+    policies = simple_policies(frequencies(train, len(data.vocabulary)), trained.dial, arguments.seed)
+    chosen: dict[str, Policy | None] = {**policies, LEARNED: learned_policy(graph), CLAIRVOYANT: None}
+    console = Console(stderr=True)
+    names = track(arguments.questions, "policies", console=console, disable=not console.is_terminal)
+    return {
+        name: play(patients, trained.model, graph.may_ask, chosen[name], arguments.question_limit, trained.dial)
+        for name in names
+    }, graph
+
+
+def _figures(
+    arguments: argparse.Namespace,
+    trained: TrainedNetwork,
+    patients: Patients,
+    interviews: Mapping[str, Interviews],
+    graph: QuestionGraph,
+) -> dict[str, Any]:
+    """Returns the figures of each policy; differences are paired with the first one."""
+    first = next(iter(interviews))
+    against = quality(interviews[first], patients.decision_counts, trained.dial)
+    return {
+        name: plain(
+            policy_figures(
+                each,
+                patients,
+                trained.dial,
+                graph.red_flags.cells,
+                None if name == first else against,
+                arguments.seed,
+            )
+        )
+        for name, each in interviews.items()
+    }
+
+
+def quality(interviews: Interviews, counts: np.ndarray, dial: Dial) -> dict[str, np.ndarray]:
+    """Returns whether the decision after each number of questions is appropriate, and safe; bool `[Q + 1, V]` each."""
+    decisions = interviews.decisions(dial)
+    truths = (rule(counts).numpy() for rule in (rewards.appropriate, rewards.safe))
+    return {
+        name: np.take_along_axis(truth[np.newaxis], decisions[..., np.newaxis], axis=2)[..., 0]
+        for name, truth in zip(QUALITY, truths, strict=True)
+    }
+
+
+def policy_figures(
+    interviews: Interviews,
+    patients: Patients,
+    dial: Dial,
+    red_flags: np.ndarray,
+    against: Mapping[str, np.ndarray] | None,
+    seed: int,
+) -> dict[str, Any]:
+    """Returns the figures of one policy, with their intervals over patients.
+
+    Args:
+        interviews: of the policy.
+        patients: V of them.
+        dial: of the agent.
+        red_flags: the cells that are red flags.
+        against: the `quality` of the policy that it is compared with, None where it is that policy.
+        seed: of the bootstrap.
+
+    Returns:
+        `appropriateness` and `safety`, a list by number of questions; the same with `_difference`, paired with
+        `against`; `first_red_flag` and `stopping`, see below.
+    """
+    rows = quality(interviews, patients.decision_counts, dial)
+    result: dict[str, Any] = {
+        name: [estimate(row.astype(float), seed) for row in values] for name, values in rows.items()
+    }
+    for name, values in rows.items():
+        if against is not None:
+            pairs = values.astype(float) - against[name]
+            result[f"{name}_difference"] = [estimate(row, seed) for row in pairs]
+    result["first_red_flag"] = _first_red_flag(interviews, patients, red_flags, seed)
+    result["stopping"] = stopping(interviews, rows, dial, seed)
+    return result
+
+
+def _first_red_flag(
+    interviews: Interviews, patients: Patients, red_flags: np.ndarray, seed: int
+) -> dict[str, Any] | None:
+    """Returns how many questions it takes until a red flag of an emergency is known to be present.
+
+    Of patients whose majority decision is Red, who have a red flag and do not come with one. One that is not known
+    after all questions counts as known after one more. None where there are no such patients.
+    """
+    flag: np.ndarray = np.zeros(patients.answers.shape[1], bool)
+    flag[red_flags] = True
+    has = (patients.answers[:, flag] > 0).any(axis=1) & ~flag[patients.complaints]
+    chosen = has & (majority_decisions(patients.decision_counts) == Action.RED)
+    if not chosen.any():
+        return None
+    known = (interviews.answers > 0) & flag[np.maximum(interviews.asked, 0)]  # [Q, V]
+    first = np.where(known.any(axis=0), known.argmax(axis=0) + 1, len(known) + 1)[chosen]
+    return {
+        "questions": estimate(first.astype(float), seed),
+        "median": float(np.median(first)),
+        "known": estimate((first <= len(known)).astype(float), seed),
+    }
+
+
+def stopping(interviews: Interviews, rows: Mapping[str, np.ndarray], dial: Dial, seed: int) -> dict[str, Any]:
+    """Returns what becomes of interviews that end where the agent stops asking, or with the last question."""
+    outputs = interviews.outputs
+    flat = tf.constant(outputs.reshape(-1, outputs.shape[2]))
+    here: np.ndarray = np.ones(len(flat), bool)
+    asks = (decide(flat, ~here, here, dial).numpy() == Action.ASK).reshape(outputs.shape[:2])
+    asks[1:] &= interviews.asked != NOTHING  # nothing was left to ask
+    asks[-1] = False
+    ends = (~asks).argmax(axis=0)  # [V]
+    taken = {name: values[ends, np.arange(len(ends))].astype(float) for name, values in rows.items()}
+    return {name: estimate(values, seed) for name, values in {**taken, "questions": ends.astype(float)}.items()}
+
+
+def print_report(report: Mapping[str, Any]) -> None:
+    """Prints the report of `run`, as `--json` writes it, within 80 columns for up to six policies."""
+    console = Console(highlight=False)
+    policies = report["policies"]
+    console.print(
+        f"{report['split']} split, track {report['track']}: {report['patients']:,} patients. Appropriateness / safety "
+        "of\nwhat the agent would decide after so many questions; one piece is known before."
+    )
+    table = Table("questions", *policies, box=box.SIMPLE)
+    limit = len(next(iter(policies.values()))["safety"]) - 1
+    for number in sorted({*(n for n in _SHOWN if n <= limit), limit}):
+        cells = (_pair(each["appropriateness"][number], each["safety"][number]) for each in policies.values())
+        table.add_row(str(number), *cells)
+    table.add_section()
+    table.add_row("stops after", *(f"{each['stopping']['questions']['mean']:.1f}" for each in policies.values()))
+    table.add_row("  and decides", *(_pair(*_stopped(each)) for each in policies.values()))
+    flags = [each["first_red_flag"] for each in policies.values()]
+    if all(flags):
+        table.add_row("red flag after", *(f"{flag['questions']['mean']:.1f}" for flag in flags))
+    console.print(table)
+    _print_differences(console, policies, limit)
+
+
+def _print_differences(console: Console, policies: Mapping[str, Any], limit: int) -> None:
+    """Prints how the first policy differs from the others, patient by patient."""
+    first, *others = policies
+    for number in (number for number in (3, 5, 10) if number <= limit):
+        for other in others:
+            means = []
+            for name in QUALITY:
+                found = policies[other][f"{name}_difference"][number]
+                low, high = (-(found[end] if found[end] is not None else found["mean"]) for end in ("high", "low"))
+                means.append(f"{name} {-found['mean']:+.3f} [{low:+.3f}, {high:+.3f}]")
+            console.print(f"{first} less {other} after {number} questions: {', '.join(means)}")
+
+
+def _stopped(figures_of_policy: Mapping[str, Any]) -> Sequence[Any]:
+    return [figures_of_policy["stopping"][name] for name in QUALITY]
+
+
+def _pair(appropriateness: Mapping[str, Any], safety: Mapping[str, Any]) -> str:
+    return f"{appropriateness['mean']:.3f} / {safety['mean']:.3f}".replace("0.", ".")

@@ -1,0 +1,123 @@
+"""The learned question policy as TensorFlow operations, so that every reader of an exported model asks alike.
+
+The value of a question is the information, in bits, that its answer is expected to give about what is true of the
+decisions: whether each is appropriate, and, weighed with the agent's safety weight, whether each is safe. So a question
+that may uncover under-triage is worth more, the more the agent minds it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from schemas.evidence import Vocabulary
+from schemas.features import MOST_QUESTIONS
+from schemas.safety_rules import SafetyRule
+from schemas.triage import NUM_DECISIONS
+from trainer.dyqn.decision import Dial
+from trainer.questions.mixture import Mixture
+from trainer.questions.red_flags import OpenRedFlags
+from trainer.questions.relations import settled_by
+
+RED_FLAG_LIKELY = 0.05
+"""Probability from which on an open red flag is asked before anything else."""
+_FLAG = 100.0  # above any information
+_NEVER = -1.0  # below any information
+_LEAST = 1e-6
+
+
+class Questions(NamedTuple):
+    """The best questions in each state, the best first; at most `MOST_QUESTIONS`."""
+
+    codes: tf.Tensor  # int32 [B, Q], cell of the state; -1 where nothing is left to ask
+    gains: tf.Tensor  # float32 [B, Q], in bits; 0 where nothing is left to ask
+    likely: tf.Tensor  # float32 [B, Q], probability of a yes
+    red_flags: tf.Tensor  # bool [B, Q], whether a yes would raise a red flag
+
+
+class QuestionGraph:
+    """Ranks questions for a model.
+
+    Args:
+        mixture: of its training vignettes.
+        vocabulary: of E pieces of evidence.
+        rules: that it obeys; open red flags come first.
+        dial: of which the safety weight counts.
+    """
+
+    def __init__(self, mixture: Mixture, vocabulary: Vocabulary, rules: Sequence[SafetyRule], dial: Dial):
+        self._mixture = mixture
+        self._settled_by = settled_by(vocabulary)
+        self.red_flags = OpenRedFlags(rules, vocabulary)
+        weights: np.ndarray = np.repeat(
+            [1.0, dial.safety_weight], NUM_DECISIONS
+        )  # a mean over truths, so that dials compare
+        self._weights = (weights / weights.sum() / np.log(2)).astype(np.float32)  # [8]
+        self._most = min(MOST_QUESTIONS, len(vocabulary))
+
+    def __call__(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> Questions:
+        """Returns the questions for states `[B, E]` float32, without those that `not_to_ask`, bool `[B, E]`, names."""
+        gains, likely, flags = self._valued(states)
+        best, cells = tf.math.top_k(self._ranked(states, not_to_ask, gains, likely, flags), self._most)
+        askable = best > _NEVER / 2
+
+        def chosen(values: tf.Tensor) -> tf.Tensor:
+            return tf.where(askable, tf.gather(values, cells, batch_dims=1), tf.zeros_like(values[:, : self._most]))
+
+        return Questions(tf.where(askable, cells, -1), chosen(gains), chosen(likely), chosen(flags))
+
+    def ranks(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
+        """Returns what the questions are ranked by, float32 `[B, E]`; negative for those not to be asked."""
+        return self._ranked(states, not_to_ask, *self._valued(states))
+
+    def _valued(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        gains, likely = self.values(states)
+        return gains, likely, self.red_flags.open(states) & (likely >= RED_FLAG_LIKELY)
+
+    def _ranked(
+        self, states: tf.Tensor, not_to_ask: tf.Tensor, gains: tf.Tensor, likely: tf.Tensor, flags: tf.Tensor
+    ) -> tf.Tensor:
+        first = tf.where(flags, _FLAG + likely, tf.zeros_like(gains))
+        return tf.where(self.may_ask(states) & ~not_to_ask, gains + first, tf.fill(tf.shape(gains), _NEVER))
+
+    def may_ask(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns which codes are open in states `[B, E]`: not known, and not settled by what is; bool `[B, E]`."""
+        never = tf.zeros_like(states[:, :1], tf.bool)
+        truths = tf.concat([states > 0, states < 0, never], axis=1)  # [B, 2 E + 1]
+        return ~tf.reduce_any(tf.gather(truths, self._settled_by, axis=1), axis=2)
+
+    def values(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the value of each code in bits, and its probability to be present, float32 `[B, E]` both."""
+        one = _one(states)
+        truths = tf.constant(self._mixture.truths) * one  # [K, 8]
+        classes = self._classes(states)  # [B, K]
+        whole = tf.concat([tf.ones_like(truths[:, :1]), truths], axis=1)  # [K, 9]
+        parts = classes[:, tf.newaxis] * tf.transpose(whole)[tf.newaxis]  # [B, 9, K]
+        rows, columns = tf.shape(states)[0], self._mixture.present.shape[1]
+        flat = tf.matmul(tf.reshape(parts, [-1, parts.shape[2]]), tf.constant(self._mixture.present) * one)
+        joint = tf.reshape(flat, [rows, 1 + truths.shape[1], columns])  # [B, 9, E]: P(present), P(present and true)
+        likely = joint[:, 0]
+        now = tf.matmul(classes, truths)[..., tf.newaxis]  # [B, 8, 1]
+        yes = tf.maximum(likely, _LEAST)[:, tf.newaxis]
+        no = tf.maximum(1 - likely, _LEAST)[:, tf.newaxis]
+        after = yes * _entropy(joint[:, 1:] / yes) + no * _entropy((now - joint[:, 1:]) / no)  # [B, 8, E]
+        weights = tf.constant(self._weights)[:, tf.newaxis] * one
+        return tf.maximum(tf.reduce_sum((_entropy(now) - after) * weights, axis=1), 0.0), likely
+
+    def _classes(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the probability of each class in states `[B, E]`, float32 `[B, K]`."""
+        literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
+        logs = tf.matmul(literals, tf.constant(self._mixture.log_literals) * _one(states))
+        return tf.nn.softmax(logs + tf.constant(self._mixture.log_prior))
+
+
+def _entropy(shares: tf.Tensor) -> tf.Tensor:
+    """Returns the entropy in nats of truths that hold with probabilities `shares`."""
+    shares = tf.clip_by_value(shares, _LEAST, 1 - _LEAST)
+    return -(shares * tf.math.log(shares) + (1 - shares) * tf.math.log(1 - shares))
+
+
+def _one(states: tf.Tensor) -> tf.Tensor:
+    """Returns 1 in a form that keeps converters for phones from rounding what it multiplies to eight bits."""
+    return tf.cast(tf.reduce_max(states[:1]) > -2.0, tf.float32)  # states are in {-1, 0, 1}: always

@@ -1,0 +1,136 @@
+"""What is probably present, and what that would say about the decision: a mixture of K classes of patients.
+
+Each class has a probability of each piece of evidence, and, for each decision, the share of its patients for whom it is
+appropriate, and safe. Pieces are independent within a class, so that all of it follows from what is known in closed
+form. The classes come from expectation maximisation over training vignettes, in which what is not listed counts as
+absent: exact for whole patients; of vignettes that somebody wrote down, the probabilities are those of being written
+down, which are lower than those of being present.
+"""
+
+import pathlib
+import zipfile
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+import scipy.special
+
+from schemas import whole_file
+from schemas.errors import InputError, first_line
+from schemas.triage import NUM_DECISIONS
+from trainer.dyqn import rewards
+from trainer.dyqn.environment import Vignettes
+
+MINIMUM_VIGNETTES = 100
+"""Fewer give no classes worth the name."""
+CLASSES = 128
+_STEPS = 30
+_SMOOTHING = 5.0  # patients' worth of the overall frequencies in each class (benchmarks/questions.py)
+_LEAST = 1e-4  # probability
+_MAX_VIGNETTES = 50_000
+NUM_TRUTHS = 2 * NUM_DECISIONS
+"""For each decision whether it is appropriate, then for each whether it is safe."""
+
+
+class Mixture(NamedTuple):
+    """K classes of patients over E pieces of evidence."""
+
+    log_prior: np.ndarray  # float32 [K]
+    present: np.ndarray  # float32 [K, E] in (0, 1)
+    truths: np.ndarray  # float32 [K, 8] in (0, 1), see `NUM_TRUTHS`
+    written: np.ndarray  # float32 [K, E] in (0, 1): that a piece is present where it is written down at all
+
+    def of_written(self) -> "Mixture":
+        """Returns the mixture for patients of whom only what is on a card can be asked."""
+        return self._replace(present=self.written)
+
+    @property
+    def log_literals(self) -> np.ndarray:
+        """float32 `[2 E, K]`: the logarithm of the probability that a piece is present, then that it is absent."""
+        return np.log(np.concatenate([self.present, 1 - self.present], axis=1)).T
+
+
+def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Mixture | None:
+    """Returns the mixture of training vignettes, None where there are too few.
+
+    Args:
+        vignettes: V of them; of more than 50,000 as many are drawn.
+        evidence_count: E.
+        seed: of the start, and of what is drawn.
+    """
+    if len(vignettes.decision_counts) < MINIMUM_VIGNETTES:
+        return None
+    generator = np.random.default_rng(seed)
+    chosen = np.sort(generator.permutation(len(vignettes.decision_counts))[:_MAX_VIGNETTES])
+    present, absent = (_listed(vignettes, evidence_count, sign)[chosen] for sign in (1, -1))
+    counts = np.asarray(vignettes.decision_counts)[chosen]
+    overall = (np.asarray(present.sum(axis=0)).ravel() + 0.5) / (len(chosen) + 1)
+    shares = generator.dirichlet(np.full(CLASSES, 0.3), len(chosen))  # [V, K]
+    for _ in range(_STEPS):
+        sizes = shares.sum(axis=0)
+        log_prior = np.log((sizes + 1) / (sizes.sum() + CLASSES))
+        table = ((present.T @ shares).T + _SMOOTHING * overall) / (sizes[:, np.newaxis] + _SMOOTHING)  # [K, E]
+        table = np.clip(table, _LEAST, 1 - _LEAST)
+        nobody = np.log1p(-table).sum(axis=1)  # [K]: nothing is present
+        shares = scipy.special.softmax(present @ scipy.special.logit(table).T + nobody + log_prior, axis=1)
+    told, denied = (np.asarray(part.sum(axis=0)).ravel() for part in (present, absent))
+    usual = (told + 0.5) / (told + denied + 1)
+    yes, no = ((part.T @ shares).T for part in (present, absent))  # [K, E]
+    written = np.clip((yes + _SMOOTHING * usual) / (yes + no + _SMOOTHING), _LEAST, 1 - _LEAST)
+    truths = np.concatenate([rewards.appropriate(counts).numpy(), rewards.safe(counts).numpy()], axis=1)
+    smoothed = shares.T @ truths + _SMOOTHING * truths.mean(axis=0)
+    truths = np.clip(smoothed / (shares.sum(axis=0)[:, np.newaxis] + _SMOOTHING), _LEAST, 1 - _LEAST)
+    return Mixture(*(_halved(part) for part in (log_prior, table, truths, written)))
+
+
+def _listed(vignettes: Vignettes, evidence_count: int, sign: int) -> scipy.sparse.csr_matrix:
+    """Returns float64 `[V, E]`, 1 where a vignette lists a piece with that sign, 1 for present and -1 for absent."""
+    codes = np.asarray(vignettes.signed_codes, np.int64)
+    rows: np.ndarray = np.repeat(np.arange(len(vignettes.offsets) - 1), np.diff(vignettes.offsets))
+    held = np.sign(codes) == sign
+    shape = (len(vignettes.offsets) - 1, evidence_count)
+    return scipy.sparse.csr_matrix((np.ones(held.sum()), (rows[held], np.abs(codes[held]) - 1)), shape=shape)
+
+
+def _halved(values: np.ndarray) -> np.ndarray:
+    """Returns float32 values that half precision can hold: what a float16 file for phones keeps is all there is."""
+    return np.asarray(values, np.float16).astype(np.float32)
+
+
+def save(mixture: Mixture, path: pathlib.Path) -> None:
+    """Writes the file that `load` reads, so that a kill leaves none or a whole one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with whole_file.replacing(path, binary=True) as file:
+        np.savez_compressed(file, **mixture._asdict())
+
+
+_DAMAGE = (OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, zlib.error, zipfile.BadZipFile)
+
+
+def load(path: pathlib.Path, evidence_count: int) -> Mixture | None:
+    """Reads what `save` wrote; None where there is no file.
+
+    Raises:
+        InputError: it cannot be read, is no such file, or is of another vocabulary.
+    """
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            mixture = Mixture(*(arrays[name] for name in Mixture._fields))
+        classes = mixture.log_prior.size
+        shapes = ((classes,), (classes, evidence_count), (classes, NUM_TRUTHS), (classes, evidence_count))
+        if not all(
+            part.shape == shape and np.isfinite(part).all() for part, shape in zip(mixture, shapes, strict=True)
+        ):
+            raise ValueError("arrays of other shapes, or not finite")
+    except _DAMAGE as error:
+        raise InputError(
+            f"{path}: not what training wrote ({first_line(error)}): delete the file, and give the triage train "
+            "command of this job again, which makes it anew"
+        ) from error
+    return mixture

@@ -1,0 +1,99 @@
+"""Plays interviews in which a policy chooses the questions; what the agent would decide is noted after each answer."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from trainer.dyqn import rewards
+from trainer.dyqn.decision import Dial, best_triage, merits
+from trainer.questions.patients import Patients
+from trainer.questions.policies import Policy
+
+Network = Callable[[tf.Tensor], tf.Tensor]
+"""From states `[B, E]` to outputs, see `trainer.dyqn.network`."""
+MayAsk = Callable[[tf.Tensor], tf.Tensor]
+"""From states `[B, E]` to codes that are open, bool `[B, E]`, see `trainer.questions.graph`."""
+_ROWS = 512
+_CANDIDATES = 24
+NOTHING = -1
+
+
+class Interviews(NamedTuple):
+    """What happened in the interviews of V patients, after 0, 1, ... Q questions."""
+
+    outputs: np.ndarray  # float32 [Q + 1, V, O], of the network
+    asked: np.ndarray  # int64 [Q, V], cells; `NOTHING` where nothing was left to ask
+    answers: np.ndarray  # int8 [Q, V] in {-1, 0, 1}
+
+    def decisions(self, dial: Dial) -> np.ndarray:
+        """Returns the triage decision after each number of questions, int32 `[Q + 1, V]`."""
+        flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
+        return best_triage(flat, dial).numpy().reshape(self.outputs.shape[:2])
+
+
+def play(
+    patients: Patients, network: Network, may_ask: MayAsk, policy: Policy | None, questions: int, dial: Dial
+) -> Interviews:
+    """Returns interviews of so many `questions`; without a policy, of one who knows the answers (`_clairvoyant`)."""
+    parts = [
+        _play(Patients(*(part[start : start + _ROWS] for part in patients)), network, may_ask, policy, questions, dial)
+        for start in range(0, len(patients.complaints), _ROWS)
+    ]
+    return Interviews(*(np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)))
+
+
+def _play(
+    patients: Patients, network: Network, may_ask: MayAsk, policy: Policy | None, questions: int, dial: Dial
+) -> Interviews:
+    rows = np.arange(len(patients.complaints))
+    states: np.ndarray = np.zeros(patients.answers.shape, np.float32)
+    states[rows, patients.complaints] = patients.answers[rows, patients.complaints]
+    outputs, asked, answers = [np.asarray(network(tf.constant(states)))], [], []
+    for _ in range(questions):
+        open_codes = may_ask(tf.constant(states)).numpy() & (patients.answers != 0)
+        if policy is None:
+            scores = _clairvoyant(patients, network, states, open_codes, dial)
+        else:
+            scores = policy(states, open_codes)
+        scores = np.where(open_codes, scores, -np.inf)
+        cells = scores.argmax(axis=1)
+        left = open_codes.any(axis=1)
+        given = np.where(left, patients.answers[rows, cells], 0).astype(np.int8)
+        states[rows, cells] = np.where(left, given, states[rows, cells])
+        asked.append(np.where(left, cells, NOTHING))
+        answers.append(given)
+        outputs.append(np.asarray(network(tf.constant(states))))
+    empty = (0, len(rows))
+    return Interviews(
+        np.stack(outputs),
+        np.stack(asked) if asked else np.zeros(empty, np.int64),
+        np.stack(answers) if answers else np.zeros(empty, np.int8),
+    )
+
+
+def _clairvoyant(
+    patients: Patients, network: Network, states: np.ndarray, open_codes: np.ndarray, dial: Dial
+) -> np.ndarray:
+    """Returns scores of one who knows each answer, what the agent would make of it, and what clinicians decided.
+
+    Candidates are the present pieces first: no more than `_CANDIDATES` of them. Greedy, so not quite the ceiling.
+    """
+    keys = np.where(open_codes, 1.0 + (patients.answers > 0), 0.0)
+    candidates = np.argsort(-keys, axis=1, kind="stable")[:, :_CANDIDATES]  # [B, C]
+    count = candidates.shape[1]
+    rows = np.arange(len(states))[:, np.newaxis]
+    after = np.repeat(states[:, np.newaxis], count, axis=1)
+    after[rows, np.arange(count), candidates] = patients.answers[rows, candidates]
+    outputs = tf.convert_to_tensor(network(tf.constant(after.reshape(-1, states.shape[1]))))
+    truth = [rule(patients.decision_counts).numpy().astype(float) for rule in (rewards.appropriate, rewards.safe)]
+    true = np.repeat((truth[0] + dial.safety_weight * truth[1]) / (1 + dial.safety_weight), count, axis=0)
+    merit = merits(outputs, dial).numpy()
+    chosen = best_triage(outputs, dial).numpy()
+    gained = np.take_along_axis(true, chosen[:, np.newaxis], axis=1)[:, 0]
+    # Where several lead to a right decision, the one after which the agent doubts it least.
+    right = np.where(true >= true.max(axis=1, keepdims=True), merit, -np.inf).max(axis=1)
+    scores = np.full(states.shape, -1e9)
+    np.put_along_axis(scores, candidates, (gained + 0.1 * (right - merit.max(axis=1))).reshape(-1, count), axis=1)
+    return scores

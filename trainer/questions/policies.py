@@ -1,0 +1,93 @@
+"""Policies of questions that the learned one is compared with, and the learned one in their form."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import scipy.special
+import tensorflow as tf
+
+from schemas.triage import NUM_DECISIONS
+from trainer.dyqn.decision import Dial
+from trainer.dyqn.environment import Vignettes
+from trainer.questions.graph import QuestionGraph
+from trainer.questions.options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
+from trainer.questions.patients import whole_patients
+
+Policy = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From states float32 `[B, E]` and codes that may be asked bool `[B, E]` to scores `[B, E]`: the highest is asked."""
+
+_SMOOTHING = 2.0  # patients' worth of the overall frequency in each decision
+
+
+class Frequencies(NamedTuple):
+    """What the simple policies know: how common each piece is, given each decision; what is not listed is absent."""
+
+    present: np.ndarray  # float64 [4, E]
+    decisions: np.ndarray  # float64 [4]
+
+
+def frequencies(vignettes: Vignettes, evidence_count: int) -> Frequencies:
+    """Returns the frequencies of training vignettes."""
+    patients = whole_patients(vignettes, evidence_count)
+    shares = patients.decision_counts / patients.decision_counts.sum(axis=1, keepdims=True)  # [V, 4]
+    present = (patients.answers > 0).astype(np.float64)
+    overall = (present.sum(axis=0) + 0.5) / (len(present) + 1)
+    table = (shares.T @ present + _SMOOTHING * overall) / (shares.sum(axis=0)[:, np.newaxis] + _SMOOTHING)
+    return Frequencies(table, shares.mean(axis=0))
+
+
+def simple_policies(known: Frequencies, dial: Dial, seed: int) -> Mapping[str, Policy]:
+    """Returns the policies that need no model, by name.
+
+    `random` as in the paper; `prevalence`, the most common piece first; `static`, one order for all patients, by the
+    mutual information of a piece with the decision; `uncertainty`, what is hardest to foretell; `naive-bayes`, the
+    value of information for the decision where pieces are independent given the decision.
+    """
+    generator = np.random.default_rng(seed)
+    share = known.decisions @ known.present  # [E]
+    given_yes = known.decisions[:, np.newaxis] * known.present / share
+    given_no = known.decisions[:, np.newaxis] * (1 - known.present) / (1 - share)
+    information = _entropy(known.decisions) - share * _entropy(given_yes.T) - (1 - share) * _entropy(given_no.T)
+
+    def of_all(values: np.ndarray) -> Policy:
+        return lambda states, open_codes: np.broadcast_to(values, states.shape)
+
+    return {
+        RANDOM: lambda states, open_codes: generator.random(states.shape),
+        PREVALENCE: of_all(share),
+        STATIC: of_all(information),
+        UNCERTAINTY: lambda states, open_codes: -np.abs(_posterior(known, states) @ known.present - 0.5),
+        NAIVE_BAYES: lambda states, open_codes: _naive_bayes(known, dial, states),
+    }
+
+
+def learned_policy(graph: QuestionGraph) -> Policy:
+    """Returns the policy of a model, which ranks as `graph` does."""
+
+    def scores(states: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
+        return graph.ranks(tf.constant(states), tf.constant(~open_codes)).numpy()
+
+    return scores
+
+
+def _naive_bayes(known: Frequencies, dial: Dial, states: np.ndarray) -> np.ndarray:
+    """Returns how much better the best decision is expected to be after each answer, and a little of its likelihood."""
+    true, taken = np.arange(NUM_DECISIONS)[:, np.newaxis], np.arange(NUM_DECISIONS)
+    merit = ((true == taken) + dial.safety_weight * (taken <= true)) / (1 + dial.safety_weight)  # [4, 4]
+    posterior = _posterior(known, states)  # [B, 4]
+    now = posterior @ merit  # [B, 4]
+    yes = np.stack([(posterior * column) @ known.present for column in merit.T], axis=2)  # [B, E, 4]
+    gain = yes.max(axis=2) + (now[:, np.newaxis] - yes).max(axis=2) - now.max(axis=1, keepdims=True)
+    return gain + 1e-6 * (posterior @ known.present)  # where no answer changes the decision, what is likely
+
+
+def _posterior(known: Frequencies, states: np.ndarray) -> np.ndarray:
+    """Returns the probability of each decision, `[B, 4]`, in states `[B, E]`."""
+    logs = (states > 0) @ np.log(known.present).T + (states < 0) @ np.log1p(-known.present).T
+    return scipy.special.softmax(logs + np.log(np.maximum(known.decisions, 1e-9)), axis=1)
+
+
+def _entropy(shares: np.ndarray) -> np.ndarray:
+    """Returns the entropy of distributions along the last axis."""
+    return scipy.special.entr(shares).sum(axis=-1)

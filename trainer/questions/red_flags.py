@@ -1,0 +1,74 @@
+"""Red flags that one more answer would raise: the questions that come before all others."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from schemas.evidence import Vocabulary
+from schemas.safety_rules import Condition, SafetyRule
+from schemas.triage import Action
+
+
+class _Pair(NamedTuple):
+    """A rule for Red, and a code of it: what else has to hold so that a yes fires the rule."""
+
+    cell: int
+    every: tuple[int, ...]
+    some: tuple[int, ...]  # () is satisfied
+    none: tuple[int, ...]
+
+
+class OpenRedFlags:
+    """Tells which codes would fire a rule for Red if they were present.
+
+    Args:
+        rules: of which those for Red count.
+        vocabulary: that holds their codes.
+    """
+
+    def __init__(self, rules: Sequence[SafetyRule], vocabulary: Vocabulary):
+        self._count = len(vocabulary)
+        self._vocabulary = vocabulary
+        pairs = [pair for rule in rules if rule.urgency == Action.RED for pair in self._pairs(rule)]
+        true, false = 2 * self._count, 2 * self._count + 1
+        self._every = _table([pair.every for pair in pairs], true)
+        self._some = _table([pair.some or (true,) for pair in pairs], false)
+        self._none = _table([pair.none for pair in pairs], false)
+        self._cells: np.ndarray = np.zeros((len(pairs), self._count), np.float32)  # [N, E]
+        self._cells[np.arange(len(pairs)), [pair.cell for pair in pairs]] = 1
+
+    def open(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns which codes would raise a red flag if present, bool `[B, E]`, for states `[B, E]` float32.
+
+        Codes that are known may be among them.
+        """
+        if not len(self._cells):
+            return tf.zeros_like(states, tf.bool)
+        always = tf.ones_like(states[:, :1], tf.bool)
+        truths = tf.concat([states > 0, states < 0, always, tf.logical_not(always)], axis=1)  # [B, 2 E + 2]
+        every = tf.reduce_all(tf.gather(truths, self._every, axis=1), axis=2)  # [B, N]
+        some = tf.reduce_any(tf.gather(truths, self._some, axis=1), axis=2)
+        fires = every & some & ~tf.reduce_any(tf.gather(truths, self._none, axis=1), axis=2)
+        return tf.matmul(tf.cast(fires, tf.float32), tf.constant(self._cells)) > 0.5
+
+    @property
+    def cells(self) -> np.ndarray:
+        """int64: the cells of all codes that a rule for Red asks to be present."""
+        return np.flatnonzero(self._cells.any(axis=0))
+
+    def _pairs(self, rule: SafetyRule) -> list[_Pair]:
+        every, some, none = (self._truths(part) for part in (rule.all_of, rule.any_of, rule.none_of))
+        pairs = [_Pair(cell, tuple(c for c in every if c != cell), some, none) for cell in every if cell < self._count]
+        # Where a code of `any` is asked, the others of it do not matter.
+        return pairs + [_Pair(cell, every, (), none) for cell in some if cell < self._count]
+
+    def _truths(self, conditions: Sequence[Condition]) -> tuple[int, ...]:
+        return tuple(self._vocabulary.index(code) + (0 if present else self._count) for code, present in conditions)
+
+
+def _table(rows: Sequence[tuple[int, ...]], padding: int) -> np.ndarray:
+    """Returns int32 `[N, W]`."""
+    width = max([1, *map(len, rows)])
+    return np.array([[*row, *[padding] * (width - len(row))] for row in rows], np.int32).reshape(len(rows), width)

@@ -1,0 +1,94 @@
+"""What follows from what is known, so that nobody is asked what has been answered or cannot be.
+
+A *literal* is a cell that is known to be present (the first E) or known to be absent (the next E).
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from schemas.catalogue import EXHAUSTIVE, Catalogue, CatalogueEntry
+from schemas.evidence import Vocabulary
+from schemas.knowledge_base import KnowledgeBase
+
+
+def settled_by(vocabulary: Vocabulary, catalogue: Catalogue | None = None) -> np.ndarray:
+    """Returns the literals of which any one settles each code, int32 `[E, W]`, padded with 2 E.
+
+    A code is settled by its own answer, by a parent that is absent, by a child that is present, by another member of
+    its exclusive group that is present (of a group of two of which everybody has one, also by one that is absent), and
+    by a risk factor, age or sex with which nobody has it; so are the children of what nobody can have.
+
+    Args:
+        vocabulary: of the model.
+        catalogue: with the relations, by default that of `triage simulate`. Codes that it does not have have none.
+    """
+    catalogue = KnowledgeBase.load(None).catalogue if catalogue is None else catalogue
+    relations = _Relations([entry for entry in catalogue if entry.code in vocabulary])
+    count = len(vocabulary)
+    cells = {code: cell for cell, code in enumerate(vocabulary.codes)}
+
+    def literal(condition: tuple[str, bool]) -> int:
+        code, present = condition
+        return cells[code] + (0 if present else count)
+
+    rows = []
+    for code in vocabulary.codes:
+        found = {literal(condition) for condition in relations.settling(code)}
+        rows.append(sorted(found | {cells[code], cells[code] + count}))
+    width = max(map(len, rows))
+    return np.array([row + [2 * count] * (width - len(row)) for row in rows], np.int32)
+
+
+class _Relations:
+    """The relations among some entries of a catalogue."""
+
+    def __init__(self, entries: Iterable[CatalogueEntry]):
+        self._entries = {entry.code: entry for entry in entries}
+        self._groups: dict[str, list[str]] = {}
+        self._children: dict[str, list[str]] = {}
+        for entry in self._entries.values():
+            if entry.exclusive:
+                self._groups.setdefault(entry.exclusive, []).append(entry.code)
+            if entry.parent:
+                self._children.setdefault(entry.parent, []).append(entry.code)
+
+    def settling(self, code: str) -> set[tuple[str, bool]]:
+        """Returns the conditions, code and whether it is present, of which any one settles `code`."""
+        if code not in self._entries:
+            return set()
+        return self._excluding(code) | self._implying(code)
+
+    def _excluding(self, code: str) -> set[tuple[str, bool]]:
+        """Returns the conditions of which any one means that `code` is absent."""
+        entry = self._entries[code]
+        found = {(sibling, True) for sibling in self._siblings(code)}
+        for term in entry.only_if:
+            parts = [self._denying(part) for part in term]
+            found |= set.intersection(*parts)  # all parts of a term must fail
+        if entry.parent in self._entries:
+            found |= {(entry.parent, False)} | self._excluding(entry.parent)
+        return found
+
+    def _implying(self, code: str) -> set[tuple[str, bool]]:
+        """Returns the conditions of which any one means that `code` is present."""
+        found = set()
+        for child in self._children.get(code, ()):
+            found |= {(child, True)} | self._implying(child)
+        siblings = self._siblings(code)
+        if self._entries[code].exclusive in EXHAUSTIVE and len(siblings) == 1:
+            found.add((siblings[0], False))
+        return found
+
+    def _denying(self, part: str) -> set[tuple[str, bool]]:
+        """Returns the conditions of which any one makes a part of a term fail."""
+        code = part.removeprefix("!")
+        if code not in self._entries:
+            return set()
+        if part.startswith("!"):
+            return {(code, True)}
+        return {(code, False)} | {(sibling, True) for sibling in self._siblings(code)}
+
+    def _siblings(self, code: str) -> list[str]:
+        group = self._entries[code].exclusive
+        return [member for member in self._groups.get(group or "", ()) if member != code]

@@ -1,0 +1,32 @@
+"""questions.npz of a job directory: the classes of the training patients, from which questions are chosen."""
+
+import pathlib
+
+from trainer.dyqn.environment import Vignettes
+from trainer.questions import mixture
+from trainer.questions.mixture import Mixture
+
+QUESTIONS = "questions.npz"
+_SEED = 2_022  # apart from every training draw
+
+
+def prepare(folder: pathlib.Path, vignettes: Vignettes, evidence_count: int) -> None:
+    """Writes the file unless it is there, or the vignettes are too few.
+
+    Raises:
+        InputError: what is there is damaged.
+        OSError: it cannot be written.
+    """
+    if read(folder, evidence_count) is None:
+        classes = mixture.fit(vignettes, evidence_count, _SEED)
+        if classes is not None:
+            mixture.save(classes, folder / QUESTIONS)
+
+
+def read(folder: pathlib.Path, evidence_count: int) -> Mixture | None:
+    """Returns the classes, over E pieces of evidence; None where there are none.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    return mixture.load(folder / QUESTIONS, evidence_count)
