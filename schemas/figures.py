@@ -59,3 +59,14 @@ def write(figures: Mapping[str, Any], destination: str | pathlib.Path | None) ->
         pathlib.Path(destination).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--json {destination}: cannot write: {error.strerror or error}") from error
+
+
+def plain(value: Any) -> Any:
+    """Returns `value` with named tuples as dicts and arrays as lists, so that JSON keeps the names."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from schemas import figures, locations, safety_rules
@@ -123,7 +123,7 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
     values = metrics.agent_metrics(outcomes, counts)
     groups = slices.groups(vignettes.tags, counts, np.diff(vignettes.offsets))
     confusion = agreement.confusion_shares(outcomes.decisions, counts).sum(axis=0)
-    return plain(
+    return figures.plain(
         {
             "agent": metrics.summary(values, seed),
             "agreement": agreement.agent_agreement(outcomes.decisions, counts, seed),
@@ -147,7 +147,7 @@ def evidence_figures(
     from trainer.evaluation.prefixes import metrics_by_evidence
 
     orders = _tracked(seeds, "evidence seen")
-    return plain(metrics_by_evidence(vignettes, evidence_count, triage, orders, seed))
+    return figures.plain(metrics_by_evidence(vignettes, evidence_count, triage, orders, seed))
 
 
 def order_seeds(seed: int, orders: int) -> list[int]:
@@ -166,7 +166,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.questions:
         from trainer.evaluation import question_report
 
-        return question_report.run(arguments)
+        return question_report.run(arguments, *load(arguments))
     from trainer.evaluation.evaluation_table import print_report
     from trainer.evaluation.rule_effect import print_effect
 
@@ -204,14 +204,16 @@ def _report(
         "training": trained.training,
         **baseline_figures(counts, minimum, seed),
         **agent_figures(outcomes, vignettes, seed),
-        "as_clinicians": plain(as_clinicians.figures(outcomes.decisions, counts, minimum, seed)),
+        "as_clinicians": figures.plain(as_clinicians.figures(outcomes.decisions, counts, minimum, seed)),
         "by_evidence": evidence_figures(triage, vignettes, len(data.vocabulary), seeds, seed),
         "frontier": None,
     }
     outputs = triage.outputs(arguments.orders)
     if outputs is not None:
         dials = dial_options.along(arguments, trained)
-        report["frontier"] = plain(frontier.frontier(outputs, vignettes, dials, trained.max_questions, trained.dial))
+        report["frontier"] = figures.plain(
+            frontier.frontier(outputs, vignettes, dials, trained.max_questions, trained.dial)
+        )
     report["cautions"] = cautions.cautions(report)
     if arguments.rules is not None:
         report["safety_rules"] = _rule_figures(arguments, trained, vignettes, outcomes)
@@ -232,7 +234,7 @@ def _rule_figures(
     seeds = order_seeds(arguments.seed, arguments.orders)
     obedient = play(trained.model, vignettes, seeds, trained.max_questions, graph, trained.dial)
     effect = rule_effect(outcomes, obedient, vignettes.decision_counts, arguments.seed)
-    return {"rules": rules.described(), **plain(effect)}
+    return {"rules": rules.described(), **figures.plain(effect)}
 
 
 def load(arguments: argparse.Namespace) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:
@@ -275,7 +277,7 @@ def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed
     human["over_triage"] = human["safety"] - human["appropriateness"]
     human["under_triage"] = 1 - human["safety"]
     constants = metrics.constant_metrics(decision_counts)
-    return plain(
+    return figures.plain(
         {
             "human": metrics.summary(human, seed) if len(human["appropriateness"]) else None,
             "human_agreement": agreement.clinician_agreement(decision_counts, minimum_decisions, seed),
@@ -285,17 +287,6 @@ def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed
             },
         }
     )
-
-
-def plain(value: Any) -> Any:
-    """Returns `value` with named tuples as dicts and arrays as lists, so that JSON keeps the names."""
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _tracked(seeds: list[int], description: str) -> Iterable[int]:

@@ -20,7 +20,6 @@ from schemas.triage import Action
 from trainer.dyqn import rewards
 from trainer.dyqn.decision import Dial, decide
 from trainer.evaluation.agreement import majority_decisions
-from trainer.evaluation.evaluate import load, plain
 from trainer.evaluation.metrics import estimate
 from trainer.questions.graph import QuestionGraph
 from trainer.questions.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT
@@ -28,21 +27,21 @@ from trainer.questions.patients import Patients, own_cards, whole_patients
 from trainer.questions.play import NOTHING, Interviews, play
 from trainer.questions.policies import Policy, frequencies, learned_policy, simple_policies
 from trainer.runs.job import TrainedNetwork
+from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory
 
 QUALITY = ("appropriateness", "safety")
 _SHOWN = (0, 1, 2, 3, 5, 8, 10, 15, 20)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Runs `triage evaluate --questions`; returns the exit code.
+def run(arguments: argparse.Namespace, data: DataDirectory, trained: TrainedNetwork, vignettes: VignetteArrays) -> int:
+    """Runs `triage evaluate --questions` on the agent and the vignettes that the options name; returns the exit code.
 
     Raises:
-        InputError: the data or the agent cannot be read, or do not fit the track.
+        InputError: they do not fit the track.
     """
     if arguments.question_limit < 1:
         raise InputError(f"--question-limit {arguments.question_limit}: expected a whole number from 1")
-    data, trained, vignettes = load(arguments)
     if arguments.track == WHOLE_PATIENT and not data.whole_patients:
         raise InputError(
             f"{arguments.data}: its patients cannot answer more than their vignettes list: give --track {OWN_CARD}, or "
@@ -105,7 +104,7 @@ def _figures(
     first = next(iter(interviews))
     against = quality(interviews[first], patients.decision_counts, trained.dial)
     return {
-        name: plain(
+        name: figures.plain(
             policy_figures(
                 each,
                 patients,

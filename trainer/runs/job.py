@@ -62,7 +62,6 @@ class TrainedNetwork:
     data_fingerprint: str
     metrics: dict[str, Any]  # the evaluation on the test split at this step, empty where there was none
     training: dict[str, int]  # steps and episodes
-    start_from: str | None = None  # the agent that its training started from, see `trainer.runs.start`
     rules: RuleSet = NO_RULES  # that an exported version obeys
     novelty: Novelty | None = None  # statistics of the training states; None where there are none
     dial: Dial = NEUTRAL  # how its probabilities are weighed
@@ -70,6 +69,7 @@ class TrainedNetwork:
     under_triage_at_most: float | None = None  # that bound
     held_out: HeldOut = NOTHING_HELD_OUT
     questions: Mixture | None = None  # from which it chooses questions; None where there are too few vignettes
+    start_from: str | None = None  # the agent that its training started from, see `trainer.runs.start`
 
 
 class JobDirectory:

@@ -68,7 +68,7 @@ def test_interviews_end_where_the_agent_decides_or_nothing_is_left(found):
 
 
 def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
-    from trainer.evaluation.evaluate import plain
+    from schemas.figures import plain
 
     of_first = {name: value for name, value in plain(found).items() if not name.endswith("_difference")}
     report = {

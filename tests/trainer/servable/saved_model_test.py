@@ -96,6 +96,7 @@ def test_the_manifest_records_how_the_model_was_made(version):
         "config": {"environment": {"max_questions": 23}},
         "training": {"steps": 5, "episodes": 3},
         "start_from": None,
+        "questions": None,
         "metrics": {"appropriateness": 0.9},
     }
 
