@@ -61,7 +61,7 @@ def test_each_command_explains_its_options_without_loading_tensorflow():
 
 def test_bad_input_to_a_bench_names_both_words(capsys):
     assert triage_cli.main(["bench", "train", "--rounds", "0"]) == 2
-    assert capsys.readouterr().err == "triage bench train: error: --rounds: expected at least 1\n"
+    assert capsys.readouterr().err == "triage bench train: error: --rounds 0: expected 1 or more\n"
 
 
 def test_version_names_the_installed_package(capsys):

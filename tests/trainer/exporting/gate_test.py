@@ -129,7 +129,7 @@ def test_an_id_cannot_control_the_terminal():
 
 def test_a_single_vignette_is_too_few_for_a_verdict():
     gate.require_pairs(2)
-    with pytest.raises(InputError, match="single vignette"):
+    with pytest.raises(InputError, match="only one vignette"):
         gate.require_pairs(1)
 
 
