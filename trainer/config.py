@@ -19,8 +19,9 @@ ASK_QUERIES = ("or", "and")
 """The names in `trainer.dyqn.targets.QUERIES`, which may not be imported here: configuration needs no TensorFlow."""
 
 
-FEW_VIGNETTES = 1_248
-"""Training vignettes up to which dropout and thinning are as configured."""
+STEPS_PER_ROOT = 22
+"""Steps times the square root of the number of vignettes, where the number of steps follows from it: many epochs on few
+vignettes, few on many."""
 
 
 def _field(default: Any, text: str, choices: tuple[str, ...] | None = None) -> Any:
@@ -41,10 +42,7 @@ class EnvironmentConfig:
         "uniform", "how vignettes are drawn: uniformly, or each once before any comes again (epochs)",
         ("uniform", "epochs"),
     )  # fmt: skip
-    thinning: float = _field(
-        0.0, "share of the evidence of an exploring start that stays unknown, chosen at random; less from 1,248 "
-        "vignettes on",
-    )  # fmt: skip
+    thinning: float = _field(0.0, "share of the evidence of an exploring start that stays unknown, chosen at random")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,9 +63,7 @@ class NetworkConfig:
     words: int = _field(
         0, "further inputs for each of those, made of the words of the codes, their names and their questions"
     )
-    dropout: float = _field(
-        0.0, "share of each hidden layer's units that a training step leaves out; less from 1,248 vignettes on"
-    )
+    dropout: float = _field(0.0, "share of each hidden layer's units that a training step leaves out")
     networks: int = _field(1, "networks whose outputs are averaged")
     outputs: str = _field(
         "q_values", "q_values alone, or beside them for each decision the probability that it is appropriate and safe",
@@ -201,21 +197,12 @@ class TrainConfig:
     def resolved(self, vignettes: int) -> "TrainConfig":
         """Returns the configuration with the number of steps that suits a training split of so many vignettes.
 
-        Where none is given, they grow with the vignettes, though not as fast: many epochs on few, few epochs on many.
+        Where none is given, they grow with the root of the number of vignettes.
         """
         if self.loop.steps:
             return self
-        steps = self.loop.burn_in_steps + round(11 * vignettes**0.6)
+        steps = self.loop.burn_in_steps + round(STEPS_PER_ROOT * math.sqrt(vignettes))
         return dataclasses.replace(self, loop=dataclasses.replace(self.loop, steps=steps))
-
-    def regularised_for(self, vignettes: int) -> "TrainConfig":
-        """Returns the configuration with the dropout and thinning that suit so many training vignettes."""
-        times = max(vignettes / FEW_VIGNETTES, 1.0)
-        return dataclasses.replace(
-            self,
-            network=dataclasses.replace(self.network, dropout=self.network.dropout * times**-0.1),
-            environment=dataclasses.replace(self.environment, thinning=self.environment.thinning * times**-0.3),
-        )
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Returns the configuration as JSON can hold it; `from_dict` reads it back."""

@@ -70,7 +70,6 @@ class TrainingLoop:
         # Op determinism is what makes a resumed run equal to an uninterrupted one, bit for bit on one machine.
         tf.config.experimental.enable_op_determinism()
         self.config = config
-        config = config.regularised_for(len(vignettes.decision_counts))
         self._workers = workers
         network_seed, generator_seeds = _seeds(config.loop.seed, workers.index)
         self._generators = {
