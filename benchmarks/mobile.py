@@ -1,11 +1,11 @@
-"""Compares the TFLite files of a version: size, latency, parity, and what they do with the test split.
+"""Compares the TFLite files of a version: size, latency, parity, and metrics on the test split.
 
     python benchmarks/mobile.py --model BASE --data DIR --json FILE
 
 Every file is converted from the same version and run by LiteRT on one thread. Parity is over random states, as in
 `triage tflite`; the test split is played in the same evidence orders by the SavedModel and by each file. Latency is the
-median of single calls, in turns of the files, so that what else the machine does hits all alike: read the ratios. The
-table on standard output is Markdown.
+median of single calls. The files take turns, so that other load on the machine affects all equally: compare the ratios.
+The table on standard output is Markdown.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import numpy as np
 from rich.console import Console
 
 from schemas import figures
-from schemas.model_directory import version_folder
+from schemas.model_directory import LiteRtModel, version_folder
 from schemas.parity import random_states
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.evaluate import ORDERS
@@ -26,7 +26,7 @@ from trainer.exporting import tflite_file, tflite_parity
 from trainer.exporting.publish import Examination
 from trainer.exporting.tflite import STATES
 from trainer.servable import conversion
-from trainer.servable.litert import LiteRtModel, as_version, litert_version
+from trainer.servable.litert import as_version, litert_version
 from trainer.servable.policy import LoadedVersion, load_version
 
 METRICS = ("appropriateness", "safety", "questions", "evidence_seen")
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def evaluation(exam: Examination, outcomes: Outcomes, reference: Outcomes) -> dict[str, Any]:
-    """Returns metrics with their intervals, and the share of the episodes that end unlike the SavedModel's."""
+    """Returns metrics with their intervals, and the share of episodes with another decision than the SavedModel's."""
     agent = exam.report(outcomes)["agent"]
     return {
         **{metric: agent[metric] for metric in METRICS},
@@ -85,7 +85,7 @@ def latency(files: dict[str, bytes], version: LoadedVersion, seed: int) -> dict[
     durations: dict[str, list[int]] = {name: [] for name in models}
     for turn in range(TURNS + 1):
         for name, model in models.items():
-            for state, questions in zip(states[:, np.newaxis], questions_asked, strict=True):
+            for state, questions in zip(states[:, np.newaxis], questions_asked[:, np.newaxis], strict=True):
                 start = time.perf_counter_ns()
                 model.run(state, questions)
                 if turn:  # the first turn warms up
@@ -108,9 +108,10 @@ def table(rows: dict[str, Any]) -> str:
             parity, ratio = row["parity"], row["latency_microseconds"] / base
             cells += [f"{row['bytes']:,}", f"{ratio:.2f}", f"{parity['largest_q_difference']:.1e}"]
             cells += [f"{parity[share]:.2%}" for share in ("decision_changed", "best_triage_less_urgent")]
-            told = parity["largest_novelty_difference"] is not None
-            cells += [f"{parity['largest_novelty_difference']:.3f}", f"{parity['is_novel_changed']:.2%}"] * told
-            cells += ["-"] * 2 * (not told)
+            if parity["largest_novelty_difference"] is None:
+                cells += ["-", "-"]
+            else:
+                cells += [f"{parity['largest_novelty_difference']:.3f}", f"{parity['is_novel_changed']:.2%}"]
         else:
             cells += ["-"] * 7
         digits = {"questions": 2, "evidence_seen": 2}

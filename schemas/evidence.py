@@ -1,4 +1,10 @@
-"""The evidence vocabulary: the pieces of evidence, their order, and the file format."""
+"""The evidence vocabulary: the pieces of evidence, their order, the file format, and how they become a state.
+
+The state is a vector s in {-1, 0, 1}^E (paper, section "The state-action space"): a code that is known to be present is
+1 in its cell, one that is known to be absent -1. A code that is unknown to the vocabulary, or both present and absent,
+leaves its cell 0 and is listed. `trainer.state.from_codes` is the same rule in a TensorFlow graph, for models; a test
+compares the two.
+"""
 
 import csv
 import dataclasses
@@ -10,6 +16,10 @@ import pathlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import pairwise, repeat
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from schemas.errors import InputError
 
@@ -237,3 +247,70 @@ class Vocabulary:
         except UnicodeDecodeError as error:
             raise InputError(f"{path}: byte {error.start}: the vocabulary is not UTF-8") from error
         return cls.parse(text, str(path))
+
+
+UNKNOWN = -1
+"""The cell of a code that is not in the vocabulary."""
+
+
+class Encoded(NamedTuple):
+    """States, and the codes that are not part of them."""
+
+    states: np.ndarray  # float32 [B, E] in {-1, 0, 1}
+    unknown_codes: np.ndarray  # bytes [B, U], padded with b""
+    conflicting_codes: np.ndarray  # bytes [B, C], padded with b""
+
+
+class StateEncoder:
+    """Encodes evidence with one vocabulary; no line of Python runs once per piece of evidence."""
+
+    def __init__(self, vocabulary: Vocabulary):
+        self._cells = {code: cell for cell, code in enumerate(vocabulary.codes)}
+
+    def encode(self, codes: Sequence[str], counts: Sequence[int], present: np.ndarray, absent: np.ndarray) -> Encoded:
+        """Returns the states of B evidence sets with N pieces of evidence in all.
+
+        Args:
+            codes: the N codes, set by set.
+            counts: the B numbers of pieces; they sum to N.
+            present: bool `[N]`, whether each piece is known to be present.
+            absent: bool `[N]`, whether it is known to be absent. A piece that is neither is ignored.
+
+        Returns:
+            A listed code is listed as often as it occurs, a conflicting one as often as it is present; unknown codes
+            that are present precede those that are absent, and "" is not listed.
+        """
+        cells = np.fromiter(map(self._cells.get, codes, repeat(UNKNOWN)), np.int64, len(codes))
+        rows: np.ndarray = np.repeat(np.arange(len(counts)), counts)
+        known = cells != UNKNOWN
+        places = rows * len(self._cells) + cells
+        states: np.ndarray = np.zeros(len(counts) * len(self._cells), np.float32)
+        states[places[present & known]] = 1
+        denied = places[absent & known]
+        contradicted = denied[states[denied] > 0]
+        states[denied] = -1
+        states[contradicted] = 0
+        conflicting: np.ndarray = np.empty((len(counts), 0), object)
+        unknown = conflicting
+        if len(contradicted):
+            chosen = np.flatnonzero(present & known & np.isin(places, contradicted))
+            conflicting = _codes_by_row(chosen, rows, codes, len(counts))
+        if not known.all():
+            named = np.fromiter(map(bool, codes), bool, len(codes)) & ~known
+            chosen = np.concatenate([np.flatnonzero(named & present), np.flatnonzero(named & absent)])
+            unknown = _codes_by_row(chosen[np.argsort(rows[chosen], kind="stable")], rows, codes, len(counts))
+        return Encoded(states.reshape(len(counts), len(self._cells)), unknown, conflicting)
+
+
+def pad_rows(rows: Iterable[list[bytes]]) -> np.ndarray:
+    """Returns rows of codes as bytes `[B, N]`, padded with b"", N at least 1."""
+    listed = list(rows)
+    width = max(map(len, listed), default=0) or 1
+    return np.array([row + [b""] * (width - len(row)) for row in listed], object).reshape(len(listed), width)
+
+
+def _codes_by_row(chosen: np.ndarray, rows: np.ndarray, codes: Sequence[str], count: int) -> np.ndarray:
+    """Returns the chosen codes, which are sorted by row, as bytes `[B, W]`."""
+    bounds: Any = np.searchsorted(rows[chosen], np.arange(count + 1)).tolist()
+    listed = list(map(str.encode, map(codes.__getitem__, chosen.tolist())))
+    return pad_rows(listed[begin:end] for begin, end in pairwise(bounds))

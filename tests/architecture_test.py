@@ -41,7 +41,7 @@ LAYERS = {
     ),
 }
 
-# Their `__init__` names what other packages may use. Not serving.models, which would load TensorFlow for each of them.
+# Their `__init__` names what others may use. Elsewhere it is empty, as it would load TensorFlow with all modules.
 FACADES = ("serving.calls", "serving.security", "serving.telemetry", "serving.tf_serving", "serving.triage")
 
 
@@ -115,6 +115,16 @@ def test_packages_with_a_facade_are_imported_through_it():
         if imported.startswith(f"{facade}.") and not name.startswith(facade)
     ]
     assert wrong == []
+
+
+def test_only_facades_import_their_modules():
+    facades = {
+        _dotted(path)
+        for package in PACKAGES
+        for path in _modules(package)
+        if path.stem == "__init__" and any(name.split(".")[0] in PACKAGES for name in _imports(path))
+    }
+    assert facades == set(FACADES)
 
 
 def test_no_module_imports_itself_by_way_of_others():

@@ -53,7 +53,7 @@ def file(tmp_path_factory):
     log_literals = np.zeros([6, 2], np.float32)
     log_literals[2, 1] = 1.0  # a rash is novel
     novelty = Novelty(np.zeros(1, np.float32), log_literals, np.full([1, 1], 0.5, np.float32), 10)
-    trained = TrainedNetwork(network, VOCABULARY, {}, 4, "sha256:data", {}, {}, RULES, novelty)
+    trained = TrainedNetwork(network, VOCABULARY, {}, 4, "sha256:data", {}, {}, rules=RULES, novelty=novelty)
     saved_model.write_version(folder / "models", trained)
     out = folder / "triage.tflite"
     options = ["--model", str(folder / "models"), "--out", str(out), "--states", "50"]

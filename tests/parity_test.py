@@ -8,6 +8,7 @@ import tensorflow as tf
 from tf_agents.trajectories import time_step as ts
 
 from schemas.evidence import Evidence, Vocabulary
+from schemas.model_directory import LiteRtModel
 from schemas.safety_rules import Decision, RuleSet, SafetyRule
 from schemas.triage import Action
 from serving.config import ServeConfig
@@ -27,7 +28,7 @@ from trainer.safeguards.novelty import Novelty
 from trainer.safeguards.rules import RuleGraph
 from trainer.servable import saved_model
 from trainer.servable.conversion import convert
-from trainer.servable.litert import LiteRtModel
+from trainer.servable.litert import run_each
 from trainer.servable.policy import load_version
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
@@ -71,7 +72,9 @@ def statistics():
 @pytest.fixture(scope="module")
 def base(model, rules, statistics, tmp_path_factory):
     base = tmp_path_factory.mktemp("models")
-    trained = TrainedNetwork(model, VOCABULARY, {}, MAX_QUESTIONS, "sha256:data", {}, {}, rules, statistics)
+    trained = TrainedNetwork(
+        model, VOCABULARY, {}, MAX_QUESTIONS, "sha256:data", {}, {}, rules=rules, novelty=statistics
+    )
     saved_model.write_version(base, trained)
     return base
 
@@ -192,7 +195,7 @@ def test_state_vectors_get_the_agents_answer(exported, states, questions_asked, 
 
 def test_a_phone_gets_the_agents_answer(base, states, questions_asked, expected):
     model = LiteRtModel(convert(load_version(base / "1"), "none"))
-    assert_same(model.answer(states, questions_asked), expected)
+    assert_same(run_each(model, states, questions_asked), expected)
 
 
 def test_codes_get_the_agents_answer(exported, states, questions_asked, expected):

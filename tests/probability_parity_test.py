@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from schemas import directories
 from schemas.evidence import Evidence, Vocabulary
+from schemas.model_directory import LiteRtModel
 from schemas.triage import Action
 from trainer.config import NetworkConfig
 from trainer.dyqn.decision import Dial, anything_known, best_triage, decide, merits
@@ -13,7 +14,7 @@ from trainer.dyqn.network import AVERAGE, build_network
 from trainer.runs.job import TrainedNetwork
 from trainer.servable import saved_model
 from trainer.servable.conversion import convert
-from trainer.servable.litert import LiteRtModel
+from trainer.servable.litert import run_each
 from trainer.servable.policy import load_version
 from triage.v1 import triage_pb2
 
@@ -141,5 +142,5 @@ def test_the_file_that_litert_serves_gives_the_networks_probabilities_and_decisi
 
 def test_a_phone_gets_the_networks_probabilities_and_decision(version, states, questions_asked, expected):
     rows = slice(ONE_BY_ONE)
-    answer = LiteRtModel(convert(version, "none")).answer(states[rows], questions_asked[rows])
+    answer = run_each(LiteRtModel(convert(version, "none")), states[rows], questions_asked[rows])
     assert_same(answer, expected, rows)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from schemas import features
 from schemas.evidence import Evidence, Vocabulary
+from schemas.model_directory import LiteRtModel
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from serving.config import ServeConfig
@@ -24,7 +25,6 @@ from trainer.questions.mixture import Mixture
 from trainer.runs.job import TrainedNetwork
 from trainer.servable import saved_model
 from trainer.servable.conversion import convert
-from trainer.servable.litert import LiteRtModel
 from trainer.servable.policy import load_version
 from triage.v1 import triage_pb2
 from triage_client import InvalidArgumentError, QuestionReason, TriageAction, TriageClient, evidence_state
@@ -52,7 +52,7 @@ def base(mixture, rules, tmp_path_factory):
     base = tmp_path_factory.mktemp("models")
     model = build_network(EVIDENCE_COUNT, NetworkConfig(hidden_sizes=()), seed=0)
     model.get_layer("q_values").set_weights([np.zeros([EVIDENCE_COUNT, 5]), np.eye(5)[4]])  # always asks
-    trained = TrainedNetwork(model, VOCABULARY, {}, 23, "sha256:data", {}, {}, rules, questions=mixture)
+    trained = TrainedNetwork(model, VOCABULARY, {}, 23, "sha256:data", {}, {}, rules=rules, questions=mixture)
     saved_model.write_version(base, trained)
     return base
 

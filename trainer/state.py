@@ -1,8 +1,8 @@
-"""Encodes evidence as the state vector s in {-1, 0, 1}^E (paper, section "The state-action space").
+"""Encodes evidence as the state vector s in {-1, 0, 1}^E, in TensorFlow and for scikit-learn.
 
-The one place that does so: the environment, the replay memory and the exported signatures all call it. A *signed
-code* is the compact form of one piece of evidence: `index + 1` when present, `-(index + 1)` when absent, 0 for
-nothing.
+The environment, the replay memory and the exported signatures all call it; the rule is that of `schemas.evidence`.
+A *signed code* is the compact form of one piece of evidence: `index + 1` when present, `-(index + 1)` when absent, 0
+for nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,10 +12,7 @@ import numpy as np
 import scipy.sparse
 import tensorflow as tf
 
-from schemas.evidence import Vocabulary
-
-UNKNOWN = -1
-"""What a vocabulary table answers for a code that it does not hold."""
+from schemas.evidence import UNKNOWN, Vocabulary
 
 Lookup = Callable[[tf.Tensor], tf.Tensor]
 

@@ -90,9 +90,9 @@ def plain_handlers(version_folder: pathlib.Path) -> dict[str, grpc.RpcMethodHand
 
 def _time_model(engine: Any, state: triage_pb2.EvidenceState) -> float:
     """Returns the median duration of a run of the model for one state, in seconds, tensors to tensors."""
-    from serving.models.dense_states import StateEncoder
+    from serving.models.dense_states import MessageEncoder
 
-    encoded = StateEncoder(engine.vocabulary).encode([state])
+    encoded = MessageEncoder(engine.vocabulary).encode([state])
     durations = []
     for _ in range(_MODEL_CALLS):
         begin = time.perf_counter()

@@ -6,18 +6,17 @@ here. No line of Python runs once per piece of evidence.
 
 import operator
 from collections.abc import Mapping, Sequence
-from itertools import chain, pairwise, repeat
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from schemas import features
-from schemas.evidence import Vocabulary
-from serving.models.state_tensors import pad_rows, questions_asked
+from schemas.evidence import StateEncoder, Vocabulary
+from serving.models.state_tensors import questions_asked
 from triage.v1 import triage_pb2
 
 _CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
-_UNKNOWN = -1
 QUESTION_OUTPUTS = (
     features.QUESTION_CODES, features.QUESTION_GAINS, features.QUESTION_LIKELY, features.QUESTION_RED_FLAGS,
 )  # fmt: skip
@@ -29,49 +28,30 @@ class Encoded(NamedTuple):
 
     states: np.ndarray  # float32 [B, E] in {-1, 0, 1}
     questions_asked: np.ndarray  # int32 [B]
-    unknown_codes: np.ndarray  # bytes [B, U], pad_rows with b""
-    conflicting_codes: np.ndarray  # bytes [B, C], pad_rows with b""
+    unknown_codes: np.ndarray  # bytes [B, U], padded with b""
+    conflicting_codes: np.ndarray  # bytes [B, C], padded with b""
 
 
-class StateEncoder:
+class MessageEncoder:
     """Encodes messages with one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary):
-        self._cells = {code: cell for cell, code in enumerate(vocabulary.codes)}
+        self._vocabulary = vocabulary
+        self._encoder = StateEncoder(vocabulary)
 
     def encode(self, messages: Sequence[triage_pb2.EvidenceState]) -> Encoded:
-        """Returns the states of `messages`, in the same order.
-
-        A code that is unknown, or both present and absent, leaves its cell 0 and is listed as often as it occurs;
-        unknown codes that are present precede those that are absent. Evidence of any other status is ignored.
-        """
+        """Returns the states of `messages`, in the same order, by the rule of `schemas.evidence.StateEncoder`."""
         lists = [message.evidence for message in messages]
         evidence = list(chain.from_iterable(lists))
-        codes = list(map(_CODE, evidence))
-        statuses = np.fromiter(map(_STATUS, evidence), np.int32, len(codes))
-        cells = np.fromiter(map(self._cells.get, codes, repeat(_UNKNOWN)), np.int64, len(codes))
-        rows: np.ndarray = np.repeat(np.arange(len(lists)), list(map(len, lists)))
-        present, absent = statuses == triage_pb2.EVIDENCE_STATUS_PRESENT, statuses == triage_pb2.EVIDENCE_STATUS_ABSENT
-        known = cells != _UNKNOWN
-        places = rows * len(self._cells) + cells
-        states: np.ndarray = np.zeros(len(lists) * len(self._cells), np.float32)
-        states[places[present & known]] = 1
-        denied = places[absent & known]
-        contradicted = denied[states[denied] > 0]
-        states[denied] = -1
-        states[contradicted] = 0
-        conflicting: np.ndarray = np.empty((len(lists), 0), object)
-        unknown = conflicting
-        if len(contradicted):
-            conflicting = _codes_by_row(
-                np.flatnonzero(present & known & np.isin(places, contradicted)), rows, codes, lists
-            )
-        if not known.all():
-            named = np.fromiter(map(bool, codes), bool, len(codes)) & ~known
-            chosen = np.concatenate([np.flatnonzero(named & present), np.flatnonzero(named & absent)])
-            unknown = _codes_by_row(chosen[np.argsort(rows[chosen], kind="stable")], rows, codes, lists)
+        statuses = np.fromiter(map(_STATUS, evidence), np.int32, len(evidence))
+        encoded = self._encoder.encode(
+            list(map(_CODE, evidence)),
+            list(map(len, lists)),
+            statuses == triage_pb2.EVIDENCE_STATUS_PRESENT,
+            statuses == triage_pb2.EVIDENCE_STATUS_ABSENT,
+        )
         asked = np.array(list(map(questions_asked, messages)), np.int32)
-        return Encoded(states.reshape(len(lists), len(self._cells)), asked, unknown, conflicting)
+        return Encoded(encoded.states, asked, encoded.unknown_codes, encoded.conflicting_codes)
 
     def encode_questions(
         self, messages: Sequence[triage_pb2.EvidenceState], not_to_ask: Sequence[str]
@@ -79,7 +59,7 @@ class StateEncoder:
         """Returns the inputs of the signature `questions`; codes in `not_to_ask` that are unknown are ignored."""
         states = self.encode(messages).states
         withheld: np.ndarray = np.zeros(states.shape, bool)
-        withheld[:, [self._cells[code] for code in not_to_ask if code in self._cells]] = True
+        withheld[:, [self._vocabulary.index(code) for code in not_to_ask if code in self._vocabulary]] = True
         return {features.STATES: states, features.NOT_TO_ASK: withheld}
 
 
@@ -100,10 +80,3 @@ def _question(vocabulary: Vocabulary, cell: int, gain: float, likely: float, red
     return triage_pb2.NextQuestion(
         code=entry.code, question=entry.question, expected_gain=gain, reason=reason, likely=likely
     )
-
-
-def _codes_by_row(chosen: np.ndarray, rows: np.ndarray, codes: Sequence[str], lists: Sequence[object]) -> np.ndarray:
-    """Returns the chosen codes, which are sorted by row, as bytes `[B, W]`."""
-    bounds: Any = np.searchsorted(rows[chosen], np.arange(len(lists) + 1)).tolist()
-    listed = list(map(str.encode, map(codes.__getitem__, chosen.tolist())))
-    return pad_rows(listed[begin:end] for begin, end in pairwise(bounds))

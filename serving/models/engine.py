@@ -15,7 +15,7 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo, read_version
 from serving.call import MODEL, PARSE, RESPOND, current
-from serving.models.dense_states import StateEncoder, to_questions
+from serving.models.dense_states import MessageEncoder, to_questions
 from serving.models.saved_model import SavedModel
 from serving.models.state_tensors import to_responses
 from triage.v1 import triage_pb2
@@ -152,7 +152,7 @@ class SavedModelEngine(Engine):
 
     def __init__(self, folder: pathlib.Path):
         self.info, self.vocabulary = read_version(folder)
-        self._encoder = StateEncoder(self.vocabulary)
+        self._encoder = MessageEncoder(self.vocabulary)
         try:
             self._model = SavedModel(folder)
         except Exception as error:  # TensorFlow raises ValueError, KeyError and others for a half-written model

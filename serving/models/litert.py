@@ -13,15 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from schemas import directories, features, parity
-from schemas.errors import InputError, first_line
-from schemas.model_directory import ModelInfo
+from schemas import directories, parity
+from schemas.errors import InputError
+from schemas.model_directory import LiteRtModel, ModelInfo
 from serving.models.engine import SavedModelEngine
-
-try:
-    from ai_edge_litert.interpreter import Interpreter
-except ImportError:  # the SavedModel then runs all batches
-    Interpreter = None
 
 _MOST_INTERPRETERS = 8  # each holds a copy of the weights, packed for its processor
 
@@ -41,14 +36,12 @@ class InterpreterPool:
     """
 
     def __init__(self, content: bytes, interpreters: int | None = None):
-        if Interpreter is None:
-            raise InputError("LiteRT is not installed: pip install ai-edge-litert")
-        self._content = content  # interpreters read from it without keeping it alive
+        self._content = content
         places = interpreters or min(os.cpu_count() or 1, _MOST_INTERPRETERS)
         with _STANDARD_ERROR, _without_banner():
-            first = self._new_runner()
+            first = LiteRtModel(content)
         # None stands for an interpreter not made yet. The last entry is taken first, so none is made needlessly.
-        self._idle: list[Any] = [*[None] * (places - 1), first]
+        self._idle: list[LiteRtModel | None] = [*[None] * (places - 1), first]
 
     @property
     def size(self) -> int:
@@ -64,28 +57,17 @@ class InterpreterPool:
             InputError: LiteRT failed; the interpreter is not used again.
         """
         try:
-            runner = self._idle.pop()
+            model = self._idle.pop()
         except IndexError:
             return None
         try:
-            runner = runner or self._new_runner()
-            outputs: Mapping[str, np.ndarray] = runner(
-                **{features.STATES: states, features.QUESTIONS_ASKED: questions_asked}
-            )
-        except (ValueError, RuntimeError) as error:
-            runner = None
-            raise InputError(f"LiteRT cannot run the file: {first_line(error)}") from error
+            model = model or LiteRtModel(self._content)
+            return model.run(states, questions_asked)
+        except InputError:
+            model = None
+            raise
         finally:
-            self._idle.append(runner)
-        return outputs
-
-    def _new_runner(self) -> Any:
-        try:
-            interpreter = Interpreter(model_content=self._content, num_threads=1)
-            interpreter.allocate_tensors()
-            return interpreter.get_signature_runner(features.STATE)
-        except (ValueError, RuntimeError) as error:
-            raise InputError(f"LiteRT cannot run the file: {first_line(error)}") from error
+            self._idle.append(model)
 
 
 @contextlib.contextmanager

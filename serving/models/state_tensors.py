@@ -11,6 +11,7 @@ from itertools import compress, repeat
 import numpy as np
 
 from schemas import features
+from schemas.evidence import pad_rows
 from schemas.model_directory import ModelInfo
 from schemas.safety_rules import Decision, SafetyRule, chain
 from schemas.triage import NO_QUESTIONS_LEFT, Action, is_forced
@@ -164,13 +165,6 @@ def _serialized(templates: np.ndarray, values: Sequence[tuple[slice, np.ndarray]
 def _codes(evidence: Sequence[triage_pb2.Evidence], statuses: Sequence[int], status: int) -> list[bytes]:
     """Returns the codes of one status, without running a line of Python per piece of evidence."""
     return list(map(str.encode, map(_CODE, compress(evidence, map(status.__eq__, statuses)))))
-
-
-def pad_rows(rows: Iterable[list[bytes]]) -> np.ndarray:
-    """Returns rows of codes as bytes `[B, N]`, pad_rows with b"", N at least 1."""
-    listed = list(rows)
-    width = max(map(len, listed), default=0) or 1
-    return np.array([row + [b""] * (width - len(row)) for row in listed], object).reshape(len(listed), width)
 
 
 def questions_asked(state: triage_pb2.EvidenceState) -> int:

@@ -1,11 +1,12 @@
 import hashlib
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import InputError
-from schemas.evidence import COLUMNS, KINDS, MAX_CODE_LENGTH, Evidence, Vocabulary, code_fault
+from schemas.evidence import COLUMNS, KINDS, MAX_CODE_LENGTH, Evidence, StateEncoder, Vocabulary, code_fault, pad_rows
 
 
 def evidence(code, kind="symptom", name="A name", question="A question?"):
@@ -193,3 +194,57 @@ def test_a_code_in_another_unicode_form_is_named_as_such():
     message = vocabulary.unknown_message("fie\u0300vre")
     assert "is 'fi\\xe8vre' in another Unicode form" in message
     assert "NFC" in message
+
+
+# States worked out by hand; state_tensors_test.py compares them with the graph of a model.
+ENCODER = StateEncoder(Vocabulary(Evidence(code, "symptom", code, code) for code in ("chest_pain", "fever", "smoker")))
+
+
+def encode(*texts):
+    """Encodes sets such as "+fever -smoker ?gout": present, absent, of no known status."""
+    sets = [text.split() for text in texts]
+    pieces = [piece for words in sets for piece in words]
+    present, absent = (np.array([piece[0] == sign for piece in pieces], bool) for sign in "+-")
+    return ENCODER.encode([piece[1:] for piece in pieces], list(map(len, sets)), present, absent)
+
+
+def test_each_set_becomes_a_row():
+    encoded = encode("+smoker -chest_pain", "", "+fever")
+    assert encoded.states.tolist() == [[-1, 0, 1], [0, 0, 0], [0, 1, 0]]
+    assert encoded.states.dtype == np.float32
+    assert encoded.unknown_codes.shape == encoded.conflicting_codes.shape == (3, 0)
+
+
+def test_unknown_codes_are_listed_as_often_as_they_occur_and_present_ones_first():
+    encoded = encode("-b +z -fever -a +y +z", "+fever", "-gout - -fièvre")
+    assert encoded.states.tolist() == [[0, -1, 0], [0, 1, 0], [0, 0, 0]]
+    assert encoded.unknown_codes.tolist() == [
+        [b"z", b"y", b"z", b"b", b"a"],
+        [b"", b"", b"", b"", b""],
+        [b"gout", "fièvre".encode(), b"", b"", b""],
+    ]
+
+
+def test_conflicting_codes_are_listed_as_often_as_they_are_present_and_ignored():
+    # The unknown code of the second row is not the last cell of the row above.
+    encoded = encode("+smoker +fever -smoker -fever +smoker", "+gout +chest_pain", "+fever -smoker -smoker")
+    assert encoded.states.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, -1]]
+    assert encoded.conflicting_codes.tolist() == [[b"smoker", b"fever", b"smoker"], [b"", b"", b""], [b"", b"", b""]]
+
+
+def test_evidence_of_no_known_status_is_ignored():
+    encoded = encode("?fever ?smoker ?gout")
+    assert encoded.states.tolist() == [[0, 0, 0]]
+    assert encoded.unknown_codes.tolist() == [[b""]]
+
+
+def test_no_sets_are_no_rows():
+    encoded = encode()
+    assert (encoded.states.shape, encoded.unknown_codes.shape) == ((0, 3), (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"), [([[b"a"], [], [b"b", b"c"]], [[b"a", b""], [b"", b""], [b"b", b"c"]]), ([[]], [[b""]])]
+)
+def test_rows_are_padded_to_the_longest_and_have_a_column_at_least(rows, expected):
+    assert pad_rows(rows).tolist() == expected

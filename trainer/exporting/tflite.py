@@ -76,8 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
             broken; then `--out` is left unchanged.
     """
     given = options.read(TfliteOptions, arguments)
+    from schemas.model_directory import LiteRtModel
     from trainer.exporting import tflite_file, tflite_parity
-    from trainer.servable import conversion, litert
+    from trainer.servable import conversion
     from trainer.servable.policy import load_version
 
     tflite_file.check_writable(given.out)
@@ -86,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     if given.data is not None:
         states, calibration = conversion.calibration_states(given.data, version, given.seed)
     content = conversion.convert(version, given.quantize, states)
-    model = litert.LiteRtModel(content)
+    model = LiteRtModel(content)
     bound = tflite_parity.BOUNDS[given.quantize]
     parity = tflite_parity.compare(version, model, bound, given.states, given.seed)
     description = tflite_file.describe(version, model, given.quantize, parity, calibration)

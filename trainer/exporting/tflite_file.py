@@ -18,11 +18,11 @@ import tensorflow as tf
 
 from schemas import features
 from schemas.errors import InputError
-from schemas.model_directory import read_manifest
+from schemas.model_directory import LiteRtModel, read_manifest
 from schemas.parity import random_states
 from schemas.triage import ACTION_LABELS
 from trainer.exporting.tflite_parity import Parity, statement
-from trainer.servable.litert import LiteRtModel, litert_version
+from trainer.servable.litert import litert_version, run_each
 from trainer.servable.policy import LoadedVersion
 
 FORMAT = 1
@@ -152,7 +152,7 @@ def _check(file: pathlib.Path, content: bytes, description: dict[str, Any]) -> N
     written = LiteRtModel(file.read_bytes())
     evidence_count = len(description["vocabulary"])
     probes = random_states(evidence_count, description["max_questions"], _PROBES, description["parity"]["seed"])
-    expected, actual = LiteRtModel(content).answer(*probes), written.answer(*probes)
+    expected, actual = run_each(LiteRtModel(content), *probes), run_each(written, *probes)
     same = all(np.array_equal(expected[name], actual[name]) for name in expected)
     if not same or read_description(file) != description:
         raise InputError("the written file does not answer as the converted model does: try again")

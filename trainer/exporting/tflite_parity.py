@@ -7,9 +7,10 @@ import tensorflow as tf
 
 from schemas import features
 from schemas.errors import InputError
+from schemas.model_directory import LiteRtModel
 from schemas.parity import NOVELTY_BOUND, Q_BOUND, random_states
 from trainer.servable.conversion import DYNAMIC, FLOAT16, INT8, NONE
-from trainer.servable.litert import LiteRtModel
+from trainer.servable.litert import run_each
 from trainer.servable.policy import LoadedVersion
 
 BOUNDS = {NONE: Q_BOUND, FLOAT16: 0.01, DYNAMIC: 0.1, INT8: 0.1}
@@ -45,7 +46,8 @@ def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int
             `NOVELTY_BOUND`; or the question limit or the rules that fire are not the same.
     """
     states, questions_asked = random_states(len(version.vocabulary), version.max_questions, count, seed)
-    expected, actual = _saved_model_answers(version, states, questions_asked), model.answer(states, questions_asked)
+    expected = _saved_model_answers(version, states, questions_asked)
+    actual = run_each(model, states, questions_asked)
     if not np.isfinite(actual[features.Q_VALUES]).all():
         raise InputError("the TFLite file answers with Q-values that are not finite: its weights were lost")
     differences = np.abs(actual[features.Q_VALUES] - expected[features.Q_VALUES])

@@ -2,15 +2,12 @@
 
 import dataclasses
 import importlib.metadata
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from ai_edge_litert.interpreter import Interpreter
 
 from schemas import features
-from schemas.errors import InputError, first_line
+from schemas.model_directory import LiteRtModel
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.servable.policy import LoadedVersion
 
@@ -23,62 +20,14 @@ OPTIONAL_OUTPUTS = (
 """Further outputs of a file whose model has probabilities, rules or novelty."""
 
 
-class LiteRtModel:
-    """The signature `state` of a TFLite file.
-
-    Args:
-        content: the whole file.
-        threads: that the interpreter uses.
+def run_each(model: LiteRtModel, states: np.ndarray, questions_asked: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1.
 
     Raises:
-        InputError: `content` is no TFLite file with that signature.
+        InputError: LiteRT failed.
     """
-
-    def __init__(self, content: bytes, threads: int = 1):
-        try:
-            self._interpreter = Interpreter(model_content=content, num_threads=threads)
-            self._runner = self._interpreter.get_signature_runner(features.STATE)
-            self._asker = None
-            if features.QUESTIONS in self._interpreter.get_signature_list():
-                self._asker = self._interpreter.get_signature_runner(features.QUESTIONS)
-        except (ValueError, RuntimeError) as error:
-            raise InputError(f"LiteRT cannot run the file: {first_line(error)}: convert it again") from error
-
-    @property
-    def tensors(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """`inputs` and `outputs`: dtype (NumPy's name) and shape of each tensor by its name."""
-        sides = {"inputs": self._runner.get_input_details(), "outputs": self._runner.get_output_details()}
-        return {
-            side: {
-                name: {"dtype": np.dtype(detail["dtype"]).name, "shape": detail["shape"].tolist()}
-                for name, detail in sorted(details.items())
-            }
-            for side, details in sides.items()
-        }
-
-    def run(self, state: np.ndarray, questions_asked: int) -> Mapping[str, np.ndarray]:
-        """Returns the outputs, `[1, ...]` each, for one state float32 `[1, E]`."""
-        return self._runner(**{features.STATES: state, features.QUESTIONS_ASKED: np.array([questions_asked], np.int32)})
-
-    @property
-    def asks(self) -> bool:
-        """Whether the file has the signature `questions`."""
-        return self._asker is not None
-
-    def ask(self, state: np.ndarray, not_to_ask: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Returns the best questions `[1, Q]` in a state float32 `[1, E]`, without `not_to_ask`, bool `[1, E]`.
-
-        Raises:
-            ValueError: the file has no such signature.
-        """
-        if self._asker is None:
-            raise ValueError(f"the file has no signature {features.QUESTIONS!r}")
-        return self._asker(**{features.STATES: state, features.NOT_TO_ASK: not_to_ask})
-
-    def answer(self, states: np.ndarray, questions_asked: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1."""
-        rows = [self.run(state, count) for state, count in zip(states[:, np.newaxis], questions_asked, strict=True)]
-        return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+    rows = [model.run(*one) for one in zip(states[:, np.newaxis], questions_asked[:, np.newaxis], strict=True)]
+    return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
 
 
 def litert_version() -> str:
@@ -111,7 +60,7 @@ class _Playable:
         def answer(states: np.ndarray, questions_asked: np.ndarray) -> list[np.ndarray]:
             if not len(states):  # a step of an evaluation in which every question was in vain: no state is new
                 return [np.zeros([0], np.int32), *(np.zeros([0, width], np.float32) for width in self._widths.values())]
-            outputs = self._model.answer(states, questions_asked)
+            outputs = run_each(self._model, states, questions_asked)
             return [outputs[name] for name in (features.ACTION, *self._widths)]
 
         given = [inputs[features.STATES], inputs[features.QUESTIONS_ASKED]]

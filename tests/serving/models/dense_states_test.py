@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from serving.messages import state_message
-from serving.models.dense_states import StateEncoder
+from serving.models.dense_states import MessageEncoder
 from triage.v1 import triage_pb2
 
 PRESENT, ABSENT = triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT
@@ -12,7 +12,7 @@ PRESENT, ABSENT = triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS
 
 @pytest.fixture(scope="module")
 def encode(vocabulary):  # chest_pain, fever, smoker
-    return StateEncoder(vocabulary).encode
+    return MessageEncoder(vocabulary).encode
 
 
 def message(*evidence):

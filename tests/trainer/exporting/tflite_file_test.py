@@ -10,10 +10,10 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
+from schemas.model_directory import LiteRtModel
 from trainer.exporting import tflite_file
 from trainer.exporting.tflite_parity import Parity
 from trainer.servable.conversion import convert
-from trainer.servable.litert import LiteRtModel
 
 PARITY = Parity(10, 0, 1e-4, 1e-7, 1e-8, 0.0, 0.0, 0.0)
 
@@ -54,7 +54,8 @@ def test_an_app_can_compute_the_fingerprint_from_the_codes(description):
 
 def test_a_model_runs_with_its_description_inside(written, content):
     state = np.eye(12, dtype=np.float32)[:1]
-    expected, actual = LiteRtModel(content).run(state, 0), LiteRtModel(written.read_bytes()).run(state, 0)
+    asked = np.zeros(1, np.int32)
+    expected, actual = LiteRtModel(content).run(state, asked), LiteRtModel(written.read_bytes()).run(state, asked)
     np.testing.assert_array_equal(actual["q_values"], expected["q_values"])
     assert written.read_bytes().startswith(content)
 

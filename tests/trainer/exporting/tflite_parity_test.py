@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
+from schemas.model_directory import LiteRtModel
 from schemas.parity import NOVELTY_BOUND, random_states
 from schemas.triage import Action
 from trainer.config import NetworkConfig
@@ -14,7 +15,6 @@ from trainer.runs.job import TrainedNetwork
 from trainer.safeguards import novelty
 from trainer.servable import saved_model
 from trainer.servable.conversion import QUANTIZATIONS, calibration_states, convert
-from trainer.servable.litert import LiteRtModel
 from trainer.servable.policy import load_version
 
 Q_VALUES = np.array([0.2, 0.9, 0.5, 0.1, 0.6], np.float32)  # Yellow
@@ -26,7 +26,7 @@ class Answers:
     def __init__(self, q_values, action, limit=5):
         self._q_values, self._action, self._limit = q_values, action, limit
 
-    def answer(self, states, questions_asked):
+    def run(self, states, questions_asked):
         rows = len(states)
         best = int(np.argmax(self._q_values[:4]))
         return {
@@ -134,8 +134,8 @@ def test_no_quantisation_rounds_the_operations_of_novelty(novel, quantization):
 
 def test_a_file_with_another_novelty_is_refused(novel):
     class Usual(LiteRtModel):
-        def answer(self, states, questions_asked):
-            return super().answer(states, questions_asked) | {"novelty": np.zeros(len(states), np.float32)}
+        def run(self, states, questions_asked):
+            return super().run(states, questions_asked) | {"novelty": np.zeros(len(states), np.float32)}
 
     with pytest.raises(InputError, match=f"novelty differs by up to 1 from .* the bound of {NOVELTY_BOUND:g}: train"):
         compare(novel, Usual(convert(novel, "none")), BOUNDS["none"], 200, 0)

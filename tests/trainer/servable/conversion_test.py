@@ -8,13 +8,14 @@ import pytest
 import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
+from schemas.model_directory import LiteRtModel
 from schemas.triage import Action
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.runs.job import TrainedNetwork
 from trainer.servable import saved_model
 from trainer.servable.conversion import QUANTIZATIONS, calibration_states, convert
-from trainer.servable.litert import LiteRtModel
+from trainer.servable.litert import run_each
 from trainer.servable.policy import load_version
 
 
@@ -37,7 +38,7 @@ def tied(tmp_path_factory):
 def test_equal_q_values_go_to_the_more_urgent_decision_and_to_triage_before_ask(tied, quantization):
     model = LiteRtModel(convert(tied, quantization, np.eye(3, dtype=np.float32)))
     for questions_asked in (0, 2):
-        answer = model.run(np.array([[1, -1, 0]], np.float32), questions_asked)
+        answer = model.run(np.array([[1, -1, 0]], np.float32), np.array([questions_asked], np.int32))
         assert answer["q_values"][0, [1, 2]].tolist() == answer["q_values"][0, [4, 4]].tolist()
         assert answer["action"].tolist() == answer["best_triage"].tolist() == [Action.YELLOW]
         assert answer["forced"].tolist() == [questions_asked == 2]
@@ -47,7 +48,7 @@ def test_equal_q_values_go_to_the_more_urgent_decision_and_to_triage_before_ask(
 def test_at_the_question_limit_the_action_is_the_best_triage(version, calibration, quantization):
     model = LiteRtModel(convert(version, quantization, calibration))
     states = np.random.default_rng(6).integers(-1, 2, [60, 12]).astype(np.float32)
-    free, forced = (model.answer(states, np.full(60, asked, np.int32)) for asked in (4, 5))
+    free, forced = (run_each(model, states, np.full(60, asked, np.int32)) for asked in (4, 5))
     assert (free["action"] == Action.ASK).any()
     np.testing.assert_array_equal(free["q_values"], forced["q_values"])
     np.testing.assert_array_equal(forced["action"], forced["q_values"][:, :4].argmax(axis=1))
@@ -78,7 +79,7 @@ def test_int8_keeps_the_negative_side_of_selu(tmp_path):
     trained = TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
     version = load_version(saved_model.write_version(tmp_path, trained))
     states = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
-    answer = LiteRtModel(convert(version, "int8", states)).run(states[:1], 0)
+    answer = LiteRtModel(convert(version, "int8", states)).run(states[:1], np.zeros(1, np.int32))
     assert answer["q_values"][0, 0] == pytest.approx(0.25, abs=0.05)
 
 

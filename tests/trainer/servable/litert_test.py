@@ -1,12 +1,10 @@
-"""The LiteRT interpreter as the rest of the package sees it."""
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from schemas.errors import InputError
+from schemas.model_directory import LiteRtModel
 from trainer.servable.conversion import convert
-from trainer.servable.litert import LiteRtModel, as_version
+from trainer.servable.litert import as_version, run_each
 from trainer.servable.policy import play
 from trainer.vignettes.arrays import VignetteArrays
 
@@ -35,10 +33,10 @@ def test_the_signature_is_that_of_the_savedmodel_with_a_batch_of_one(model):
 
 def test_answers_are_in_the_order_of_the_states(model):
     states = np.eye(12, dtype=np.float32)[:3]
-    together = model.answer(states, np.array([0, 5, 0], np.int32))
+    together = run_each(model, states, np.array([0, 5, 0], np.int32))
     assert together["q_values"].shape == (3, 5)
     assert together["forced"].tolist() == [False, True, False]  # the version triages at 5 questions
-    alone = model.run(states[1:2], 5)
+    alone = model.run(states[1:2], np.array([5], np.int32))
     np.testing.assert_array_equal(together["q_values"][1:2], alone["q_values"])
 
 
@@ -59,9 +57,3 @@ def test_a_step_without_a_new_state_has_no_answers(version, model):
         states=tf.zeros([0, 12]), questions_asked=tf.zeros([0], tf.int32)
     )  # as an evaluation asks where every question was in vain
     assert (answer["action"].shape, answer["q_values"].shape) == ((0,), (0, 5))
-
-
-@pytest.mark.parametrize("content", [b"", b"no flatbuffer", b"\x1c\0\0\0TFL3" + b"\0" * 40])
-def test_bytes_that_are_not_a_tflite_file_are_refused(content):
-    with pytest.raises(InputError, match="LiteRT cannot run the file"):
-        LiteRtModel(content)
