@@ -181,3 +181,12 @@ def test_a_version_without_questions_says_so_where_they_are_asked_for(base, tmp_
                 interview.present("e1")
     finally:
         server.stop()
+
+
+def test_an_answer_explains_itself_where_that_is_asked_for(client):
+    state = evidence_state(["e1", "e2"], ["e5"])
+    assert not client.triage(state).HasField("explanation")
+    why = client.triage(state, explain=True).explanation
+    assert sorted(each.evidence.code for each in why.effects) == ["e1", "e2", "e5"]
+    # The model itself says the same of every state; the rule for Red needs both of its pieces.
+    assert sorted(each.code for each in why.sufficient) == ["e1", "e2"]

@@ -16,6 +16,8 @@ from serving.client.interactive import Known, ask_complaint, converse
 from serving.messages import action_label
 from triage_client import (
     DeadlineExceededError,
+    Evidence,
+    EvidenceStatus,
     InvalidArgumentError,
     NextQuestion,
     QuestionReason,
@@ -50,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-questions", type=int, default=0, metavar="N", help="limit on questions, if lower than the model's"
     )
     parser.add_argument("--no-more-evidence", action="store_true", help="nobody can answer another question")
+    parser.add_argument("--explain", action="store_true", help="say why the decision is what it is")
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--questions", type=int, default=0, metavar="N", help="suggest so many questions to put next; default: 0"
@@ -132,7 +135,10 @@ def _interview(client: TriageClient, arguments: argparse.Namespace) -> TriageRes
         ask_complaint(known, codes, sys.stdin.readline)
     response = converse(client, known, arguments.max_questions, arguments.allow_unknown_codes, sys.stdin.readline)
     sys.stdout.write("\n")
-    return response
+    if not arguments.explain:
+        return response
+    state, unknown = known.state(arguments.max_questions), arguments.allow_unknown_codes
+    return client.triage(state, allow_unknown_codes=unknown, not_to_ask=known.not_known, explain=True)
 
 
 def _failure(error: TriageError, server: str, timeout_seconds: float) -> str:
@@ -180,11 +186,47 @@ def _figures(response: TriageResponse) -> dict[str, Any]:
             }
             for question in response.next_questions
         ],
+        "explanation": _explanation(response) if response.HasField("explanation") else None,
         "novelty": response.novelty if response.HasField("novelty") else None,
         "is_novel": response.is_novel,
         "model_version": response.model_version,
         "vocabulary_fingerprint": response.vocabulary_fingerprint,
     }
+
+
+def _piece(evidence: Evidence) -> str:
+    return f"{'no ' if evidence.status == EvidenceStatus.EVIDENCE_STATUS_ABSENT else ''}{evidence.code}"
+
+
+def _explanation(response: TriageResponse) -> dict[str, Any]:
+    why = response.explanation
+    return {
+        "effects": [
+            {
+                "evidence": _piece(each.evidence),
+                "effect": each.effect,
+                "best_triage_without": action_label(each.best_triage_without),
+            }
+            for each in why.effects
+        ],
+        "sufficient": [_piece(each) for each in why.sufficient],
+        "turning": [
+            {"evidence": _piece(each.evidence), "best_triage": action_label(each.best_triage), "likely": each.likely}
+            for each in why.turning
+        ],
+    }
+
+
+def _print_explanation(console: rich.console.Console, response: TriageResponse) -> None:
+    why, decision = response.explanation, action_label(response.best_triage)
+    for each in why.effects:
+        other = action_label(each.best_triage_without)
+        turned = "" if other == decision else f"; without it {other}"
+        console.print(rich.text.Text(f"because  {_piece(each.evidence)} ({each.effect:.3f}{turned})"))
+    console.print(rich.text.Text(f"enough for {decision}: {', '.join(map(_piece, why.sufficient))}"))
+    for turn in why.turning[:3]:
+        piece, other = _piece(turn.evidence), action_label(turn.best_triage)
+        console.print(rich.text.Text(f"would be {other} with {piece} ({turn.likely:.0%} likely)"))
 
 
 def _worth(question: NextQuestion) -> str:
@@ -217,6 +259,8 @@ def _print(response: TriageResponse) -> None:
         console.print(rich.text.Text(f"safety rule {rule.rule_id} ({change}): {rule.reason}"))
     for number, question in enumerate(response.next_questions, start=1):
         console.print(rich.text.Text(f"next {number}  {question.question} ({question.code}, {_worth(question)})"))
+    if response.HasField("explanation"):
+        _print_explanation(console, response)
     if response.is_novel:
         console.print(
             rich.text.Text(f"unlike anything seen in training (novelty {response.novelty:.3f})", style="bold")

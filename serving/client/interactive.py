@@ -9,7 +9,7 @@ import rich.text
 
 from schemas.errors import InputError
 from serving.messages import action_label
-from triage_client import QuestionReason, TriageAction, TriageClient, TriageResponse, evidence_state
+from triage_client import EvidenceState, QuestionReason, TriageAction, TriageClient, TriageResponse, evidence_state
 
 YES, NO, NOT_KNOWN, STOP = "1", "2", "3", "4"
 _CHOICES = "1 yes   2 no   3 don't know   4 no more questions"
@@ -24,6 +24,16 @@ class Known:
     not_known: list[str] = dataclasses.field(default_factory=list)
     questions_asked: int = 0
     no_more_evidence: bool = False
+
+    def state(self, max_questions: int) -> EvidenceState:
+        """Returns it as a message; `max_questions` as in EvidenceState."""
+        return evidence_state(
+            self.present,
+            self.absent,
+            questions_asked=self.questions_asked,
+            no_more_evidence=self.no_more_evidence,
+            max_questions=max_questions,
+        )
 
 
 def converse(
@@ -43,15 +53,8 @@ def converse(
     """
     console = rich.console.Console(highlight=False, soft_wrap=True)
     while True:
-        state = evidence_state(
-            known.present,
-            known.absent,
-            questions_asked=known.questions_asked,
-            no_more_evidence=known.no_more_evidence,
-            max_questions=max_questions,
-        )
         response = client.triage(
-            state, allow_unknown_codes=allow_unknown_codes, questions=1, not_to_ask=known.not_known
+            known.state(max_questions), allow_unknown_codes=allow_unknown_codes, questions=1, not_to_ask=known.not_known
         )
         if response.action != TriageAction.TRIAGE_ACTION_ASK or response.forced:
             return response

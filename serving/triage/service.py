@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from schemas import features
 from schemas.errors import InputError
+from schemas.features import MOST_QUESTIONS
 from serving.call import MODEL, PARSE, current
 from serving.calls import Cost, Front, costs
 from serving.config import ServeConfig
@@ -26,6 +27,7 @@ from serving.models.engine import Engine
 from serving.models.safeguards import described_rules
 from serving.models.watcher import Watcher
 from serving.telemetry import Telemetry
+from serving.triage.explanation import check_explainable, explain
 from serving.triage.interview import InterviewState
 from serving.triage.routing import Routing
 from serving.triage.validation import RequestLimits, are_clear, check_questions, check_states
@@ -43,6 +45,7 @@ class Asked(NamedTuple):
     allow_unknown_codes: bool = False
     questions: int = 0  # how many the responses suggest
     not_to_ask: tuple[str, ...] = ()
+    explain: bool = False
 
 
 # The method names are those of the .proto file, not snake case (N802).
@@ -72,7 +75,9 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         """Answers one evidence state."""
         if not request.HasField("state"):
             raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
-        asked = Asked(request.allow_unknown_codes, request.questions, tuple(request.not_to_ask))
+        asked = Asked(request.allow_unknown_codes, request.questions, tuple(request.not_to_ask), request.explain)
+        if request.explain:
+            check_explainable(request.state)
         (response,) = await self._answer([request.state], asked, context, batch=False)
         return response
 
@@ -170,6 +175,8 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                 return []
             responses = await self._run(engine, states, context)
             await self._add_questions(engine, states, responses, asked)
+            if asked.explain:
+                await self._workers.run(_add_explanation, engine, states[0], responses[0])
         if current().large:
             await self._workers.run(self._record, states, responses)
         else:
@@ -224,6 +231,11 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             self._telemetry.record_run(responses[0].model_version, features.SERVING_DEFAULT, run)
         self._telemetry.record_answers(states, responses)
         self._routing.show(states, responses)
+
+
+def _add_explanation(engine: Engine, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> None:
+    questions = engine.next_questions([state], MOST_QUESTIONS)[0] if engine.info.questions else []
+    response.explanation.CopyFrom(explain(state, response, questions, engine.triage))
 
 
 def _check_states(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits, batch: bool) -> None:

@@ -20,7 +20,7 @@ from schemas.triage import Action
 from trainer.dyqn import rewards
 from trainer.dyqn.decision import Dial, decide
 from trainer.evaluation.agreement import majority_decisions
-from trainer.evaluation.metrics import estimate
+from trainer.evaluation.metrics import Estimate, estimate, resampled_interval, resampled_sums
 from trainer.questions.graph import QuestionGraph
 from trainer.questions.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT
 from trainer.questions.patients import Patients, own_cards, whole_patients
@@ -151,16 +151,23 @@ def policy_figures(
         `against`; `first_red_flag` and `stopping`, see below.
     """
     rows = quality(interviews, patients.decision_counts, dial)
-    result: dict[str, Any] = {
-        name: [estimate(row.astype(float), seed) for row in values] for name, values in rows.items()
-    }
+    result: dict[str, Any] = {name: _estimates(values.astype(float), seed) for name, values in rows.items()}
     for name, values in rows.items():
         if against is not None:
             pairs = values.astype(float) - against[name]
-            result[f"{name}_difference"] = [estimate(row, seed) for row in pairs]
+            result[f"{name}_difference"] = _estimates(pairs, seed)
     result["first_red_flag"] = _first_red_flag(interviews, patients, red_flags, seed)
     result["stopping"] = stopping(interviews, rows, dial, seed)
     return result
+
+
+def _estimates(values: np.ndarray, seed: int) -> list[Estimate]:
+    """Returns the mean of each row of `values` `[Q, V]` with its interval, all from the same resampled patients."""
+    if values.shape[1] < 2:
+        return [estimate(row, seed) for row in values]
+    resampled = resampled_sums(values.T, seed) / values.shape[1]  # [R, Q]
+    ends = (resampled_interval(column) for column in resampled.T)
+    return [Estimate(float(row.mean()), *pair, len(row)) for row, pair in zip(values, ends, strict=True)]
 
 
 def _first_red_flag(

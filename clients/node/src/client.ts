@@ -37,6 +37,8 @@ export interface TriageSettings extends CallSettings {
 export interface StateSettings extends TriageSettings {
   /** Codes that no question is about, such as those that the patient could not tell. */
   notToAsk?: Iterable<string>;
+  /** Explain the answer, which takes some further runs of the model. */
+  explain?: boolean;
 }
 
 type Method<Request, Response> = (
@@ -74,6 +76,7 @@ export class TriageClient {
       allowUnknownCodes: settings.allowUnknownCodes,
       questions: int32("questions", settings.questions),
       notToAsk: [...(settings.notToAsk ?? [])],
+      explain: settings.explain,
     });
     return this.#call(this.#stub.triage, request, settings);
   }

@@ -23,6 +23,7 @@ from triage_client.errors import (
 )
 from triage_client.messages import evidence_state
 from triage_client.v1.triage_pb2 import (
+    Evidence,
     EvidenceState,
     EvidenceStatus,
     NextQuestion,
@@ -36,6 +37,7 @@ __all__ = [
     "AsyncTriageClient",
     "CallCancelledError",
     "DeadlineExceededError",
+    "Evidence",
     "EvidenceState",
     "EvidenceStatus",
     "FailedPreconditionError",

@@ -64,10 +64,11 @@ class TriageClient:
         allow_unknown_codes: bool = False,
         questions: int = 0,
         not_to_ask: Iterable[str] = (),
+        explain: bool = False,
         timeout_seconds: Optional[float] = None,
     ) -> triage_pb2.TriageResponse:
         """Returns the answer to one evidence state, with the best `questions` to put next, without `not_to_ask`."""
-        request = messages.triage_request(state, allow_unknown_codes, questions, not_to_ask)
+        request = messages.triage_request(state, allow_unknown_codes, questions, not_to_ask, explain)
         return self._call(self._stub.Triage, request, timeout_seconds)
 
     def batch_triage(

@@ -46,13 +46,21 @@ def _evidence(name: str, codes: Iterable[str], status: triage_pb2.EvidenceStatus
 
 
 def triage_request(
-    state: triage_pb2.EvidenceState, allow_unknown_codes: bool, questions: int, not_to_ask: Iterable[str]
+    state: triage_pb2.EvidenceState,
+    allow_unknown_codes: bool,
+    questions: int,
+    not_to_ask: Iterable[str],
+    explain: bool,
 ) -> triage_service_pb2.TriageRequest:
     """Returns the request of `Triage`."""
     if isinstance(not_to_ask, (str, bytes)):
         raise TypeError(f"not_to_ask: expected several codes, such as [{not_to_ask!r}]; got a single text")
     return triage_service_pb2.TriageRequest(
-        state=state, allow_unknown_codes=allow_unknown_codes, questions=questions, not_to_ask=not_to_ask
+        state=state,
+        allow_unknown_codes=allow_unknown_codes,
+        questions=questions,
+        not_to_ask=not_to_ask,
+        explain=explain,
     )
 
 

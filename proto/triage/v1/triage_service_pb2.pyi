@@ -27,16 +27,18 @@ EVIDENCE_KIND_SYMPTOM: EvidenceKind
 EVIDENCE_KIND_RISK_FACTOR: EvidenceKind
 
 class TriageRequest(_message.Message):
-    __slots__ = ("state", "allow_unknown_codes", "questions", "not_to_ask")
+    __slots__ = ("state", "allow_unknown_codes", "questions", "not_to_ask", "explain")
     STATE_FIELD_NUMBER: _ClassVar[int]
     ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     NOT_TO_ASK_FIELD_NUMBER: _ClassVar[int]
+    EXPLAIN_FIELD_NUMBER: _ClassVar[int]
     state: _triage_pb2.EvidenceState
     allow_unknown_codes: bool
     questions: int
     not_to_ask: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, state: _Optional[_Union[_triage_pb2.EvidenceState, _Mapping]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., not_to_ask: _Optional[_Iterable[str]] = ...) -> None: ...
+    explain: bool
+    def __init__(self, state: _Optional[_Union[_triage_pb2.EvidenceState, _Mapping]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., not_to_ask: _Optional[_Iterable[str]] = ..., explain: bool = ...) -> None: ...
 
 class BatchTriageRequest(_message.Message):
     __slots__ = ("states", "allow_unknown_codes", "questions")

@@ -67,6 +67,7 @@ def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
         "conflicting_codes": [],
         "fired_rules": [],
         "next_questions": [],
+        "explanation": None,
         "novelty": None,
         "is_novel": False,
         "model_version": "3",

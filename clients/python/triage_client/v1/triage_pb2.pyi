@@ -104,8 +104,38 @@ class NextQuestion(_message.Message):
     likely: float
     def __init__(self, code: _Optional[str] = ..., question: _Optional[str] = ..., expected_gain: _Optional[float] = ..., reason: _Optional[_Union[QuestionReason, str]] = ..., likely: _Optional[float] = ...) -> None: ...
 
+class EvidenceEffect(_message.Message):
+    __slots__ = ("evidence", "effect", "best_triage_without")
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
+    BEST_TRIAGE_WITHOUT_FIELD_NUMBER: _ClassVar[int]
+    evidence: Evidence
+    effect: float
+    best_triage_without: TriageAction
+    def __init__(self, evidence: _Optional[_Union[Evidence, _Mapping]] = ..., effect: _Optional[float] = ..., best_triage_without: _Optional[_Union[TriageAction, str]] = ...) -> None: ...
+
+class TurningAnswer(_message.Message):
+    __slots__ = ("evidence", "best_triage", "likely")
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    BEST_TRIAGE_FIELD_NUMBER: _ClassVar[int]
+    LIKELY_FIELD_NUMBER: _ClassVar[int]
+    evidence: Evidence
+    best_triage: TriageAction
+    likely: float
+    def __init__(self, evidence: _Optional[_Union[Evidence, _Mapping]] = ..., best_triage: _Optional[_Union[TriageAction, str]] = ..., likely: _Optional[float] = ...) -> None: ...
+
+class Explanation(_message.Message):
+    __slots__ = ("effects", "sufficient", "turning")
+    EFFECTS_FIELD_NUMBER: _ClassVar[int]
+    SUFFICIENT_FIELD_NUMBER: _ClassVar[int]
+    TURNING_FIELD_NUMBER: _ClassVar[int]
+    effects: _containers.RepeatedCompositeFieldContainer[EvidenceEffect]
+    sufficient: _containers.RepeatedCompositeFieldContainer[Evidence]
+    turning: _containers.RepeatedCompositeFieldContainer[TurningAnswer]
+    def __init__(self, effects: _Optional[_Iterable[_Union[EvidenceEffect, _Mapping]]] = ..., sufficient: _Optional[_Iterable[_Union[Evidence, _Mapping]]] = ..., turning: _Optional[_Iterable[_Union[TurningAnswer, _Mapping]]] = ...) -> None: ...
+
 class TriageResponse(_message.Message):
-    __slots__ = ("action", "best_triage", "q_values", "forced", "unknown_codes", "conflicting_codes", "model_version", "vocabulary_fingerprint", "fired_rules", "novelty", "is_novel", "probabilities", "next_questions")
+    __slots__ = ("action", "best_triage", "q_values", "forced", "unknown_codes", "conflicting_codes", "model_version", "vocabulary_fingerprint", "fired_rules", "novelty", "is_novel", "probabilities", "next_questions", "explanation")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     BEST_TRIAGE_FIELD_NUMBER: _ClassVar[int]
     Q_VALUES_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +149,7 @@ class TriageResponse(_message.Message):
     IS_NOVEL_FIELD_NUMBER: _ClassVar[int]
     PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     NEXT_QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    EXPLANATION_FIELD_NUMBER: _ClassVar[int]
     action: TriageAction
     best_triage: TriageAction
     q_values: _containers.RepeatedCompositeFieldContainer[QValue]
@@ -132,4 +163,5 @@ class TriageResponse(_message.Message):
     is_novel: bool
     probabilities: _containers.RepeatedCompositeFieldContainer[DecisionProbability]
     next_questions: _containers.RepeatedCompositeFieldContainer[NextQuestion]
-    def __init__(self, action: _Optional[_Union[TriageAction, str]] = ..., best_triage: _Optional[_Union[TriageAction, str]] = ..., q_values: _Optional[_Iterable[_Union[QValue, _Mapping]]] = ..., forced: bool = ..., unknown_codes: _Optional[_Iterable[str]] = ..., conflicting_codes: _Optional[_Iterable[str]] = ..., model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., fired_rules: _Optional[_Iterable[_Union[FiredRule, _Mapping]]] = ..., novelty: _Optional[float] = ..., is_novel: bool = ..., probabilities: _Optional[_Iterable[_Union[DecisionProbability, _Mapping]]] = ..., next_questions: _Optional[_Iterable[_Union[NextQuestion, _Mapping]]] = ...) -> None: ...
+    explanation: Explanation
+    def __init__(self, action: _Optional[_Union[TriageAction, str]] = ..., best_triage: _Optional[_Union[TriageAction, str]] = ..., q_values: _Optional[_Iterable[_Union[QValue, _Mapping]]] = ..., forced: bool = ..., unknown_codes: _Optional[_Iterable[str]] = ..., conflicting_codes: _Optional[_Iterable[str]] = ..., model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., fired_rules: _Optional[_Iterable[_Union[FiredRule, _Mapping]]] = ..., novelty: _Optional[float] = ..., is_novel: bool = ..., probabilities: _Optional[_Iterable[_Union[DecisionProbability, _Mapping]]] = ..., next_questions: _Optional[_Iterable[_Union[NextQuestion, _Mapping]]] = ..., explanation: _Optional[_Union[Explanation, _Mapping]] = ...) -> None: ...

@@ -243,6 +243,46 @@ export interface NextQuestion {
   likely: number;
 }
 
+/** What a piece of evidence does to the answer. */
+export interface EvidenceEffect {
+  /** The piece. */
+  evidence:
+    | Evidence
+    | undefined;
+  /**
+   * How much the probabilities change where it is left out: the mean of the absolute changes over all decisions, of
+   * appropriate and of safe; of the Q-values of triage decisions where the model has no probabilities. 0 or more.
+   */
+  effect: number;
+  /** The best triage decision without it. */
+  bestTriageWithout: TriageAction;
+}
+
+/** An answer to one open question that would change the best triage decision. */
+export interface TurningAnswer {
+  /** The piece, present or absent. */
+  evidence:
+    | Evidence
+    | undefined;
+  /** The best triage decision with it. */
+  bestTriage: TriageAction;
+  /** The probability in [0, 1] of this answer, as far as vignettes tell. */
+  likely: number;
+}
+
+/** Why the best triage decision is what it is. It explains the model, not the patient. */
+export interface Explanation {
+  /** The effect of each known piece of evidence, the largest first. */
+  effects: EvidenceEffect[];
+  /** Pieces that by themselves give the same best triage decision, none of which can be left out. */
+  sufficient: Evidence[];
+  /**
+   * Of the answers to the best next questions those that would change the decision, the most likely first. Empty where
+   * none would, and where the model cannot choose questions.
+   */
+  turning: TurningAnswer[];
+}
+
 /** The answer to an evidence state. */
 export interface TriageResponse {
   /** What to do, after the safety rules: ask for more evidence, or triage. ASK where nothing is known. */
@@ -293,6 +333,8 @@ export interface TriageResponse {
    * finding: what nobody asked about is unknown.
    */
   nextQuestions: NextQuestion[];
+  /** Why, where the request asks for it. */
+  explanation: Explanation | undefined;
 }
 
 function createBaseEvidence(): Evidence {
@@ -961,6 +1003,327 @@ export const NextQuestion: MessageFns<NextQuestion> = {
   },
 };
 
+function createBaseEvidenceEffect(): EvidenceEffect {
+  return { evidence: undefined, effect: 0, bestTriageWithout: 0 };
+}
+
+export const EvidenceEffect: MessageFns<EvidenceEffect> = {
+  encode(message: EvidenceEffect, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.evidence !== undefined) {
+      Evidence.encode(message.evidence, writer.uint32(10).fork()).join();
+    }
+    if (message.effect !== 0) {
+      writer.uint32(21).float(message.effect);
+    }
+    if (message.bestTriageWithout !== 0) {
+      writer.uint32(24).int32(message.bestTriageWithout);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): EvidenceEffect {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEvidenceEffect();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.evidence = Evidence.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 21) {
+              break;
+            }
+
+            message.effect = reader.float();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.bestTriageWithout = reader.int32() as any;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): EvidenceEffect {
+    return {
+      evidence: isSet(object.evidence) ? Evidence.fromJSON(object.evidence) : undefined,
+      effect: isSet(object.effect) ? globalThis.Number(object.effect) : 0,
+      bestTriageWithout: isSet(object.bestTriageWithout)
+        ? triageActionFromJSON(object.bestTriageWithout)
+        : isSet(object.best_triage_without)
+        ? triageActionFromJSON(object.best_triage_without)
+        : 0,
+    };
+  },
+
+  toJSON(message: EvidenceEffect): unknown {
+    const obj: any = {};
+    if (message.evidence !== undefined) {
+      obj.evidence = Evidence.toJSON(message.evidence);
+    }
+    if (message.effect !== 0) {
+      obj.effect = floatToJson(message.effect);
+    }
+    if (message.bestTriageWithout !== 0) {
+      obj.bestTriageWithout = triageActionToJSON(message.bestTriageWithout);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<EvidenceEffect>): EvidenceEffect {
+    return EvidenceEffect.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<EvidenceEffect>): EvidenceEffect {
+    const message = createBaseEvidenceEffect();
+    message.evidence = (object.evidence !== undefined && object.evidence !== null)
+      ? Evidence.fromPartial(object.evidence)
+      : undefined;
+    message.effect = object.effect ?? 0;
+    message.bestTriageWithout = object.bestTriageWithout ?? 0;
+    return message;
+  },
+};
+
+function createBaseTurningAnswer(): TurningAnswer {
+  return { evidence: undefined, bestTriage: 0, likely: 0 };
+}
+
+export const TurningAnswer: MessageFns<TurningAnswer> = {
+  encode(message: TurningAnswer, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.evidence !== undefined) {
+      Evidence.encode(message.evidence, writer.uint32(10).fork()).join();
+    }
+    if (message.bestTriage !== 0) {
+      writer.uint32(16).int32(message.bestTriage);
+    }
+    if (message.likely !== 0) {
+      writer.uint32(29).float(message.likely);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TurningAnswer {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTurningAnswer();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.evidence = Evidence.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.bestTriage = reader.int32() as any;
+            continue;
+          }
+          case 3: {
+            if (tag !== 29) {
+              break;
+            }
+
+            message.likely = reader.float();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): TurningAnswer {
+    return {
+      evidence: isSet(object.evidence) ? Evidence.fromJSON(object.evidence) : undefined,
+      bestTriage: isSet(object.bestTriage)
+        ? triageActionFromJSON(object.bestTriage)
+        : isSet(object.best_triage)
+        ? triageActionFromJSON(object.best_triage)
+        : 0,
+      likely: isSet(object.likely) ? globalThis.Number(object.likely) : 0,
+    };
+  },
+
+  toJSON(message: TurningAnswer): unknown {
+    const obj: any = {};
+    if (message.evidence !== undefined) {
+      obj.evidence = Evidence.toJSON(message.evidence);
+    }
+    if (message.bestTriage !== 0) {
+      obj.bestTriage = triageActionToJSON(message.bestTriage);
+    }
+    if (message.likely !== 0) {
+      obj.likely = floatToJson(message.likely);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<TurningAnswer>): TurningAnswer {
+    return TurningAnswer.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<TurningAnswer>): TurningAnswer {
+    const message = createBaseTurningAnswer();
+    message.evidence = (object.evidence !== undefined && object.evidence !== null)
+      ? Evidence.fromPartial(object.evidence)
+      : undefined;
+    message.bestTriage = object.bestTriage ?? 0;
+    message.likely = object.likely ?? 0;
+    return message;
+  },
+};
+
+function createBaseExplanation(): Explanation {
+  return { effects: [], sufficient: [], turning: [] };
+}
+
+export const Explanation: MessageFns<Explanation> = {
+  encode(message: Explanation, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.effects) {
+      EvidenceEffect.encode(v!, writer.uint32(10).fork()).join();
+    }
+    for (const v of message.sufficient) {
+      Evidence.encode(v!, writer.uint32(18).fork()).join();
+    }
+    for (const v of message.turning) {
+      TurningAnswer.encode(v!, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Explanation {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExplanation();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.effects.push(EvidenceEffect.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.sufficient.push(Evidence.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.turning.push(TurningAnswer.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Explanation {
+    return {
+      effects: globalThis.Array.isArray(object?.effects)
+        ? object.effects.map((e: any) => EvidenceEffect.fromJSON(e))
+        : [],
+      sufficient: globalThis.Array.isArray(object?.sufficient)
+        ? object.sufficient.map((e: any) => Evidence.fromJSON(e))
+        : [],
+      turning: globalThis.Array.isArray(object?.turning)
+        ? object.turning.map((e: any) => TurningAnswer.fromJSON(e))
+        : [],
+    };
+  },
+
+  toJSON(message: Explanation): unknown {
+    const obj: any = {};
+    if (message.effects?.length) {
+      obj.effects = message.effects.map((e) => EvidenceEffect.toJSON(e));
+    }
+    if (message.sufficient?.length) {
+      obj.sufficient = message.sufficient.map((e) => Evidence.toJSON(e));
+    }
+    if (message.turning?.length) {
+      obj.turning = message.turning.map((e) => TurningAnswer.toJSON(e));
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<Explanation>): Explanation {
+    return Explanation.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Explanation>): Explanation {
+    const message = createBaseExplanation();
+    message.effects = object.effects?.map((e) => EvidenceEffect.fromPartial(e)) || [];
+    message.sufficient = object.sufficient?.map((e) => Evidence.fromPartial(e)) || [];
+    message.turning = object.turning?.map((e) => TurningAnswer.fromPartial(e)) || [];
+    return message;
+  },
+};
+
 function createBaseTriageResponse(): TriageResponse {
   return {
     action: 0,
@@ -976,6 +1339,7 @@ function createBaseTriageResponse(): TriageResponse {
     isNovel: false,
     probabilities: [],
     nextQuestions: [],
+    explanation: undefined,
   };
 }
 
@@ -1019,6 +1383,9 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     }
     for (const v of message.nextQuestions) {
       NextQuestion.encode(v!, writer.uint32(106).fork()).join();
+    }
+    if (message.explanation !== undefined) {
+      Explanation.encode(message.explanation, writer.uint32(114).fork()).join();
     }
     return writer;
   },
@@ -1140,6 +1507,14 @@ export const TriageResponse: MessageFns<TriageResponse> = {
             message.nextQuestions.push(NextQuestion.decode(reader, reader.uint32()));
             continue;
           }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            message.explanation = Explanation.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1205,6 +1580,7 @@ export const TriageResponse: MessageFns<TriageResponse> = {
         : globalThis.Array.isArray(object?.next_questions)
         ? object.next_questions.map((e: any) => NextQuestion.fromJSON(e))
         : [],
+      explanation: isSet(object.explanation) ? Explanation.fromJSON(object.explanation) : undefined,
     };
   },
 
@@ -1249,6 +1625,9 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     if (message.nextQuestions?.length) {
       obj.nextQuestions = message.nextQuestions.map((e) => NextQuestion.toJSON(e));
     }
+    if (message.explanation !== undefined) {
+      obj.explanation = Explanation.toJSON(message.explanation);
+    }
     return obj;
   },
 
@@ -1270,6 +1649,9 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     message.isNovel = object.isNovel ?? false;
     message.probabilities = object.probabilities?.map((e) => DecisionProbability.fromPartial(e)) || [];
     message.nextQuestions = object.nextQuestions?.map((e) => NextQuestion.fromPartial(e)) || [];
+    message.explanation = (object.explanation !== undefined && object.explanation !== null)
+      ? Explanation.fromPartial(object.explanation)
+      : undefined;
     return message;
   },
 };

@@ -136,6 +136,8 @@ export interface TriageRequest {
   questions: number;
   /** Codes not to ask about, such as those that the patient could not answer. Codes that are not known are ignored. */
   notToAsk: string[];
+  /** True: the response explains itself, which takes some further runs of the model. */
+  explain: boolean;
 }
 
 /** Asks for an answer to each of several evidence states. */
@@ -270,7 +272,7 @@ export interface UnknownCode {
 }
 
 function createBaseTriageRequest(): TriageRequest {
-  return { state: undefined, allowUnknownCodes: false, questions: 0, notToAsk: [] };
+  return { state: undefined, allowUnknownCodes: false, questions: 0, notToAsk: [], explain: false };
 }
 
 export const TriageRequest: MessageFns<TriageRequest> = {
@@ -286,6 +288,9 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     }
     for (const v of message.notToAsk) {
       writer.uint32(34).string(v!);
+    }
+    if (message.explain !== false) {
+      writer.uint32(40).bool(message.explain);
     }
     return writer;
   },
@@ -335,6 +340,14 @@ export const TriageRequest: MessageFns<TriageRequest> = {
             message.notToAsk.push(reader.string());
             continue;
           }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.explain = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -361,6 +374,7 @@ export const TriageRequest: MessageFns<TriageRequest> = {
         : globalThis.Array.isArray(object?.not_to_ask)
         ? object.not_to_ask.map((e: any) => globalThis.String(e))
         : [],
+      explain: isSet(object.explain) ? globalThis.Boolean(object.explain) : false,
     };
   },
 
@@ -378,6 +392,9 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     if (message.notToAsk?.length) {
       obj.notToAsk = message.notToAsk;
     }
+    if (message.explain !== false) {
+      obj.explain = message.explain;
+    }
     return obj;
   },
 
@@ -392,6 +409,7 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     message.allowUnknownCodes = object.allowUnknownCodes ?? false;
     message.questions = object.questions ?? 0;
     message.notToAsk = object.notToAsk?.map((e) => e) || [];
+    message.explain = object.explain ?? false;
     return message;
   },
 };

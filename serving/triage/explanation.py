@@ -1,0 +1,124 @@
+"""Why an answer is what it is: the same model is asked again, with pieces of evidence left out or added.
+
+What counts is the best triage decision after the safety rules, so that an explanation never names a piece that only the
+model minds, and a rule overrules.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from serving.errors import Fault, FaultyRequestError
+from triage.v1 import triage_pb2
+
+MOST_PIECES = 64
+"""Pieces of evidence of a state that can be explained: a run of the model for each is too much for more."""
+
+Ask = Callable[[Sequence[triage_pb2.EvidenceState]], Sequence[triage_pb2.TriageResponse]]
+
+
+def check_explainable(state: triage_pb2.EvidenceState) -> None:
+    """Refuses a state with more pieces of evidence than can be explained.
+
+    Raises:
+        FaultyRequestError: there are more.
+    """
+    if len(state.evidence) > MOST_PIECES:
+        description = f"{len(state.evidence)} pieces of evidence: expected at most {MOST_PIECES} to explain"
+        raise FaultyRequestError([Fault("explain", description, "TOO_MUCH_EVIDENCE")])
+
+
+def explain(
+    state: triage_pb2.EvidenceState,
+    response: triage_pb2.TriageResponse,
+    questions: Sequence[triage_pb2.NextQuestion],
+    ask: Ask,
+) -> triage_pb2.Explanation:
+    """Returns why the best triage decision of `response` is what it is.
+
+    Args:
+        state: what is known.
+        response: the answer to it.
+        questions: the best ones to put next, whose answers may turn the decision.
+        ask: answers states, in one run of the model.
+    """
+    pieces = list(state.evidence)
+    without = (
+        ask([_with(state, pieces[:place] + pieces[place + 1 :]) for place in range(len(pieces))]) if pieces else []
+    )
+    here = _values(response)
+    effects = [
+        triage_pb2.EvidenceEffect(
+            evidence=piece,
+            effect=float(np.abs(_values(answer) - here).mean()),
+            best_triage_without=answer.best_triage,
+        )
+        for piece, answer in zip(pieces, without, strict=True)
+    ]
+    effects.sort(key=lambda each: -each.effect)
+    return triage_pb2.Explanation(
+        effects=effects,
+        sufficient=_sufficient(state, response, [each.evidence for each in reversed(effects)], ask),
+        turning=_turning(state, response, questions, ask),
+    )
+
+
+def _sufficient(
+    state: triage_pb2.EvidenceState,
+    response: triage_pb2.TriageResponse,
+    pieces: Sequence[triage_pb2.Evidence],
+    ask: Ask,
+) -> list[triage_pb2.Evidence]:
+    """Returns a set from which nothing can be left out, by leaving out pieces one by one, the weakest first."""
+    kept = list(pieces)
+    while len(kept) > 1:
+        rests = [kept[:place] + kept[place + 1 :] for place in range(len(kept))]
+        answers = ask([_with(state, rest) for rest in rests])
+        fewer = next(
+            (rest for rest, each in zip(rests, answers, strict=True) if each.best_triage == response.best_triage), None
+        )
+        if fewer is None:
+            break
+        kept = fewer
+    return kept[::-1]
+
+
+def _turning(
+    state: triage_pb2.EvidenceState,
+    response: triage_pb2.TriageResponse,
+    questions: Sequence[triage_pb2.NextQuestion],
+    ask: Ask,
+) -> list[triage_pb2.TurningAnswer]:
+    possible = [
+        (triage_pb2.Evidence(code=question.code, status=status), likely)
+        for question in questions
+        for status, likely in (
+            (triage_pb2.EVIDENCE_STATUS_PRESENT, question.likely),
+            (triage_pb2.EVIDENCE_STATUS_ABSENT, 1 - question.likely),
+        )
+    ]
+    if not possible:
+        return []
+    answers = ask([_with(state, [*state.evidence, piece]) for piece, _ in possible])
+    turning = [
+        triage_pb2.TurningAnswer(evidence=piece, best_triage=answer.best_triage, likely=likely)
+        for (piece, likely), answer in zip(possible, answers, strict=True)
+        if answer.best_triage != response.best_triage
+    ]
+    return sorted(turning, key=lambda each: -each.likely)
+
+
+def _with(state: triage_pb2.EvidenceState, pieces: Sequence[triage_pb2.Evidence]) -> triage_pb2.EvidenceState:
+    """Returns the state with these pieces alone."""
+    changed = triage_pb2.EvidenceState()
+    changed.CopyFrom(state)
+    del changed.evidence[:]
+    changed.evidence.extend(pieces)
+    return changed
+
+
+def _values(response: triage_pb2.TriageResponse) -> np.ndarray:
+    """Returns what the model says of the decisions, float64 `[8]` or `[4]`."""
+    if response.probabilities:
+        return np.array([value for each in response.probabilities for value in (each.appropriate, each.safe)])
+    return np.array([q_value.value for q_value in response.q_values[:-1]])

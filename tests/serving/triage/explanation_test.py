@@ -1,0 +1,70 @@
+import pytest
+
+from serving.errors import FaultyRequestError
+from serving.messages import state_message
+from serving.triage.explanation import MOST_PIECES, check_explainable, explain
+from triage.v1 import triage_pb2
+
+RED, YELLOW, GREEN = (
+    triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_GREEN,
+)  # fmt: skip
+PRESENT, ABSENT = triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT
+
+
+def ask(states):
+    """Red where pain and sweating are present, Yellow with one of them; P(Red is right) is .1, and .4 more for each."""
+    answers = []
+    for state in states:
+        signs = sum(e.code in ("pain", "sweating") and e.status == PRESENT for e in state.evidence)
+        answer = triage_pb2.TriageResponse(best_triage=(GREEN, YELLOW, RED)[signs])
+        answer.probabilities.add(decision=RED, appropriate=0.1 + 0.4 * signs, safe=1.0)
+        answers.append(answer)
+    return answers
+
+
+def _explained(present, absent=(), questions=()):
+    state = state_message(present, absent)
+    return explain(state, ask([state])[0], questions, ask)
+
+
+def test_effects_are_changes_where_a_piece_is_left_out():
+    why = _explained(["pain", "sweating"], ["fever"])
+    # Two probabilities, of which one changes by .4: .2 on average; the absent fever changes nothing.
+    effects = [(each.evidence.code, round(each.effect, 3), each.best_triage_without) for each in why.effects]
+    assert effects == [("pain", 0.2, YELLOW), ("sweating", 0.2, YELLOW), ("fever", 0.0, RED)]
+
+
+def test_what_is_sufficient_gives_the_decision_and_cannot_be_less():
+    why = _explained(["rash", "pain", "sweating"], ["fever", "cough"])
+    assert sorted(each.code for each in why.sufficient) == ["pain", "sweating"]
+    assert [each.code for each in _explained(["rash"]).sufficient] == ["rash"]
+
+
+def test_answers_that_would_turn_the_decision_are_named_the_likely_ones_first():
+    questions = [
+        triage_pb2.NextQuestion(code="fever", likely=0.9),
+        triage_pb2.NextQuestion(code="sweating", likely=0.2),
+    ]
+    why = _explained(["pain"], questions=questions)
+    turning = [(each.evidence.code, each.evidence.status, each.best_triage) for each in why.turning]
+    assert turning == [("sweating", PRESENT, RED)]  # neither fever nor its absence, nor no sweating, changes anything
+    assert why.turning[0].likely == pytest.approx(0.2)
+
+
+def test_other_fields_of_the_state_stay():
+    asked = []
+
+    def recording(states):
+        asked.extend(states)
+        return ask(states)
+
+    state = state_message(["pain", "rash"], questions_asked=5, max_questions=7)
+    explain(state, ask([state])[0], (), recording)
+    assert {(each.questions_asked, each.max_questions) for each in asked} == {(5, 7)}
+
+
+def test_more_evidence_than_can_be_explained_is_refused():
+    codes = [f"e{number}" for number in range(MOST_PIECES + 1)]
+    check_explainable(state_message(codes[:-1]))
+    with pytest.raises(FaultyRequestError, match="explain: 65 pieces of evidence"):
+        check_explainable(state_message(codes))
