@@ -166,7 +166,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.questions:
         from trainer.evaluation import question_report
 
-        return question_report.run(arguments, *load(arguments))
+        data, trained, vignettes = load(arguments)
+        report = figures.plain(question_report.report(arguments, data, trained, vignettes))
+        if arguments.json != "-":
+            question_report.print_report(report)
+        figures.write(report, arguments.json)
+        return 0
     from trainer.evaluation.evaluation_table import print_report
     from trainer.evaluation.rule_effect import print_effect
 

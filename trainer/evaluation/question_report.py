@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from schemas import figures, locations, safety_rules
+from schemas import locations, safety_rules
 from schemas.errors import InputError
-from schemas.triage import Action
+from schemas.triage import NUM_ACTIONS, Action
 from trainer.dyqn import rewards
 from trainer.dyqn.decision import Dial, decide
 from trainer.evaluation.agreement import majority_decisions
@@ -25,7 +25,7 @@ from trainer.questions.graph import QuestionGraph
 from trainer.questions.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT
 from trainer.questions.patients import Patients, own_cards, whole_patients
 from trainer.questions.play import NOTHING, Interviews, play
-from trainer.questions.policies import Policy, frequencies, learned_policy, simple_policies
+from trainer.questions.policies import Policy, card_policy, frequencies, learned_policy, simple_policies
 from trainer.runs.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory
@@ -34,11 +34,13 @@ QUALITY = ("appropriateness", "safety")
 _SHOWN = (0, 1, 2, 3, 5, 8, 10, 15, 20)
 
 
-def run(arguments: argparse.Namespace, data: DataDirectory, trained: TrainedNetwork, vignettes: VignetteArrays) -> int:
-    """Runs `triage evaluate --questions` on the agent and the vignettes that the options name; returns the exit code.
+def report(
+    arguments: argparse.Namespace, data: DataDirectory, trained: TrainedNetwork, vignettes: VignetteArrays
+) -> dict[str, Any]:
+    """Returns the figures of `triage evaluate --questions`, with estimates as named tuples.
 
     Raises:
-        InputError: they do not fit the track.
+        InputError: the data or the agent do not fit the track, or an option is out of range.
     """
     if arguments.question_limit < 1:
         raise InputError(f"--question-limit {arguments.question_limit}: expected a whole number from 1")
@@ -51,7 +53,7 @@ def run(arguments: argparse.Namespace, data: DataDirectory, trained: TrainedNetw
     own = arguments.track == OWN_CARD
     patients = own_cards(vignettes, count, arguments.seed) if own else whole_patients(vignettes, count)
     interviews, graph = _interviews(arguments, data, trained, patients)
-    report = {
+    return {
         "job_dir": locations.shown(arguments.job_dir),
         "data": locations.shown(arguments.data),
         "data_fingerprint": data.data_fingerprint,
@@ -62,10 +64,6 @@ def run(arguments: argparse.Namespace, data: DataDirectory, trained: TrainedNetw
         "training": trained.training,
         "policies": _figures(arguments, trained, patients, interviews, graph),
     }
-    if arguments.json != "-":
-        print_report(report)
-    figures.write(report, arguments.json)
-    return 0
 
 
 def _interviews(
@@ -78,13 +76,14 @@ def _interviews(
         )
     name = None if arguments.rules is None else str(arguments.rules)
     rules, _ = safety_rules.choose(name, trained.vocabulary)
-    mixture = trained.questions.of_written() if arguments.track == OWN_CARD else trained.questions
-    graph = QuestionGraph(mixture, trained.vocabulary, rules.rules, trained.dial)
+    graph = QuestionGraph(trained.questions, trained.vocabulary, rules.rules, trained.dial)
     train = data.read("train", names=False)
     if not len(train.decision_counts):
         raise InputError(f"{arguments.data}: the train split has no vignettes, which the simple policies learn from")
     policies = simple_policies(frequencies(train, len(data.vocabulary)), trained.dial, arguments.seed)
-    chosen: dict[str, Policy | None] = {**policies, LEARNED: learned_policy(graph), CLAIRVOYANT: None}
+    own = arguments.track == OWN_CARD and trained.model.output_shape[-1] > NUM_ACTIONS
+    learned = card_policy(graph, trained.model, trained.dial) if own else learned_policy(graph)
+    chosen: dict[str, Policy | None] = {**policies, LEARNED: learned, CLAIRVOYANT: None}
     console = Console(stderr=True)
     names = track(arguments.questions, "policies", console=console, disable=not console.is_terminal)
     return {
@@ -104,7 +103,7 @@ def _figures(
     first = next(iter(interviews))
     against = quality(interviews[first], patients.decision_counts, trained.dial)
     return {
-        name: figures.plain(
+        name: (
             policy_figures(
                 each,
                 patients,

@@ -105,6 +105,10 @@ class QuestionGraph:
         weights = tf.constant(self._weights)[:, tf.newaxis] * one
         return tf.maximum(tf.reduce_sum((_entropy(now) - after) * weights, axis=1), 0.0), likely
 
+    def likely_on_card(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the probability that each code is present where it is written down at all, float32 `[B, E]`."""
+        return tf.matmul(self._classes(states), tf.constant(self._mixture.written))
+
     def _classes(self, states: tf.Tensor) -> tf.Tensor:
         """Returns the probability of each class in states `[B, E]`, float32 `[B, K]`."""
         literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]

@@ -24,9 +24,10 @@ from trainer.dyqn.environment import Vignettes
 
 MINIMUM_VIGNETTES = 100
 """Fewer give no classes worth the name."""
-CLASSES = 128
+MOST_CLASSES, VIGNETTES_PER_CLASS = 400, 25
+"""One class for so many vignettes. With fewer classes, questions about rare conditions are too vague."""
 _STEPS = 30
-_SMOOTHING = 5.0  # patients' worth of the overall frequencies in each class (benchmarks/questions.py)
+_SMOOTHING = 2.0  # patients' worth of the overall frequencies in each class
 _LEAST = 1e-4  # probability
 _MAX_VIGNETTES = 50_000
 NUM_TRUTHS = 2 * NUM_DECISIONS
@@ -40,10 +41,6 @@ class Mixture(NamedTuple):
     present: np.ndarray  # float32 [K, E] in (0, 1)
     truths: np.ndarray  # float32 [K, 8] in (0, 1), see `NUM_TRUTHS`
     written: np.ndarray  # float32 [K, E] in (0, 1): that a piece is present where it is written down at all
-
-    def of_written(self) -> "Mixture":
-        """Returns the mixture for patients of whom only what is on a card can be asked."""
-        return self._replace(present=self.written)
 
     @property
     def log_literals(self) -> np.ndarray:
@@ -66,10 +63,11 @@ def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Mixture | None:
     present, absent = (_listed(vignettes, evidence_count, sign)[chosen] for sign in (1, -1))
     counts = np.asarray(vignettes.decision_counts)[chosen]
     overall = (np.asarray(present.sum(axis=0)).ravel() + 0.5) / (len(chosen) + 1)
-    shares = generator.dirichlet(np.full(CLASSES, 0.3), len(chosen))  # [V, K]
+    classes = min(-(-len(chosen) // VIGNETTES_PER_CLASS), MOST_CLASSES)
+    shares = generator.dirichlet(np.full(classes, 0.3), len(chosen))  # [V, K]
     for _ in range(_STEPS):
         sizes = shares.sum(axis=0)
-        log_prior = np.log((sizes + 1) / (sizes.sum() + CLASSES))
+        log_prior = np.log((sizes + 1) / (sizes.sum() + classes))
         table = ((present.T @ shares).T + _SMOOTHING * overall) / (sizes[:, np.newaxis] + _SMOOTHING)  # [K, E]
         table = np.clip(table, _LEAST, 1 - _LEAST)
         nobody = np.log1p(-table).sum(axis=1)  # [K]: nothing is present

@@ -9,10 +9,8 @@ import tensorflow as tf
 from trainer.dyqn import rewards
 from trainer.dyqn.decision import Dial, best_triage, merits
 from trainer.questions.patients import Patients
-from trainer.questions.policies import Policy
+from trainer.questions.policies import Network, Policy
 
-Network = Callable[[tf.Tensor], tf.Tensor]
-"""From states `[B, E]` to outputs, see `trainer.dyqn.network`."""
 MayAsk = Callable[[tf.Tensor], tf.Tensor]
 """From states `[B, E]` to codes that are open, bool `[B, E]`, see `trainer.questions.graph`."""
 _ROWS = 512

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.special
 import tensorflow as tf
 
-from schemas.triage import NUM_DECISIONS
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.dyqn.decision import Dial
 from trainer.dyqn.environment import Vignettes
 from trainer.questions.graph import QuestionGraph
@@ -17,6 +17,9 @@ from trainer.questions.patients import whole_patients
 Policy = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """From states float32 `[B, E]` and codes that may be asked bool `[B, E]` to scores `[B, E]`: the highest is asked."""
 
+Network = Callable[[tf.Tensor], tf.Tensor]
+"""From states `[B, E]` to outputs `[B, O]`, see `trainer.dyqn.network`."""
+_LEAST = 1e-6
 _SMOOTHING = 2.0  # patients' worth of the overall frequency in each decision
 
 
@@ -69,6 +72,37 @@ def learned_policy(graph: QuestionGraph) -> Policy:
         return graph.ranks(tf.constant(states), tf.constant(~open_codes)).numpy()
 
     return scores
+
+
+def card_policy(graph: QuestionGraph, network: Network, dial: Dial) -> Policy:
+    """Returns the learned policy where only what stands on a card can be asked.
+
+    So few codes are open that the network itself judges both answers to each: the value of a question is how far the
+    probabilities of the decisions are expected to move, as Kullback-Leibler divergence, P(safe) weighted as in `graph`.
+    """
+    weights = np.repeat([1.0, dial.safety_weight], NUM_DECISIONS)
+
+    def scores(states: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
+        values = np.full(states.shape, -np.inf)
+        rows, cells = np.nonzero(open_codes)
+        if not len(rows):
+            return values
+        after = np.repeat(states[rows][np.newaxis], 2, axis=0)
+        after[0, np.arange(len(rows)), cells], after[1, np.arange(len(rows)), cells] = 1, -1
+        outputs = network(tf.constant(np.concatenate([states, after.reshape(-1, states.shape[1])])))
+        truths = np.clip(np.asarray(outputs)[:, NUM_ACTIONS:], _LEAST, 1 - _LEAST)
+        now, (yes, no) = truths[: len(states)][rows], np.split(truths[len(states) :], 2)
+        likely = graph.likely_on_card(tf.constant(states)).numpy()[rows, cells][:, np.newaxis]
+        moved = likely * _divergence(yes, now) + (1 - likely) * _divergence(no, now)
+        values[rows, cells] = moved @ weights
+        return values
+
+    return scores
+
+
+def _divergence(after: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Returns the Kullback-Leibler divergence of truths with probabilities `after` from those of `before`."""
+    return after * np.log(after / before) + (1 - after) * np.log((1 - after) / (1 - before))
 
 
 def _naive_bayes(known: Frequencies, dial: Dial, states: np.ndarray) -> np.ndarray:

@@ -53,7 +53,6 @@ def test_what_is_not_listed_counts_as_absent_but_not_among_what_is_written_down(
     assert prior @ fitted.present[:, 1] == pytest.approx(0.5, abs=0.05)
     assert prior @ fitted.written[:, 0] == pytest.approx(0.5, abs=0.1)  # written down of all
     assert prior @ fitted.written[:, 1] > 0.9  # nobody's denied
-    assert fitted.of_written().present is fitted.written
 
 
 def test_few_vignettes_make_no_classes(vignettes):

@@ -2,10 +2,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from trainer.dyqn.decision import Dial
 from trainer.questions.options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
-from trainer.questions.policies import Frequencies, frequencies, simple_policies
+from trainer.questions.policies import Frequencies, card_policy, frequencies, simple_policies
 
 
 class Vignettes(NamedTuple):
@@ -59,3 +60,27 @@ def test_random_asks_anything(policies):
 def test_frequencies_say_nothing_of_decisions_that_nobody_made(known):
     assert isinstance(known, Frequencies)
     assert np.isfinite(np.log(known.present)).all()
+
+
+class Graph:
+    """Thinks that code 1 is present in every tenth patient, and the others in half."""
+
+    def likely_on_card(self, states):
+        return tf.constant([[0.5, 0.1, 0.5]] * len(states))
+
+
+def test_on_a_card_the_network_judges_both_answers_to_each_open_code():
+    """Code 0 moves nothing; code 1, which is rare, moves P(Red is safe) a lot; code 2 moves it a bit, often."""
+
+    def network(states):
+        red = 0.5 + 0.4 * tf.nn.relu(states[:, 1]) + 0.2 * states[:, 2]
+        half = tf.zeros_like(red) + 0.5
+        return tf.stack([half] * 9 + [red] + [half] * 3, axis=1)
+
+    states, open_codes = np.zeros([2, 3], np.float32), np.array([[True, True, True], [True, True, False]])
+    values = card_policy(Graph(), network, Dial(2.0))(states, open_codes)
+    divergence = lambda share: share * np.log(share / 0.5) + (1 - share) * np.log((1 - share) / 0.5)  # noqa: E731
+    expected = [0, 0.1 * divergence(0.9), 0.5 * (divergence(0.7) + divergence(0.3))]
+    np.testing.assert_allclose(values[0], 2 * np.array(expected), atol=1e-6)
+    assert values[1, 2] == -np.inf
+    assert values.argmax(axis=1).tolist() == [2, 1]
