@@ -1,6 +1,7 @@
 """`triage bench learn`: seconds until an agent is good, ours, those of other libraries, and a random forest."""
 
 import argparse
+import functools
 import json
 import pathlib
 import sys
@@ -30,7 +31,7 @@ TIMES_AS_FAST = 10.0
 """How many times as fast as either library of reinforcement learning ours is to be."""
 
 _FIRST_LOOK, _LOOKS_APART = 5.0, 1.2  # seconds, factor
-_PEER = {"hidden_sizes": (256, 256), "activation": "relu", "batch_size": 128, "algorithm": "adam",
+_PEER: dict[str, Any] = {"hidden_sizes": (256, 256), "activation": "relu", "batch_size": 128, "algorithm": "adam",
          "learning_rate": 0.001}  # fmt: skip
 """Settings of the other libraries: the network, batch and optimiser of our preset where they have the same."""
 
@@ -79,8 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
             for name, command in chosen.items():
                 task = bar.add_task(name, total=arguments.seconds)
                 try:
-                    curves[name] = curve(name, command, arguments.seconds, counts,
-                                         lambda seconds, task=task: bar.update(task, completed=seconds))  # fmt: skip
+                    advance = functools.partial(bar.update, task)
+                    curves[name] = curve(name, command, arguments.seconds, counts, advance)
                 except WorkerFailedError as error:
                     raise InputError(str(error)) from error
     if sb3_python is None:
@@ -138,7 +139,7 @@ def looks(seconds: float) -> list[float]:
 
 
 def curve(
-    name: str, command: list[str], seconds: float, decision_counts: np.ndarray, done: Callable[[float], None]
+    name: str, command: list[str], seconds: float, decision_counts: np.ndarray, done: Callable[..., None]
 ) -> Points:
     """Returns the quality of a contestant at each look.
 
@@ -150,7 +151,7 @@ def curve(
         command: that starts it.
         seconds: that it may train, its start included and the looks not.
         decision_counts: `[V, 4]` of the test vignettes.
-        done: is told the seconds at each look.
+        done: is told the seconds at each look, as `completed`.
 
     Raises:
         WorkerFailedError: it ended.
@@ -165,7 +166,7 @@ def curve(
             quality = metrics.triage_quality(np.array(answer["decisions"]), decision_counts)
             means = {metric: float(values.mean()) for metric, values in quality.items()}
             points.append({"seconds": answer["seconds"], **means, "finished": answer["finished"]})
-            done(answer["seconds"])
+            done(completed=answer["seconds"])
             if answer["finished"]:
                 break
     return points

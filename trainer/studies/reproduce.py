@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas import figures, locations
 from schemas.errors import InputError
+from schemas.whole_file import read_json
 from trainer import config, options, presets
 from trainer.studies.study import MARGIN
 
@@ -150,7 +151,7 @@ def _train_config(arguments: argparse.Namespace) -> config.TrainConfig:
             f"--preset {given.preset}: the agents of the paper's study are those of the preset paper; the preset "
             "default has a row of its own (--default-preset-seeds): leave the option out"
         )
-    from_file = {} if arguments.config is None else config.read_json(arguments.config)
+    from_file = {} if arguments.config is None else read_json(arguments.config)
     for section, values in (_QUICK if arguments.quick else _FULL).items():
         there = from_file.get(section, {})
         for name, value in values.items():
