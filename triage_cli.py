@@ -70,6 +70,7 @@ NEED_TENSORFLOW = (
     "monitor",
 )
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+GRPC_LOG = "GRPC_VERBOSITY"
 BAD_INPUT = 2
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -82,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         subcommand.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments[:1] == ["serve"]:
+        os.environ.setdefault(GRPC_LOG, "NONE")  # before gRPC is imported: a line for each stranger at the TLS port
     parsed = parser(arguments).parse_args(arguments)
     if parsed.command == BENCH:
         module = importlib.import_module(BENCHES[parsed.bench][0])
@@ -91,9 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if hasattr(module, "check") and not locations.any_remote(parsed):
             module.check(parsed)
-        if parsed.command in NEED_TENSORFLOW and LOG_LEVEL not in os.environ:
-            os.environ[LOG_LEVEL] = "3"
-            with _silent_unless_failing():
+        if parsed.command in NEED_TENSORFLOW:
+            with _silent_unless_failing() if _is_quiet(parsed) else contextlib.nullcontext():
                 importlib.import_module("tensorflow").config.list_physical_devices()
         return _run(module, parsed)
     except InputError as error:
@@ -128,6 +130,16 @@ def _version() -> str:
         return "(not installed: running from a checkout)"
 
 
+def _is_quiet(parsed: argparse.Namespace) -> bool:
+    """Sets TensorFlow's log level, unless it is set, and returns whether to hide what TensorFlow writes as it loads.
+
+    Its lines are not JSON, so they are always hidden where the log is.
+    """
+    if getattr(parsed, "log_format", "") == "json":
+        os.environ[LOG_LEVEL] = "3"
+    return os.environ.setdefault(LOG_LEVEL, "3") not in ("0", "1")
+
+
 def _run(module: Any, parsed: argparse.Namespace) -> int:
     """Runs a subcommand; paths in an object store are replaced by local copies."""
     if not locations.any_remote(parsed):
@@ -149,7 +161,7 @@ def _silent_unless_failing() -> Iterator[None]:
     """Holds back what is written to standard error, and shows it if the block raises.
 
     While it loads, TensorFlow writes some ten lines about processors and graphics cards before it applies its own log
-    level. Set TF_CPP_MIN_LOG_LEVEL to see them.
+    level. Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see them.
     """
     sys.stderr.flush()
     shown = os.dup(2)

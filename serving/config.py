@@ -97,6 +97,9 @@ class ServeConfig:
         "",
         "file of safety rules, or default, that TriageService (alone) applies after those in the model",
     )
+    load_seconds: float = _field(
+        300.0, "longest time to look for versions, or to load one, after which those that are loaded stay, in seconds"
+    )
     canary_percent: float = _field(0.0, "percentage of TriageService's calls that the version labelled canary answers")
     drain_seconds: float = _field(
         0.0, "seconds after SIGTERM in which calls are still accepted, while health already reports NOT_SERVING"
@@ -145,7 +148,7 @@ class ServeConfig:
             if getattr(self, name) > _LARGEST:
                 option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} {getattr(self, name)}: expected a whole number from 1 to {_LARGEST}")
-        for name in ("engine_timeout_seconds", "interview_seconds", "silence_seconds"):
+        for name in ("engine_timeout_seconds", "interview_seconds", "load_seconds", "silence_seconds"):
             if not 0 < getattr(self, name) < float("inf"):
                 option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds above 0")

@@ -3,14 +3,20 @@
 import contextlib
 import ctypes
 import gc
+import logging
 import os
 import pathlib
 import queue
 import signal
+import sys
+import threading
+import time
+from typing import NoReturn
 
 from schemas import whole_file
 from schemas.errors import InputError
 
+_LOGGER = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.5
 
 
@@ -36,6 +42,32 @@ class EndSignals:
         while True:
             with contextlib.suppress(queue.Empty):
                 return self._received.get(timeout=_LOOK_SECONDS)
+
+
+def exit_code(number: int) -> int:
+    """Returns the exit code after a signal: 0 for SIGTERM, which is how a server is asked to end."""
+    return 0 if number == signal.SIGTERM else 128 + number
+
+
+def end_after(seconds: float, code: int) -> None:
+    """Ends the process after some time, whatever hangs then, such as a thread that reads from a lost network mount."""
+
+    def wait_and_end() -> None:
+        time.sleep(seconds)
+        names = ", ".join(
+            sorted(thread.name for thread in threading.enumerate() if thread is not threading.main_thread())
+        )
+        _LOGGER.error("the server has not ended within %g s, and is ended now; its threads: %s", seconds, names)
+        end(code)
+
+    threading.Thread(target=wait_and_end, name="end", daemon=True).start()
+
+
+def end(code: int) -> NoReturn:
+    """Ends the process at once, without waiting for its threads."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def remove(path: pathlib.Path) -> None:

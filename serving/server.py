@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from serving.models.watcher import Watcher
 
 _LOGGER = logging.getLogger(__name__)
+_JOIN_SECONDS = 1.0  # for a look that is in progress
+_END_SECONDS = 6.0  # for everything after the grace period, such as the last records of the audit log
 
 SERVICE = triage_service_pb2.DESCRIPTOR.services_by_name["TriageService"].full_name
 
@@ -151,9 +153,7 @@ class TriageServer:
         return listener, ProbePort(self._loop, config.host, config.probe_port, self._health, silence)
 
 
-def _add_tensorflow_serving(
-    front: Front, watcher: "Watcher", config: ServeConfig, telemetry: Telemetry
-) -> tuple[str, str]:
+def _add_tensorflow_serving(front: Front, watcher: "Watcher", config: ServeConfig, telemetry: Telemetry) -> list[str]:
     """Offers TensorFlow Serving's services, and returns their names."""
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # load TensorFlow
 
@@ -163,7 +163,7 @@ def _add_tensorflow_serving(
         PredictionService(watcher.versions, config, telemetry), front
     )
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(watcher), front)
-    return PREDICTION_SERVICE, MODEL_SERVICE
+    return [PREDICTION_SERVICE, MODEL_SERVICE]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -193,7 +193,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         option = f"--{field.name.replace('_', '-')}"
         if isinstance(field.default, bool):
             action: Any = argparse.BooleanOptionalAction if field.default else "store_true"
-            parser.add_argument(option, action=action, default=field.default, help=field.metadata["help"])
+            default = field.default
+            parser.add_argument(option, action=action, default=default, help=field.metadata["help"])
             continue
         parser.add_argument(
             option,
@@ -246,12 +247,14 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
         if server.metrics_port is not None:
             sys.stdout.write(f"metrics at {server.metrics_port.url}\n")
         sys.stdout.flush()
-        number = _watch_until(signals, watcher, server, config)
+        number, loading = _watch_until(signals, watcher, server, config)
     finally:
         server.stop()
         if arguments.port_file is not None:
             process.remove(arguments.port_file)
-    return 0 if number == signal.SIGTERM else 128 + number
+    if loading:  # the interpreter must not be taken apart meanwhile
+        process.end(process.exit_code(number))
+    return process.exit_code(number)
 
 
 def _check(watcher: "Watcher", config: ServeConfig) -> None:
@@ -272,8 +275,14 @@ def _labels(arguments: argparse.Namespace, config: ServeConfig) -> dict[str, int
     return labels
 
 
-def _watch_until(signals: EndSignals, watcher: "Watcher", server: TriageServer, config: ServeConfig) -> int:
-    """Looks for new versions until a signal comes, drains after SIGTERM, stops, and returns the signal's number."""
+def _watch_until(
+    signals: EndSignals, watcher: "Watcher", server: TriageServer, config: ServeConfig
+) -> tuple[int, bool]:
+    """Looks for new versions until a signal comes, drains after SIGTERM, and stops.
+
+    Returns:
+        The signal's number, and whether a version is still being loaded.
+    """
     stop, seconds = threading.Event(), config.poll_seconds
 
     def look() -> None:
@@ -284,11 +293,13 @@ def _watch_until(signals: EndSignals, watcher: "Watcher", server: TriageServer, 
     if seconds:
         poll.start()
     number = signals.wait()
+    drain_seconds = config.drain_seconds if number == signal.SIGTERM else 0.0
+    process.end_after(drain_seconds + config.grace_seconds + _END_SECONDS, process.exit_code(number))
     if number == signal.SIGTERM:
         server.drain()
         time.sleep(config.drain_seconds)
     stop.set()
     server.stop()
     if seconds:
-        poll.join()  # the interpreter must not end while a model is being loaded
-    return number
+        poll.join(_JOIN_SECONDS)
+    return number, poll.is_alive()

@@ -29,7 +29,7 @@ LAYERS = {
         ("studies",),
     ),
     "serving": (
-        ("batching_parameters", "call", "errors", "fair_queue", "messages", "process"),
+        ("batching_parameters", "call", "errors", "fair_queue", "messages", "process", "time_limit"),
         ("security",),
         ("config",),
         ("models",),

@@ -23,6 +23,7 @@ from serving import call as calls
 from serving.calls.arrivals import Arrivals
 from serving.calls.budget import DEFAULT_PENDING, LARGE_BYTES, Budget, Cost
 from serving.calls.capacity import Places
+from serving.calls.closing import Closing
 from serving.calls.event_loop import Workers
 from serving.calls.silence import Silence, drop_traceback
 from serving.calls.status import end_of
@@ -81,6 +82,7 @@ class Front(grpc.GenericRpcHandler):
         self.silence = Silence(limits.silence_seconds)
         self.arrivals = Arrivals(self.silence)
         self.may_be_silent = limits.may_be_silent
+        self.closing = Closing()
         self._services: list[grpc.GenericRpcHandler] = []
         self._routes: dict[str, grpc.RpcMethodHandler] = {}
         self._unknown_method = grpc.stream_unary_rpc_method_handler(_Unary(self, _UNKNOWN, _no_such_method()).answer)
@@ -133,6 +135,7 @@ class _Route(abc.ABC):
         self._health = method.startswith(_HEALTH)
         self._telemetry = Telemetry() if self._health else front.telemetry
         self._access = front.access
+        self._closing = front.closing
         self._read = _read_without_limit if method in front.may_be_silent else front.arrivals.read
         if self._health:
             self._read = front.silence.read
@@ -143,6 +146,8 @@ class _Route(abc.ABC):
         try:
             if not self._health:
                 call.peer = context.peer()
+                if self._closing.begun:
+                    await self._closing.hold_back()
                 call.caller = self._access.check(self._method, context)
                 self._places.take(call.caller)
                 taken = True

@@ -12,6 +12,8 @@ from serving.calls.event_loop import EventLoop, Workers
 from serving.calls.front import Front, Limits
 from serving.calls.silence import options as silence_options
 
+_BEGIN_SECONDS = 0.01  # until gRPC has told all clients to connect elsewhere
+
 
 class Listener:
     """Binds a port when it is made, and answers on it between `start` and `stop`.
@@ -70,7 +72,12 @@ class Listener:
     async def _stop(self, grace_seconds: float) -> None:
         if self._watch is None:
             await self._start()  # a server that was never started would keep its port
-        await self._server.stop(grace_seconds)
+        if grace_seconds:
+            await self._front.closing.begin()
+        stopping = asyncio.create_task(self._server.stop(grace_seconds))
+        await asyncio.sleep(_BEGIN_SECONDS)
+        self._front.closing.refuse()
+        await stopping
         if self._watch is not None:
             self._watch.cancel()
 

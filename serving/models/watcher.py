@@ -13,6 +13,7 @@ from serving.errors import DeadlineError, PreconditionError, UnavailableError
 from serving.models.engine import Engine
 from serving.models.version_policy import Wanted
 from serving.models.versions import State, Versions
+from serving.time_limit import TimeLimit
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -43,13 +44,15 @@ class Watcher:
         versions: the loaded versions, which only this watcher changes.
         source: where versions come from.
         wanted: what to serve.
+        limit_seconds: the longest time for a look at the files, and for loading a version.
     """
 
-    def __init__(self, versions: Versions, source: Source, wanted: Wanted):
+    def __init__(self, versions: Versions, source: Source, wanted: Wanted, limit_seconds: float = 300.0):
         self.versions = versions
         self._source = source
         self._wanted = wanted
         self._lock = threading.Lock()
+        self._limit = TimeLimit(limit_seconds)
         self._reachable = True
         self._folders: dict[int, pathlib.Path] = {}  # of the loaded versions
         self._broken: dict[int, tuple[pathlib.Path, object]] = {}  # folder and state of its files when loading failed
@@ -115,15 +118,19 @@ class Watcher:
         """Returns whether a version of the policy can answer now."""
         self._logged_before, self._logged = self._logged, set()
         try:
-            there = self._source.versions(self._wanted.base)
+            base = self._wanted.base
+            there = self._limit.run(f"{base}: looking for versions", self._source.versions, base)
+            unchanged = {
+                number: (folder, files)
+                for number, (folder, files) in self._broken.items()
+                if there.get(number) == folder and self._files(folder) == files
+            }
             self._reachable = True
         except (InputError, UnavailableError, DeadlineError) as error:
             self._reachable = isinstance(error, InputError)
             self._warn_once(str(error))
             return False
-        for number, (folder, files) in list(self._broken.items()):
-            if there.get(number) != folder or file_states(folder) != files:
-                del self._broken[number]
+        self._broken = unchanged
         self._errors = {number: text for number, text in self._errors.items() if number in there}
         self.versions.forget(self._errors.keys())
         failed = set(self._broken)
@@ -147,10 +154,11 @@ class Watcher:
 
     def _load(self, number: int, folder: pathlib.Path) -> bool:
         self.versions.note(number, State.LOADING)
-        files = file_states(folder)
+        files: object = None
         try:
-            engine = self._source.load(folder)
-            if file_states(folder) != files:
+            files = self._files(folder)
+            engine = self._limit.run(f"{folder}: loading it", self._source.load, folder)
+            if self._files(folder) != files:
                 raise InputError(f"{folder}: its files changed while it was loaded: it will be loaded again")
         except (UnavailableError, DeadlineError) as error:
             self._fail(number, str(error))
@@ -170,6 +178,10 @@ class Watcher:
         self._folders[number] = folder
         self._errors.pop(number, None)
         return True
+
+    def _files(self, folder: pathlib.Path) -> object:
+        """Returns a value that changes with the files of a version."""
+        return self._limit.run(f"{folder}: reading it", file_states, folder)
 
     def _fail(self, number: int, text: str) -> None:
         self._errors[number] = text
@@ -207,7 +219,8 @@ class Watcher:
         if number in there and number in self._errors:
             return InputError(self._errors[number])
         try:
-            return InputError(f"{find_version(self._wanted.base, number)}: the engine has no such version")
+            folder = self._limit.run(f"{self._wanted.base}: reading it", find_version, self._wanted.base, number)
+            return InputError(f"{folder}: the engine has no such version")
         except InputError as error:
             return error
 

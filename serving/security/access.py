@@ -1,5 +1,9 @@
 """Who may call what: tokens, which every service but health requires, and reloads."""
 
+import logging
+import math
+import time
+import urllib.parse
 from typing import Any, Protocol
 
 from grpc_health.v1 import health
@@ -11,6 +15,8 @@ from serving.security.tokens import TokenFile
 RELOAD = "/tensorflow.serving.ModelService/HandleReloadConfigRequest"
 """The method that changes which versions are served."""
 
+_LOGGER = logging.getLogger(__name__)
+_LOG_SECONDS = 10.0
 _OPEN = f"/{health.SERVICE_NAME}/"
 _SCHEME = "bearer "
 _REQUIRED = "this server requires a token: send one as the metadata `authorization: Bearer TOKEN`"
@@ -36,6 +42,8 @@ class TokenAccess:
 
     def __init__(self, tokens: TokenFile):
         self._tokens = tokens
+        self._refused = 0  # since the last line in the log
+        self._logged = -math.inf
 
     def check(self, method: str, context: Any) -> str:
         """Checks the token in the metadata of a call, and returns the caller by its token.
@@ -45,6 +53,22 @@ class TokenAccess:
         """
         if method.startswith(_OPEN):
             return caller_at(context.peer())
+        try:
+            return self._name(context)
+        except UnauthenticatedError:
+            self._log(context.peer())
+            raise
+
+    def _log(self, peer: str) -> None:
+        """Logs where a token was refused, and how often, but not more often than every few seconds."""
+        self._refused += 1
+        now = time.monotonic()
+        if now - self._logged >= _LOG_SECONDS:
+            peer = urllib.parse.unquote(peer)
+            _LOGGER.warning("%d calls without a valid token were refused, the last one from %s", self._refused, peer)
+            self._refused, self._logged = 0, now
+
+    def _name(self, context: Any) -> str:
         values = [value for key, value in context.invocation_metadata() if key == "authorization"]
         if len(values) != 1 or not isinstance(values[0], str) or not values[0].lower().startswith(_SCHEME):
             raise UnauthenticatedError(_REQUIRED)

@@ -23,6 +23,7 @@ import wsgiref.simple_server
 
 from schemas.errors import InputError
 from serving.config import ServeConfig
+from serving.security import is_loopback
 
 _CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
@@ -218,7 +219,7 @@ class _VersionCollector(Collector):
 
 
 class MetricsPort:
-    """Serves `/metrics` until `close`, over TLS if the server uses TLS.
+    """Serves `/metrics` until `close`, on other addresses than loopback over TLS if the server uses TLS.
 
     Raises:
         InputError: the address cannot be bound, or a certificate or key cannot be used.
@@ -226,9 +227,10 @@ class MetricsPort:
 
     def __init__(self, config: ServeConfig, registry: CollectorRegistry):
         encryption: dict[str, Any] = {}
-        if config.encrypted:
+        encrypted = config.encrypted and not is_loopback(config.metrics_host)
+        if encrypted:
             encryption = {"certfile": config.tls_certificate, "keyfile": config.tls_key}
-        if config.tls_client_ca:
+        if encrypted and config.tls_client_ca:
             encryption |= {"client_cafile": config.tls_client_ca, "client_auth_required": True}
         prometheus_client.disable_created_metrics()  # these would double the number of series
         place = f"{config.metrics_host}:{config.metrics_port}"
@@ -246,7 +248,7 @@ class MetricsPort:
                 "or 0 for any free port; --metrics-host must be an address of this machine"
             ) from error
         host = f"[{config.metrics_host}]" if ":" in config.metrics_host else config.metrics_host
-        self.url = f"{'https' if config.encrypted else 'http'}://{host}:{self._server.server_port}/metrics"
+        self.url = f"{'https' if encrypted else 'http'}://{host}:{self._server.server_port}/metrics"
 
     def close(self) -> None:
         """Closes the port."""

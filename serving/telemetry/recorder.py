@@ -3,6 +3,7 @@
 import logging
 import pathlib
 import time
+import urllib.parse
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -142,6 +143,10 @@ class Telemetry:
             self._tracing.end(call, code)
         if self._log_calls:
             fields: dict[str, Any] = {"method": call.method, "code": code, "seconds": round(seconds, 6)}
+            if call.peer:
+                fields["peer"] = urllib.parse.unquote(call.peer)
+            if call.caller != call.peer:
+                fields["caller"] = call.caller
             for name in ("model_version", "states", "reason"):
                 if getattr(call, name):
                     fields[name] = getattr(call, name)

@@ -28,7 +28,7 @@ TARGETS = {
 }
 MESSAGES = int(os.environ.get("TRIAGE_FUZZED_MESSAGES", "300"))
 EACH = settings(
-    max_examples=-(-MESSAGES // (2 * len(TARGETS) + 1)),  # in each of the tests below
+    max_examples=-(-MESSAGES // (3 * len(TARGETS) + 1)),  # in each of the tests below
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
@@ -92,6 +92,57 @@ def refusal(channel, method, requests):
     else:
         call = channel.unary_unary(method).future(requests[0], timeout=60)
     return call.code()
+
+
+SEEDS = {
+    "/triage.v1.TriageService/Triage": [triage_service_pb2.TriageRequest(state=state_message(["fever"], ["smoker"]))],
+    "/triage.v1.TriageService/BatchTriage": [
+        triage_service_pb2.BatchTriageRequest(states=[state_message(["fever"]), state_message(["chest_pain"])])
+    ],
+    "/triage.v1.TriageService/Interview": [
+        triage_service_pb2.InterviewRequest(evidence=state_message(["fever"]).evidence[0]),
+        triage_service_pb2.InterviewRequest(not_known=True),
+    ],
+    "/tensorflow.serving.PredictionService/Predict": [
+        predict_pb2.PredictRequest(
+            model_spec={"name": "triage", "signature_name": features.TRIAGE},
+            inputs={
+                features.EVIDENCE_STATES: {
+                    "dtype": "DT_STRING", "tensor_shape": {"dim": [{"size": 1}]}, "string_val": [STATE],
+                }
+            },
+        )
+    ],
+    "/tensorflow.serving.ModelService/GetModelStatus": [
+        get_model_status_pb2.GetModelStatusRequest(model_spec={"name": "triage", "version": {"value": 3}})
+    ],
+}  # fmt: skip
+
+
+@st.composite
+def damaged(draw, whole):
+    """A message of the method, in which a few bytes are changed, removed or put in."""
+    data = bytearray(whole)
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(data)))
+        data[place : place + draw(st.integers(0, 2))] = draw(st.binary(max_size=3))
+    return bytes(data)
+
+
+@pytest.mark.parametrize(("method", "messages"), SEEDS.items())
+def test_what_the_fuzzer_begins_with_is_answered(channel, method, messages):
+    assert refusal(channel, method, [each.SerializeToString() for each in messages]) is grpc.StatusCode.OK
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("method", "messages"), SEEDS.items())
+def test_damaged_messages_are_answered_or_refused_with_the_right_status(channel, method, messages):
+    @EACH
+    @given(requests=st.tuples(*(damaged(each.SerializeToString()) for each in messages)))
+    def answer(requests):
+        assert refusal(channel, method, requests) not in FAULTS
+
+    answer()
 
 
 @pytest.mark.timeout(3600)

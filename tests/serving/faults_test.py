@@ -5,10 +5,13 @@ Slow and vanishing clients are in silence_test.py, messages that nobody would se
 
 import contextlib
 import dataclasses
+import os
 import pathlib
 import resource
 import shutil
+import socket
 import subprocess
+import sys
 import threading
 import time
 import types
@@ -54,6 +57,25 @@ def server_process(prepared_python):
             process.communicate()
 
     return run
+
+
+@contextlib.contextmanager
+def fresh_server_process(base, port=0, *options, errors=subprocess.DEVNULL, **variables):
+    """Runs `triage serve` in a new Python, which reads `variables` as it loads TensorFlow; as `server_process`."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")]), **variables}
+    command = [sys.executable, str(ROOT / "triage_cli.py"), "serve", "--model-base-path", str(base)]
+    process = subprocess.Popen(
+        [*command, "--port", str(port), *options],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+    )
+    try:
+        yield process, int(process.stdout.readline().split(":")[1].split(",")[0])
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @dataclasses.dataclass
@@ -247,6 +269,56 @@ def test_clients_find_a_server_again_that_was_killed_and_started_anew(server_pro
         assert {type(call.error) for call in load.failed} <= {triage_client.UnavailableError}
         assert max((call.begin for call in load.failed), default=0.0) < recovered
         assert Shelf.wrong(load.ended) == []
+
+
+def test_a_server_that_ends_tells_callers_to_try_again_and_cancels_none(watcher):
+    server = TriageServer(ServeConfig(port=0, grace_seconds=30.0))
+    server.start(watcher)
+    with Load(lambda: stub_client(server.address), STATE, grpc.RpcError, callers=16) as load:
+        server.stop()
+    assert {call.error.code() for call in load.failed} == {grpc.StatusCode.UNAVAILABLE}
+
+
+def test_a_server_ends_in_time_and_logs_json_alone_although_a_version_hangs_and_strangers_knock(
+    model_base_path, certificates, tmp_path
+):
+    base = shutil.copytree(model_base_path, tmp_path / "models")
+    pair = ["--tls-certificate", certificates.server, "--tls-key", certificates.key(certificates.server)]
+    options = ["--poll-seconds", "0.1", "--grace-seconds", "1", "--log-format", "json", *pair]
+    with (
+        (tmp_path / "log").open("w") as log,
+        fresh_server_process(base, 0, *options, errors=log, TF_CPP_MIN_LOG_LEVEL="0") as (process, port),
+    ):
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as plain:
+                plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                with contextlib.suppress(ConnectionError):
+                    plain.recv(100)
+        shutil.copytree(base / "3", tmp_path / "4")
+        (tmp_path / "4" / "manifest.json").unlink()
+        os.mkfifo(tmp_path / "4" / "manifest.json")  # whoever reads it waits
+        (tmp_path / "4").rename(base / "4")
+        writer = when_read(base / "4" / "manifest.json")
+        credentials = triage_client.tls_credentials(certificates.ca)
+        with triage_client.TriageClient(f"127.0.0.1:{port}", timeout_seconds=60.0, credentials=credentials) as client:
+            assert client.triage(triage_client.evidence_state(["chest_pain"])).model_version == "3"
+        process.terminate()
+        assert process.wait(30) == 0
+        os.close(writer)
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("{")] == []
+    assert len(lines) < 10
+
+
+def when_read(path):
+    """Waits until somebody reads a FIFO, and returns the open end from which nothing comes."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            assert time.monotonic() < end
+            time.sleep(0.02)
 
 
 def test_an_engine_that_is_lost_is_reported_with_when_to_try_again_and_found_again(model_base_path, watcher):

@@ -3,6 +3,7 @@
 import argparse
 import gc
 import os
+import pathlib
 import platform
 import re
 import signal
@@ -161,3 +162,18 @@ def test_the_server_limits_them_before_it_does_anything_else(monkeypatch):
     monkeypatch.setattr(process, "limit_arenas", limit)
     with pytest.raises(CalledError):
         server.run(argparse.Namespace())
+
+
+ROOT = pathlib.Path(__file__).parents[2]
+HANGS = """
+import threading
+from serving import process
+process.end_after(0.1, 7)
+threading.Thread(target=threading.Event().wait, name="stuck").start()
+"""
+
+
+def test_a_process_in_which_a_thread_hangs_ends_in_time_and_names_it():
+    ended = subprocess.run([sys.executable, "-c", HANGS], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert ended.returncode == 7
+    assert "has not ended within 0.1 s, and is ended now; its threads: end, stuck" in ended.stderr

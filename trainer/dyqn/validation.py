@@ -211,7 +211,7 @@ def _part(vignettes: Vignettes, chosen: np.ndarray) -> Slice:
     return Slice(np.append(0, np.cumsum(sizes[chosen])), codes, vignettes.decision_counts[chosen])
 
 
-def _orders(vignettes: Slice, generator: np.random.Generator) -> np.ndarray:
+def _orders(vignettes: Vignettes, generator: np.random.Generator) -> np.ndarray:
     """Returns int32 `[M, W]`: the evidence of each vignette in a random order, 0 behind."""
     sizes = np.diff(vignettes.offsets)
     within = np.arange(int(sizes.max())) < sizes[:, np.newaxis]

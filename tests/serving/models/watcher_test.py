@@ -332,3 +332,36 @@ def test_an_unexpected_error_of_a_version_is_reported_without_its_text(watch, fo
     (status,) = watcher.versions.statuses()
     assert status.error == f"{folders.base / '3'}: an unexpected KeyError: see the server's log"
     assert "raw text" in caplog.text
+
+
+def test_a_version_that_blocks_is_given_up_and_the_others_are_served(folders):
+    gate = threading.Event()
+    folders.before_load = lambda folder: folder.name == "5" and gate.wait(60)
+    folders.put(3)
+    folders.put(5)
+    watcher = Watcher(Versions("triage"), folders, Wanted(folders.base), limit_seconds=0.2)
+    watcher.look()
+    assert served(watcher) == (3, {3})
+    (error,) = [status.error for status in watcher.versions.statuses() if status.version == 5]
+    assert error == f"{folders.base / '5'}: loading it takes longer than 0.2 s: does the file system answer?"
+    folders.put(4)
+    watcher.look()
+    assert served(watcher) == (4, {4})
+    gate.set()
+
+
+def test_a_base_path_that_blocks_leaves_what_is_served_until_it_answers_again(folders, caplog):
+    gate, seen = threading.Event(), folders.versions
+    folders.put(3)
+    watcher = Watcher(Versions("triage"), folders, Wanted(folders.base), limit_seconds=0.2)
+    watcher.look()
+    folders.versions = lambda base: gate.wait(60) and seen(base)
+    watcher.look()
+    watcher.look()
+    assert caplog.text.count("looking for versions takes longer than 0.2 s") == 1
+    assert watcher.ready
+    folders.versions = seen
+    gate.set()
+    folders.put(5)
+    watcher.look()
+    assert served(watcher) == (5, {5})

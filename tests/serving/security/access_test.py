@@ -1,6 +1,7 @@
 """Tokens and the permission to reload, through real servers."""
 
 import logging
+import re
 import socket
 
 import grpc
@@ -126,6 +127,16 @@ def test_tokens_are_never_logged(guarded, caplog):
                 code_of(lambda client=client: client.triage(evidence_state(["fever"])))
     assert TOKEN not in caplog.text
     assert "wrong-token-456" not in caplog.text
+
+
+def test_a_refused_token_is_logged_with_where_it_came_from_and_not_each_time(guarded, caplog):
+    with direct_channel(guarded.address) as channel:
+        guarded._front.access._logged = float("-inf")
+        for _ in range(3):
+            code_of(calls(channel)["status"], ())
+    lines = [record.getMessage() for record in caplog.records if "without a valid token" in record.getMessage()]
+    (line,) = lines
+    assert re.fullmatch(r"\d+ calls without a valid token were refused, the last one from ipv4:127.0.0.1:\d+", line)
 
 
 def test_tokens_work_over_tls(serving, certificates, tmp_path):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import re
 import ssl
 import urllib.error
 import urllib.request
@@ -203,18 +204,30 @@ def test_a_taken_port_is_reported(registry):
 def test_where_the_server_is_encrypted_the_metrics_are_and_want_the_same_certificates(registry, certificates):
     config = ServeConfig(
         metrics_port=0,
+        metrics_host="0.0.0.0",  # noqa: S104 (on purpose)
         tls_certificate=certificates.server,
         tls_key=certificates.key(certificates.server),
         tls_client_ca=certificates.ca,
     )
     port = MetricsPort(config, registry)
+    url = re.sub("//.*:", "//127.0.0.1:", port.url)
     known = ssl.create_default_context(cafile=certificates.ca)
     stranger = ssl.create_default_context(cafile=certificates.ca)
     known.load_cert_chain(certificates.client, certificates.key(certificates.client))
     try:
         assert port.url.startswith("https://")
-        assert "triage_batch_size_sum" in read(port.url, known)
+        assert "triage_batch_size_sum" in read(url, known)
         with pytest.raises((urllib.error.URLError, ssl.SSLError, ConnectionError)):
-            read(port.url, stranger)
+            read(url, stranger)
+    finally:
+        port.close()
+
+
+def test_on_loopback_the_metrics_are_plain_also_where_the_server_is_encrypted(registry, certificates):
+    pair = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
+    port = MetricsPort(ServeConfig(metrics_port=0, **pair), registry)
+    try:
+        assert port.url.startswith("http://127.0.0.1:")
+        assert "triage_batch_size_sum" in read(port.url)
     finally:
         port.close()

@@ -60,6 +60,7 @@ def test_each_answer_of_a_stream_has_its_own_stages():
 def test_a_call_is_a_line_in_the_log_on_request(caplog):
     call = calls.Call("/triage.v1.TriageService/Triage", "r-17")
     call.model_version, call.states = "3", 2
+    call.peer, call.caller = "ipv6:%5B::1%5D:4100", "token 0a1b2c3d"
     with caplog.at_level(logging.INFO):
         Telemetry(log_calls=True).end(call, "unary", "OK")
     [record] = caplog.records
@@ -67,6 +68,8 @@ def test_a_call_is_a_line_in_the_log_on_request(caplog):
     assert record.fields == {
         "method": "/triage.v1.TriageService/Triage",
         "code": "OK",
+        "peer": "ipv6:[::1]:4100",
+        "caller": "token 0a1b2c3d",
         "model_version": "3",
         "states": 2,
     }
