@@ -27,9 +27,10 @@ def test_what_a_message_cannot_hold_is_a_value_error(wrong):
 
 
 def test_only_the_first_request_of_an_interview_holds_its_settings():
-    script = Script(max_questions=4, allow_unknown_codes=True)
+    script = Script(max_questions=4, allow_unknown_codes=True, questions=3)
     first, second = script.present("fever"), script.not_known()
-    assert (first.settings.max_questions, first.settings.allow_unknown_codes) == (4, True)
+    settings = first.settings
+    assert (settings.max_questions, settings.allow_unknown_codes, settings.questions) == (4, True, 3)
     assert first.evidence == triage_pb2.Evidence(code="fever", status=triage_pb2.EVIDENCE_STATUS_PRESENT)
     assert not second.HasField("settings")
     assert second.not_known

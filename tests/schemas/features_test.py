@@ -26,5 +26,5 @@ def test_signatures_have_the_names_that_clients_call():
 
 def test_all_names_are_words_that_a_saved_model_takes():
     for name, value in vars(features).items():
-        if name.isupper():
+        if name.isupper() and isinstance(value, str):
             assert value.isidentifier(), name

@@ -1,5 +1,6 @@
 """A version's own warm-up requests, run before it answers anybody."""
 
+import dataclasses
 import shutil
 
 import pytest
@@ -74,12 +75,18 @@ def test_a_damaged_file_is_reported(version):
 
 def test_the_typed_service_is_warmed_up_with_one_known_piece_of_evidence(version):
     class Asked:
-        def __init__(self, vocabulary):
-            self.vocabulary, self.states = vocabulary, []
+        def __init__(self, engine, questions):
+            self.vocabulary, self.info = engine.vocabulary, dataclasses.replace(engine.info, questions=questions)
+            self.states, self.asked = [], []
 
         def triage(self, states):
             self.states.append(list(states))
 
-    engine = Asked(SavedModelEngine(version).vocabulary)
-    warm_up(engine)
-    assert engine.states == [[state_message(["chest_pain"])]]
+        def next_questions(self, states, count):
+            self.asked.append((list(states), count))
+
+    known = [state_message(["chest_pain"])]
+    for questions, asked in ((False, []), (True, [(known, 1)])):
+        engine = Asked(SavedModelEngine(version), questions)
+        warm_up(engine)
+        assert (engine.states, engine.asked) == ([known], asked)

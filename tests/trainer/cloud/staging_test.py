@@ -57,7 +57,7 @@ def test_the_whole_way_from_vignettes_to_a_version_leads_through_the_object_stor
     export = ["export", "--job-dir", job]
     assert triage_cli.main([*export, "--model-base-path", models]) == 0
     assert capsys.readouterr().out == f"wrote version 1 to {models}/1\n"
-    push = ["--push-to", models, "--data", data, "--orders", "2", "--margin", "1"]
+    push = ["--push-to", models, "--data", data, "--orders", "2", "--margin", "1", "--allow-small-test"]
     assert triage_cli.main([*export, *push]) == 0
     assert f"{models}/2/saved_model.pb" in object_store.names()
     assert f"{models}/1/assets/vocabulary.csv" in object_store.names()

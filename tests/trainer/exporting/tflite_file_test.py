@@ -125,7 +125,7 @@ def test_a_path_that_cannot_be_written_is_refused_beforehand(tmp_path, make, com
 
 def test_a_file_without_a_description_is_refused(tmp_path, content):
     (tmp_path / "plain.tflite").write_bytes(content)
-    with pytest.raises(InputError, match=r"plain\.tflite: holds no triage\.json"):
+    with pytest.raises(InputError, match=r"plain\.tflite: contains no triage\.json"):
         tflite_file.read_description(tmp_path / "plain.tflite")
     with pytest.raises(InputError, match=r"none\.tflite: cannot read: No such file"):
         tflite_file.read_description(tmp_path / "none.tflite")
