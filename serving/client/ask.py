@@ -13,7 +13,7 @@ from schemas import figures
 from schemas.errors import InputError
 from serving.client import channel
 from serving.client.interactive import Known, ask_complaint, converse
-from serving.messages import action_label
+from serving.messages import action_label, answer_figures
 from triage_client import (
     DeadlineExceededError,
     Evidence,
@@ -156,26 +156,7 @@ def _failure(error: TriageError, server: str, timeout_seconds: float) -> str:
 
 
 def _figures(response: TriageResponse) -> dict[str, Any]:
-    return {
-        "action": action_label(response.action),
-        "best_triage": action_label(response.best_triage),
-        "q_values": {action_label(q_value.action): q_value.value for q_value in response.q_values},
-        "probabilities": {
-            action_label(each.decision): {"appropriate": each.appropriate, "safe": each.safe}
-            for each in response.probabilities
-        },
-        "forced": response.forced,
-        "unknown_codes": list(response.unknown_codes),
-        "conflicting_codes": list(response.conflicting_codes),
-        "fired_rules": [
-            {
-                "rule_id": rule.rule_id,
-                "reason": rule.reason,
-                "from_action": action_label(rule.from_action),
-                "to_action": action_label(rule.to_action),
-            }
-            for rule in response.fired_rules
-        ],
+    return answer_figures(response) | {
         "next_questions": [
             {
                 "code": question.code,
@@ -187,10 +168,6 @@ def _figures(response: TriageResponse) -> dict[str, Any]:
             for question in response.next_questions
         ],
         "explanation": _explanation(response) if response.HasField("explanation") else None,
-        "novelty": response.novelty if response.HasField("novelty") else None,
-        "is_novel": response.is_novel,
-        "model_version": response.model_version,
-        "vocabulary_fingerprint": response.vocabulary_fingerprint,
     }
 
 

@@ -3,11 +3,12 @@
 from serving.tf_serving.model_service import SERVICE as MODEL_SERVICE
 from serving.tf_serving.model_service import ModelService
 from serving.tf_serving.prediction_service import SERVICE as PREDICTION_SERVICE
-from serving.tf_serving.prediction_service import PredictionService
+from serving.tf_serving.prediction_service import PredictionService, chosen_version
 
 __all__ = [
     "MODEL_SERVICE",
     "PREDICTION_SERVICE",
     "ModelService",
     "PredictionService",
+    "chosen_version",
 ]

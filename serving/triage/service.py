@@ -63,7 +63,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self._watcher = watcher
         self._versions = watcher.versions
         self._config = config
-        self._workers = front.workers
+        self.workers = front.workers
         self._places = front.places
         self._telemetry = telemetry or Telemetry()
         self._routing = Routing(watcher.versions, config.canary_percent, telemetry=self._telemetry)
@@ -110,7 +110,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             with self._routing.borrow() as engine:
                 interview = InterviewState(self._limits(engine, allow_unknown_codes=False))
                 async for request in requests:
-                    state = await self._workers.run(_add_message, interview, request)
+                    state = await self.workers.run(_add_message, interview, request)
                     check_questions(interview.questions, "settings.questions", engine.info)
                     responses = await self._run(engine, [state], context)
                     asked = Asked(questions=interview.questions, not_to_ask=interview.not_to_ask)
@@ -162,7 +162,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         try:
             return await self._answer_with_one_version(states, asked, context, batch)
         except GoneError:
-            await self._workers.run(self._watcher.look)
+            await self.workers.run(self._watcher.look)
             return await self._answer_with_one_version(states, asked, context, batch)
 
     async def _answer_with_one_version(
@@ -176,9 +176,9 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             responses = await self._run(engine, states, context)
             await self._add_questions(engine, states, responses, asked)
             if asked.explain:
-                await self._workers.run(_add_explanation, engine, states[0], responses[0])
+                await self.workers.run(_add_explanation, engine, states[0], responses[0])
         if current().large:
-            await self._workers.run(self._record, states, responses)
+            await self.workers.run(self._record, states, responses)
         else:
             self._record(states, responses)
         return responses
@@ -195,12 +195,12 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                 clear = are_clear(states, limits)
             if clear:
                 return
-        await self._workers.run(_check_states, states, limits, batch)  # finding similar codes takes long
+        await self.workers.run(_check_states, states, limits, batch)  # finding similar codes takes long
 
     async def _run(
         self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], context: Any
     ) -> list[triage_pb2.TriageResponse]:
-        return await engine.answer(states, _remaining(context), self._workers.run, alone=self._places.taken == 1)
+        return await engine.answer(states, _remaining(context), self.workers.run, alone=self._places.taken == 1)
 
     async def _add_questions(
         self,
@@ -216,7 +216,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             if len(states) == 1 and engine.brief_states and self._places.taken == 1:
                 chosen = engine.next_questions(states, asked.questions, asked.not_to_ask)  # handing over takes longer
             else:
-                chosen = await self._workers.run(engine.next_questions, states, asked.questions, asked.not_to_ask)
+                chosen = await self.workers.run(engine.next_questions, states, asked.questions, asked.not_to_ask)
         for response, questions in zip(responses, chosen, strict=True):
             if not response.forced:
                 response.next_questions.extend(questions)

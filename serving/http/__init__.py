@@ -1,0 +1,5 @@
+"""The same answers over HTTP: our own API, TensorFlow Serving's REST API, and Vertex AI."""
+
+from serving.http.application import application_of
+
+__all__ = ["application_of"]

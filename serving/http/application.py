@@ -1,0 +1,115 @@
+"""All paths of the HTTP port."""
+
+from collections.abc import Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from serving import vertex
+from serving.call import REQUEST_ID
+from serving.calls import Front
+from serving.config import ServeConfig
+from serving.http.door import Door, json_response
+from serving.http.openapi import POLICY, document, page
+from serving.http.problems import TITLES, problem
+from serving.http.tf_serving_routes import TfServingRoutes
+from serving.http.triage_routes import TriageRoutes
+from serving.models.watcher import Watcher
+from serving.telemetry import Telemetry
+from serving.tf_serving import ModelService, PredictionService
+from serving.triage import TriageService
+
+_MODEL = "/v1/models/{model}"
+
+
+def application_of(
+    front: Front, watcher: Watcher, config: ServeConfig, service: TriageService, telemetry: Telemetry
+) -> Starlette:
+    """Returns the application of a server.
+
+    Args:
+        front: whose places, turns, access and telemetry HTTP requests share.
+        watcher: what to answer from.
+        config: the server's settings.
+        service: the typed service.
+        telemetry: records predictions.
+    """
+    tf_serving = None
+    if config.engine == "saved-model":
+        prediction = PredictionService(watcher.versions, config, telemetry)
+        tf_serving = TfServingRoutes(watcher.versions, prediction, ModelService(watcher))
+    return application(Door(front, config), TriageRoutes(service), tf_serving, lambda: watcher.ready, config)
+
+
+def application(
+    door: Door, triage: TriageRoutes, tf_serving: TfServingRoutes | None, ready: Callable[[], bool], config: ServeConfig
+) -> Starlette:
+    """Returns the ASGI application.
+
+    Args:
+        door: lets requests in.
+        triage: our own API.
+        tf_serving: TensorFlow Serving's, None if the engine has no signatures.
+        ready: whether a version can answer.
+        config: for which other sites pages may call (`cors_origins`).
+    """
+
+    async def is_ready(request: Request) -> Response:
+        return json_response({"ready": True}) if ready() else problem(503, {"detail": "no model version is ready"})
+
+    async def is_live(request: Request) -> Response:
+        return json_response({"live": True})
+
+    async def described(request: Request) -> Response:
+        return json_response(document())
+
+    async def shown(request: Request) -> Response:
+        return HTMLResponse(page(), headers={"content-security-policy": POLICY})
+
+    routes = [
+        Route("/healthz", is_live),
+        Route("/readyz", is_ready),
+        Route("/openapi.json", described),
+        Route("/", shown),
+        Route("/v1/triage", door.route("v1/triage", triage.triage, triage.cost_of), methods=["POST"]),
+        Route("/v1/interview", door.route("v1/interview", triage.interview, triage.cost_of), methods=["POST"]),
+        Route("/v1/vocabulary", door.route("v1/vocabulary", triage.vocabulary)),
+        Route("/v1/model", door.route("v1/model", triage.model)),
+    ]
+    predict_path, health_path = vertex.routes()
+    if health_path:
+        routes.append(Route(health_path, is_ready))
+    if predict_path:
+        endpoint = door.route("vertex/predict", triage.predictions, triage.cost_of)
+        routes.append(Route(predict_path, endpoint, methods=["POST"]))
+    if tf_serving is not None:
+        routes += _tf_serving(door, tf_serving)
+    origins = config.cors_origins.split(",") if config.cors_origins else []
+    cors = Middleware(
+        CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"],
+        allow_headers=["authorization", "content-type", REQUEST_ID], expose_headers=[REQUEST_ID, "retry-after"],
+    )  # fmt: skip
+    handlers: Any = {404: _missing, 405: _missing}
+    return Starlette(routes=routes, middleware=[cors] if origins else [], exception_handlers=handlers)
+
+
+def _tf_serving(door: Door, routes: TfServingRoutes) -> list[Route]:
+    paths = []
+    for place in ("", "/versions/{version}", "/labels/{label}"):
+        predict = door.route("v1/models:predict", routes.predict, TriageRoutes.cost_of)
+        paths += [
+            Route(f"{_MODEL}{place}:predict", predict, methods=["POST"]),
+            Route(f"{_MODEL}{place}/metadata", door.route("v1/models/metadata", routes.metadata)),
+            Route(f"{_MODEL}{place}", door.route("v1/models", routes.status)),
+        ]
+    return paths
+
+
+async def _missing(request: Request, error: Any) -> Response:
+    detail = f"there is no {request.method} of this path: see /openapi.json"
+    return problem(error.status_code, {"detail": detail, "reason": TITLES[error.status_code]}, error.headers)

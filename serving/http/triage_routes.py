@@ -1,0 +1,144 @@
+"""Our own API: /v1/triage, /v1/interview, /v1/vocabulary, /v1/model; and Vertex AI's predictions, which are the same.
+
+Nothing is kept between requests: an interview sends all that is known each time.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from serving.call import PARSE, current
+from serving.calls import Cost
+from serving.errors import Fault, FaultyRequestError
+from serving.http.door import Exchange
+from serving.http.triage_json import check_fields, in_json, read_flag, read_state
+from serving.messages import answer_figures
+from serving.triage import TriageService
+from triage.v1 import triage_pb2, triage_service_pb2
+
+_KINDS = {
+    triage_service_pb2.EVIDENCE_KIND_SYMPTOM: "symptom",
+    triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR: "risk_factor",
+}
+_UNKNOWN = "allow_unknown_codes"
+
+
+Questions = Callable[[triage_pb2.EvidenceState, triage_pb2.TriageResponse], Sequence[dict[str, str]]]
+"""Returns the questions to ask next, the best first, each with `code`, `name` and `question`."""
+
+
+def no_questions(state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> Sequence[dict[str, str]]:
+    """Returns nothing: the model decides whether to ask, and the caller what."""
+    return ()
+
+
+class TriageRoutes:
+    """Answers from the typed service.
+
+    Args:
+        service: what gRPC calls too.
+        questions: which questions an interview asks next.
+    """
+
+    def __init__(self, service: TriageService, questions: Questions = no_questions):
+        self._service = service
+        self._questions = questions
+
+    async def triage(self, exchange: Exchange) -> Any:
+        """Answers one state, or those in `states`."""
+        body = await self._body(exchange)
+        if not (isinstance(body, dict) and "states" in body):
+            return await self._one(exchange, body)
+        fields = check_fields(body, ("states", _UNKNOWN))
+        return {"answers": await self._many(exchange, fields["states"], "states", read_flag(fields, _UNKNOWN))}
+
+    async def interview(self, exchange: Exchange) -> Any:
+        """Answers all that is known so far: a decision, or what to ask next."""
+        body = await self._body(exchange)
+        answer, state, response = await self._decide(exchange, body)
+        asks = response.action == triage_pb2.TRIAGE_ACTION_ASK and not response.forced
+        return {
+            "done": not asks,
+            "decision": None if response.action == triage_pb2.TRIAGE_ACTION_ASK else answer["action"],
+            "questions": list(self._questions(state, response)) if asks else [],
+            "answer": answer,
+        }
+
+    async def predictions(self, exchange: Exchange) -> Any:
+        """Answers a prediction request of Vertex AI, whose instances are states."""
+        fields = check_fields(await self._body(exchange), ("instances", "parameters"))
+        if "instances" not in fields:
+            raise FaultyRequestError([Fault("instances", "missing: set the list of evidence states", "MISSING_STATE")])
+        parameters = check_fields(fields.get("parameters") or {}, (_UNKNOWN,), "parameters")
+        allowed = read_flag(parameters, _UNKNOWN, "parameters.")
+        return {"predictions": await self._many(exchange, fields["instances"], "instances", allowed)}
+
+    def vocabulary(self, exchange: Exchange) -> Any:
+        """Lists the evidence that the model knows."""
+        found = self._service.GetVocabulary(triage_service_pb2.GetVocabularyRequest(), exchange.context)
+        return {
+            "vocabulary_fingerprint": found.vocabulary_fingerprint,
+            "entries": [
+                {"code": entry.code, "kind": _KINDS[entry.kind], "name": entry.name, "question": entry.question}
+                for entry in found.entries
+            ],
+        }
+
+    def model(self, exchange: Exchange) -> Any:
+        """Describes the model that answers."""
+        info = self._service.GetModelInfo(triage_service_pb2.GetModelInfoRequest(), exchange.context)
+        return {
+            "model_version": info.model_version,
+            "vocabulary_fingerprint": info.vocabulary_fingerprint,
+            "data_fingerprint": info.data_fingerprint,
+            "evidence_count": info.evidence_count,
+            "max_questions": info.max_questions,
+            "rules": [{"rule_id": rule.rule_id, "reason": rule.reason} for rule in info.rules],
+            "novelty_threshold": info.novelty_threshold if info.HasField("novelty_threshold") else None,
+        }
+
+    @staticmethod
+    def cost_of(exchange: Exchange) -> Cost:
+        """Returns what a short body may cost: as many states as it has room for commas between objects."""
+        return Cost(exchange.raw.count(b"{") - 1, len(exchange.raw))
+
+    async def _body(self, exchange: Exchange) -> Any:
+        call = current()
+        if call.large:
+            return await self._service.workers.run(exchange.json)
+        with call.timed(PARSE):
+            return exchange.json()
+
+    async def _one(self, exchange: Exchange, body: Any) -> dict[str, Any]:
+        answer, _, _ = await self._decide(exchange, body)
+        return answer
+
+    async def _decide(
+        self, exchange: Exchange, body: Any
+    ) -> tuple[dict[str, Any], triage_pb2.EvidenceState, triage_pb2.TriageResponse]:
+        state = read_state(body, more_fields=(_UNKNOWN,))
+        request = triage_service_pb2.TriageRequest(state=state, allow_unknown_codes=read_flag(body, _UNKNOWN))
+        try:
+            response = await self._service.Triage(request, exchange.context)
+        except FaultyRequestError as error:
+            raise in_json(error, [body], "") from None
+        return answer_figures(response), state, response
+
+    async def _many(self, exchange: Exchange, bodies: Any, name: str, allow_unknown_codes: bool) -> Any:
+        if not isinstance(bodies, list):
+            raise FaultyRequestError([Fault(name, "expected a list of evidence states", "WRONG_TYPE")])
+
+        def read() -> triage_service_pb2.BatchTriageRequest:
+            states = [read_state(body, f"{name}[{number}]") for number, body in enumerate(bodies)]
+            return triage_service_pb2.BatchTriageRequest(states=states, allow_unknown_codes=allow_unknown_codes)
+
+        large = current().large
+        request = await self._service.workers.run(read) if large else read()
+        try:
+            found = await self._service.BatchTriage(request, exchange.context)
+        except FaultyRequestError as error:
+            raise in_json(error, bodies, name) from None
+
+        def write() -> list[dict[str, Any]]:
+            return [answer_figures(response) for response in found.responses]
+
+        return await self._service.workers.run(write) if large else write()
