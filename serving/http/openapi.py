@@ -139,7 +139,7 @@ def document() -> dict[str, Any]:
     """Returns the OpenAPI 3.1 document."""
     either = {"anyOf": [_reference("Patient"), _reference("Batch")]}
     answers = {"anyOf": [_reference("Answer"), _reference("Answers")]}
-    operations = {
+    operations: dict[str, tuple[str, str, str, dict[str, Any], dict[str, Any] | None]] = {
         "/v1/triage": ("post", "triage", "Decide on one evidence state, or on several", answers, either),
         "/v1/interview": (
             "post", "interview", "Decide on all that is known so far, or say what to ask next",

@@ -14,7 +14,7 @@ from serving.call import MODEL, PARSE, RESPOND, current
 from serving.errors import GoneError, UnavailableError
 from serving.models import warmup
 from serving.models.connection import Connection
-from serving.models.dense_states import QUESTION_OUTPUTS, StateEncoder, to_questions
+from serving.models.dense_states import QUESTION_OUTPUTS, MessageEncoder, to_questions
 from serving.models.engine import Engine
 from serving.models.state_tensors import outputs_of, to_inputs, to_responses
 from triage.v1 import triage_pb2
@@ -37,7 +37,7 @@ class RemoteEngine(Engine):
         self._connection = connection
         self._model_name = model_name
         self.info, self.vocabulary = read_version(folder)
-        self._encoder = StateEncoder(self.vocabulary)
+        self._encoder = MessageEncoder(self.vocabulary)
         self._check_same_model(folder)
 
     def triage(

@@ -80,7 +80,7 @@ def card_policy(graph: QuestionGraph, network: Network, dial: Dial) -> Policy:
     So few codes are open that the network itself judges both answers to each: the value of a question is how far the
     probabilities of the decisions are expected to move, as Kullback-Leibler divergence, P(safe) weighted as in `graph`.
     """
-    weights = np.repeat([1.0, dial.safety_weight], NUM_DECISIONS)
+    weights: np.ndarray = np.repeat([1.0, dial.safety_weight], NUM_DECISIONS)
 
     def scores(states: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
         values = np.full(states.shape, -np.inf)
