@@ -43,6 +43,6 @@ TRIAGE_RESPONSES = "triage_responses"  # string [B]
 QUESTION_CODES = "question_codes"  # int32 [B, Q], cells of the state, the best question first, -1 behind the last
 QUESTION_GAINS = "question_gains"  # float32 [B, Q], expected information in bits
 QUESTION_LIKELY = "question_likely"  # float32 [B, Q], probability of a yes
-QUESTION_RED_FLAGS = "question_red_flags"  # bool [B, Q], a yes would raise a red flag
+QUESTION_RED_FLAGS = "question_red_flags"  # bool [B, Q], see trainer.questions.red_flags
 MOST_QUESTIONS = 10
 """Q; fewer where the vocabulary is smaller."""

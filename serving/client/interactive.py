@@ -63,7 +63,7 @@ def converse(
             continue
         [question] = response.next_questions
         red_flag = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG
-        why = "a yes would be a red flag" if red_flag else f"worth {question.expected_gain:.3f} bits"
+        why = "may be a red flag" if red_flag else f"worth {question.expected_gain:.3f} bits"
         console.print(rich.text.Text(f"\n{known.questions_asked + 1}. {question.question}", style="bold"))
         so_far = action_label(response.best_triage)
         console.print(rich.text.Text(f"   {question.code}: {why}; best triage so far: {so_far}"))

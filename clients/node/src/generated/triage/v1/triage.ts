@@ -126,7 +126,10 @@ export enum QuestionReason {
   QUESTION_REASON_UNSPECIFIED = 0,
   /** QUESTION_REASON_INFORMATION - Its answer is expected to say more about the decision than that of the questions behind it. */
   QUESTION_REASON_INFORMATION = 1,
-  /** QUESTION_REASON_RED_FLAG - A yes would raise a red flag, a safety rule for Red, and is likely enough to be asked about first. */
+  /**
+   * QUESTION_REASON_RED_FLAG - A yes would raise a red flag, a safety rule for Red, at once or together with one other answer, and is likely enough
+   * to be asked about first.
+   */
   QUESTION_REASON_RED_FLAG = 2,
   UNRECOGNIZED = -1,
 }
