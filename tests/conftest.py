@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +23,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import trainer  # noqa: F401  # isort: skip
 
 from schemas.knowledge_base import KnowledgeBase
+
+# A shell that runs the tests in the background has SIGINT ignored, by them and by every process that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadlines: a busy machine is no bug. A gate gives the same verdict for the same code; a developer's run explores.
 hypothesis.settings.register_profile("explore", deadline=None)
@@ -280,6 +285,8 @@ class _PreparedProcess(subprocess.Popen):
         self._close_pipe_fds(*pipes)
 
     def _try_wait(self, wait_flags):
+        if self._connection.fileno() < 0:  # nobody waits for it any more: `subprocess` looks after what was left behind
+            return self.pid, 0
         if wait_flags & os.WNOHANG and not select.select([self._connection], [], [], 0)[0]:
             return 0, 0
         return self.pid, int(self._answers.readline())
