@@ -34,7 +34,8 @@ def main() -> None:
     parser.add_argument("--plot", type=pathlib.Path)
     arguments = parser.parse_args()
     reports = [json.loads(path.read_text(encoding="utf-8")) for path in arguments.files]
-    means = {name: {metric: _means(reports, name, metric) for metric in QUALITY} for name in reports[0]["policies"]}
+    shared = [name for name in reports[0]["policies"] if all(name in report["policies"] for report in reports)]
+    means = {name: {metric: _means(reports, name, metric) for metric in QUALITY} for name in shared}
     for name, found in means.items():
         pairs = zip(*found.values(), strict=True)
         cells = (f"{number}: {app:.3f}/{safe:.3f}" for number, (app, safe) in enumerate(pairs))
