@@ -1,4 +1,4 @@
-"""Red flags that one more answer would raise: the questions that come before all others."""
+"""Red flags that one or two more answers would raise: the questions that come before all others."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,7 +12,10 @@ from schemas.triage import Action
 
 
 class _Pair(NamedTuple):
-    """A rule for Red, and a code of it: what else has to hold so that a yes fires the rule."""
+    """A rule for Red, and a code of it: what else has to hold so that a yes fires the rule.
+
+    One of `every` may still be open, if something else of the rule holds.
+    """
 
     cell: int
     every: tuple[int, ...]
@@ -21,7 +24,7 @@ class _Pair(NamedTuple):
 
 
 class OpenRedFlags:
-    """Tells which codes would fire a rule for Red if they were present.
+    """Tells which codes would fire a rule for Red if they were present, alone or with one other that is still open.
 
     Args:
         rules: of which those for Red count.
@@ -36,21 +39,28 @@ class OpenRedFlags:
         self._every = _table([pair.every for pair in pairs], true)
         self._some = _table([pair.some or (true,) for pair in pairs], false)
         self._none = _table([pair.none for pair in pairs], false)
+        self._opposite = np.where(self._every < true, (self._every + self._count) % true, false).astype(np.int32)
+        self._asks_some = np.array([bool(pair.some) for pair in pairs])
+        self._lengths = np.array([len(pair.every) for pair in pairs], np.int32)
         self._cells: np.ndarray = np.zeros((len(pairs), self._count), np.float32)  # [N, E]
         self._cells[np.arange(len(pairs)), [pair.cell for pair in pairs]] = 1
 
     def open(self, states: tf.Tensor) -> tf.Tensor:
-        """Returns which codes would raise a red flag if present, bool `[B, E]`, for states `[B, E]` float32.
+        """Returns which codes are open red flags, bool `[B, E]`, in states `[B, E]` float32; some may be known.
 
-        Codes that are known may be among them.
+        A yes fires a rule for Red at once; or all of the rule holds save one condition that is still open, too.
         """
         if not len(self._cells):
             return tf.zeros_like(states, tf.bool)
         always = tf.ones_like(states[:, :1], tf.bool)
         truths = tf.concat([states > 0, states < 0, always, tf.logical_not(always)], axis=1)  # [B, 2 E + 2]
-        every = tf.reduce_all(tf.gather(truths, self._every, axis=1), axis=2)  # [B, N]
+        holding = tf.gather(truths, self._every, axis=1)  # [B, N, W]
+        missing = tf.reduce_sum(tf.cast(~holding, tf.int32), axis=2)  # [B, N]
+        denied = tf.reduce_any(tf.gather(truths, self._opposite, axis=1), axis=2)
         some = tf.reduce_any(tf.gather(truths, self._some, axis=1), axis=2)
-        fires = every & some & ~tf.reduce_any(tf.gather(truths, self._none, axis=1), axis=2)
+        begun = self._asks_some | (self._lengths > 1)  # where one is missing, something else of the rule holds
+        near = (missing == 0) | ((missing == 1) & ~denied & begun)
+        fires = near & some & ~tf.reduce_any(tf.gather(truths, self._none, axis=1), axis=2)
         return tf.matmul(tf.cast(fires, tf.float32), tf.constant(self._cells)) > 0.5
 
     @property

@@ -40,6 +40,25 @@ def test_a_red_flag_is_open_where_a_yes_would_fire_a_rule_for_red(flags, known, 
     assert {code for code, flag in zip(CODES, opened, strict=True) if flag} == expected
 
 
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ([0, 0, 0, 0, 0], set()),  # nothing of the rule holds yet
+        ([0, 0, 1, 0, 0], {"pain", "sweating"}),  # the two of `all` are open, and one of `any` holds
+        ([1, 0, 1, 0, 0], {"sweating"}),
+        ([-1, 0, 1, 0, 0], set()),  # the rule cannot fire any more
+        ([1, 0, 0, 0, 0], {"fainting"}),  # one of `all` holds, one is open
+    ],
+)
+def test_a_red_flag_two_answers_away_is_open_where_its_rule_has_begun(vocabulary, known, expected):
+    both = SafetyRule(
+        "both", "r", Action.RED, True, all_of=(("pain", True), ("sweating", True)), any_of=(("fainting", True),)
+    )
+    [opened] = OpenRedFlags((both,), vocabulary).open(tf.constant([known], tf.float32)).numpy()
+    found = {code for code, flag, state in zip(CODES, opened, known, strict=True) if flag and not state}
+    assert found == expected
+
+
 def test_the_cells_are_those_of_rules_for_red_alone(flags):
     assert [CODES[cell] for cell in flags.cells] == ["pain", "sweating", "fainting"]
 
