@@ -47,7 +47,7 @@ class TrainingSession:
     """Trains in a job directory, from its newest checkpoint where there is one.
 
     Of several `workers` each trains in a session of its own, in the same job directory; the chief is the one that
-    evaluates, and that is heard.
+    evaluates and reports.
 
     Raises:
         InputError: no training vignettes, or the job directory holds another run, or checkpoints that are all damaged,
@@ -78,9 +78,9 @@ class TrainingSession:
         self._surroundings = surroundings
         self._job = JobDirectory(job_dir)
         self._console = Console(stderr=True, quiet=not workers.chief)
-        begin = (
-            None if surroundings.start_from is None else start.read(surroundings.start_from, data.vocabulary, config)
-        )
+        begin = None
+        if surroundings.start_from is not None:
+            begin = start.read(surroundings.start_from, data.vocabulary, config)
         self._prepare(data, begin)
         evidence_count = len(data.vocabulary)
         if workers.chief:

@@ -103,7 +103,7 @@ class Door:
 
         Args:
             name: the method in metrics, logs and traces.
-            handler: answers; it gets the parsed body in `Exchange.body` if it takes one.
+            handler: answers.
             cost_of: tells from the request what a request below `LARGE_BYTES` costs, if it may be large all the same.
         """
         method, is_coroutine = f"/http/{name}", inspect.iscoroutinefunction(handler)
@@ -157,8 +157,7 @@ class Door:
         if isinstance(answer, Response):
             return answer
         with call.timed(calls.RESPOND):
-            dump = json_response
-            return await self.front.workers.run(dump, answer) if call.large else dump(answer)
+            return await self.front.workers.run(json_response, answer) if call.large else json_response(answer)
 
     async def _read(self, call: calls.Call, request: Request) -> bytes:
         """Returns the body.

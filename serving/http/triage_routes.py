@@ -3,7 +3,6 @@
 Nothing is kept between requests: an interview sends all that is known each time.
 """
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from serving.call import PARSE, current
@@ -22,26 +21,11 @@ _KINDS = {
 _UNKNOWN = "allow_unknown_codes"
 
 
-Questions = Callable[[triage_pb2.EvidenceState, triage_pb2.TriageResponse], Sequence[dict[str, str]]]
-"""Returns the questions to ask next, the best first, each with `code`, `name` and `question`."""
-
-
-def no_questions(state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> Sequence[dict[str, str]]:
-    """Returns nothing: the model decides whether to ask, and the caller what."""
-    return ()
-
-
 class TriageRoutes:
-    """Answers from the typed service.
+    """Answers from the typed service, which gRPC calls too."""
 
-    Args:
-        service: what gRPC calls too.
-        questions: which questions an interview asks next.
-    """
-
-    def __init__(self, service: TriageService, questions: Questions = no_questions):
+    def __init__(self, service: TriageService):
         self._service = service
-        self._questions = questions
 
     async def triage(self, exchange: Exchange) -> Any:
         """Answers one state, or those in `states`."""
@@ -54,12 +38,13 @@ class TriageRoutes:
     async def interview(self, exchange: Exchange) -> Any:
         """Answers all that is known so far: a decision, or what to ask next."""
         body = await self._body(exchange)
-        answer, state, response = await self._decide(exchange, body)
+        response = await self._decide(exchange, body)
+        answer = answer_figures(response)
         asks = response.action == triage_pb2.TRIAGE_ACTION_ASK and not response.forced
         return {
             "done": not asks,
             "decision": None if response.action == triage_pb2.TRIAGE_ACTION_ASK else answer["action"],
-            "questions": list(self._questions(state, response)) if asks else [],
+            "questions": [],  # the caller chooses
             "answer": answer,
         }
 
@@ -109,19 +94,15 @@ class TriageRoutes:
             return exchange.json()
 
     async def _one(self, exchange: Exchange, body: Any) -> dict[str, Any]:
-        answer, _, _ = await self._decide(exchange, body)
-        return answer
+        return answer_figures(await self._decide(exchange, body))
 
-    async def _decide(
-        self, exchange: Exchange, body: Any
-    ) -> tuple[dict[str, Any], triage_pb2.EvidenceState, triage_pb2.TriageResponse]:
+    async def _decide(self, exchange: Exchange, body: Any) -> triage_pb2.TriageResponse:
         state = read_state(body, more_fields=(_UNKNOWN,))
         request = triage_service_pb2.TriageRequest(state=state, allow_unknown_codes=read_flag(body, _UNKNOWN))
         try:
-            response = await self._service.Triage(request, exchange.context)
+            return await self._service.Triage(request, exchange.context)
         except FaultyRequestError as error:
             raise in_json(error, [body], "") from None
-        return answer_figures(response), state, response
 
     async def _many(self, exchange: Exchange, bodies: Any, name: str, allow_unknown_codes: bool) -> Any:
         if not isinstance(bodies, list):

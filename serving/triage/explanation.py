@@ -43,9 +43,7 @@ def explain(
         ask: answers states, in one run of the model.
     """
     pieces = list(state.evidence)
-    without = (
-        ask([_with(state, pieces[:place] + pieces[place + 1 :]) for place in range(len(pieces))]) if pieces else []
-    )
+    without = _without_each(state, pieces, ask)
     here = _values(response)
     effects = [
         triage_pb2.EvidenceEffect(
@@ -58,7 +56,7 @@ def explain(
     effects.sort(key=lambda each: -each.effect)
     return triage_pb2.Explanation(
         effects=effects,
-        sufficient=_sufficient(state, response, [each.evidence for each in reversed(effects)], ask),
+        sufficient=_sufficient(state, response, effects, ask),
         turning=_turning(state, response, questions, ask),
     )
 
@@ -66,20 +64,15 @@ def explain(
 def _sufficient(
     state: triage_pb2.EvidenceState,
     response: triage_pb2.TriageResponse,
-    pieces: Sequence[triage_pb2.Evidence],
+    effects: Sequence[triage_pb2.EvidenceEffect],
     ask: Ask,
 ) -> list[triage_pb2.Evidence]:
     """Returns a set from which nothing can be left out, by leaving out pieces one by one, the weakest first."""
-    kept = list(pieces)
-    while len(kept) > 1:
-        rests = [kept[:place] + kept[place + 1 :] for place in range(len(kept))]
-        answers = ask([_with(state, rest) for rest in rests])
-        fewer = next(
-            (rest for rest, each in zip(rests, answers, strict=True) if each.best_triage == response.best_triage), None
-        )
-        if fewer is None:
-            break
-        kept = fewer
+    kept = [each.evidence for each in reversed(effects)]
+    without = [each.best_triage_without for each in reversed(effects)]
+    while len(kept) > 1 and response.best_triage in without:
+        del kept[without.index(response.best_triage)]
+        without = [answer.best_triage for answer in _without_each(state, kept, ask)]
     return kept[::-1]
 
 
@@ -106,6 +99,15 @@ def _turning(
         if answer.best_triage != response.best_triage
     ]
     return sorted(turning, key=lambda each: -each.likely)
+
+
+def _without_each(
+    state: triage_pb2.EvidenceState, pieces: Sequence[triage_pb2.Evidence], ask: Ask
+) -> Sequence[triage_pb2.TriageResponse]:
+    """Returns the answer to `pieces` without the first of them, without the second, and so on."""
+    if not pieces:
+        return []
+    return ask([_with(state, [*pieces[:place], *pieces[place + 1 :]]) for place in range(len(pieces))])
 
 
 def _with(state: triage_pb2.EvidenceState, pieces: Sequence[triage_pb2.Evidence]) -> triage_pb2.EvidenceState:

@@ -23,7 +23,7 @@ from trainer.dyqn.network import WORDS, build_network, dropout_states, set_outpu
 from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.rollout import EpisodeWindow
 from trainer.dyqn.targets import Transition
-from trainer.dyqn.validation import Judgement, divide, judged_in_training
+from trainer.dyqn.validation import divide, judged_in_training, judged_when_trained
 from trainer.dyqn.workers import ALONE, Workers
 
 PROBABILITY_LABELS = tuple(f"{what} {label}" for what in ("appropriate", "safe") for label in DECISION_LABELS)
@@ -88,10 +88,7 @@ class TrainingLoop:
         seed, networks = config.loop.seed, config.network.networks
         division = divide(vignettes, config.validation, seed)
         self._judgement = judged_in_training(division, config.validation, networks, evidence_count, seed)
-        self._apart = None
-        if division.apart is not None:
-            judges: np.ndarray = np.ones([len(division.apart.decision_counts), networks], bool)
-            self._apart = Judgement(division.apart, judges, evidence_count, seed)
+        self._apart = judged_when_trained(division, networks, evidence_count, seed)
         self._parts = tf.constant(division.parts)
         self.environment = VignetteEnvironment(
             division.learned, evidence_count, mode, self._generators["environment"], config.environment.environments

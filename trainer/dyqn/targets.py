@@ -124,11 +124,11 @@ def single_decision_loss(logits: tf.Tensor, r_t: tf.Tensor, weights: tf.Tensor) 
 
     Args:
         logits: `[B, 4]`.
-        r_t: counterfactual reward `[B, 4]`, proportional to the shares.
+        r_t: counterfactual reward `[B, 4]`.
         weights: `[B, 1]`.
     """
-    shares = r_t / tf.reduce_sum(r_t, axis=1, keepdims=True)
-    return tf.reduce_mean(weights[:, 0] * tf.nn.softmax_cross_entropy_with_logits(shares, logits))
+    losses = tf.nn.softmax_cross_entropy_with_logits(_decision_shares(r_t), logits)
+    return tf.reduce_mean(weights[:, 0] * losses)
 
 
 def mean_logits(r_t: tf.Tensor, probabilities: bool) -> tf.Tensor:
@@ -145,8 +145,13 @@ def mean_logits(r_t: tf.Tensor, probabilities: bool) -> tf.Tensor:
     logits = tf.math.log(mean / (1 - mean))
     if not probabilities:
         return logits
-    shares = tf.reduce_mean(r_t / tf.reduce_sum(r_t, axis=1, keepdims=True), axis=0)
+    shares = tf.reduce_mean(_decision_shares(r_t), axis=0)
     return tf.concat([logits, tf.math.log(tf.maximum(shares, 0.01))], axis=0)
+
+
+def _decision_shares(r_t: tf.Tensor) -> tf.Tensor:
+    """Returns the share of the clinicians who gave each decision, `[B, 4]`, from the counterfactual reward `[B, 4]`."""
+    return r_t / tf.reduce_sum(r_t, axis=1, keepdims=True)
 
 
 def vector_loss(q_tm1: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:

@@ -82,6 +82,14 @@ def judged_in_training(
     return Judgement(_part(division.learned, chosen), judges[chosen], evidence_count, seed)
 
 
+def judged_when_trained(division: Division, networks: int, evidence_count: int, seed: int) -> "Judgement | None":
+    """Returns the judgement of N networks together, by vignettes that none of them learns from; None without any."""
+    if division.apart is None:
+        return None
+    judges: np.ndarray = np.ones([len(division.apart.decision_counts), networks], bool)
+    return Judgement(division.apart, judges, evidence_count, seed)
+
+
 def _evidence_keys(vignettes: Vignettes) -> np.ndarray:
     """Returns int64 `[V]`, the same for the same evidence in any order."""
     codes: np.ndarray = vignettes.signed_codes.astype(np.int64)

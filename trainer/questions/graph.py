@@ -50,9 +50,8 @@ class QuestionGraph:
         self._mixture = mixture
         self._settled_by = settled_by(vocabulary)
         self.red_flags = OpenRedFlags(rules, vocabulary)
-        weights: np.ndarray = np.repeat(
-            [1.0, dial.safety_weight], NUM_DECISIONS
-        )  # a mean over truths, so that dials compare
+        weights: np.ndarray = np.repeat([1.0, dial.safety_weight], NUM_DECISIONS)
+        # A mean over truths, so that values under different dials compare.
         self._weights = (weights / weights.sum() / np.log(2)).astype(np.float32)  # [8]
         self._most = min(MOST_QUESTIONS, len(vocabulary))
 

@@ -13,7 +13,6 @@ import zlib
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
 import scipy.special
 
 from schemas import whole_file
@@ -21,6 +20,7 @@ from schemas.errors import InputError, first_line
 from schemas.triage import NUM_DECISIONS
 from trainer.dyqn import rewards
 from trainer.dyqn.environment import Vignettes
+from trainer.state import sparse_states
 
 MINIMUM_VIGNETTES = 100
 """Fewer give no classes worth the name."""
@@ -60,7 +60,8 @@ def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Mixture | None:
         return None
     generator = np.random.default_rng(seed)
     chosen = np.sort(generator.permutation(len(vignettes.decision_counts))[:_MAX_VIGNETTES])
-    present, absent = (_listed(vignettes, evidence_count, sign)[chosen] for sign in (1, -1))
+    states = sparse_states(vignettes, evidence_count)[chosen]
+    present, absent = ((states == sign).astype(np.float64) for sign in (1, -1))
     counts = np.asarray(vignettes.decision_counts)[chosen]
     overall = (np.asarray(present.sum(axis=0)).ravel() + 0.5) / (len(chosen) + 1)
     classes = min(-(-len(chosen) // VIGNETTES_PER_CLASS), MOST_CLASSES)
@@ -80,15 +81,6 @@ def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Mixture | None:
     smoothed = shares.T @ truths + _SMOOTHING * truths.mean(axis=0)
     truths = np.clip(smoothed / (shares.sum(axis=0)[:, np.newaxis] + _SMOOTHING), _LEAST, 1 - _LEAST)
     return Mixture(*(_halved(part) for part in (log_prior, table, truths, written)))
-
-
-def _listed(vignettes: Vignettes, evidence_count: int, sign: int) -> scipy.sparse.csr_matrix:
-    """Returns float64 `[V, E]`, 1 where a vignette lists a piece with that sign, 1 for present and -1 for absent."""
-    codes = np.asarray(vignettes.signed_codes, np.int64)
-    rows: np.ndarray = np.repeat(np.arange(len(vignettes.offsets) - 1), np.diff(vignettes.offsets))
-    held = np.sign(codes) == sign
-    shape = (len(vignettes.offsets) - 1, evidence_count)
-    return scipy.sparse.csr_matrix((np.ones(held.sum()), (rows[held], np.abs(codes[held]) - 1)), shape=shape)
 
 
 def _halved(values: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.dyqn.environment import Vignettes
+from trainer.state import sparse_states
 
 
 class Patients(NamedTuple):
@@ -31,9 +32,5 @@ def whole_patients(vignettes: Vignettes, evidence_count: int) -> Patients:
 
 
 def _listed(vignettes: Vignettes, evidence_count: int) -> np.ndarray:
-    codes = np.asarray(vignettes.signed_codes, np.int64)
-    offsets = np.asarray(vignettes.offsets)
-    answers: np.ndarray = np.zeros((len(offsets) - 1, evidence_count), np.int8)
-    rows: np.ndarray = np.repeat(np.arange(len(answers)), np.diff(offsets))
-    answers[rows, np.abs(codes) - 1] = np.sign(codes)
-    return answers
+    """Returns int8 `[V, E]` in {-1, 0, 1}: what each vignette lists."""
+    return sparse_states(vignettes, evidence_count).astype(np.int8).toarray()
