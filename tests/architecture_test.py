@@ -11,7 +11,7 @@ LARGEST_PACKAGE = 15
 # A package, or a module at the root, imports only from itself and from the lines above its own.
 LAYERS = {
     "trainer": (
-        ("config", "options", "progress", "state"),
+        ("arrays_file", "config", "options", "progress", "state"),
         ("presets",),
         ("vignettes", "safeguards"),
         ("dyqn",),

@@ -8,16 +8,14 @@ down, which are lower than those of being present.
 """
 
 import pathlib
-import zipfile
-import zlib
 from typing import NamedTuple
 
 import numpy as np
 import scipy.special
 
-from schemas import whole_file
 from schemas.errors import InputError, first_line
 from schemas.triage import NUM_DECISIONS
+from trainer import arrays_file
 from trainer.dyqn import rewards
 from trainer.dyqn.environment import Vignettes
 from trainer.state import sparse_states
@@ -94,11 +92,7 @@ def save(mixture: Mixture, path: pathlib.Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    with whole_file.replacing(path, binary=True) as file:
-        np.savez_compressed(file, **mixture._asdict())
-
-
-_DAMAGE = (OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, zlib.error, zipfile.BadZipFile)
+    arrays_file.write(path, mixture._asdict())
 
 
 def load(path: pathlib.Path, evidence_count: int) -> Mixture | None:
@@ -110,15 +104,15 @@ def load(path: pathlib.Path, evidence_count: int) -> Mixture | None:
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            mixture = Mixture(*(arrays[name] for name in Mixture._fields))
+        arrays = arrays_file.read(path)
+        mixture = Mixture(*(arrays[name] for name in Mixture._fields))
         classes = mixture.log_prior.size
         shapes = ((classes,), (classes, evidence_count), (classes, NUM_TRUTHS), (classes, evidence_count))
         if not all(
             part.shape == shape and np.isfinite(part).all() for part, shape in zip(mixture, shapes, strict=True)
         ):
             raise ValueError("arrays of other shapes, or not finite")
-    except _DAMAGE as error:
+    except arrays_file.DAMAGE as error:
         raise InputError(
             f"{path}: not what training wrote ({first_line(error)}): delete the file, and give the triage train "
             "command of this job again, which makes it anew"

@@ -8,13 +8,13 @@ held_out.npz stands there only beside dial.json, and once the training has ended
 import dataclasses
 import json
 import pathlib
-import zipfile
 
 import numpy as np
 
 from schemas import whole_file
 from schemas.errors import InputError
 from schemas.whole_file import read_json
+from trainer import arrays_file
 from trainer.dyqn.decision import NEUTRAL, Dial
 from trainer.dyqn.dial import HeldOut, HeldOutOutputs
 
@@ -30,16 +30,13 @@ def write(folder: pathlib.Path, held_out: HeldOut, dial: Dial) -> None:
     """
     with whole_file.replacing(folder / DIAL) as file:
         file.write(json.dumps(dataclasses.asdict(dial), indent=2) + "\n")
-    with whole_file.replacing(folder / OUTPUTS, binary=True) as file:
-        np.savez_compressed(
-            file,
-            **{
-                f"{part}/{name}": array
-                for part, outputs in held_out._asdict().items()
-                if outputs is not None
-                for name, array in outputs._asdict().items()
-            },
-        )
+    arrays = {
+        f"{part}/{name}": array
+        for part, outputs in held_out._asdict().items()
+        if outputs is not None
+        for name, array in outputs._asdict().items()
+    }
+    arrays_file.write(folder / OUTPUTS, arrays)
 
 
 def remove(folder: pathlib.Path) -> None:
@@ -58,13 +55,12 @@ def read(folder: pathlib.Path) -> HeldOut | None:
     if not path.exists():
         return None
     try:
-        with np.load(path) as arrays:
-            parts: dict[str, dict[str, np.ndarray]] = {part: {} for part in HeldOut._fields}
-            for key, array in arrays.items():
-                part, name = key.split("/")
-                parts[part][name] = array
-            return HeldOut(**{part: HeldOutOutputs(**values) if values else None for part, values in parts.items()})
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        parts: dict[str, dict[str, np.ndarray]] = {part: {} for part in HeldOut._fields}
+        for key, array in arrays_file.read(path).items():
+            part, name = key.split("/")
+            parts[part][name] = array
+        return HeldOut(**{part: HeldOutOutputs(**values) if values else None for part, values in parts.items()})
+    except arrays_file.DAMAGE as error:
         raise InputError(f"{path}: damaged: train again in a new --job-dir") from error
 
 

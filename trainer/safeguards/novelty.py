@@ -7,9 +7,6 @@ to, with as many pieces of evidence known. What is kept are frequencies by class
 """
 
 import pathlib
-import struct
-import zipfile
-import zlib
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -17,8 +14,8 @@ import scipy.sparse
 import scipy.special
 import tensorflow as tf
 
-from schemas import whole_file
 from schemas.errors import InputError, first_line
+from trainer import arrays_file
 
 THRESHOLD = 0.99
 """Novelty above which a state is novel: 1% of the moments that the percentiles come from are."""
@@ -160,21 +157,13 @@ def _halved(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float16)
 
 
-# What NumPy's and Python's readers raise on files with other bytes than were written.
-_DAMAGE = (
-    OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, MemoryError, struct.error, zlib.error,
-    zipfile.BadZipFile,
-)  # fmt: skip
-
-
 def save(novelty: Novelty, path: pathlib.Path) -> None:
     """Writes the file that `load` reads, so that a kill leaves none or a whole one.
 
     Raises:
         OSError: it cannot be written.
     """
-    with whole_file.replacing(path, binary=True) as file:
-        np.savez_compressed(file, **novelty._asdict())
+    arrays_file.write(path, novelty._asdict())
 
 
 def load(path: pathlib.Path, evidence_count: int) -> Novelty:
@@ -188,13 +177,10 @@ def load(path: pathlib.Path, evidence_count: int) -> Novelty:
         InputError: it cannot be read, is no such file, or is of another vocabulary.
     """
     try:
-        arrays = np.load(path, allow_pickle=False)
-        if not isinstance(arrays, np.lib.npyio.NpzFile):
-            raise ValueError("one array alone")
-        with arrays:
-            parts = {name: arrays[name] for name in Novelty._fields}
+        arrays = arrays_file.read(path)
+        parts = {name: arrays[name] for name in Novelty._fields}
         fault = _fault(parts, evidence_count)
-    except _DAMAGE as error:
+    except arrays_file.DAMAGE as error:
         fault = first_line(error)
     if fault:
         raise InputError(

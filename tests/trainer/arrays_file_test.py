@@ -1,0 +1,30 @@
+"""Files of named arrays: what is written is read, and what is no such file raises one of the errors that are named."""
+
+import numpy as np
+import pytest
+
+from trainer import arrays_file
+
+
+def test_what_is_written_is_read(tmp_path):
+    given = {"a/b": np.arange(6, dtype=np.int16).reshape(2, 3), "c": np.float32(0.5)}
+    arrays_file.write(tmp_path / "x.npz", given)
+    arrays = arrays_file.read(tmp_path / "x.npz")
+    assert arrays.keys() == given.keys()
+    for name, array in arrays.items():
+        assert array.dtype == given[name].dtype
+        np.testing.assert_array_equal(array, given[name])
+
+
+def test_other_files_raise_what_callers_expect(tmp_path):
+    path = tmp_path / "x.npz"
+    arrays_file.write(path, {"a": np.arange(100)})
+    whole = path.read_bytes()
+    for content in (b"", b"PK", b"nothing", whole[:-30]):
+        path.write_bytes(content)
+        with pytest.raises(arrays_file.DAMAGE):
+            arrays_file.read(path)
+    with path.open("wb") as file:
+        np.save(file, np.arange(3))
+    with pytest.raises(ValueError, match="one array alone"):
+        arrays_file.read(path)

@@ -1,0 +1,41 @@
+"""Files of named arrays (npz), and what may be wrong with them."""
+
+import pathlib
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from schemas import whole_file
+
+# What NumPy's and Python's readers raise on files with other bytes than were written, and a lookup of what is missing.
+DAMAGE = (
+    OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, MemoryError, struct.error, zlib.error,
+    zipfile.BadZipFile,
+)  # fmt: skip
+
+
+def write(path: pathlib.Path, arrays: Mapping[str, Any]) -> None:
+    """Writes arrays under their names, so that a kill leaves no file or a whole one.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with whole_file.replacing(path, binary=True) as file:
+        np.savez_compressed(file, **arrays)
+
+
+def read(path: pathlib.Path) -> dict[str, Any]:
+    """Returns the arrays that `write` wrote.
+
+    Raises:
+        OSError, ValueError and others: those in `DAMAGE`.
+    """
+    arrays = np.load(path, allow_pickle=False)
+    if not isinstance(arrays, np.lib.npyio.NpzFile):
+        raise ValueError("one array alone")
+    with arrays:
+        return dict(arrays)
