@@ -14,6 +14,13 @@ WIRE_ACTIONS = (
     triage_pb2.TRIAGE_ACTION_ASK,
 )
 """The TriageAction of each `schemas.triage.Action`, whose numbers begin at 0; 0 on the wire means "unspecified"."""
+QUESTION_REASONS = {
+    triage_pb2.QUESTION_REASON_INFORMATION: "information",
+    triage_pb2.QUESTION_REASON_RED_FLAG: "red_flag",
+}
+"""The name in JSON of each QuestionReason."""
+STATUSES = {triage_pb2.EVIDENCE_STATUS_PRESENT: "present", triage_pb2.EVIDENCE_STATUS_ABSENT: "absent"}
+"""The name in JSON of each EvidenceStatus."""
 
 
 def action_label(action: int) -> str:
@@ -60,4 +67,37 @@ def answer_figures(response: Any) -> dict[str, Any]:
         "is_novel": response.is_novel,
         "model_version": response.model_version,
         "vocabulary_fingerprint": response.vocabulary_fingerprint,
+        "next_questions": [
+            {
+                "code": question.code,
+                "question": question.question,
+                "expected_gain": question.expected_gain,
+                "reason": QUESTION_REASONS[question.reason],
+                "likely": question.likely,
+            }
+            for question in response.next_questions
+        ],
+        "explanation": _explanation(response.explanation) if response.HasField("explanation") else None,
     }
+
+
+def _explanation(explanation: Any) -> dict[str, Any]:
+    return {
+        "effects": [
+            {
+                **_piece(each.evidence),
+                "effect": each.effect,
+                "best_triage_without": action_label(each.best_triage_without),
+            }
+            for each in explanation.effects
+        ],
+        "sufficient": [_piece(each) for each in explanation.sufficient],
+        "turning": [
+            {**_piece(each.evidence), "best_triage": action_label(each.best_triage), "likely": each.likely}
+            for each in explanation.turning
+        ],
+    }
+
+
+def _piece(evidence: Any) -> dict[str, str]:
+    return {"code": evidence.code, "status": STATUSES[evidence.status]}

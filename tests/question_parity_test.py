@@ -1,7 +1,10 @@
 """The same question in the same state by every route: trainer, SavedModel, LiteRT, server and client."""
 
 import hashlib
+import json
 
+import httpx
+import jsonschema
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,6 +15,7 @@ from schemas.model_directory import LiteRtModel
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from serving.config import ServeConfig
+from serving.messages import answer_figures
 from serving.models.served_models import LocalModels
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
@@ -89,14 +93,25 @@ def _share(answers, expected):
 
 
 @pytest.fixture(scope="module")
-def client(base):
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+def server(base):
+    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0))
     watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
     watcher.look()
     server.start(watcher)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def client(server):
     with TriageClient(server.address, timeout_seconds=60) as client:
         yield client
-    server.stop()
+
+
+@pytest.fixture(scope="module")
+def http(server):
+    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as http:
+        yield http
 
 
 def test_a_saved_model_asks_as_the_trainer_does(base, states, expected):
@@ -191,3 +206,69 @@ def test_an_answer_explains_itself_where_that_is_asked_for(client):
     assert sorted(each.evidence.code for each in why.effects) == ["e1", "e2", "e5"]
     # The model itself says the same of every state; the rule for Red needs both of its pieces.
     assert sorted(each.code for each in why.sufficient) == ["e1", "e2"]
+
+
+def _bodies(states):
+    names = np.array(VOCABULARY.codes)
+    return [{"present": names[row > 0].tolist(), "absent": names[row < 0].tolist()} for row in states]
+
+
+def _described(http, name):
+    """The schema of the OpenAPI document with this name."""
+    document = http.get("/openapi.json").json()
+    return {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+
+
+def test_over_http_a_state_gets_the_same_questions(http, states, expected):
+    body = {"states": _bodies(states[:1000]), "questions": 3}
+    answers = http.post("/v1/triage", json=body).raise_for_status().json()["answers"]
+    cells = [[VOCABULARY.index(question["code"]) for question in each["next_questions"]] for each in answers]
+    assert _share(cells, expected[:1000]) >= 0.999
+    alone = http.post("/v1/triage", json={**_bodies(states[:1])[0], "questions": 3}).json()
+    assert alone["next_questions"] == answers[0]["next_questions"]
+    assert not http.post("/v1/triage", json=_bodies(states[:1])[0]).json()["next_questions"]
+
+
+def test_an_interview_over_http_suggests_one_question_or_as_many_as_it_is_asked_for(http):
+    asks = http.post("/v1/interview", json={"present": ["e1"]}).raise_for_status().json()
+    jsonschema.validate(asks, _described(http, "Interview"))
+    assert (asks["done"], asks["decision"]) == (False, None)
+    [question] = asks["questions"]
+    assert (question["code"], question["question"], question["reason"]) == ("e2", "e2?", "red_flag")
+    others = http.post("/v1/interview", json={"present": ["e1"], "questions": 2, "not_to_ask": ["e2"]}).json()
+    assert len(others["questions"]) == 2
+    assert "e2" not in [each["code"] for each in others["questions"]]
+    assert http.post("/v1/interview", json={"present": ["e1"], "questions": 0}).json()["questions"] == []
+    over = http.post("/v1/interview", json={"present": ["e1"], "no_more_evidence": True}).json()
+    assert (over["done"], over["decision"], over["questions"]) == (True, "Green", [])
+
+
+def test_an_answer_over_http_explains_itself_where_that_is_asked_for(http, client):
+    body = {"present": ["e1", "e2"], "absent": ["e5"]}
+    assert http.post("/v1/triage", json=body).json()["explanation"] is None
+    answer = http.post("/v1/triage", json={**body, "explain": True}).raise_for_status().json()
+    jsonschema.validate(answer, _described(http, "Answer"))
+    expected = client.triage(evidence_state(body["present"], body["absent"]), explain=True)
+    assert answer == answer_figures(expected)
+    why = answer["explanation"]
+    assert {(each["code"], each["status"]) for each in why["effects"]} == {
+        ("e1", "present"), ("e2", "present"), ("e5", "absent"),
+    }  # fmt: skip
+    assert sorted(each["code"] for each in why["sufficient"]) == ["e1", "e2"]  # the rule for Red needs both
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"present": ["e1"], "questions": 11}, "questions"),
+        ({"present": ["e1"], "questions": "3"}, "questions"),
+        ({"present": ["e1"], "not_to_ask": "e2"}, "not_to_ask"),
+        ({"present": ["e1"], "not_to_ask": ["\ud800"]}, "not_to_ask"),
+        ({"present": ["e1"], "explain": 1}, "explain"),
+        ({"states": [{"present": ["e1"]}], "explain": True}, "explain"),  # of a single state only
+    ],
+)
+def test_over_http_a_faulty_wish_is_named(http, body, field):
+    answer = http.post("/v1/triage", content=json.dumps(body))
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["field"] == field

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from typing import Any
 
 import rich.box
 import rich.console
@@ -32,10 +31,6 @@ from triage_client import (
 from triage_client.connection import is_loopback
 
 FAILED = 1
-_REASONS = {
-    QuestionReason.QUESTION_REASON_INFORMATION: "information",
-    QuestionReason.QUESTION_REASON_RED_FLAG: "red flag",
-}
 DISCLAIMER = "Research software for decision support. It is not a medical device and does not replace a clinician."
 _BAR_WIDTH = 30
 
@@ -86,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         return FAILED
     if arguments.json != "-":
         _print(response)
-    figures.write(_figures(response), arguments.json)
+    figures.write(answer_figures(response), arguments.json)
     return 0
 
 
@@ -124,7 +119,12 @@ def _ask(arguments: argparse.Namespace) -> TriageResponse:
     with client:
         if arguments.interactive:
             return _interview(client, arguments)
-        return client.triage(state, allow_unknown_codes=arguments.allow_unknown_codes, questions=arguments.questions)
+        return client.triage(
+            state,
+            allow_unknown_codes=arguments.allow_unknown_codes,
+            questions=arguments.questions,
+            explain=arguments.explain,
+        )
 
 
 def _interview(client: TriageClient, arguments: argparse.Namespace) -> TriageResponse:
@@ -155,43 +155,8 @@ def _failure(error: TriageError, server: str, timeout_seconds: float) -> str:
     return f"{server}: {error.status.name}: {' '.join(error.message.split())}"
 
 
-def _figures(response: TriageResponse) -> dict[str, Any]:
-    return answer_figures(response) | {
-        "next_questions": [
-            {
-                "code": question.code,
-                "question": question.question,
-                "expected_gain": question.expected_gain,
-                "reason": _REASONS[question.reason],
-                "likely": question.likely,
-            }
-            for question in response.next_questions
-        ],
-        "explanation": _explanation(response) if response.HasField("explanation") else None,
-    }
-
-
 def _piece(evidence: Evidence) -> str:
     return f"{'no ' if evidence.status == EvidenceStatus.EVIDENCE_STATUS_ABSENT else ''}{evidence.code}"
-
-
-def _explanation(response: TriageResponse) -> dict[str, Any]:
-    why = response.explanation
-    return {
-        "effects": [
-            {
-                "evidence": _piece(each.evidence),
-                "effect": each.effect,
-                "best_triage_without": action_label(each.best_triage_without),
-            }
-            for each in why.effects
-        ],
-        "sufficient": [_piece(each) for each in why.sufficient],
-        "turning": [
-            {"evidence": _piece(each.evidence), "best_triage": action_label(each.best_triage), "likely": each.likely}
-            for each in why.turning
-        ],
-    }
 
 
 def _print_explanation(console: rich.console.Console, response: TriageResponse) -> None:

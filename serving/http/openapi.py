@@ -5,6 +5,7 @@ import html
 import json
 from typing import Any
 
+from schemas.features import MOST_QUESTIONS
 from schemas.triage import ACTION_LABELS
 from serving.http.problems import MEDIA_TYPE, TITLES
 from serving.http.triage_json import STATE_FIELDS
@@ -23,10 +24,20 @@ _STATE: dict[str, Any] = {
     "no_more_evidence": {**_FLAG, "description": "nobody can answer another question: the agent must triage"},
 }
 _UNKNOWN = {"allow_unknown_codes": {**_FLAG, "description": "ignore codes that the model does not know"}}
+_QUESTIONS = {"questions": {"type": "integer", "minimum": 0, "maximum": MOST_QUESTIONS}}
+_FOR_ONE = _UNKNOWN | {
+    "questions": {
+        **_QUESTIONS["questions"],
+        "description": "how many questions to suggest: by default 0, in an interview 1 if the model can choose any",
+    },
+    "not_to_ask": {**_CODE_LIST, "description": "what not to ask about, such as what the patient could not tell"},
+    "explain": {**_FLAG, "description": "say why: takes some further runs of the model"},
+}
 _EXAMPLE = {"present": ["chest_pain"], "absent": ["fever"], "questions_asked": 3}
 _ACTION = {"type": "string", "enum": list(ACTION_LABELS)}
 _TEXT = {"type": "string"}
 _VALUE = {"type": "number"}
+_PIECE = {"code": _TEXT, "status": {**_TEXT, "enum": ["present", "absent"]}}
 _PROBABILITIES = {
     "type": "object",
     "additionalProperties": {"type": "object", "properties": {"appropriate": _VALUE, "safe": _VALUE}},
@@ -49,10 +60,10 @@ def _reference(name: str) -> dict[str, str]:
 _SCHEMAS: dict[str, Any] = {
     "State": {**_object({name: _STATE[name] for name in STATE_FIELDS}, closed=True), "example": _EXAMPLE},
     "Patient": {
-        **_object({name: _STATE[name] for name in STATE_FIELDS} | _UNKNOWN, closed=True), "example": _EXAMPLE,
+        **_object({name: _STATE[name] for name in STATE_FIELDS} | _FOR_ONE, closed=True), "example": _EXAMPLE,
     },
     "Batch": _object(
-        {"states": {"type": "array", "items": _reference("State")}, **_UNKNOWN}, ("states",), closed=True
+        {"states": {"type": "array", "items": _reference("State")}, **_UNKNOWN, **_QUESTIONS}, ("states",), closed=True
     ),
     "Answer": _object(
         {
@@ -71,8 +82,40 @@ _SCHEMAS: dict[str, Any] = {
             "is_novel": _FLAG,
             "model_version": _TEXT,
             "vocabulary_fingerprint": _TEXT,
+            "next_questions": {"type": "array", "items": _reference("Question")},
+            "explanation": {"anyOf": [_reference("Explanation"), {"type": "null"}]},
         },
         ("action", "best_triage", "q_values", "forced", "model_version"),
+    ),
+    "Question": _object(
+        {
+            "code": {**_TEXT, "description": "the answer is this evidence, present or absent"},
+            "question": {**_TEXT, "description": "to ask a patient"},
+            "expected_gain": {**_VALUE, "description": "in bits"},
+            "reason": {**_TEXT, "enum": ["information", "red_flag"]},
+            "likely": {**_VALUE, "description": "the probability of a yes"},
+        },
+        ("code", "question"),
+    ),
+    "Explanation": _object(
+        {
+            "effects": {
+                "type": "array",
+                "description": "how much the probabilities change where a piece is left out, the largest first",
+                "items": _object({**_PIECE, "effect": _VALUE, "best_triage_without": _ACTION}),
+            },
+            "sufficient": {
+                "type": "array",
+                "description": "pieces that give the same decision by themselves",
+                "items": _object(_PIECE),
+            },
+            "turning": {
+                "type": "array",
+                "description": "answers to the best next questions that would change the decision",
+                "items": _object({**_PIECE, "best_triage": _ACTION, "likely": _VALUE}),
+            },
+        },
+        ("effects", "sufficient", "turning"),
     ),
     "Answers": _object({"answers": {"type": "array", "items": _reference("Answer")}}, ("answers",)),
     "Interview": _object(
@@ -81,8 +124,9 @@ _SCHEMAS: dict[str, Any] = {
             "decision": {"type": ["string", "null"], "description": "the triage decision, null while asking"},
             "questions": {
                 "type": "array",
-                "description": "what to ask next, the best first; empty if the model leaves that to the caller",
-                "items": _object({"code": _TEXT, "name": _TEXT, "question": _TEXT}),
+                "description": "what to ask next, the best first; empty where nothing is left to ask, and where the "
+                "model leaves that to the caller",
+                "items": _reference("Question"),
             },
             "answer": _reference("Answer"),
         },

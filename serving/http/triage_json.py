@@ -20,6 +20,7 @@ STATE_FIELDS = (*_CODES, *_NUMBERS, *_FLAGS)
 """The fields of a state."""
 _PATH = re.compile(r"state(s\[(?P<number>\d+)\])?\.(evidence\[(?P<piece>\d+)\](\.\w+)?|(?P<field>\w+))")
 _LARGEST = 2**31 - 1
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def check_fields(body: Any, allowed: Sequence[str], path: str = "") -> Mapping[str, Any]:
@@ -55,21 +56,30 @@ def read_state(body: Any, path: str = "", more_fields: Sequence[str] = ()) -> tr
     begin = f"{path}." if path else ""
     values: dict[str, Any] = {}
     for name in _CODES:
-        codes = fields.get(name, [])
-        if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
-            raise FaultyRequestError([Fault(f"{begin}{name}", "expected a list of codes", "WRONG_TYPE")])
-        values[name] = codes
+        values[name] = read_codes(fields, name, begin)
     for name in _NUMBERS:
-        number = fields.get(name, 0)
-        if type(number) is not int or not -_LARGEST <= number <= _LARGEST:
-            raise FaultyRequestError([Fault(f"{begin}{name}", "expected a whole number", "WRONG_TYPE")])
-        values[name] = number
+        values[name] = read_number(fields, name, begin)
     for name in _FLAGS:
         values[name] = read_flag(fields, name, begin)
-    try:
-        return state_message(**values)
-    except ValueError:  # half of a surrogate pair
-        raise FaultyRequestError([Fault(f"{begin}present", "codes are not Unicode", "WRONG_TYPE")]) from None
+    return state_message(**values)
+
+
+def read_codes(fields: Mapping[str, Any], name: str, begin: str = "") -> list[str]:
+    """Returns a field that is a list of codes, by default none; raises FaultyRequestError for any other value."""
+    codes = fields.get(name, [])
+    if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
+        raise FaultyRequestError([Fault(f"{begin}{name}", "expected a list of codes", "WRONG_TYPE")])
+    if any(_SURROGATE.search(code) for code in codes):  # half of a pair, which messages cannot hold
+        raise FaultyRequestError([Fault(f"{begin}{name}", "codes are not Unicode", "WRONG_TYPE")])
+    return codes
+
+
+def read_number(fields: Mapping[str, Any], name: str, begin: str = "") -> int:
+    """Returns a field that is an int32, by default 0; raises FaultyRequestError for any other value."""
+    number = fields.get(name, 0)
+    if type(number) is not int or not -_LARGEST <= number <= _LARGEST:
+        raise FaultyRequestError([Fault(f"{begin}{name}", "expected a whole number", "WRONG_TYPE")])
+    return number
 
 
 def read_flag(fields: Mapping[str, Any], name: str, begin: str = "") -> bool:

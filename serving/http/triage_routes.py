@@ -3,13 +3,14 @@
 Nothing is kept between requests: an interview sends all that is known each time.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from serving.call import PARSE, current
 from serving.calls import Cost
 from serving.errors import Fault, FaultyRequestError
 from serving.http.door import Exchange
-from serving.http.triage_json import check_fields, in_json, read_flag, read_state
+from serving.http.triage_json import check_fields, in_json, read_codes, read_flag, read_number, read_state
 from serving.messages import answer_figures
 from serving.triage import TriageService
 from triage.v1 import triage_pb2, triage_service_pb2
@@ -18,7 +19,11 @@ _KINDS = {
     triage_service_pb2.EVIDENCE_KIND_SYMPTOM: "symptom",
     triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR: "risk_factor",
 }
-_UNKNOWN = "allow_unknown_codes"
+_UNKNOWN, _QUESTIONS, _NOT_TO_ASK, _EXPLAIN = "allow_unknown_codes", "questions", "not_to_ask", "explain"
+_OF_ALL = (_UNKNOWN, _QUESTIONS)
+"""Fields beside `states`."""
+_OF_ONE = (*_OF_ALL, _NOT_TO_ASK, _EXPLAIN)
+"""Fields beside those of a single state."""
 
 
 class TriageRoutes:
@@ -32,19 +37,20 @@ class TriageRoutes:
         body = await self._body(exchange)
         if not (isinstance(body, dict) and "states" in body):
             return await self._one(exchange, body)
-        fields = check_fields(body, ("states", _UNKNOWN))
-        return {"answers": await self._many(exchange, fields["states"], "states", read_flag(fields, _UNKNOWN))}
+        fields = check_fields(body, ("states", *_OF_ALL))
+        return {"answers": await self._many(exchange, fields["states"], "states", fields)}
 
     async def interview(self, exchange: Exchange) -> Any:
         """Answers all that is known so far: a decision, or what to ask next."""
         body = await self._body(exchange)
-        response = await self._decide(exchange, body)
+        response = await self._decide(exchange, body, suggested=1)
         answer = answer_figures(response)
+        questions = answer.pop("next_questions")
         asks = response.action == triage_pb2.TRIAGE_ACTION_ASK and not response.forced
         return {
             "done": not asks,
             "decision": None if response.action == triage_pb2.TRIAGE_ACTION_ASK else answer["action"],
-            "questions": [],  # the caller chooses
+            "questions": questions if asks else [],
             "answer": answer,
         }
 
@@ -53,9 +59,9 @@ class TriageRoutes:
         fields = check_fields(await self._body(exchange), ("instances", "parameters"))
         if "instances" not in fields:
             raise FaultyRequestError([Fault("instances", "missing: set the list of evidence states", "MISSING_STATE")])
-        parameters = check_fields(fields.get("parameters") or {}, (_UNKNOWN,), "parameters")
-        allowed = read_flag(parameters, _UNKNOWN, "parameters.")
-        return {"predictions": await self._many(exchange, fields["instances"], "instances", allowed)}
+        parameters = check_fields(fields.get("parameters") or {}, _OF_ALL, "parameters")
+        answers = await self._many(exchange, fields["instances"], "instances", parameters, "parameters.")
+        return {"predictions": answers}
 
     def vocabulary(self, exchange: Exchange) -> Any:
         """Lists the evidence that the model knows."""
@@ -96,21 +102,34 @@ class TriageRoutes:
     async def _one(self, exchange: Exchange, body: Any) -> dict[str, Any]:
         return answer_figures(await self._decide(exchange, body))
 
-    async def _decide(self, exchange: Exchange, body: Any) -> triage_pb2.TriageResponse:
-        state = read_state(body, more_fields=(_UNKNOWN,))
-        request = triage_service_pb2.TriageRequest(state=state, allow_unknown_codes=read_flag(body, _UNKNOWN))
+    async def _decide(self, exchange: Exchange, body: Any, suggested: int = 0) -> triage_pb2.TriageResponse:
+        """Answers one state, with so many `suggested` questions where the body names no number and the model can."""
+        state = read_state(body, more_fields=_OF_ONE)
+        request = triage_service_pb2.TriageRequest(
+            state=state,
+            allow_unknown_codes=read_flag(body, _UNKNOWN),
+            questions=read_number(body, _QUESTIONS) if _QUESTIONS in body else suggested,
+            not_to_ask=read_codes(body, _NOT_TO_ASK),
+            explain=read_flag(body, _EXPLAIN),
+        )
         try:
-            return await self._service.Triage(request, exchange.context)
+            return await self._service.triage(request, exchange.context, questions_if_able=_QUESTIONS not in body)
         except FaultyRequestError as error:
             raise in_json(error, [body], "") from None
 
-    async def _many(self, exchange: Exchange, bodies: Any, name: str, allow_unknown_codes: bool) -> Any:
+    async def _many(
+        self, exchange: Exchange, bodies: Any, name: str, fields: Mapping[str, Any], begin: str = ""
+    ) -> list[dict[str, Any]]:
+        """Answers the states `bodies` in the list `name`; `fields` are those beside it, at the path `begin`."""
         if not isinstance(bodies, list):
             raise FaultyRequestError([Fault(name, "expected a list of evidence states", "WRONG_TYPE")])
+        allowed, questions = read_flag(fields, _UNKNOWN, begin), read_number(fields, _QUESTIONS, begin)
 
         def read() -> triage_service_pb2.BatchTriageRequest:
             states = [read_state(body, f"{name}[{number}]") for number, body in enumerate(bodies)]
-            return triage_service_pb2.BatchTriageRequest(states=states, allow_unknown_codes=allow_unknown_codes)
+            return triage_service_pb2.BatchTriageRequest(
+                states=states, allow_unknown_codes=allowed, questions=questions
+            )
 
         large = current().large
         request = await self._service.workers.run(read) if large else read()

@@ -46,6 +46,7 @@ class Asked(NamedTuple):
     questions: int = 0  # how many the responses suggest
     not_to_ask: tuple[str, ...] = ()
     explain: bool = False
+    questions_if_able: bool = False  # a model that cannot choose questions answers without, instead of refusing
 
 
 # The method names are those of the .proto file, not snake case (N802).
@@ -73,9 +74,24 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, request: triage_service_pb2.TriageRequest, context: Any
     ) -> triage_pb2.TriageResponse:
         """Answers one evidence state."""
+        return await self.triage(request, context)
+
+    async def triage(
+        self, request: triage_service_pb2.TriageRequest, context: Any, questions_if_able: bool = False
+    ) -> triage_pb2.TriageResponse:
+        """Answers one evidence state.
+
+        Args:
+            request: the state, and what else is asked for.
+            context: of the call.
+            questions_if_able: a model that cannot choose questions answers without, instead of refusing.
+        """
         if not request.HasField("state"):
             raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
-        asked = Asked(request.allow_unknown_codes, request.questions, tuple(request.not_to_ask), request.explain)
+        asked = Asked(
+            request.allow_unknown_codes, request.questions, tuple(request.not_to_ask), request.explain,
+            questions_if_able,
+        )  # fmt: skip
         if request.explain:
             check_explainable(request.state)
         (response,) = await self._answer([request.state], asked, context, batch=False)
@@ -169,6 +185,8 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, context: Any, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
         with self._routing.borrow() as engine:
+            if asked.questions_if_able and not engine.info.questions:
+                asked = asked._replace(questions=0)
             check_questions(asked.questions, "questions", engine.info)
             await self._validate(states, self._limits(engine, asked.allow_unknown_codes), batch)
             if not states:

@@ -42,11 +42,18 @@ def test_several_states_get_their_answers_in_order(http):
 
 def test_an_interview_decides_or_asks_for_more(http):
     asks = http.post("/v1/interview", json={"present": ["fever"]}).json()
-    assert (asks["done"], asks["decision"], asks["questions"]) == (False, None, [])
+    assert (asks["done"], asks["decision"]) == (False, None)
+    assert asks["questions"] == []  # this version cannot choose any
     ends = http.post("/v1/interview", json={"present": ["fever"], "no_more_evidence": True}).json()
     assert (ends["done"], ends["decision"], ends["answer"]["forced"]) == (True, "Yellow", True)
     nothing = http.post("/v1/interview", json={"no_more_evidence": True}).json()
     assert (nothing["done"], nothing["decision"]) == (True, None)  # a person must look
+
+
+@pytest.mark.parametrize("path", ["/v1/triage", "/v1/interview"])
+def test_questions_that_a_version_cannot_choose_are_refused(http, path):
+    [error] = http.post(path, json={"present": ["fever"], "questions": 1}).json()["errors"]
+    assert (error["field"], error["reason"]) == ("questions", "NO_QUESTIONS")
 
 
 def test_the_model_and_its_vocabulary_are_described(http):
