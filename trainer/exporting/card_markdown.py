@@ -40,6 +40,8 @@ def page(card: dict[str, Any]) -> str:
         *_decision(card["decision"], card["evaluation"]),
         *_rules(card["safety_rules"]),
         *_novelty(card["novelty"]),
+        "## Questions",
+        _bullets(card["questions"]["notes"]),
         "## Limits",
         _bullets(card["limits"]),
         "## Hyper-parameters",

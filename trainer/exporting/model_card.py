@@ -51,10 +51,17 @@ _PROBABILITIES = (
     "Q-values are not probabilities. P(appropriate) and P(safe) are, for patients like those of the training "
     "vignettes; for others they may be wrong."
 )
+_NO_QUESTIONS = ["The version says whether to ask, not what: the caller chooses the questions."]
+_QUESTION_LIMITS = [
+    "It learned what to ask from the same vignettes, simulated or written by somebody: it knows what they list, not "
+    "what patients have.",
+    "A question that was not asked is not a finding excluded: what nobody asked about is unknown.",
+    "No clinician reviewed its questions. The policy is not validated for care.",
+    "The evaluation does not measure it: there the evidence of a vignette comes in random order.",
+]
 _LIMITS = [
     "In the evaluation the evidence of a vignette comes in random order. Real questions build on each other, so real "
     "interviews may need more or fewer questions, and may end in other decisions.",
-    "The model says whether to ask, not what to ask.",
     "The figures measure agreement with the clinicians who read the same vignette, not the outcome of patients. The "
     "more clinicians judged a vignette, the wider the range of decisions that count as appropriate and safe.",
     "Evidence outside the vocabulary is ignored, and nothing was learned about a state without evidence.",
@@ -133,6 +140,7 @@ def model_card(
         "decision": manifest["decision"],
         "safety_rules": manifest["safety_rules"],
         "novelty": manifest["novelty"],
+        "questions": _questions(manifest.get("questions")),
         "hyper_parameters": manifest["config"],
         "evaluation": evaluation,
         "gate": gate,
@@ -165,6 +173,15 @@ def _details(manifest: dict[str, Any]) -> dict[str, Any]:
         "start_from": manifest.get("start_from"),
         "licence": _LICENCE,
     }
+
+
+def _questions(questions: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns what the version does about questions, and how far that is to be trusted; versions before had none."""
+    if questions is None:
+        return {"most": 0, "notes": _NO_QUESTIONS}
+    most = questions["most"]
+    does = f"It suggests up to {most} questions, the one first whose answer is expected to say most about the decision."
+    return {"most": most, "notes": [does, *_QUESTION_LIMITS]}
 
 
 def _limits(training_data: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:

@@ -167,6 +167,13 @@ def test_rules_are_in_a_table_with_their_source_and_cannot_become_markup():
     assert "This version has no safety rules." in page_of()
 
 
+def test_the_limits_of_its_questions_are_stated_or_that_it_chooses_none():
+    text = page_of(questions={"most": 10})
+    assert "## Questions\n\n- It suggests up to 10 questions" in text
+    assert "is not a finding excluded" in text
+    assert "## Questions\n\n- The version says whether to ask, not what" in page_of()
+
+
 def test_the_threshold_of_novelty_is_stated_or_that_there_is_none():
     text = page_of(novelty={"threshold": 0.99, "reference_moments": 4000})
     assert "called novel above a novelty of 0.99, by 4,000 moments" in text

@@ -105,6 +105,19 @@ def test_the_commands_repeat_the_data_the_run_and_the_evaluation():
     assert not any("simulate" in command for command in card_of(STATS | {"format": "jsonl"})["reproduce"]["commands"])
 
 
+def test_a_version_that_chooses_questions_says_how_far_to_trust_them():
+    facts = training_facts("sha256:data", STATS)
+    chooses = model_card(MANIFEST | {"questions": {"most": 3}}, VOCABULARY, facts, EVALUATION, None)["questions"]
+    notes = " ".join(chooses["notes"])
+    assert (chooses["most"], chooses["notes"][0][:29]) == (3, "It suggests up to 3 questions")
+    for limit in ("simulated or written", "not a finding excluded", "not validated for care"):
+        assert limit in notes
+    for manifest in (MANIFEST, MANIFEST | {"questions": None}):  # of an earlier release, or of few vignettes
+        questions = model_card(manifest, VOCABULARY, facts, EVALUATION, None)["questions"]
+        assert questions["most"] == 0
+        assert "the caller chooses" in questions["notes"][0]
+
+
 RULES = {
     "source": "ward_7.toml",
     "fingerprint": "sha256:rules",
