@@ -65,6 +65,7 @@ class Card(NamedTuple):
     decisions: tuple[str, ...]
     decision: str
     steps: tuple[Step, ...]
+    effects: tuple[tuple[str, str, str], ...]  # evidence, answer, and what leaving it out changes; the largest first
 
     @property
     def levels_too_low(self) -> int:
@@ -178,9 +179,16 @@ def cards(results: Mapping[str, Any]) -> list[Card]:
             tuple(str(label) for label in value_at(error, "decisions") or []),
             str(value_at(error, "decision")),
             tuple(_step(step) for step in value_at(error, "steps") or []),
+            tuple(_effect(each) for each in value_at(error, "effects") or []),
         )
         for error in results.get("errors") or []
     ]
+
+
+def _effect(each: Any) -> tuple[str, str, str]:
+    effect = number_at(each, "effect")
+    answer = _ANSWERS.get(value_at(each, "presence"), NONE)
+    return str(value_at(each, "evidence") or NONE), answer, NONE if effect is None else f"{effect:.3f}"
 
 
 def _step(step: Any) -> Step:

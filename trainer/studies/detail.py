@@ -110,8 +110,18 @@ def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:
     return [int(row) for row in order if short[row] > 0]
 
 
-def error_report(row: int, episode: Walk, vignettes: VignetteArrays, vocabulary: Vocabulary) -> dict[str, Any]:
-    """Returns an error for results.json: the vignette as text and the episode."""
+def error_report(
+    row: int, episode: Walk, effects: Sequence[float], vignettes: VignetteArrays, vocabulary: Vocabulary
+) -> dict[str, Any]:
+    """Returns an error for results.json: the vignette as text, the episode, and why it ended as it did.
+
+    Args:
+        row: of the vignette.
+        episode: in which the agent decided wrongly.
+        effects: of each piece that was known at the decision, in their order, see `trainer.questions.effects`.
+        vignettes: of which it is one.
+        vocabulary: of their evidence.
+    """
     codes, counts = episode.codes, vignettes.decision_counts[row]
     decisions = [decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision])]
     vignette = Vignette(str(vignettes.vignette_ids[row]), *evidence_codes(codes, vocabulary), tuple(decisions))
@@ -121,18 +131,25 @@ def error_report(row: int, episode: Walk, vignettes: VignetteArrays, vocabulary:
         "decisions": [decision.label for decision in decisions],
         "decision": DECISION_LABELS[episode.decision],
         "steps": [_step(asked, episode, vocabulary) for asked in range(episode.questions + 1)],
+        "effects": [
+            {**_piece(code, vocabulary), "effect": round(float(effect), 6)}
+            for effect, code in sorted(zip(effects, codes, strict=False), key=lambda pair: -pair[0])
+        ],
     }
+
+
+def _piece(code: int, vocabulary: Vocabulary) -> dict[str, Any]:
+    return {"evidence": vocabulary[abs(code) - 1].name, "presence": "present" if code > 0 else "absent"}
 
 
 def _step(asked: int, episode: Walk, vocabulary: Vocabulary) -> dict[str, Any]:
     """Returns what the agent sees and does after `asked` questions."""
     in_vain = asked >= len(episode.codes)
     place = min(asked, len(episode.codes) - 1)
-    code = episode.codes[place]
+    nothing = {"evidence": "nothing new", "presence": None}
     values = (round(float(value), 6) for value in episode.q_values[place])
     return {
-        "evidence": "nothing new" if in_vain else vocabulary[abs(code) - 1].name,
-        "presence": None if in_vain else "present" if code > 0 else "absent",
+        **(nothing if in_vain else _piece(episode.codes[place], vocabulary)),
         "q_values": dict(zip(ACTION_LABELS, values, strict=True)),
         "action": DECISION_LABELS[episode.decision] if asked == episode.questions else Action.ASK.label,
     }

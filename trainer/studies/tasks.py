@@ -17,6 +17,7 @@ from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes, greedy_policy
 from trainer.evaluation.evaluate import order_seeds, play
 from trainer.evaluation.prefixes import network_triage
+from trainer.questions.effects import effects
 from trainer.runs.job import load_network
 from trainer.safeguards.rules import RuleGraph
 from trainer.session import TrainingSession
@@ -102,7 +103,9 @@ def detail(job: Work) -> dict[str, Any]:
         codes = vignettes.signed_codes[vignettes.offsets[row] : vignettes.offsets[row + 1]]
         walks = [walk(*_prefixes(network, codes, order), limit) for order in orders]
         # The evidence orders differ from the rollout's: report the one with the least urgent decision.
-        errors.append(error_report(row, max(walks, key=lambda episode: episode.decision), vignettes, data.vocabulary))
+        worst = max(walks, key=lambda episode: episode.decision)
+        known = effects(worst.codes[: worst.decided_after], len(data.vocabulary), network)
+        errors.append(error_report(row, worst, known.tolist(), vignettes, data.vocabulary))
     return {
         **detail_figures(outcomes, vignettes, seed),
         "beside_clinicians": _beside_clinicians(

@@ -98,6 +98,10 @@ def error(number):
             }
             for evidence, presence, q, action in steps
         ],
+        "effects": [
+            {"evidence": "Shortness of breath", "presence": "absent", "effect": 0.11},
+            {"evidence": "Chest pain", "presence": "present", "effect": 0.0724},
+        ],
     }
 
 
@@ -482,6 +486,7 @@ def test_errors_are_cards_that_open_to_the_agents_values(full):
     assert rows[1] == ["Chest pain", "yes", "0.52", "0.61", "0.48", "0.20", "0.75", "ask"]
     assert rows[2][1] == "not known (no evidence left)"
     assert rows[3][1:] == ["no", "0.41", "0.55", "0.63", "0.30", "0.60", "Green"]
+    assert "where a piece is left out. Shortness of breath (no) 0.110; Chest pain (yes) 0.072." in details.text
 
 
 def test_what_was_not_measured_is_said_where_it_would_stand(empty):

@@ -85,6 +85,15 @@ def test_steps_mark_the_highest_value_and_what_was_asked_in_vain():
     assert card.steps[0].q_values[2] == ("Green", None, False)
 
 
+def test_a_card_says_what_a_decision_rests_on_where_that_is_recorded():
+    error = {"vignette_id": "v", "decisions": ["Red"], "decision": "Blue"}
+    effects = [{"evidence": "Fever", "presence": "absent", "effect": 0.12345}]
+    (card,) = tables.cards({"errors": [{**error, "effects": effects}]})
+    assert card.effects == (("Fever", "no", "0.123"),)
+    (card,) = tables.cards({"errors": [error]})  # of an earlier release
+    assert card.effects == ()
+
+
 def test_agreement_is_silent_about_what_was_not_measured():
     assert tables.agreement_sentences({"agreement": {"red_sensitivity": None, "kappa": None}}) == []
     red = {"mean": 0.88, "low": 0.7, "high": 0.97, "vignettes": 21}

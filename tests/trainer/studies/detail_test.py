@@ -70,7 +70,7 @@ def test_over_triage_is_no_error_of_this_list():
 
 def test_an_error_is_told_as_a_card_and_step_by_step():
     episode = Walk([-2, 3], np.array([ASKS, ASKS]), decided_after=2, questions=3, decision=Action.GREEN)
-    report = error_report(0, episode, _arrays([[2, 1, 0, 0]], [(3, -2)]), VOCABULARY)
+    report = error_report(0, episode, [0.125, 0.25], _arrays([[2, 1, 0, 0]], [(3, -2)]), VOCABULARY)
     assert report["text"] == "Patient: Smoker.\nNo cough.\n3 clinicians: Red, Red, Yellow (vignette v0)"
     assert (report["vignette_id"], report["decisions"], report["decision"]) == ("v0", ["Red", "Red", "Yellow"], "Green")
     steps = [(step["evidence"], step["presence"], step["action"]) for step in report["steps"]]
@@ -78,6 +78,10 @@ def test_an_error_is_told_as_a_card_and_step_by_step():
         ("Cough", "absent", "ask"), ("Smoker", "present", "ask"), ("nothing new", None, "ask"),
         ("nothing new", None, "Green"),
     ]  # fmt: skip
+    assert report["effects"] == [
+        {"evidence": "Smoker", "presence": "present", "effect": 0.25},
+        {"evidence": "Cough", "presence": "absent", "effect": 0.125},
+    ]
     assert report["steps"][0]["q_values"] == {"Red": 0.1, "Yellow": 0.2, "Green": 0.4, "Blue": 0.1, "ask": 0.9}
 
 

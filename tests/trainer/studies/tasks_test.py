@@ -72,6 +72,9 @@ def test_the_detail_is_of_the_trained_agent(done):
     assert [point["pieces"] for point in detail["by_evidence"]] == list(range(1, len(detail["by_evidence"]) + 1))
     for error in detail["errors"]:
         assert error["steps"][-1]["action"] == error["decision"]
+        known = {step["evidence"] for step in error["steps"] if step["presence"]}
+        assert {each["evidence"] for each in error["effects"]} == known
+        assert error["effects"][0]["effect"] > 0
 
 
 def test_a_partially_observed_agent_triages_as_its_ensemble(done, data_directory):
