@@ -26,7 +26,7 @@ MOST_CLASSES, VIGNETTES_PER_CLASS = 400, 25
 """One class for so many vignettes. With fewer classes, questions about rare conditions are too vague."""
 _STEPS = 30
 _SMOOTHING = 2.0  # patients' worth of the overall frequencies in each class
-_LEAST = 1e-4  # probability
+_LEAST, _MOST = 1e-4, 1 - 2**-11  # probabilities; the latter is the largest below 1 in half precision
 _MAX_VIGNETTES = 50_000
 NUM_TRUTHS = 2 * NUM_DECISIONS
 """For each decision whether it is appropriate, then for each whether it is safe."""
@@ -68,16 +68,16 @@ def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Mixture | None:
         sizes = shares.sum(axis=0)
         log_prior = np.log((sizes + 1) / (sizes.sum() + classes))
         table = ((present.T @ shares).T + _SMOOTHING * overall) / (sizes[:, np.newaxis] + _SMOOTHING)  # [K, E]
-        table = np.clip(table, _LEAST, 1 - _LEAST)
+        table = np.clip(table, _LEAST, _MOST)
         nobody = np.log1p(-table).sum(axis=1)  # [K]: nothing is present
         shares = scipy.special.softmax(present @ scipy.special.logit(table).T + nobody + log_prior, axis=1)
     told, denied = (np.asarray(part.sum(axis=0)).ravel() for part in (present, absent))
     usual = (told + 0.5) / (told + denied + 1)
     yes, no = ((part.T @ shares).T for part in (present, absent))  # [K, E]
-    written = np.clip((yes + _SMOOTHING * usual) / (yes + no + _SMOOTHING), _LEAST, 1 - _LEAST)
+    written = np.clip((yes + _SMOOTHING * usual) / (yes + no + _SMOOTHING), _LEAST, _MOST)
     truths = np.concatenate([rewards.appropriate(counts).numpy(), rewards.safe(counts).numpy()], axis=1)
     smoothed = shares.T @ truths + _SMOOTHING * truths.mean(axis=0)
-    truths = np.clip(smoothed / (shares.sum(axis=0)[:, np.newaxis] + _SMOOTHING), _LEAST, 1 - _LEAST)
+    truths = np.clip(smoothed / (shares.sum(axis=0)[:, np.newaxis] + _SMOOTHING), _LEAST, _MOST)
     return Mixture(*(_halved(part) for part in (log_prior, table, truths, written)))
 
 

@@ -55,6 +55,14 @@ def test_what_is_not_listed_counts_as_absent_but_not_among_what_is_written_down(
     assert prior @ fitted.written[:, 1] > 0.9  # nobody's denied
 
 
+def test_what_everybody_has_may_still_be_absent():
+    """In half precision 1 - .0001 is 1, and the logarithm of 0 would spoil every value."""
+    everybody = Vignettes(np.arange(1001) * 2, np.tile([1, 2], 1000), np.tile([1, 0, 0, 0], [1000, 1]))
+    fitted = mixture.fit(everybody, 3, seed=0)
+    assert np.isfinite(fitted.log_literals).all()
+    assert (fitted.present[:, 0] > 0.99).all()
+
+
 def test_few_vignettes_make_no_classes(vignettes):
     few = Vignettes(vignettes.offsets[:100], vignettes.signed_codes[:198], vignettes.decision_counts[:99])
     assert mixture.fit(few, 4, seed=0) is None
