@@ -6,6 +6,7 @@ include triage: `SEVERITY_URGENCY` is a substitute for clinicians' decisions, wi
 
 import bisect
 import dataclasses
+import functools
 import json
 import pathlib
 import re
@@ -51,6 +52,11 @@ class Release:
     vocabulary: Vocabulary
     conditions: Mapping[str, Condition]  # by any of their names
     codes: Mapping[str, str | None]  # by evidence as written in a patient's row; None if it means nothing
+
+    @functools.cached_property
+    def findings(self) -> frozenset[str]:
+        """The yes-or-no evidence of all conditions."""
+        return frozenset(code for condition in self.conditions.values() for code in condition.findings)
 
 
 def read_release(conditions: pathlib.Path, evidences: pathlib.Path, language: str) -> Release:

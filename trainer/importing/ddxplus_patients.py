@@ -20,6 +20,10 @@ from trainer.vignettes.vignette import Vignette, VignetteError, name_fault
 
 COLUMNS = ("AGE", "DIFFERENTIAL_DIAGNOSIS", "SEX", "PATHOLOGY", "EVIDENCES")
 """The columns that are read; a file may have more."""
+INITIAL_EVIDENCE = "INITIAL_EVIDENCE"
+"""Another one, which is read where the file has it."""
+DIFFERENTIAL, RELEASE = ABSENT_FROM = ("differential", "release")
+"""Whose evidence may be listed as absent: that of a patient's conditions, or that of all conditions."""
 MAX_AGE = 120
 MAX_LITERAL_LENGTH = 100_000
 
@@ -34,6 +38,7 @@ class PatientOptions:
     seed: int = 0
     absent_evidence: int = 3  # absent codes in a vignette, if there are enough to draw from
     decisions: int = 5  # in a vignette
+    absent_from: str = DIFFERENTIAL
 
 
 def read_patients(
@@ -94,13 +99,18 @@ def _fields(line: Line, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _vignette(vignette_id: str, fields: Mapping[str, str], release: Release, options: PatientOptions) -> Vignette:
-    present = [*_evidence(fields["EVIDENCES"], release), age_code(_age(fields["AGE"])), _sex_code(fields["SEX"])]
+    present = [
+        *_initial_first(_evidence(fields["EVIDENCES"], release), fields, release),
+        age_code(_age(fields["AGE"])),
+        _sex_code(fields["SEX"]),
+    ]
     differential = _differential(fields, release)
     shares = [0.0] * NUM_DECISIONS
     for urgency in TRIAGE_DECISIONS:
         shares[urgency] = math.fsum(p for condition, p in differential if condition.urgency is urgency)
     counts = apportion(options.decisions, shares)
-    findings = {code for condition, _ in differential for code in condition.findings}
+    own = {code for condition, _ in differential for code in condition.findings}
+    findings = release.findings if options.absent_from == RELEASE else own
     candidates = sorted(findings.difference(present), key=release.vocabulary.index)
     return Vignette(
         vignette_id=vignette_id,
@@ -123,6 +133,12 @@ def _evidence(cell: str, release: Release) -> list[str]:
         if count > 1:
             raise VignetteError(f"EVIDENCES: {token!r} is listed {count} times")
     return [code for code in codes if code is not None]
+
+
+def _initial_first(codes: list[str], fields: Mapping[str, str], release: Release) -> list[str]:
+    """Returns the codes with what the patient comes with, where it is one of them, before the others."""
+    initial = release.codes.get(normalised(fields.get(INITIAL_EVIDENCE, "")))
+    return sorted(codes, key=lambda code: code != initial)
 
 
 def _unknown_evidence(token: str, release: Release) -> str:

@@ -16,7 +16,7 @@ from trainer import options
 from trainer.importing.csv_long import LongTables
 from trainer.importing.csv_wide import WideTable, wide_vocabulary
 from trainer.importing.ddxplus import LANGUAGES, read_release
-from trainer.importing.ddxplus_patients import PatientOptions, read_patients
+from trainer.importing.ddxplus_patients import ABSENT_FROM, PatientOptions, read_patients
 from trainer.importing.derived_vocabulary import malformed_code
 from trainer.importing.row_groups import RowGroups
 from trainer.vignettes.source import LineReader, Outcome, check_kind, read_vignettes
@@ -78,6 +78,11 @@ def _add_ddxplus_arguments(group: argparse._ArgumentGroup, files: dict[str, Any]
         type=int,
         metavar="N",
         help=f"absent codes per vignette (default {defaults.absent_evidence})",
+    )
+    group.add_argument(
+        "--absent-from",
+        choices=ABSENT_FROM,
+        help="draw them from the evidence of a patient's own differential (default), or of all conditions",
     )
     group.add_argument(
         "--decisions-per-vignette", type=int, metavar="N", help=f"decisions per vignette (default {defaults.decisions})"
@@ -207,6 +212,7 @@ class Ddxplus:
     test_patients: list[pathlib.Path] | None = None
     language: str | None = None
     absent_evidence: int | None = None
+    absent_from: str | None = None
     decisions_per_vignette: int | None = None
 
     def __post_init__(self) -> None:
@@ -217,8 +223,13 @@ class Ddxplus:
         """See `Format`."""
         language = self.language or LANGUAGES[0]
         release = read_release(self.conditions, self.evidences, language)
-        given = {"absent_evidence": self.absent_evidence, "decisions": self.decisions_per_vignette}
-        how = PatientOptions(seed, **{name: number for name, number in given.items() if number is not None})
+        given = {
+            "absent_evidence": self.absent_evidence,
+            "decisions": self.decisions_per_vignette,
+            "absent_from": self.absent_from,
+        }
+        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        how = PatientOptions(seed, **chosen)
         test = _readers(self.test_patients or ())
         readers = _readers(self.patients) + test
         stems = [reader.path.stem for reader in readers]
@@ -234,6 +245,7 @@ class Ddxplus:
         stated = {
             "language": language,
             "absent_evidence": how.absent_evidence,
+            "absent_from": how.absent_from,
             "decisions_per_vignette": how.decisions,
         }
         whole = (self.conditions, self.evidences)

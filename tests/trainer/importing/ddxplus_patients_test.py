@@ -67,6 +67,19 @@ def test_a_patient_becomes_a_vignette(tmp_path):
     assert vignette.split is None
 
 
+@pytest.mark.parametrize("initial", ["hot", "weak face", "ache_@_1", "smokes", "nonsense", ""])
+def test_what_the_patient_comes_with_stands_first(tmp_path, initial):
+    present = vignette_of(tmp_path, INITIAL_EVIDENCE=initial).present
+    listed = ["hot", "weak_face", "ache_@_1"]
+    first = [code for code in listed if code == initial.replace(" ", "_")]  # none where it is not listed
+    assert present[:3] == (*first, *(code for code in listed if code not in first))
+
+
+def test_a_file_without_initial_evidence_keeps_the_order_of_its_evidence(tmp_path):
+    [outcome] = outcomes_of(tmp_path, csv_text(GOOD, header=HEADER[:-1]))
+    assert outcome.vignette.present[:2] == ("hot", "weak_face")
+
+
 @pytest.mark.parametrize(
     ("differential", "decisions", "counts"),
     [
@@ -97,6 +110,14 @@ def test_absent_evidence_is_drawn_from_the_differential_by_seed_and_row(tmp_path
     bad = csv_text(GOOD | {"SEX": "?"}, *rows[1:])
     again = outcomes_of(tmp_path, bad, PatientOptions(0, 1))[1:]
     assert [o.vignette.absent for o in again] == drawn[0][1:]
+
+
+def test_absent_evidence_may_be_drawn_from_all_conditions(tmp_path):
+    """Of a patient whose differential has no yes-or-no evidence: what the other conditions have and he has not."""
+    change = {"DIFFERENTIAL_DIAGNOSIS": "[['Flu', 1.0]]", "EVIDENCES": "['hot', 'ache_@_1']"}
+    assert vignette_of(tmp_path, PatientOptions(absent_evidence=5), **change).absent == ()
+    drawn = vignette_of(tmp_path, PatientOptions(absent_evidence=5, absent_from="release"), **change).absent
+    assert sorted(drawn) == ["cough", "smokes", "weak_face"]
 
 
 def test_absent_evidence_may_be_left_out(tmp_path):

@@ -51,7 +51,9 @@ def test_a_ddxplus_release_becomes_a_data_directory(tmp_path):
     assert (present, absent) == ({"hot", "age_5_14", "sex_male"}, {"cough"})
     assert data.vocabulary[0].question == "hot (fr)?"
     assert [source["file"] for source in data.stats["sources"]] == ["conditions.json", "evidences.json", "people.csv"]
-    assert data.stats["options"] == {"language": "fr", "absent_evidence": 3, "decisions_per_vignette": 5}
+    assert data.stats["options"] == {
+        "language": "fr", "absent_evidence": 3, "absent_from": "differential", "decisions_per_vignette": 5,
+    }  # fmt: skip
 
 
 def test_the_release_s_own_test_patients_may_be_the_test_split(tmp_path):
@@ -61,7 +63,8 @@ def test_the_release_s_own_test_patients_may_be_the_test_split(tmp_path):
         archive.write(tmp_path / "held_out", "held_out")
 
     files = ["--patients", tmp_path / "train.csv", "--test-patients", tmp_path / "held_out.zip"]
-    assert prepare_ddxplus(tmp_path, *files, "--decisions-per-vignette", 1, "--absent-evidence", 0) == 0
+    more = ["--decisions-per-vignette", 1, "--absent-evidence", 1, "--absent-from", "release"]
+    assert prepare_ddxplus(tmp_path, *files, *more) == 0
 
     data = DataDirectory.open(tmp_path / "out")
     assert data.read("train").vignette_ids.tolist() == ["train-1", "train-2", "train-3", "train-4"]
