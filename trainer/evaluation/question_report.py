@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 from rich import box
 from rich.console import Console
 from rich.progress import track
@@ -18,9 +17,19 @@ from schemas import locations, safety_rules
 from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS, Action
 from trainer.dyqn import rewards
-from trainer.dyqn.decision import Dial, decide
+from trainer.dyqn.decision import Dial
+from trainer.evaluation import as_clinicians
 from trainer.evaluation.agreement import majority_decisions
-from trainer.evaluation.metrics import Estimate, estimate, resampled_interval, resampled_sums
+from trainer.evaluation.metrics import (
+    Estimate,
+    estimate,
+    human_metrics,
+    resampled_interval,
+    resampled_sums,
+    summary,
+    triage_quality,
+)
+from trainer.importing import ddxplus
 from trainer.questions.graph import QuestionGraph
 from trainer.questions.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT
 from trainer.questions.patients import Patients, own_cards, whole_patients
@@ -28,7 +37,7 @@ from trainer.questions.play import NOTHING, Interviews, play
 from trainer.questions.policies import Policy, card_policy, frequencies, learned_policy, simple_policies
 from trainer.runs.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.tfrecord import DataDirectory
+from trainer.vignettes.tfrecord import DDXPLUS, DataDirectory
 
 QUALITY = ("appropriateness", "safety")
 _SHOWN = (0, 1, 2, 3, 5, 8, 10, 15, 20)
@@ -44,14 +53,7 @@ def report(
     """
     if arguments.question_limit < 1:
         raise InputError(f"--question-limit {arguments.question_limit}: expected a whole number from 1")
-    if arguments.track == WHOLE_PATIENT and not data.whole_patients:
-        raise InputError(
-            f"{arguments.data}: its patients cannot answer more than their vignettes list: give --track {OWN_CARD}, or "
-            "data of triage simulate --whole-patient or of DDXPlus"
-        )
-    count = len(data.vocabulary)
-    own = arguments.track == OWN_CARD
-    patients = own_cards(vignettes, count, arguments.seed) if own else whole_patients(vignettes, count)
+    patients = _patients(arguments, data, vignettes)
     interviews, graph = _interviews(arguments, data, trained, patients)
     return {
         "job_dir": locations.shown(arguments.job_dir),
@@ -59,11 +61,35 @@ def report(
         "data_fingerprint": data.data_fingerprint,
         "split": arguments.split,
         "track": arguments.track,
-        "patients": len(patients.complaints),
+        "patients": len(patients.answers),
         "seed": arguments.seed,
         "training": trained.training,
+        "clinicians": _clinicians(arguments, patients),
         "policies": _figures(arguments, trained, patients, interviews, graph),
     }
+
+
+def _patients(arguments: argparse.Namespace, data: DataDirectory, vignettes: VignetteArrays) -> Patients:
+    count = len(data.vocabulary)
+    if arguments.track == OWN_CARD:
+        return own_cards(vignettes, count, arguments.seed)
+    if arguments.track == WHOLE_PATIENT:
+        if not data.whole_patients:
+            raise InputError(
+                f"{arguments.data}: its patients cannot answer more than their vignettes list: give --track "
+                f"{OWN_CARD}, or data of triage simulate --whole-patient"
+            )
+        return whole_patients(vignettes, count)
+    told = [entry.code for entry in ddxplus.demographics(ddxplus.LANGUAGES[0])]
+    if data.stats.get("format") != DDXPLUS or not all(code in data.vocabulary for code in told):
+        raise InputError(f"{arguments.data}: not of triage prepare --format ddxplus: give another --track")
+    return whole_patients(vignettes, count, [data.vocabulary.index(code) for code in told])
+
+
+def _clinicians(arguments: argparse.Namespace, patients: Patients) -> dict[str, Estimate] | None:
+    """Returns the clinicians' figures on the patients of whom enough judged; None where there are none."""
+    human = human_metrics(patients.decision_counts, arguments.minimum_decisions)
+    return summary(human, arguments.seed) if len(human["safety"]) else None
 
 
 def _interviews(
@@ -110,6 +136,7 @@ def _figures(
                 trained.dial,
                 graph.red_flags.cells,
                 None if name == first else against,
+                arguments.minimum_decisions,
                 arguments.seed,
             )
         )
@@ -133,6 +160,7 @@ def policy_figures(
     dial: Dial,
     red_flags: np.ndarray,
     against: Mapping[str, np.ndarray] | None,
+    minimum_decisions: int,
     seed: int,
 ) -> dict[str, Any]:
     """Returns the figures of one policy, with their intervals over patients.
@@ -143,6 +171,7 @@ def policy_figures(
         dial: of the agent.
         red_flags: the cells that are red flags.
         against: the `quality` of the policy that it is compared with, None where it is that policy.
+        minimum_decisions: patients with fewer are left out where clinicians are judged.
         seed: of the bootstrap.
 
     Returns:
@@ -156,7 +185,7 @@ def policy_figures(
             pairs = values.astype(float) - against[name]
             result[f"{name}_difference"] = _estimates(pairs, seed)
     result["first_red_flag"] = _first_red_flag(interviews, patients, red_flags, seed)
-    result["stopping"] = stopping(interviews, rows, dial, seed)
+    result["stopping"] = stopping(interviews, patients, dial, minimum_decisions, seed)
     return result
 
 
@@ -179,7 +208,7 @@ def _first_red_flag(
     """
     flag: np.ndarray = np.zeros(patients.answers.shape[1], bool)
     flag[red_flags] = True
-    has = (patients.answers[:, flag] > 0).any(axis=1) & ~flag[patients.complaints]
+    has = (patients.answers[:, flag] > 0).any(axis=1) & ~((patients.answers > 0) & patients.known & flag).any(axis=1)
     chosen = has & (majority_decisions(patients.decision_counts) == Action.RED)
     if not chosen.any():
         return None
@@ -192,17 +221,43 @@ def _first_red_flag(
     }
 
 
-def stopping(interviews: Interviews, rows: Mapping[str, np.ndarray], dial: Dial, seed: int) -> dict[str, Any]:
-    """Returns what becomes of interviews that end where the agent stops asking, or with the last question."""
-    outputs = interviews.outputs
-    flat = tf.constant(outputs.reshape(-1, outputs.shape[2]))
-    here: np.ndarray = np.ones(len(flat), bool)
-    asks = (decide(flat, ~here, here, dial).numpy() == Action.ASK).reshape(outputs.shape[:2])
-    asks[1:] &= interviews.asked != NOTHING  # nothing was left to ask
-    asks[-1] = False
-    ends = (~asks).argmax(axis=0)  # [V]
-    taken = {name: values[ends, np.arange(len(ends))].astype(float) for name, values in rows.items()}
-    return {name: estimate(values, seed) for name, values in {**taken, "questions": ends.astype(float)}.items()}
+def stopping(
+    interviews: Interviews, patients: Patients, dial: Dial, minimum_decisions: int, seed: int
+) -> dict[str, Any]:
+    """Returns what becomes of interviews that end where the agent stops asking, or with the last question.
+
+    Returns:
+        `appropriateness`, `safety` and `questions`; `evidence_recall`, how much of what is present is known then, and
+        `evidence_seen`, of all that the patient can answer; and where enough clinicians judged, `as_clinicians` and
+        `less_clinicians`: the quality by all clinicians but one, and that less the clinicians' own, paired.
+    """
+    ends = interviews.ends(dial)
+    rows, counts = np.arange(len(ends)), patients.decision_counts
+    decisions = interviews.decisions(dial)[ends, rows][np.newaxis]
+    judged = triage_quality(decisions, counts)
+    shares = {"evidence_recall": patients.answers > 0, "evidence_seen": patients.answers != 0}
+    values = {
+        **{name: judged[name] for name in QUALITY},
+        "questions": ends.astype(float),
+        **{name: _known(interviews, patients, pieces, ends) for name, pieces in shares.items()},
+    }
+    result: dict[str, Any] = summary(values, seed)
+    human = human_metrics(counts, minimum_decisions)
+    if len(human["safety"]):
+        agent = as_clinicians.quality(decisions, counts, minimum_decisions)
+        result["as_clinicians"] = summary({name: agent[name] for name in QUALITY}, seed)
+        result["less_clinicians"] = summary({name: agent[name] - human[name] for name in QUALITY}, seed)
+    return result
+
+
+def _known(interviews: Interviews, patients: Patients, pieces: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Returns the share of `pieces` `[V, E]` that is known after so many questions, float `[V]`; 1 of none."""
+    before = (pieces & patients.known).sum(axis=1)
+    rows = np.arange(len(pieces))
+    counts = pieces[rows, np.maximum(interviews.asked, 0)] & (interviews.asked != NOTHING)  # [Q, V]
+    told = np.concatenate([before[np.newaxis], before + counts.cumsum(axis=0)])[ends, rows]
+    total = pieces.sum(axis=1)
+    return np.where(total, told / np.maximum(total, 1), 1.0)
 
 
 def print_report(report: Mapping[str, Any]) -> None:
@@ -221,10 +276,16 @@ def print_report(report: Mapping[str, Any]) -> None:
     table.add_section()
     table.add_row("stops after", *(f"{each['stopping']['questions']['mean']:.1f}" for each in policies.values()))
     table.add_row("  and decides", *(_pair(*_stopped(each)) for each in policies.values()))
+    table.add_row("  knowing", *(f"{each['stopping'][_seen(report)]['mean']:.0%}" for each in policies.values()))
+    if report["clinicians"]:
+        judged = (each["stopping"]["as_clinicians"] for each in policies.values())
+        table.add_row("  by all but one", *(_pair(*(each[name] for name in QUALITY)) for each in judged))
     flags = [each["first_red_flag"] for each in policies.values()]
     if all(flags):
         table.add_row("red flag after", *(f"{flag['questions']['mean']:.1f}" for flag in flags))
     console.print(table)
+    if report["clinicians"]:
+        console.print(f"clinicians, by all but one: {_pair(*(report['clinicians'][name] for name in QUALITY))}")
     _print_differences(console, policies, limit)
 
 
@@ -239,6 +300,11 @@ def _print_differences(console: Console, policies: Mapping[str, Any], limit: int
                 low, high = (-(found[end] if found[end] is not None else found["mean"]) for end in ("high", "low"))
                 means.append(f"{name} {-found['mean']:+.3f} [{low:+.3f}, {high:+.3f}]")
             console.print(f"{first} less {other} after {number} questions: {', '.join(means)}")
+
+
+def _seen(report: Mapping[str, Any]) -> str:
+    """Returns which share of the evidence is told: of a card, or of all that is present."""
+    return "evidence_seen" if report["track"] == OWN_CARD else "evidence_recall"
 
 
 def _stopped(figures_of_policy: Mapping[str, Any]) -> Sequence[Any]:

@@ -2,9 +2,9 @@
 
 import argparse
 
-OWN_CARD, WHOLE_PATIENT = "own-card", "whole-patient"
-TRACKS = (OWN_CARD, WHOLE_PATIENT)
-"""Only what a vignette lists can be asked; or everything, where what is not listed is absent."""
+OWN_CARD, WHOLE_PATIENT, DDXPLUS = TRACKS = "own-card", "whole-patient", "ddxplus"
+"""Only what a vignette lists can be asked; or everything, where what is not listed is absent; or the same of patients
+of DDXPlus, whose age and sex are known from the start."""
 
 RANDOM, PREVALENCE, STATIC, UNCERTAINTY, NAIVE_BAYES, LEARNED, CLAIRVOYANT = POLICIES = (
     "random", "prevalence", "static", "uncertainty", "naive-bayes", "learned", "clairvoyant",
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--track",
         choices=TRACKS,
         default=OWN_CARD,
-        help=f"with --questions: patients answer what their vignette lists, or everything (default {OWN_CARD})",
+        help=f"with --questions: patients answer what their vignette lists ({OWN_CARD}, the default), or everything",
     )
     parser.add_argument(
         "--question-limit", type=int, default=20, metavar="N", help="with --questions: the most (default 20)"

@@ -1,5 +1,6 @@
-"""Patients who can be asked: those of the two tracks of `trainer.questions.options`."""
+"""Patients who can be asked: those of the tracks of `trainer.questions.options`."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from trainer.state import sparse_states
 class Patients(NamedTuple):
     """V patients over E pieces of evidence."""
 
-    complaints: np.ndarray  # int64 [V], the cell that is known before the first question
+    known: np.ndarray  # bool [V, E], what is known before the first question
     answers: np.ndarray  # int8 [V, E] in {-1, 0, 1}; 0 where there is no answer, and no policy may ask
     decision_counts: np.ndarray  # [V, 4]
 
@@ -20,15 +21,28 @@ def own_cards(vignettes: Vignettes, evidence_count: int, seed: int) -> Patients:
     """Returns patients who answer what their vignette lists, present or absent; one piece at random is known."""
     answers = _listed(vignettes, evidence_count)
     chance = np.random.default_rng(seed).random(answers.shape)
-    complaints = np.where(answers != 0, chance, -1.0).argmax(axis=1)
-    return Patients(complaints, answers, vignettes.decision_counts)
+    first = np.where(answers != 0, chance, -1.0).argmax(axis=1)
+    return Patients(_one(first, evidence_count), answers, vignettes.decision_counts)
 
 
-def whole_patients(vignettes: Vignettes, evidence_count: int) -> Patients:
-    """Returns patients who answer everything: they lack what is not listed. The first piece that is listed is known."""
+def whole_patients(vignettes: Vignettes, evidence_count: int, told: Sequence[int] = ()) -> Patients:
+    """Returns patients who answer everything: they lack what is not listed.
+
+    Args:
+        vignettes: the first piece that one lists is known, as it is what the patient comes with.
+        evidence_count: E.
+        told: further cells that are known of everybody, such as age and sex.
+    """
     answers = np.where(_listed(vignettes, evidence_count) > 0, 1, -1).astype(np.int8)
     first = np.asarray(vignettes.signed_codes)[np.asarray(vignettes.offsets)[:-1]].astype(np.int64)
-    return Patients(np.abs(first) - 1, answers, vignettes.decision_counts)
+    known = _one(np.abs(first) - 1, evidence_count)
+    known[:, list(told)] = True
+    return Patients(known, answers, vignettes.decision_counts)
+
+
+def _one(cells: np.ndarray, evidence_count: int) -> np.ndarray:
+    """Returns bool `[V, E]`, true in one cell a row."""
+    return np.asarray(np.arange(evidence_count) == cells[:, np.newaxis])
 
 
 def _listed(vignettes: Vignettes, evidence_count: int) -> np.ndarray:

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from schemas.triage import Action
 from trainer.dyqn import rewards
-from trainer.dyqn.decision import Dial, best_triage, merits
+from trainer.dyqn.decision import Dial, best_triage, decide, merits
 from trainer.questions.patients import Patients
 from trainer.questions.policies import Network, Policy
 
@@ -30,6 +31,16 @@ class Interviews(NamedTuple):
         flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
         return best_triage(flat, dial).numpy().reshape(self.outputs.shape[:2])
 
+    def ends(self, dial: Dial) -> np.ndarray:
+        """Returns the number of questions after which the agent stops asking, or nothing is left to ask, int `[V]`."""
+        flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
+        here: np.ndarray = np.ones(len(flat), bool)
+        asks = (decide(flat, ~here, here, dial).numpy() == Action.ASK).reshape(self.outputs.shape[:2])
+        # Where nothing is left to ask after q questions, question q + 1 is about nothing.
+        asks[:-1] &= self.asked != NOTHING
+        asks[-1] = False
+        return np.asarray((~asks).argmax(axis=0))
+
 
 def play(
     patients: Patients, network: Network, may_ask: MayAsk, policy: Policy | None, questions: int, dial: Dial
@@ -37,7 +48,7 @@ def play(
     """Returns interviews of so many `questions`; without a policy, of one who knows the answers (`_clairvoyant`)."""
     parts = [
         _play(Patients(*(part[start : start + _ROWS] for part in patients)), network, may_ask, policy, questions, dial)
-        for start in range(0, len(patients.complaints), _ROWS)
+        for start in range(0, len(patients.answers), _ROWS)
     ]
     return Interviews(*(np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)))
 
@@ -45,9 +56,8 @@ def play(
 def _play(
     patients: Patients, network: Network, may_ask: MayAsk, policy: Policy | None, questions: int, dial: Dial
 ) -> Interviews:
-    rows = np.arange(len(patients.complaints))
-    states: np.ndarray = np.zeros(patients.answers.shape, np.float32)
-    states[rows, patients.complaints] = patients.answers[rows, patients.complaints]
+    rows = np.arange(len(patients.answers))
+    states = np.where(patients.known, patients.answers, 0).astype(np.float32)
     outputs, asked, answers = [np.asarray(network(tf.constant(states)))], [], []
     for _ in range(questions):
         open_codes = may_ask(tf.constant(states)).numpy() & (patients.answers != 0)

@@ -78,7 +78,7 @@ def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
 def test_an_answer_says_why_where_that_is_asked_for(ask):
     _, output, _ = ask("--present", "chest_pain", "fever")
     assert "because" not in output
-    # Q(Red) is .75 with chest pain and .5 without; Q(Blue) .25 and .5: of four values two change by .25, .125 on average.
+    # Q(Red) is .75 with chest pain and .5 without, Q(Blue) .25 and .5: two of four values change by .25.
     # Fever changes Q(Yellow) by .25 alone. Red and Yellow are equal, so the more urgent one comes first.
     code, output, _ = ask("--present", "chest_pain", "fever", "--explain")
     assert code == 0

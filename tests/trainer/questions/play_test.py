@@ -11,7 +11,7 @@ from trainer.questions.play import NOTHING, play
 def patients():
     """Two patients over four codes: the first lacks code 1 and has 2; the second answers 1 alone."""
     answers = np.array([[1, -1, 1, 0], [1, 1, 0, 0]], np.int8)
-    return Patients(np.array([0, 0]), answers, np.array([[1, 0, 0, 0], [0, 0, 0, 1]]))
+    return Patients(np.eye(4, dtype=bool)[[0, 0]], answers, np.array([[1, 0, 0, 0], [0, 0, 0, 1]]))
 
 
 def network(states):
@@ -46,7 +46,7 @@ def test_what_the_relations_settle_is_not_asked(patients):
 
 def test_who_knows_the_answers_asks_what_makes_the_decision_right():
     """Both codes are present, and only the second one leads to Blue, which is right."""
-    patients = Patients(np.array([0]), np.array([[1, 1, 1, 0]], np.int8), np.array([[0, 0, 0, 1]]))
+    patients = Patients(np.eye(4, dtype=bool)[[0]], np.array([[1, 1, 1, 0]], np.int8), np.array([[0, 0, 0, 1]]))
     interviews = play(patients, network, lambda states: states == 0, None, 1, Dial())
     assert interviews.asked.tolist() == [[1]]
     assert interviews.decisions(Dial()).tolist() == [[0], [3]]
