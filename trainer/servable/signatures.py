@@ -103,6 +103,7 @@ def build_archive(
     archive.track(lookup.table)
 
     def serving_default(present: tf.Tensor, absent: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
+        _check_sizes(present=present, absent=absent, questions_asked=questions_asked)
         encoded = state.from_codes(present, absent, lookup, identity.evidence_count)
         decision = decider(encoded.states, is_forced(questions_asked, identity.max_questions))
         return decision | {
@@ -114,7 +115,8 @@ def build_archive(
         return {features.TRIAGE_RESPONSES: _answer(decider, lookup, identity, evidence_states)}
 
     def dense(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
-        return decider(states, is_forced(questions_asked, identity.max_questions))
+        _check_sizes(states=states, questions_asked=questions_asked)
+        return decider(_finite(states), is_forced(questions_asked, identity.max_questions))
 
     questions_asked = tf.TensorSpec([None], tf.int32, features.QUESTIONS_ASKED)
     present = tf.TensorSpec([None, None], tf.string, features.PRESENT)
@@ -133,11 +135,30 @@ def build_archive(
     return archive
 
 
+def _check_sizes(**inputs: tf.Tensor) -> None:
+    """Makes the graph refuse inputs of different batch sizes, of which it would broadcast some.
+
+    A TFLite file does not check this, as the converter leaves assertions out.
+
+    Raises:
+        tf.errors.InvalidArgumentError: when the graph runs.
+    """
+    (first, batch), *others = ((name, tf.shape(value)[0]) for name, value in inputs.items())
+    for name, size in others:
+        tf.debugging.assert_equal(size, batch, f"Expects {name} to have the batch size of {first}")
+
+
+def _finite(states: tf.Tensor) -> tf.Tensor:
+    """Returns `states`, of which the graph refuses NaN and infinity; a TFLite file does not."""
+    return tf.debugging.assert_all_finite(states, f"Expects {features.STATES} to be finite")
+
+
 def _asking(graph: QuestionGraph) -> Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]]:
     """Returns the signature `questions`."""
 
     def ask(states: tf.Tensor, not_to_ask: tf.Tensor) -> dict[str, tf.Tensor]:
-        questions = graph(states, not_to_ask)
+        _check_sizes(states=states, not_to_ask=not_to_ask)
+        questions = graph(_finite(states), not_to_ask)
         return {
             features.QUESTION_CODES: questions.codes,
             features.QUESTION_GAINS: questions.gains,

@@ -97,3 +97,11 @@ def test_loading_leaves_no_line_in_the_log(folder):
     finally:
         tf.get_logger().removeHandler(handler)
     assert lines == []
+
+
+def test_the_graph_itself_refuses_what_it_cannot_answer(loaded):
+    """As TensorFlow Serving runs it, without the checks of our server."""
+    with pytest.raises(tf.errors.InvalidArgumentError, match="questions_asked to have the batch size of states"):
+        loaded.run(features.STATE, {features.STATES: STATES[:1], features.QUESTIONS_ASKED: np.int32([3, 23])})
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Expects states to be finite"):
+        loaded.run(features.STATE, {features.STATES: STATES[:1] * np.nan, features.QUESTIONS_ASKED: ASKED[:1]})

@@ -176,6 +176,24 @@ def test_an_empty_batch_has_an_empty_answer(served):
     assert answer["action"].shape == (0,)
 
 
+@pytest.mark.parametrize("asked", [[], [3, 23]])
+def test_inputs_of_different_batch_sizes_fail(served, asked):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="questions_asked to have the batch size of states"):
+        served.signatures["state"](states=tf.zeros([1, 3]), questions_asked=tf.constant(asked, tf.int32))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="questions_asked to have the batch size of present"):
+        codes_answer(served, [["pain"]], [[""]], asked)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="absent to have the batch size of present"):
+        codes_answer(served, [["pain"]], [["fièvre"], [""]], [0])
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_states_that_are_not_finite_fail(served, value):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Expects states to be finite"):
+        served.signatures["state"](
+            states=tf.constant([[0.0, 1, 0], [0, value, 0]]), questions_asked=tf.constant([0, 0])
+        )
+
+
 def test_bytes_that_are_not_a_message_fail(served):
     with pytest.raises(tf.errors.DataLossError):
         served.signatures["triage"](evidence_states=tf.constant([b"\xff\xff"]))
