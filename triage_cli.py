@@ -40,7 +40,7 @@ COMMANDS = {
     "kubeflow": ("trainer.cloud.kubeflow", "compile the training pipeline for Kubeflow, or run it on this machine"),
     "tflite": ("trainer.exporting.tflite", "convert an exported version to a TFLite file for phones"),
     "vertex": ("trainer.cloud.vertex", "submit training jobs and models to Vertex AI"),
-    "serve": ("serving.server", "serve a model over gRPC as triage.v1.TriageService"),
+    "serve": ("serving.command", "serve a model over gRPC as triage.v1.TriageService"),
     "ask": ("serving.client.ask", "ask a server about one patient"),
     "health": ("serving.client.health", "check whether a server is serving"),
     "monitor": ("serving.monitor.command", "compare an audit log with the cases a version was made for"),

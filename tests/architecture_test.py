@@ -39,6 +39,7 @@ LAYERS = {
         ("tf_serving", "triage"),
         ("http",),
         ("server",),
+        ("command",),
         ("bench", "client", "monitor"),
     ),
 }

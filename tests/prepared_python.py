@@ -27,7 +27,7 @@ LOADED = (
     "trainer.studies.run",
     "trainer.cloud.final_model",
     "trainer.cloud.staging",
-    "serving.server",
+    "serving.command",
 )
 
 

@@ -18,7 +18,7 @@ from packaging.markers import Marker
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-ROOTS = ("serving.server", "serving.client.health")
+ROOTS = ("serving.command", "serving.client.health")
 PYTHON = "3.11"
 PLATFORM = "x86_64-manylinux_2_28"
 # The same library without the code for graphics cards: half the download, and the image runs on processors.

@@ -10,7 +10,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from serving import server
+from serving import command
 from serving.calls.listener import LIVENESS
 from serving.config import ServeConfig
 
@@ -39,7 +39,7 @@ def container(name):
 def parsed(arguments):
     """The settings that a command line of `triage serve` would run with."""
     parser = argparse.ArgumentParser(exit_on_error=False)
-    server.add_arguments(parser)
+    command.add_arguments(parser)
     options = parser.parse_args([*ENTRYPOINT, *arguments])
     return ServeConfig(**{field.name: getattr(options, field.name) for field in dataclasses.fields(ServeConfig)})
 

@@ -15,7 +15,7 @@ import weakref
 import pytest
 
 from schemas.errors import InputError
-from serving import process, server
+from serving import command, process
 from serving.process import EndSignals, freeze_loaded_objects
 
 
@@ -161,7 +161,7 @@ def test_the_server_limits_them_before_it_does_anything_else(monkeypatch):
 
     monkeypatch.setattr(process, "limit_arenas", limit)
     with pytest.raises(CalledError):
-        server.run(argparse.Namespace())
+        command.run(argparse.Namespace())
 
 
 ROOT = pathlib.Path(__file__).parents[2]

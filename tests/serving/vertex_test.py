@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from schemas.errors import InputError
-from serving import server, vertex
+from serving import command, vertex
 
 
 def test_without_the_variables_nothing_changes():
@@ -18,7 +18,7 @@ def test_the_port_opens_http_to_the_container(monkeypatch):
     monkeypatch.setenv(vertex.PORT, "8080")
     monkeypatch.setenv(vertex.STORAGE, "gs://bucket/models")
     parser = argparse.ArgumentParser()
-    server.add_arguments(parser)
+    command.add_arguments(parser)
     parsed = parser.parse_args([])
     assert (parsed.http_port, parsed.host, parsed.insecure) == (8080, "0.0.0.0", True)  # noqa: S104
     assert parsed.model_base_path == "gs://bucket/models"

@@ -1,0 +1,186 @@
+"""`triage serve`: settings, signals, the port file, and versions that come later."""
+
+import dataclasses
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from tensorflow_serving.apis import get_model_status_pb2, model_pb2, model_service_pb2_grpc
+
+import triage_cli
+from serving.server import TriageServer
+from triage_client import TriageClient, TriageError, evidence_state
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+def direct_channel(address):
+    return grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
+
+
+@pytest.fixture
+def start_server(prepared_python):
+    """Starts `triage serve`."""
+
+    def start(*options):
+        return prepared_python.start(
+            "-m", "triage_cli", "serve", *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    return start
+
+
+def test_a_port_in_use_is_one_line_on_the_command_line(server, model_base_path, capsys):
+    arguments = ["serve", "--model-base-path", str(model_base_path), "--port", str(server.port)]
+    assert triage_cli.main(arguments) == 2
+    assert capsys.readouterr().err.startswith(f"triage serve: error: cannot listen on {server.address}")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--host", "::"], "--host ::: others on the network could read"),
+        (["--host", "::", "--tokens", "tokens"], "--host ::: others on the network could read"),
+        (["--tokens", "missing"], "missing: cannot read: No such file or directory"),
+        (
+            ["--tls-certificate", "missing.pem", "--tls-key", "missing.key"],
+            "--tls-certificate missing.pem: cannot read",
+        ),
+    ],
+)
+def test_a_server_that_would_not_be_safe_does_not_start(server, tmp_path, monkeypatch, capsys, options, complaint):
+    monkeypatch.chdir(tmp_path)
+    taken = ["--port", str(server.port)]  # faulty settings are reported before that
+    assert triage_cli.main(["serve", "--model-base-path", str(tmp_path), *taken, *options]) == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"triage serve: error: {complaint}")
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "setting", "litert"),
+    [(signal.SIGTERM, 0, "--litert", 1), (signal.SIGINT, 130, "--no-litert", 0)],
+)
+def test_the_command_serves_until_a_signal_and_ends_in_order(
+    start_server, model_base_path, tmp_path, number, code, setting, litert
+):
+    port_file = tmp_path / "port"
+    port_file.write_text("1\n")  # left by a server that was killed
+    options = ["--model-base-path", str(model_base_path), "--port", "0", "--port-file", str(port_file), setting]
+    process = start_server(*options)
+    try:
+        line = process.stdout.readline()
+        port = int(port_file.read_text())
+        assert line == f"listening on 127.0.0.1:{port}, model version 3\n"
+        with TriageClient(f"127.0.0.1:{port}", timeout_seconds=30.0) as client:
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+        process.send_signal(number)
+        assert process.wait(60) == code
+    finally:
+        process.kill()
+        errors = process.communicate()[1]
+    assert "Traceback" not in errors
+    assert errors.count("version 3: LiteRT runs up to 64 states at once") == litert
+    assert os.listdir(tmp_path) == []  # the port file is gone
+
+
+def test_the_command_keeps_answering_while_it_drains_so_that_load_balancers_can_notice(start_server, model_base_path):
+    options = ["--model-base-path", str(model_base_path), "--port", "0", "--drain-seconds", "600"]
+    process = start_server(*options)
+    try:
+        address = process.stdout.readline().split()[2].rstrip(",")
+        with direct_channel(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
+            changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
+            statuses = [next(changes).status]
+            process.send_signal(signal.SIGTERM)
+            statuses.append(next(changes).status)
+            assert statuses == [SERVING, NOT_SERVING]
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+            changes.cancel()
+        process.send_signal(signal.SIGTERM)  # a second one does not wait
+        assert process.wait(60) == -signal.SIGTERM
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_command_swaps_a_new_version_in_without_failing_a_call(start_server, model_base_path, tmp_path):
+    base = tmp_path / "models"
+    shutil.copytree(model_base_path / "3", base / "3")
+    options = ["--model-base-path", str(base), "--port", "0", "--poll-seconds", "0.1", "--label", "stable=3"]
+    process = start_server(*options)
+    try:
+        port = process.stdout.readline().split(":")[1].split(",")[0]
+        shutil.copytree(model_base_path / "3", tmp_path / "whole")
+        (tmp_path / "whole").rename(base / "5")
+        seen = []
+        with TriageClient(f"127.0.0.1:{port}", timeout_seconds=30.0) as client:
+            end = time.monotonic() + 120
+            while "5" not in seen and time.monotonic() < end:
+                seen.append(client.triage(evidence_state(["fever"])).model_version)
+        assert sorted(set(seen)) == ["3", "5"]
+        assert seen == sorted(seen)
+        with direct_channel(f"127.0.0.1:{port}") as channel:
+            request = get_model_status_pb2.GetModelStatusRequest(model_spec=model_pb2.ModelSpec(name="triage"))
+            states = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(request, timeout=30)
+        assert {entry.version for entry in states.model_version_status if entry.state == 30} == {3, 5}  # 3 has a label
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_remote_engine_may_come_later_than_the_server(start_server, model_base_path, config, watcher):
+    with socket.socket() as taken:  # bound but not listening, so no other process answers on this port
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        options = ["--model-base-path", str(model_base_path), "--port", "0", "--poll-seconds", "0.1"]
+        remote = ["--engine", "tensorflow-serving", "--tf-serving", f"127.0.0.1:{port}"]
+        process = start_server(*options, *remote)
+        line = process.stdout.readline()
+    address = line.split()[2].rstrip(",")
+    late = TriageServer(dataclasses.replace(config, port=port))
+    try:
+        assert line.endswith("no model version yet\n")
+        with direct_channel(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
+            with pytest.raises(TriageError) as error:
+                client.triage(evidence_state(["fever"]))
+            assert error.value.status is grpc.StatusCode.UNAVAILABLE
+            changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
+            assert next(changes).status == NOT_SERVING
+            late.start(watcher)
+            assert next(changes).status == SERVING
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+            late.stop()
+            assert next(changes).status == NOT_SERVING
+            with pytest.raises(TriageError) as error:
+                client.triage(evidence_state(["fever"]))
+            assert error.value.status is grpc.StatusCode.UNAVAILABLE
+            assert error.value.message.startswith(f"TensorFlow Serving at 127.0.0.1:{port} cannot be reached")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--version", "7"], "no version 7: the versions here are 3"),
+        (["--label", "stable=7"], "no version 7: the versions here are 3"),
+        (["--shadow-version", "7"], "no version 7: the versions here are 3"),
+        (["--canary-percent", "5"], "no version has the label canary: set it with --label canary=VERSION"),
+        (["--label", "stable"], "--label stable: expected NAME=VERSION, such as stable=3"),
+    ],
+)
+def test_a_version_that_is_missing_ends_the_command_with_one_line(model_base_path, capsys, options, complaint):
+    arguments = ["serve", "--model-base-path", str(model_base_path), "--port", "0", "--grace-seconds", "0", *options]
+    assert triage_cli.main(arguments) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("triage serve: error: ")
+    assert line.endswith(complaint)
