@@ -36,8 +36,8 @@ def main() -> None:
     reports = [json.loads(path.read_text(encoding="utf-8")) for path in arguments.files]
     shared = [name for name in reports[0]["policies"] if all(name in report["policies"] for report in reports)]
     means = {name: {metric: _means(reports, name, metric) for metric in QUALITY} for name in shared}
-    for name, found in means.items():
-        pairs = zip(*found.values(), strict=True)
+    for name, by_metric in means.items():
+        pairs = zip(*by_metric.values(), strict=True)
         cells = (f"{number}: {app:.3f}/{safe:.3f}" for number, (app, safe) in enumerate(pairs))
         sys.stdout.write(f"{name:12} {'  '.join(cells)}\n")
     if LEARNED in means and STATIC in means:
@@ -64,8 +64,8 @@ def _as_good(means: dict[str, dict[str, list[float]]]) -> str:
 def _draw(means: dict[str, dict[str, list[float]]], sets: int, path: pathlib.Path) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharex=True)
     for axis, metric in zip(axes, QUALITY, strict=True):
-        for name, found in means.items():
-            axis.plot(found[metric], label=name, linewidth=2.5 if name == LEARNED else 1.2)
+        for name, by_metric in means.items():
+            axis.plot(by_metric[metric], label=name, linewidth=2.5 if name == LEARNED else 1.2)
         axis.set(xlabel="questions", title=f"{metric}, mean of {sets} training set{'s' if sets > 1 else ''}")
         axis.grid(alpha=0.3)
     axes[0].legend(fontsize=8)

@@ -45,12 +45,12 @@ _PROBABILITIES = {
 
 
 def _object(properties: dict[str, Any], required: tuple[str, ...] = (), closed: bool = False) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": "object", "properties": properties}
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required:
-        found["required"] = list(required)
+        schema["required"] = list(required)
     if closed:
-        found["additionalProperties"] = False
-    return found
+        schema["additionalProperties"] = False
+    return schema
 
 
 def _reference(name: str) -> dict[str, str]:
@@ -168,14 +168,14 @@ def _operation(name: str, summary: str, answer: dict[str, Any], body: dict[str, 
         str(status): {"description": TITLES[status], "content": {MEDIA_TYPE: {"schema": _reference("Problem")}}}
         for status in failures
     }
-    found: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "operationId": name,
         "summary": summary,
         "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": answer}}}, **problems},
     }
     if body:
-        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
-    return found
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    return operation
 
 
 @functools.cache

@@ -61,7 +61,7 @@ class TfServingRoutes:
     def status(self, exchange: Exchange) -> Any:
         """Returns the state of the versions."""
         request = get_model_status_pb2.GetModelStatusRequest(model_spec=_spec(exchange.request))
-        found = self._model.GetModelStatus(request, exchange.context)
+        status = self._model.GetModelStatus(request, exchange.context)
         return {
             "model_version_status": [
                 {
@@ -72,7 +72,7 @@ class TfServingRoutes:
                         "error_message": entry.status.error_message,
                     },
                 }
-                for entry in found.model_version_status
+                for entry in status.model_version_status
             ]
         }
 
@@ -81,12 +81,12 @@ class TfServingRoutes:
         request = get_model_metadata_pb2.GetModelMetadataRequest(
             model_spec=_spec(exchange.request), metadata_field=["signature_def"]
         )
-        found = self._prediction.GetModelMetadata(request, exchange.context)
+        metadata = self._prediction.GetModelMetadata(request, exchange.context)
         signatures = get_model_metadata_pb2.SignatureDefMap()
-        found.metadata["signature_def"].Unpack(signatures)
-        version = str(found.model_spec.version.value)
+        metadata.metadata["signature_def"].Unpack(signatures)
+        version = str(metadata.model_spec.version.value)
         return {
-            "model_spec": {"name": found.model_spec.name, "signature_name": "", "version": version},
+            "model_spec": {"name": metadata.model_spec.name, "signature_name": "", "version": version},
             "metadata": {"signature_def": json_format.MessageToDict(signatures, preserving_proto_field_name=True)},
         }
 

@@ -65,12 +65,12 @@ class TriageRoutes:
 
     def vocabulary(self, exchange: Exchange) -> Any:
         """Lists the evidence that the model knows."""
-        found = self._service.GetVocabulary(triage_service_pb2.GetVocabularyRequest(), exchange.context)
+        vocabulary = self._service.GetVocabulary(triage_service_pb2.GetVocabularyRequest(), exchange.context)
         return {
-            "vocabulary_fingerprint": found.vocabulary_fingerprint,
+            "vocabulary_fingerprint": vocabulary.vocabulary_fingerprint,
             "entries": [
                 {"code": entry.code, "kind": _KINDS[entry.kind], "name": entry.name, "question": entry.question}
-                for entry in found.entries
+                for entry in vocabulary.entries
             ],
         }
 
@@ -134,11 +134,11 @@ class TriageRoutes:
         large = current().large
         request = await self._service.workers.run(read) if large else read()
         try:
-            found = await self._service.BatchTriage(request, exchange.context)
+            answers = await self._service.BatchTriage(request, exchange.context)
         except FaultyRequestError as error:
             raise in_json(error, bodies, name) from None
 
         def write() -> list[dict[str, Any]]:
-            return [answer_figures(response) for response in found.responses]
+            return [answer_figures(response) for response in answers.responses]
 
         return await self._service.workers.run(write) if large else write()

@@ -34,8 +34,8 @@ def settled_by(vocabulary: Vocabulary, catalogue: Catalogue | None = None) -> np
 
     rows = []
     for code in vocabulary.codes:
-        found = {literal(condition) for condition in relations.settling(code)}
-        rows.append(sorted(found | {cells[code], cells[code] + count}))
+        conditions = {literal(condition) for condition in relations.settling(code)}
+        rows.append(sorted(conditions | {cells[code], cells[code] + count}))
     width = max(map(len, rows))
     return np.array([row + [2 * count] * (width - len(row)) for row in rows], np.int32)
 
@@ -62,23 +62,23 @@ class _Relations:
     def _excluding(self, code: str) -> set[tuple[str, bool]]:
         """Returns the conditions of which any one means that `code` is absent."""
         entry = self._entries[code]
-        found = {(sibling, True) for sibling in self._siblings(code)}
+        conditions = {(sibling, True) for sibling in self._siblings(code)}
         for term in entry.only_if:
             parts = [self._denying(part) for part in term]
-            found |= set.intersection(*parts)  # all parts of a term must fail
+            conditions |= set.intersection(*parts)  # all parts of a term must fail
         if entry.parent in self._entries:
-            found |= {(entry.parent, False)} | self._excluding(entry.parent)
-        return found
+            conditions |= {(entry.parent, False)} | self._excluding(entry.parent)
+        return conditions
 
     def _implying(self, code: str) -> set[tuple[str, bool]]:
         """Returns the conditions of which any one means that `code` is present."""
-        found = set()
+        conditions = set()
         for child in self._children.get(code, ()):
-            found |= {(child, True)} | self._implying(child)
+            conditions |= {(child, True)} | self._implying(child)
         siblings = self._siblings(code)
         if self._entries[code].exclusive in EXHAUSTIVE and len(siblings) == 1:
-            found.add((siblings[0], False))
-        return found
+            conditions.add((siblings[0], False))
+        return conditions
 
     def _denying(self, part: str) -> set[tuple[str, bool]]:
         """Returns the conditions of which any one makes a part of a term fail."""
