@@ -1,1 +1,1 @@
-"""Which question to put next: what each answer is expected to say about the decision, and what may be asked at all."""
+"""Chooses the next question by the information that its answer is expected to give about the decision."""

@@ -1,8 +1,8 @@
-"""The learned question policy as TensorFlow operations, so that every reader of an exported model asks alike.
+"""The learned question policy as TensorFlow operations, so that all users of an exported model ask the same questions.
 
-The value of a question is the information, in bits, that its answer is expected to give about what is true of the
-decisions: whether each is appropriate, and, weighed with the agent's safety weight, whether each is safe. So a question
-that may uncover under-triage is worth more, the more the agent minds it.
+The value of a question is the information, in bits, that its answer is expected to give about whether each decision is
+appropriate and, weighted by the agent's safety weight, whether it is safe. So the larger that weight, the more valuable
+are questions that may uncover under-triage.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from trainer.questions.red_flags import OpenRedFlags
 from trainer.questions.relations import settled_by
 
 RED_FLAG_LIKELY = 0.05
-"""Probability from which on an open red flag is asked before anything else."""
+"""Minimum probability with which an open red flag is asked about before anything else."""
 _FLAG = 100.0  # above any information
 _NEVER = -1.0  # below any information
 _LEAST = 1e-6
@@ -51,12 +51,12 @@ class QuestionGraph:
         self._settled_by = settled_by(vocabulary)
         self.red_flags = OpenRedFlags(rules, vocabulary)
         weights: np.ndarray = np.repeat([1.0, dial.safety_weight], NUM_DECISIONS)
-        # A mean over truths, so that values under different dials compare.
+        # A mean over truths, so that values with different dials are comparable.
         self._weights = (weights / weights.sum() / np.log(2)).astype(np.float32)  # [8]
         self._most = min(MOST_QUESTIONS, len(vocabulary))
 
     def __call__(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> Questions:
-        """Returns the questions for states `[B, E]` float32, without those that `not_to_ask`, bool `[B, E]`, names."""
+        """Returns the questions for states `[B, E]` float32, except for those `not_to_ask`, bool `[B, E]`."""
         gains, likely, flags = self._valued(states)
         best, cells = tf.math.top_k(self._ranked(states, not_to_ask, gains, likely, flags), self._most)
         askable = best > _NEVER / 2
@@ -67,7 +67,7 @@ class QuestionGraph:
         return Questions(tf.where(askable, cells, -1), chosen(gains), chosen(likely), chosen(flags))
 
     def ranks(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
-        """Returns what the questions are ranked by, float32 `[B, E]`; negative for those not to be asked."""
+        """Returns the values by which questions are ranked, float32 `[B, E]`; negative if not to be asked."""
         return self._ranked(states, not_to_ask, *self._valued(states))
 
     def _valued(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -81,13 +81,13 @@ class QuestionGraph:
         return tf.where(self.may_ask(states) & ~not_to_ask, gains + first, tf.fill(tf.shape(gains), _NEVER))
 
     def may_ask(self, states: tf.Tensor) -> tf.Tensor:
-        """Returns which codes are open in states `[B, E]`: not known, and not settled by what is; bool `[B, E]`."""
+        """Returns which codes are open in states `[B, E]`: neither known nor settled; bool `[B, E]`."""
         never = tf.zeros_like(states[:, :1], tf.bool)
         truths = tf.concat([states > 0, states < 0, never], axis=1)  # [B, 2 E + 1]
         return ~tf.reduce_any(tf.gather(truths, self._settled_by, axis=1), axis=2)
 
     def values(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the value of each code in bits, and its probability to be present, float32 `[B, E]` both."""
+        """Returns the value of each code in bits, and the probability that it is present, float32 `[B, E]` both."""
         one = _one(states)
         truths = tf.constant(self._mixture.truths) * one  # [K, 8]
         classes = self._classes(states)  # [B, K]
@@ -105,7 +105,7 @@ class QuestionGraph:
         return tf.maximum(tf.reduce_sum((_entropy(now) - after) * weights, axis=1), 0.0), likely
 
     def likely_on_card(self, states: tf.Tensor) -> tf.Tensor:
-        """Returns the probability that each code is present where it is written down at all, float32 `[B, E]`."""
+        """Returns the probability that each code is present if a vignette lists it at all, float32 `[B, E]`."""
         return tf.matmul(self._classes(states), tf.constant(self._mixture.written))
 
     def _classes(self, states: tf.Tensor) -> tf.Tensor:
@@ -116,11 +116,11 @@ class QuestionGraph:
 
 
 def _entropy(shares: tf.Tensor) -> tf.Tensor:
-    """Returns the entropy in nats of truths that hold with probabilities `shares`."""
+    """Returns the entropy in nats of statements that are true with probabilities `shares`."""
     shares = tf.clip_by_value(shares, _LEAST, 1 - _LEAST)
     return -(shares * tf.math.log(shares) + (1 - shares) * tf.math.log(1 - shares))
 
 
 def _one(states: tf.Tensor) -> tf.Tensor:
-    """Returns 1 in a form that keeps converters for phones from rounding what it multiplies to eight bits."""
+    """Returns 1, computed so that converters for phones do not round its factors to eight bits."""
     return tf.cast(tf.reduce_max(states[:1]) > -2.0, tf.float32)  # states are in {-1, 0, 1}: always

@@ -1,10 +1,10 @@
-"""What is probably present, and what that would say about the decision: a mixture of K classes of patients.
+"""A mixture of K classes of patients: predicts which evidence is present, and which decisions are right.
 
-Each class has a probability of each piece of evidence, and, for each decision, the share of its patients for whom it is
-appropriate, and safe. Pieces are independent within a class, so that all of it follows from what is known in closed
-form. The classes come from expectation maximisation over training vignettes, in which what is not listed counts as
-absent: exact for whole patients; of vignettes that somebody wrote down, the probabilities are those of being written
-down, which are lower than those of being present.
+Each class has a probability of each piece of evidence and, for each decision, the share of its patients for whom it is
+appropriate, and safe. Pieces are independent within a class, so all predictions have a closed form. The classes are
+fitted to training vignettes by expectation maximisation. Evidence that a vignette does not list counts as absent. This
+is exact for whole patients; for vignettes written by people, the probabilities are those of being listed, which are
+lower than those of being present.
 """
 
 import pathlib
@@ -21,15 +21,15 @@ from trainer.dyqn.environment import Vignettes
 from trainer.state import sparse_states
 
 MINIMUM_VIGNETTES = 100
-"""Fewer give no classes worth the name."""
+"""With fewer vignettes, classes would be meaningless."""
 MOST_CLASSES, VIGNETTES_PER_CLASS = 400, 25
-"""One class for so many vignettes. With fewer classes, questions about rare conditions are too vague."""
+"""Vignettes for each class. With fewer classes, questions about rare conditions would be too vague."""
 _STEPS = 30
-_SMOOTHING = 2.0  # patients' worth of the overall frequencies in each class
+_SMOOTHING = 2.0  # weight of the overall frequencies in each class, in patients
 _LEAST, _MOST = 1e-4, 1 - 2**-11  # probabilities; the latter is the largest below 1 in half precision
 _MAX_VIGNETTES = 50_000
 NUM_TRUTHS = 2 * NUM_DECISIONS
-"""For each decision whether it is appropriate, then for each whether it is safe."""
+"""Whether each decision is appropriate, then whether each is safe."""
 
 
 class Mixture(NamedTuple):
@@ -38,7 +38,7 @@ class Mixture(NamedTuple):
     log_prior: np.ndarray  # float32 [K]
     present: np.ndarray  # float32 [K, E] in (0, 1)
     truths: np.ndarray  # float32 [K, 8] in (0, 1), see `NUM_TRUTHS`
-    written: np.ndarray  # float32 [K, E] in (0, 1): that a piece is present where it is written down at all
+    written: np.ndarray  # float32 [K, E] in (0, 1): that a piece is present if a vignette lists it at all
 
     @property
     def log_literals(self) -> np.ndarray:
@@ -47,12 +47,12 @@ class Mixture(NamedTuple):
 
 
 def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Mixture | None:
-    """Returns the mixture of training vignettes, None where there are too few.
+    """Returns the mixture fitted to training vignettes, None if there are too few.
 
     Args:
-        vignettes: V of them; of more than 50,000 as many are drawn.
+        vignettes: V of them, of which at most 50,000 are used.
         evidence_count: E.
-        seed: of the start, and of what is drawn.
+        seed: of the initial classes and of the choice of vignettes.
     """
     if len(vignettes.decision_counts) < MINIMUM_VIGNETTES:
         return None
@@ -71,8 +71,8 @@ def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Mixture | None:
         table = np.clip(table, _LEAST, _MOST)
         nobody = np.log1p(-table).sum(axis=1)  # [K]: nothing is present
         shares = scipy.special.softmax(present @ scipy.special.logit(table).T + nobody + log_prior, axis=1)
-    told, denied = (np.asarray(part.sum(axis=0)).ravel() for part in (present, absent))
-    usual = (told + 0.5) / (told + denied + 1)
+    affirmed, denied = (np.asarray(part.sum(axis=0)).ravel() for part in (present, absent))
+    usual = (affirmed + 0.5) / (affirmed + denied + 1)
     yes, no = ((part.T @ shares).T for part in (present, absent))  # [K, E]
     written = np.clip((yes + _SMOOTHING * usual) / (yes + no + _SMOOTHING), _LEAST, _MOST)
     truths = np.concatenate([rewards.appropriate(counts).numpy(), rewards.safe(counts).numpy()], axis=1)
@@ -82,12 +82,12 @@ def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Mixture | None:
 
 
 def _halved(values: np.ndarray) -> np.ndarray:
-    """Returns float32 values that half precision can hold: what a float16 file for phones keeps is all there is."""
+    """Returns the values in half precision, as float32, so that a float16 file for phones loses nothing."""
     return np.asarray(values, np.float16).astype(np.float32)
 
 
 def save(mixture: Mixture, path: pathlib.Path) -> None:
-    """Writes the file that `load` reads, so that a kill leaves none or a whole one.
+    """Writes the file that `load` reads; a kill leaves no file or a whole one.
 
     Raises:
         OSError: it cannot be written.
@@ -96,10 +96,10 @@ def save(mixture: Mixture, path: pathlib.Path) -> None:
 
 
 def load(path: pathlib.Path, evidence_count: int) -> Mixture | None:
-    """Reads what `save` wrote; None where there is no file.
+    """Reads what `save` wrote; returns None if there is no file.
 
     Raises:
-        InputError: it cannot be read, is no such file, or is of another vocabulary.
+        InputError: it cannot be read, is not such a file, or belongs to another vocabulary.
     """
     if not path.exists():
         return None
@@ -114,7 +114,7 @@ def load(path: pathlib.Path, evidence_count: int) -> Mixture | None:
             raise ValueError("arrays of other shapes, or not finite")
     except arrays_file.DAMAGE as error:
         raise InputError(
-            f"{path}: not what training wrote ({first_line(error)}): delete the file, and give the triage train "
-            "command of this job again, which makes it anew"
+            f"{path}: not what training wrote ({first_line(error)}): delete the file, and repeat the triage train "
+            "command of this job, which writes it again"
         ) from error
     return mixture

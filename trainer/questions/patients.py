@@ -1,4 +1,4 @@
-"""Patients who can be asked: those of the tracks of `trainer.questions.options`."""
+"""Patients who answer questions, for the tracks of `trainer.questions.options`."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,25 +18,25 @@ class Patients(NamedTuple):
 
 
 def own_cards(vignettes: Vignettes, evidence_count: int, seed: int) -> Patients:
-    """Returns patients who answer what their vignette lists, present or absent; one piece at random is known."""
+    """Returns patients who can answer only what their vignette lists; a random piece is known at the start."""
     answers = _listed(vignettes, evidence_count)
     chance = np.random.default_rng(seed).random(answers.shape)
     first = np.where(answers != 0, chance, -1.0).argmax(axis=1)
     return Patients(_one(first, evidence_count), answers, vignettes.decision_counts)
 
 
-def whole_patients(vignettes: Vignettes, evidence_count: int, told: Sequence[int] = ()) -> Patients:
-    """Returns patients who answer everything: they lack what is not listed.
+def whole_patients(vignettes: Vignettes, evidence_count: int, known_cells: Sequence[int] = ()) -> Patients:
+    """Returns patients who answer everything, absent if not listed.
 
     Args:
-        vignettes: the first piece that one lists is known, as it is what the patient comes with.
+        vignettes: the first piece listed is known at the start, as what the patient comes with.
         evidence_count: E.
-        told: further cells that are known of everybody, such as age and sex.
+        known_cells: further cells that are known of every patient, such as age and sex.
     """
     answers = np.where(_listed(vignettes, evidence_count) > 0, 1, -1).astype(np.int8)
     first = np.asarray(vignettes.signed_codes)[np.asarray(vignettes.offsets)[:-1]].astype(np.int64)
     known = _one(np.abs(first) - 1, evidence_count)
-    known[:, list(told)] = True
+    known[:, list(known_cells)] = True
     return Patients(known, answers, vignettes.decision_counts)
 
 
@@ -46,5 +46,5 @@ def _one(cells: np.ndarray, evidence_count: int) -> np.ndarray:
 
 
 def _listed(vignettes: Vignettes, evidence_count: int) -> np.ndarray:
-    """Returns int8 `[V, E]` in {-1, 0, 1}: what each vignette lists."""
+    """Returns the evidence that each vignette lists, int8 `[V, E]` in {-1, 0, 1}."""
     return sparse_states(vignettes, evidence_count).astype(np.int8).toarray()

@@ -1,4 +1,4 @@
-"""Plays interviews in which a policy chooses the questions; what the agent would decide is noted after each answer."""
+"""Plays interviews in which a policy chooses the questions, and records the network's outputs after each answer."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -20,7 +20,7 @@ NOTHING = -1
 
 
 class Interviews(NamedTuple):
-    """What happened in the interviews of V patients, after 0, 1, ... Q questions."""
+    """The interviews of V patients, after 0, 1, ... Q questions."""
 
     outputs: np.ndarray  # float32 [Q + 1, V, O], of the network
     asked: np.ndarray  # int64 [Q, V], cells; `NOTHING` where nothing was left to ask
@@ -45,7 +45,7 @@ class Interviews(NamedTuple):
 def play(
     patients: Patients, network: Network, may_ask: MayAsk, policy: Policy | None, questions: int, dial: Dial
 ) -> Interviews:
-    """Returns interviews of so many `questions`; without a policy, of one who knows the answers (`_clairvoyant`)."""
+    """Returns interviews with a number of `questions`; None as policy stands for `_clairvoyant`."""
     parts = [
         _play(Patients(*(part[start : start + _ROWS] for part in patients)), network, may_ask, policy, questions, dial)
         for start in range(0, len(patients.answers), _ROWS)
@@ -84,9 +84,9 @@ def _play(
 def _clairvoyant(
     patients: Patients, network: Network, states: np.ndarray, open_codes: np.ndarray, dial: Dial
 ) -> np.ndarray:
-    """Returns scores of one who knows each answer, what the agent would make of it, and what clinicians decided.
+    """Returns the scores of a policy that knows each answer, the agent's decision after it, and the clinicians'.
 
-    Candidates are the present pieces first: no more than `_CANDIDATES` of them. Greedy, so not quite the ceiling.
+    It considers at most `_CANDIDATES` pieces, present ones first. It is greedy, so it is not quite an upper bound.
     """
     keys = np.where(open_codes, 1.0 + (patients.answers > 0), 0.0)
     candidates = np.argsort(-keys, axis=1, kind="stable")[:, :_CANDIDATES]  # [B, C]
@@ -100,7 +100,7 @@ def _clairvoyant(
     merit = merits(outputs, dial).numpy()
     chosen = best_triage(outputs, dial).numpy()
     gained = np.take_along_axis(true, chosen[:, np.newaxis], axis=1)[:, 0]
-    # Where several lead to a right decision, the one after which the agent doubts it least.
+    # If several answers lead to a right decision, choose the one after which the agent is most certain of it.
     right = np.where(true >= true.max(axis=1, keepdims=True), merit, -np.inf).max(axis=1)
     scores = np.full(states.shape, -1e9)
     np.put_along_axis(scores, candidates, (gained + 0.1 * (right - merit.max(axis=1))).reshape(-1, count), axis=1)

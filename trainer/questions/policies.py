@@ -1,4 +1,4 @@
-"""Policies of questions that the learned one is compared with, and the learned one in their form."""
+"""The policies of questions that are compared: the learned one and simple ones."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -15,16 +15,16 @@ from trainer.questions.options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, U
 from trainer.questions.patients import whole_patients
 
 Policy = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""From states float32 `[B, E]` and codes that may be asked bool `[B, E]` to scores `[B, E]`: the highest is asked."""
+"""From states float32 `[B, E]` and codes that may be asked bool `[B, E]` to scores `[B, E]`; asks the highest one."""
 
 Network = Callable[[tf.Tensor], tf.Tensor]
 """From states `[B, E]` to outputs `[B, O]`, see `trainer.dyqn.network`."""
 _LEAST = 1e-6
-_SMOOTHING = 2.0  # patients' worth of the overall frequency in each decision
+_SMOOTHING = 2.0  # weight of the overall frequency for each decision, in patients
 
 
 class Frequencies(NamedTuple):
-    """What the simple policies know: how common each piece is, given each decision; what is not listed is absent."""
+    """The frequencies behind the simple policies: of each piece given each decision; not listed counts as absent."""
 
     present: np.ndarray  # float64 [4, E]
     decisions: np.ndarray  # float64 [4]
@@ -43,9 +43,9 @@ def frequencies(vignettes: Vignettes, evidence_count: int) -> Frequencies:
 def simple_policies(known: Frequencies, dial: Dial, seed: int) -> Mapping[str, Policy]:
     """Returns the policies that need no model, by name.
 
-    `random` as in the paper; `prevalence`, the most common piece first; `static`, one order for all patients, by the
-    mutual information of a piece with the decision; `uncertainty`, what is hardest to foretell; `naive-bayes`, the
-    value of information for the decision where pieces are independent given the decision.
+    `random` is as in the paper. `prevalence` asks the most common piece first. `static` has one order for all patients,
+    by the mutual information of a piece and the decision. `uncertainty` asks the piece that is hardest to predict.
+    `naive-bayes` asks by the value of information for the decision, if pieces are independent given the decision.
     """
     generator = np.random.default_rng(seed)
     share = known.decisions @ known.present  # [E]
@@ -66,7 +66,7 @@ def simple_policies(known: Frequencies, dial: Dial, seed: int) -> Mapping[str, P
 
 
 def learned_policy(graph: QuestionGraph) -> Policy:
-    """Returns the policy of a model, which ranks as `graph` does."""
+    """Returns the policy of a model, with the ranks of `graph`."""
 
     def scores(states: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
         return graph.ranks(tf.constant(states), tf.constant(~open_codes)).numpy()
@@ -75,10 +75,10 @@ def learned_policy(graph: QuestionGraph) -> Policy:
 
 
 def card_policy(graph: QuestionGraph, network: Network, dial: Dial) -> Policy:
-    """Returns the learned policy where only what stands on a card can be asked.
+    """Returns the learned policy for patients of whom only what is on a card can be asked.
 
-    So few codes are open that the network itself judges both answers to each: the value of a question is how far the
-    probabilities of the decisions are expected to move, as Kullback-Leibler divergence, P(safe) weighted as in `graph`.
+    Few codes are open, so the network itself judges both answers to each. The value of a question is the expected
+    Kullback-Leibler divergence of the probabilities of the decisions, with P(safe) weighted as in `graph`.
     """
     weights: np.ndarray = np.repeat([1.0, dial.safety_weight], NUM_DECISIONS)
 
@@ -101,19 +101,19 @@ def card_policy(graph: QuestionGraph, network: Network, dial: Dial) -> Policy:
 
 
 def _divergence(after: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Returns the Kullback-Leibler divergence of truths with probabilities `after` from those of `before`."""
+    """Returns the Kullback-Leibler divergence of probabilities `after` from those `before`."""
     return after * np.log(after / before) + (1 - after) * np.log((1 - after) / (1 - before))
 
 
 def _naive_bayes(known: Frequencies, dial: Dial, states: np.ndarray) -> np.ndarray:
-    """Returns how much better the best decision is expected to be after each answer, and a little of its likelihood."""
+    """Returns the expected gain of the best decision from each answer, plus a little of the answer's probability."""
     true, taken = np.arange(NUM_DECISIONS)[:, np.newaxis], np.arange(NUM_DECISIONS)
     merit = ((true == taken) + dial.safety_weight * (taken <= true)) / (1 + dial.safety_weight)  # [4, 4]
     posterior = _posterior(known, states)  # [B, 4]
     now = posterior @ merit  # [B, 4]
     yes = np.stack([(posterior * column) @ known.present for column in merit.T], axis=2)  # [B, E, 4]
     gain = yes.max(axis=2) + (now[:, np.newaxis] - yes).max(axis=2) - now.max(axis=1, keepdims=True)
-    return gain + 1e-6 * (posterior @ known.present)  # where no answer changes the decision, what is likely
+    return gain + 1e-6 * (posterior @ known.present)  # if no answer changes the decision, the most likely piece
 
 
 def _posterior(known: Frequencies, states: np.ndarray) -> np.ndarray:

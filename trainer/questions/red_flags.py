@@ -1,4 +1,4 @@
-"""Red flags that one or two more answers would raise: the questions that come before all others."""
+"""Red flags that one or two more answers would raise; questions about them come first."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,9 +12,9 @@ from schemas.triage import Action
 
 
 class _Pair(NamedTuple):
-    """A rule for Red, and a code of it: what else has to hold so that a yes fires the rule.
+    """A code in a rule for Red, and the other conditions under which a yes fires the rule.
 
-    One of `every` may still be open, if something else of the rule holds.
+    One of `every` may still be open if something else of the rule holds.
     """
 
     cell: int
@@ -24,11 +24,11 @@ class _Pair(NamedTuple):
 
 
 class OpenRedFlags:
-    """Tells which codes would fire a rule for Red if they were present, alone or with one other that is still open.
+    """Finds the codes that would fire a rule for Red if present, alone or with one other code that is still open.
 
     Args:
-        rules: of which those for Red count.
-        vocabulary: that holds their codes.
+        rules: those for other decisions are ignored.
+        vocabulary: with the codes of the rules.
     """
 
     def __init__(self, rules: Sequence[SafetyRule], vocabulary: Vocabulary):
@@ -48,7 +48,7 @@ class OpenRedFlags:
     def open(self, states: tf.Tensor) -> tf.Tensor:
         """Returns which codes are open red flags, bool `[B, E]`, in states `[B, E]` float32; some may be known.
 
-        A yes fires a rule for Red at once; or all of the rule holds save one condition that is still open, too.
+        A yes would fire a rule for Red, or leave only one condition of the rule that is still open, too.
         """
         if not len(self._cells):
             return tf.zeros_like(states, tf.bool)
@@ -65,13 +65,13 @@ class OpenRedFlags:
 
     @property
     def cells(self) -> np.ndarray:
-        """int64: the cells of all codes that a rule for Red asks to be present."""
+        """int64: the cells of all codes that a rule for Red requires to be present."""
         return np.flatnonzero(self._cells.any(axis=0))
 
     def _pairs(self, rule: SafetyRule) -> list[_Pair]:
         every, some, none = (self._truths(part) for part in (rule.all_of, rule.any_of, rule.none_of))
         pairs = [_Pair(cell, tuple(c for c in every if c != cell), some, none) for cell in every if cell < self._count]
-        # Where a code of `any` is asked, the others of it do not matter.
+        # For a code in `any`, the other codes there do not matter.
         return pairs + [_Pair(cell, every, (), none) for cell in some if cell < self._count]
 
     def _truths(self, conditions: Sequence[Condition]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What follows from what is known, so that nobody is asked what has been answered or cannot be.
+"""What follows from the known evidence, so that no question is asked whose answer is known or impossible.
 
 A *literal* is a cell that is known to be present (the first E) or known to be absent (the next E).
 """
@@ -13,15 +13,15 @@ from schemas.knowledge_base import KnowledgeBase
 
 
 def settled_by(vocabulary: Vocabulary, catalogue: Catalogue | None = None) -> np.ndarray:
-    """Returns the literals of which any one settles each code, int32 `[E, W]`, padded with 2 E.
+    """Returns the literals that each settle a code, int32 `[E, W]`, padded with 2 E.
 
-    A code is settled by its own answer, by a parent that is absent, by a child that is present, by another member of
-    its exclusive group that is present (of a group of two of which everybody has one, also by one that is absent), and
-    by a risk factor, age or sex with which nobody has it; so are the children of what nobody can have.
+    A code is settled by its own answer, an absent parent, a present child, another present member of its exclusive
+    group (or an absent one, if everybody has one of the two), or a risk factor, age or sex with which nobody has it or
+    one of its ancestors.
 
     Args:
         vocabulary: of the model.
-        catalogue: with the relations, by default that of `triage simulate`. Codes that it does not have have none.
+        catalogue: with the relations, by default that of `triage simulate`. Codes that it lacks have no relations.
     """
     catalogue = KnowledgeBase.load(None).catalogue if catalogue is None else catalogue
     relations = _Relations([entry for entry in catalogue if entry.code in vocabulary])

@@ -26,5 +26,5 @@ def test_whole_patients_lack_what_is_not_listed_and_come_with_the_first_piece():
 
 
 def test_what_is_told_of_everybody_is_known_from_the_start_present_or_absent():
-    patients = whole_patients(Vignettes(), 4, told=[0, 3])
+    patients = whole_patients(Vignettes(), 4, known_cells=[0, 3])
     assert patients.known.astype(int).tolist() == [[1, 0, 1, 1], [1, 1, 0, 1]]
