@@ -21,7 +21,10 @@ CONCEPTS = tuple(
     for path in sorted((ROOT / package).glob("*/__init__.py"))
 )
 """The packages inside `trainer` and `serving`; their tests are in folders of the same names."""
-PACKAGES = ("schemas", "trainer", "serving", *CONCEPTS, "proto/triage", "proto/triage/v1", CLIENT, f"{CLIENT}/v1")
+PACKAGES = (
+    "schemas", "trainer", "serving", *CONCEPTS, "proto/triage", "proto/triage/open_inference", "proto/triage/v1",
+    CLIENT, f"{CLIENT}/v1",
+)  # fmt: skip
 TESTS = (
     "tests", "tests/bazel", "tests/clients", "tests/schemas", "tests/serving", "tests/trainer",
     *(f"tests/{name}" for name in CONCEPTS),

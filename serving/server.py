@@ -73,7 +73,8 @@ class TriageServer:
     def start(self, watcher: "Watcher") -> None:
         """Starts answering from the versions of `watcher`; until one is loaded, calls end with UNAVAILABLE.
 
-        The server also offers TensorFlow Serving's services, unless a TensorFlow Serving is the engine.
+        The server also offers TensorFlow Serving's services and the Open Inference Protocol, unless a TensorFlow
+        Serving is the engine.
         """
         from serving.triage import TriageService  # loads TensorFlow
 
@@ -82,7 +83,7 @@ class TriageServer:
         triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._front)
         services = [SERVICE]
         if self._config.engine == "saved-model":
-            services += _add_tensorflow_serving(self._front, watcher, self._config, self._telemetry)
+            services += _add_signatures(self._front, watcher, self._config, self._telemetry)
         health_pb2_grpc.add_HealthServicer_to_server(HealthService(self._health), self._front)
         reflected = reflection.aio.ReflectionServicer((*services, health.SERVICE_NAME, reflection.SERVICE_NAME))
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, self._front)
@@ -147,14 +148,17 @@ class TriageServer:
         return listener, ProbePort(self._loop, config.host, config.probe_port, self._health, silence)
 
 
-def _add_tensorflow_serving(front: Front, watcher: "Watcher", config: ServeConfig, telemetry: Telemetry) -> list[str]:
-    """Offers TensorFlow Serving's services, and returns their names."""
+def _add_signatures(front: Front, watcher: "Watcher", config: ServeConfig, telemetry: Telemetry) -> list[str]:
+    """Offers the services that run signatures, TensorFlow Serving's and Open Inference's, and returns their names."""
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # load TensorFlow
 
+    from serving import open_inference
     from serving.tf_serving import MODEL_SERVICE, PREDICTION_SERVICE, ModelService, PredictionService
+    from triage.open_inference import inference_pb2_grpc
 
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        PredictionService(watcher.versions, config, telemetry), front
-    )
+    prediction = PredictionService(watcher.versions, config, telemetry)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(prediction, front)
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(watcher), front)
-    return [PREDICTION_SERVICE, MODEL_SERVICE]
+    service = open_inference.InferenceService(open_inference.OpenModels(watcher, prediction))
+    inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(service, front)
+    return [PREDICTION_SERVICE, MODEL_SERVICE, open_inference.SERVICE]

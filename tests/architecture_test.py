@@ -37,6 +37,7 @@ LAYERS = {
         ("calls",),
         ("http_port",),
         ("tf_serving", "triage"),
+        ("open_inference",),
         ("http",),
         ("server",),
         ("command",),
@@ -48,6 +49,7 @@ LAYERS = {
 FACADES = (
     "serving.calls",
     "serving.http",
+    "serving.open_inference",
     "serving.security",
     "serving.telemetry",
     "serving.tf_serving",

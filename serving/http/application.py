@@ -1,6 +1,6 @@
 """All paths of the HTTP port."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -15,16 +15,19 @@ from serving.call import REQUEST_ID
 from serving.calls import Front
 from serving.config import ServeConfig
 from serving.http.door import Door, json_response
+from serving.http.open_inference_routes import OpenInferenceRoutes
 from serving.http.openapi import POLICY, document, page
 from serving.http.problems import TITLES, problem
 from serving.http.tf_serving_routes import TfServingRoutes
 from serving.http.triage_routes import TriageRoutes
 from serving.models.watcher import Watcher
+from serving.open_inference import OpenModels
 from serving.telemetry import Telemetry
 from serving.tf_serving import ModelService, PredictionService
 from serving.triage import TriageService
 
 _MODEL = "/v1/models/{model}"
+_OPEN_MODEL = "/v2/models/{model}"
 
 
 def application_of(
@@ -39,22 +42,23 @@ def application_of(
         service: the typed service.
         telemetry: records predictions.
     """
-    tf_serving = None
+    door, signatures = Door(front, config), []
     if config.engine == "saved-model":
         prediction = PredictionService(watcher.versions, config, telemetry)
-        tf_serving = TfServingRoutes(watcher.versions, prediction, ModelService(watcher))
-    return application(Door(front, config), TriageRoutes(service), tf_serving, lambda: watcher.ready, config)
+        signatures += _tf_serving(door, TfServingRoutes(watcher.versions, prediction, ModelService(watcher)))
+        signatures += _open_inference(door, OpenInferenceRoutes(OpenModels(watcher, prediction)))
+    return application(door, TriageRoutes(service), signatures, lambda: watcher.ready, config)
 
 
 def application(
-    door: Door, triage: TriageRoutes, tf_serving: TfServingRoutes | None, ready: Callable[[], bool], config: ServeConfig
+    door: Door, triage: TriageRoutes, signatures: Sequence[Route], ready: Callable[[], bool], config: ServeConfig
 ) -> Starlette:
     """Returns the ASGI application.
 
     Args:
         door: lets requests in.
         triage: our own API.
-        tf_serving: TensorFlow Serving's, None if the engine has no signatures.
+        signatures: the paths that run signatures, none if the engine has no signatures.
         ready: whether a version can answer.
         config: for which other sites pages may call (`cors_origins`).
     """
@@ -74,6 +78,8 @@ def application(
     routes = [
         Route("/healthz", is_live),
         Route("/readyz", is_ready),
+        Route("/v2/health/live", is_live),
+        Route("/v2/health/ready", is_ready),
         Route("/openapi.json", described),
         Route("/", shown),
         Route("/v1/triage", door.route("v1/triage", triage.triage, triage.cost_of), methods=["POST"]),
@@ -87,14 +93,13 @@ def application(
     if predict_path:
         endpoint = door.route("vertex/predict", triage.predictions, triage.cost_of)
         routes.append(Route(predict_path, endpoint, methods=["POST"]))
-    if tf_serving is not None:
-        routes += _tf_serving(door, tf_serving)
     origins = config.cors_origins.split(",") if config.cors_origins else []
     cors = Middleware(
         CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"],
         allow_headers=["authorization", "content-type", REQUEST_ID], expose_headers=[REQUEST_ID, "retry-after"],
     )  # fmt: skip
     handlers: Any = {404: _missing, 405: _missing}
+    routes += signatures
     return Starlette(routes=routes, middleware=[cors] if origins else [], exception_handlers=handlers)
 
 
@@ -106,6 +111,18 @@ def _tf_serving(door: Door, routes: TfServingRoutes) -> list[Route]:
             Route(f"{_MODEL}{place}:predict", predict, methods=["POST"]),
             Route(f"{_MODEL}{place}/metadata", door.route("v1/models/metadata", routes.metadata)),
             Route(f"{_MODEL}{place}", door.route("v1/models", routes.status)),
+        ]
+    return paths
+
+
+def _open_inference(door: Door, routes: OpenInferenceRoutes) -> list[Route]:
+    paths = [Route("/v2", door.route("v2", routes.server))]
+    for place in ("", "/versions/{version}"):
+        infer = door.route("v2/models/infer", routes.infer, routes.cost_of)
+        paths += [
+            Route(f"{_OPEN_MODEL}{place}", door.route("v2/models", routes.metadata)),
+            Route(f"{_OPEN_MODEL}{place}/ready", door.route("v2/models/ready", routes.is_ready)),
+            Route(f"{_OPEN_MODEL}{place}/infer", infer, methods=["POST"]),
         ]
     return paths
 

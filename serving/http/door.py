@@ -63,11 +63,20 @@ class Exchange:
         Raises:
             InputError: it is not JSON, or has numbers that JSON does not know.
         """
-        try:
-            return json.loads(self.raw, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError) as error:
-            text = str(error) if isinstance(error, (json.JSONDecodeError, _ConstantError)) else type(error).__name__
-            raise InputError(f"the body is not JSON: {text}") from None
+        return read_json(self.raw)
+
+
+def read_json(content: bytes) -> Any:
+    """Returns what JSON holds.
+
+    Raises:
+        InputError: it is not JSON, or has numbers that JSON does not know.
+    """
+    try:
+        return json.loads(content, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        text = str(error) if isinstance(error, (json.JSONDecodeError, _ConstantError)) else type(error).__name__
+        raise InputError(f"the body is not JSON: {text}") from None
 
 
 class _ConstantError(ValueError):

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
-from tensorflow_serving.apis import predict_pb2
 
 from schemas import features
 from schemas.errors import InputError
@@ -60,20 +59,6 @@ def write_rows(outputs: Mapping[str, np.ndarray]) -> list[Any]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def to_request(signature_name: str, inputs: Mapping[str, np.ndarray]) -> predict_pb2.PredictRequest:
-    """Returns a request of TensorFlow Serving's gRPC service."""
-    request = predict_pb2.PredictRequest()
-    request.model_spec.signature_name = signature_name
-    for alias, value in inputs.items():
-        request.inputs[alias].CopyFrom(tf.make_tensor_proto(value))
-    return request
-
-
-def outputs_of(response: predict_pb2.PredictResponse) -> dict[str, np.ndarray]:
-    """Returns the tensors of a response."""
-    return {alias: tf.make_ndarray(tensor) for alias, tensor in sorted(response.outputs.items())}
-
-
 def _only_input(signature: meta_graph_pb2.SignatureDef) -> str:
     if len(signature.inputs) != 1:
         raise InputError(f"expected an object with the inputs {', '.join(sorted(signature.inputs))}")
@@ -87,21 +72,49 @@ def _check_names(given: Mapping[str, Any], signature: meta_graph_pb2.SignatureDe
 
 
 def _tensor(alias: str, value: Any, info: meta_graph_pb2.TensorInfo) -> np.ndarray:
-    kind = tf.as_dtype(info.dtype).as_numpy_dtype
+    return to_array(alias, value, tf.as_dtype(info.dtype), len(info.tensor_shape.dim))
+
+
+def to_array(alias: str, value: Any, dtype: tf.DType, rank: int) -> np.ndarray:
+    """Returns nested lists of JSON as an array.
+
+    Args:
+        alias: the input, for messages.
+        value: the lists.
+        dtype: float32, int32, bool, or string for strings and objects with base64.
+        rank: depth of the lists; checked for strings only.
+
+    Raises:
+        InputError: the lists have different lengths, or hold something else.
+    """
+    kind = np.dtype(dtype.as_numpy_dtype)
     try:
-        if kind is object:
-            return _strings(value, len(info.tensor_shape.dim))
+        if kind.kind == "O":
+            return _strings(value, rank)
         numbers = np.array(value)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise InputError(f"{alias}: expected lists of the same length, all of them {_name(info)}") from error
-    if numbers.size and (numbers.dtype.kind not in ("if" if np.dtype(kind).kind == "f" else "i")):
-        raise InputError(f"{alias}: expected {_name(info)}")
-    if numbers.dtype.kind == "i" and np.dtype(kind).kind == "i" and numbers.size:
+        raise InputError(f"{alias}: expected lists of the same length, all of them {_name(dtype)}") from error
+    if numbers.size and numbers.dtype.kind not in {"f": "if", "b": "b"}.get(kind.kind, "i"):
+        raise InputError(f"{alias}: expected {_name(dtype)}")
+    if kind.kind == "i" and numbers.size:
         limits = np.iinfo(kind)
         if numbers.min() < limits.min or numbers.max() > limits.max:
-            raise InputError(f"{alias}: expected {_name(info)} from {limits.min} to {limits.max}")
+            raise InputError(f"{alias}: expected {_name(dtype)} from {limits.min} to {limits.max}")
     with np.errstate(over="ignore"):
         return numbers.astype(kind)
+
+
+def to_flat_array(alias: str, value: Any, dtype: tf.DType) -> np.ndarray:
+    """Returns a list of JSON, nested or not, as an array of one dimension.
+
+    Raises:
+        InputError: it is no list, or holds something else.
+    """
+    while isinstance(value, list) and value and all(isinstance(row, list) for row in value):
+        value = [piece for row in value for piece in row]
+    if not isinstance(value, list):
+        raise InputError(f"{alias}: expected a list of {_name(dtype)}")
+    return to_array(alias, value, dtype, rank=1)
 
 
 def _strings(value: Any, rank: int) -> np.ndarray:
@@ -146,6 +159,7 @@ def _mapped(value: Any, function: Any) -> Any:
     return [_mapped(piece, function) for piece in value] if isinstance(value, list) else function(value)
 
 
-def _name(info: meta_graph_pb2.TensorInfo) -> str:
-    kind: str = tf.as_dtype(info.dtype).name
-    return {"string": "strings, or objects with base64 under b64"}.get(kind, f"numbers of type {kind}")
+def _name(dtype: tf.DType) -> str:
+    kind: str = dtype.name
+    special = {"string": "strings, or objects with base64 under b64", "bool": "true or false"}
+    return special.get(kind, f"numbers of type {kind}")

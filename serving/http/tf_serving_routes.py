@@ -11,9 +11,9 @@ from schemas.directories import LARGEST_VERSION
 from schemas.errors import InputError
 from serving.errors import NotFoundError, PreconditionError
 from serving.http.door import Exchange
-from serving.http.tensor_json import outputs_of, read_columns, read_rows, to_request, write_columns, write_rows
+from serving.http.tensor_json import read_columns, read_rows, write_columns, write_rows
 from serving.models.versions import Versions
-from serving.tf_serving import ModelService, PredictionService, chosen_version
+from serving.tf_serving import ModelService, PredictionService, chosen_version, outputs_of, to_request
 
 _BODY = ("signature_name", "instances", "inputs")
 

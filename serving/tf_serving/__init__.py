@@ -2,6 +2,7 @@
 
 from serving.tf_serving.model_service import SERVICE as MODEL_SERVICE
 from serving.tf_serving.model_service import ModelService
+from serving.tf_serving.predict import outputs_of, to_request
 from serving.tf_serving.prediction_service import SERVICE as PREDICTION_SERVICE
 from serving.tf_serving.prediction_service import PredictionService, chosen_version
 
@@ -11,4 +12,6 @@ __all__ = [
     "ModelService",
     "PredictionService",
     "chosen_version",
+    "outputs_of",
+    "to_request",
 ]

@@ -68,6 +68,20 @@ def predict(
     return response, outputs
 
 
+def to_request(signature_name: str, inputs: Mapping[str, np.ndarray]) -> predict_pb2.PredictRequest:
+    """Returns a request of TensorFlow Serving's gRPC service."""
+    request = predict_pb2.PredictRequest()
+    request.model_spec.signature_name = signature_name
+    for alias, value in inputs.items():
+        request.inputs[alias].CopyFrom(tf.make_tensor_proto(value))
+    return request
+
+
+def outputs_of(response: predict_pb2.PredictResponse) -> dict[str, np.ndarray]:
+    """Returns the tensors of a response."""
+    return {alias: tf.make_ndarray(tensor) for alias, tensor in sorted(response.outputs.items())}
+
+
 def cost_of(request: predict_pb2.PredictRequest) -> Cost:
     """Returns what the tensors of a request hold, as they are declared: a few bytes can declare a large one."""
     shapes = [[dimension.size for dimension in tensor.tensor_shape.dim] for tensor in request.inputs.values()]

@@ -16,6 +16,7 @@ from tensorflow_serving.apis import get_model_status_pb2, predict_pb2
 
 from schemas import features
 from serving.messages import state_message
+from triage.open_inference import inference_pb2
 from triage.v1 import triage_pb2, triage_service_pb2
 from triage_client import evidence_state
 
@@ -25,6 +26,7 @@ TARGETS = {
     "/triage.v1.TriageService/Interview": triage_service_pb2.InterviewRequest,
     "/tensorflow.serving.PredictionService/Predict": predict_pb2.PredictRequest,
     "/tensorflow.serving.ModelService/GetModelStatus": get_model_status_pb2.GetModelStatusRequest,
+    "/inference.GRPCInferenceService/ModelInfer": inference_pb2.ModelInferRequest,
 }
 MESSAGES = int(os.environ.get("TRIAGE_FUZZED_MESSAGES", "300"))
 EACH = settings(
@@ -42,7 +44,16 @@ FAULTS = {
 # Values that pass the first checks and so reach the code behind them.
 STATE = state_message(["fever"]).SerializeToString()
 WORDS = ["triage", "stable", "serving_default", "chest_pain", "fever", "smoker", features.TRIAGE]
-WORDS += [features.EVIDENCE_STATES, features.PRESENT, features.ABSENT, features.QUESTIONS_ASKED]
+WORDS += [
+    "signature_name",
+    "BYTES",
+    "INT32",
+    "FP32",
+    features.EVIDENCE_STATES,
+    features.PRESENT,
+    features.ABSENT,
+    features.QUESTIONS_ASKED,
+]
 SCALARS = {
     descriptor.FieldDescriptor.CPPTYPE_INT32: st.integers(-1, 4) | st.integers(-(2**31), 2**31 - 1),
     descriptor.FieldDescriptor.CPPTYPE_INT64: st.integers(-1, 4) | st.integers(-(2**63), 2**63 - 1),
@@ -115,6 +126,18 @@ SEEDS = {
     ],
     "/tensorflow.serving.ModelService/GetModelStatus": [
         get_model_status_pb2.GetModelStatusRequest(model_spec={"name": "triage", "version": {"value": 3}})
+    ],
+    "/inference.GRPCInferenceService/ModelInfer": [
+        inference_pb2.ModelInferRequest(
+            model_name="triage",
+            parameters={"signature_name": {"string_param": features.TRIAGE}},
+            inputs=[
+                {
+                    "name": features.EVIDENCE_STATES, "datatype": "BYTES", "shape": [1],
+                    "contents": {"bytes_contents": [STATE]},
+                }
+            ],
+        )
     ],
 }  # fmt: skip
 

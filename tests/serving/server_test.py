@@ -35,7 +35,10 @@ def direct_channel(address):
     return grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
 
 
-SERVICES = ["triage.v1.TriageService", "tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"]
+SERVICES = [
+    "triage.v1.TriageService", "tensorflow.serving.PredictionService", "tensorflow.serving.ModelService",
+    "inference.GRPCInferenceService",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("service", ["", *SERVICES])

@@ -1,0 +1,142 @@
+"""What the Open Inference Protocol asks of models, whatever carries it: readiness, metadata and inference."""
+
+import importlib.metadata
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow_serving.apis import model_pb2
+
+from schemas import features
+from schemas.directories import LARGEST_VERSION
+from schemas.errors import InputError
+from serving.errors import NotFoundError, PreconditionError
+from serving.models.watcher import Watcher
+from serving.open_inference.tensors import Given, datatype_of, read_inputs
+from serving.tf_serving import PredictionService, chosen_version, outputs_of, to_request
+
+SERVER_NAME = "dyqn-triage"
+EXTENSIONS = ("binary_tensor_data",)
+PLATFORM = "tensorflow_savedmodel"
+SIGNATURE = "signature_name"
+"""The parameter of a request that names the signature, which is not part of the protocol."""
+
+
+class TensorMetadata(NamedTuple):
+    """An input or output: its name, type, and size in each dimension, -1 for any."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+
+
+class ModelMetadata(NamedTuple):
+    """A model, the numbers of its versions that can answer, and the tensors of its default signature."""
+
+    name: str
+    versions: list[str]
+    platform: str
+    inputs: list[TensorMetadata]
+    outputs: list[TensorMetadata]
+
+
+class Answer(NamedTuple):
+    """What a version of a model answered: its outputs by name."""
+
+    model_name: str
+    model_version: str
+    outputs: Mapping[str, np.ndarray]
+
+
+class OpenModels:
+    """Answers from the service that TensorFlow Serving's clients call.
+
+    Args:
+        watcher: keeps the versions up to date.
+        prediction: runs signatures.
+    """
+
+    def __init__(self, watcher: Watcher, prediction: PredictionService):
+        self._watcher = watcher
+        self._versions = watcher.versions
+        self._prediction = prediction
+
+    @property
+    def ready(self) -> bool:
+        """Whether a version can answer."""
+        return self._watcher.ready
+
+    def is_ready(self, name: str, version: str) -> bool:
+        """Returns whether a version of a model, by default the default one, can answer."""
+        try:
+            with self._versions.borrow(self._chosen(name, version)):
+                return True
+        except (InputError, NotFoundError):
+            return False
+
+    def metadata(self, name: str, version: str) -> ModelMetadata:
+        """Describes a model.
+
+        Raises:
+            NotFoundError: this server does not serve the model or version.
+        """
+        with self._versions.borrow(self._chosen(name, version)) as engine:
+            signature = engine.signatures[features.SERVING_DEFAULT]
+        versions = [str(number) for number in sorted(self._versions.loaded)]
+        return ModelMetadata(name, versions, PLATFORM, _described(signature.inputs), _described(signature.outputs))
+
+    def infer(
+        self, name: str, version: str, signature: str, inputs: Sequence[Given], outputs: Sequence[str], context: Any
+    ) -> Answer:
+        """Runs a signature.
+
+        Args:
+            name: of the model.
+            version: its number, "" for the default version.
+            signature: its name, "" for `serving_default`.
+            inputs: all inputs of the signature.
+            outputs: names of the wanted outputs, none for all.
+            context: of the call.
+
+        Raises:
+            NotFoundError: this server does not serve the model or version.
+            PreconditionError: there is no such signature.
+            InputError: inputs or outputs do not fit the signature.
+        """
+        signature = signature or features.SERVING_DEFAULT
+        with self._versions.borrow(self._chosen(name, version)) as engine:
+            declared = engine.signatures.get(signature)
+            if declared is None or not declared.inputs:
+                raise PreconditionError(f'Serving signature key "{signature[:80]}" not found.')
+            request = to_request(signature, read_inputs(inputs, declared))
+            request.model_spec.name = name
+            request.model_spec.version.value = int(engine.info.model_version)  # the same one answers below
+            request.output_filter.extend(outputs)
+            response = self._prediction.Predict(request, context)
+        found = outputs_of(response)
+        return Answer(name, str(response.model_spec.version.value), {each: found[each] for each in outputs or found})
+
+    def _chosen(self, name: str, version: str) -> int | None:
+        spec = model_pb2.ModelSpec(name=name)
+        if version:
+            if not (version.isascii() and version.isdecimal() and int(version[:20]) <= LARGEST_VERSION):
+                raise NotFoundError(f"Could not find version {version[:40]} of model {name}")
+            spec.version.value = int(version)
+        return chosen_version(spec, self._versions)
+
+
+def described_server() -> dict[str, Any]:
+    """Returns the name and version of this program, and what it offers beyond the protocol."""
+    try:
+        version = importlib.metadata.version(SERVER_NAME)
+    except importlib.metadata.PackageNotFoundError:
+        version = "not installed"
+    return {"name": SERVER_NAME, "version": version, "extensions": list(EXTENSIONS)}
+
+
+def _described(tensors: Mapping[str, meta_graph_pb2.TensorInfo]) -> list[TensorMetadata]:
+    return [
+        TensorMetadata(name, datatype_of(info.dtype), [dimension.size for dimension in info.tensor_shape.dim])
+        for name, info in sorted(tensors.items())
+    ]

@@ -1,0 +1,40 @@
+"""What is asked of models, apart from what carries it: a server that has lost its versions."""
+
+import pathlib
+
+import pytest
+
+from serving.config import ServeConfig
+from serving.errors import NotFoundError
+from serving.models.version_policy import Wanted
+from serving.models.versions import Versions
+from serving.models.watcher import Watcher
+from serving.open_inference import OpenModels, described_server
+from serving.tf_serving import PredictionService
+
+
+class Nothing:
+    """A source without versions."""
+
+    def versions(self, base):
+        return {}
+
+
+def test_without_a_version_nothing_is_ready():
+    watcher = Watcher(Versions("triage"), Nothing(), Wanted(pathlib.Path("models")))
+    models = OpenModels(watcher, PredictionService(watcher.versions, ServeConfig()))
+    assert not models.ready
+    assert not models.is_ready("triage", "")
+    with pytest.raises(NotFoundError, match=r"Latest\(triage\)"):
+        models.metadata("triage", "")
+
+
+def test_a_version_beyond_all_numbers_is_not_there(watcher, config):
+    models = OpenModels(watcher, PredictionService(watcher.versions, config))
+    assert models.is_ready("triage", "3")
+    assert not models.is_ready("triage", "9" * 30)
+
+
+def test_the_server_names_itself():
+    assert described_server()["name"] == "dyqn-triage"
+    assert described_server()["extensions"] == ["binary_tensor_data"]
