@@ -9,6 +9,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from ai_edge_litert.interpreter import Interpreter
 
 import triage_cli
 from schemas import safety_rules
@@ -16,6 +17,7 @@ from schemas.evidence import Evidence, Vocabulary
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.exporting import tflite_file
+from trainer.questions.mixture import Mixture
 from trainer.runs.job import TrainedNetwork
 from trainer.safeguards.novelty import Novelty
 from trainer.servable import saved_model
@@ -41,24 +43,37 @@ finally:
 """
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    """A model that asks until fever is known: present means Red, absent Blue; else it would say Green. Limit 4."""
+def converted(folder, **more):
+    """Converts a model that asks until fever is known: present means Red, absent Blue; else it says Green. Limit 4."""
     network = build_network(3, NetworkConfig(hidden_sizes=(2,)), seed=0)
     hidden = np.array([[0, 0], [1, -1], [0, 0]], np.float32)  # fever present, fever absent
     network.get_layer("hidden_1").set_weights([hidden, np.zeros(2, np.float32)])
     kernel = np.array([[9, 0, 0, 0, 0], [0, 0, 0, 9, 0]], np.float32)
     network.get_layer("q_values").set_weights([kernel, np.array([-2, -2, -1, -2, 1], np.float32)])
-    folder = tmp_path_factory.mktemp("mobile")
     log_literals = np.zeros([6, 2], np.float32)
     log_literals[2, 1] = 1.0  # a rash is novel
     novelty = Novelty(np.zeros(1, np.float32), log_literals, np.full([1, 1], 0.5, np.float32), 10)
-    trained = TrainedNetwork(network, VOCABULARY, {}, 4, "sha256:data", {}, {}, rules=RULES, novelty=novelty)
+    trained = TrainedNetwork(network, VOCABULARY, {}, 4, "sha256:data", {}, {}, rules=RULES, novelty=novelty, **more)
     saved_model.write_version(folder / "models", trained)
     out = folder / "triage.tflite"
     options = ["--model", str(folder / "models"), "--out", str(out), "--states", "50"]
     assert triage_cli.main(["tflite", *options]) == 0
     return out
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """A file that cannot choose questions."""
+    return converted(tmp_path_factory.mktemp("mobile"))
+
+
+@pytest.fixture(scope="module")
+def asking_file(tmp_path_factory):
+    """A file that asks about fever first, which half of the patients have, all of them Red; and then about a rash."""
+    present = np.array([[0.5, 0.99, 0.4], [0.5, 0.01, 0.1]], np.float32)
+    truths = np.array([[0.9, *[0.1] * 7], [0.1, *[0.9] * 7]], np.float32)
+    mixture = Mixture(np.log(np.full(2, 0.5, np.float32)), present, truths, present)
+    return converted(tmp_path_factory.mktemp("asking"), questions=mixture)
 
 
 def interview(file, *lines, options=()):
@@ -131,6 +146,35 @@ def test_the_guard_would_notice_tensorflow(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import sys, types; sys.modules['tensorflow'] = types.ModuleType('tensorflow')\n")
     assert subprocess.run([sys.executable, "-c", WITHOUT_TENSORFLOW, str(script)], check=False).returncode == 99
+
+
+@pytest.mark.parametrize(
+    ("lines", "put", "expected"),
+    [
+        (["cough", "y"], ["fever?"], "Red"),
+        (["cough", "n"], ["fever?"], "Blue"),
+        (["cough", "?", "y", "fever"], ["fever?", "rash?"], "Red"),  # nothing is left to ask, but something to tell
+        (["cough", "rash", "y"], ["fever?", "fever?"], "Red"),  # another piece than the one that was asked about
+    ],
+)
+def test_a_file_that_chooses_questions_has_them_put(asking_file, lines, put, expected):
+    finished = interview(asking_file, *lines)
+    assert re.findall(r"\w+\?(?= \(y, n, \?, or other evidence\))", finished.stdout) == put
+    assert finished.stdout.splitlines()[-2].split(")")[-1].split("? ")[-1].strip() == expected
+
+
+@pytest.mark.parametrize("example", ["Interview.kt", "Interview.swift"])
+def test_the_app_examples_ask_by_the_names_of_the_file(asking_file, example):
+    text = (MOBILE / example).read_text(encoding="utf-8")
+    said = re.findall(r'"(\w+)" +// of questions, (input|output) (\w+) \[1, [EQ]\]', text)
+    runner = Interpreter(model_path=str(asking_file)).get_signature_runner("questions")
+    sides = {"input": runner.get_input_details(), "output": runner.get_output_details()}
+    assert (
+        {name: sides[side][name]["dtype"].__name__.rstrip("_") for name, side, _ in said}
+        == {name: dtype for name, _, dtype in said}
+        == {"not_to_ask": "bool", "question_codes": "int32"}
+    )
+    assert re.search(r'[qQ]uestions\w* = "questions"$', text, re.MULTILINE | re.IGNORECASE)
 
 
 @pytest.mark.parametrize("example", ["Interview.kt", "Interview.swift"])

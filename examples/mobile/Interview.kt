@@ -25,6 +25,12 @@ const val MODEL_BEST_TRIAGE = "model_best_triage" // output int32 [1], the best 
 const val NOVELTY = "novelty" // output float32 [1], where the description has it
 const val IS_NOVEL = "is_novel" // output bool [1], beside it
 
+// A file in int8, or of an earlier release, has no such signature: then the app chooses the questions.
+const val QUESTIONS = "questions"
+const val NOT_TO_ASK = "not_to_ask" // of questions, input bool [1, E], beside STATES
+const val QUESTION_CODES = "question_codes" // of questions, output int32 [1, Q], cells, the best first; -1 behind the last
+const val MOST_QUESTIONS = 10 // Q, or E where there are fewer codes
+
 /** What was given must not reach the model; the message says why. */
 class Refused(message: String) : Exception(message)
 
@@ -80,15 +86,30 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         interpreter = Interpreter(file)
     }
 
-    /** Returns the decision on what is known: whether each code is present. On nothing it is "ask", also if forced. */
-    fun decide(evidence: Map<String, Boolean>, questionsAsked: Int): Decision {
+    /** Returns the code that the model would ask about; null if it cannot choose, or nothing is left to ask. */
+    fun nextCode(evidence: Map<String, Boolean>, notToAsk: Set<String>): String? {
+        if (QUESTIONS !in interpreter.signatureKeys) return null
+        val withheld = arrayOf(BooleanArray(cells.size))
+        for (code in notToAsk) withheld[0][cells.getValue(code)] = true
+        val best = arrayOf(IntArray(minOf(MOST_QUESTIONS, cells.size)))
+        val inputs = mapOf<String, Any>(STATES to statesOf(evidence), NOT_TO_ASK to withheld)
+        interpreter.runSignature(inputs, mapOf<String, Any>(QUESTION_CODES to best), QUESTIONS)
+        return questions.keys.elementAtOrNull(best[0][0])
+    }
+
+    private fun statesOf(evidence: Map<String, Boolean>): Array<FloatArray> {
         val states = arrayOf(FloatArray(cells.size))
         for ((code, present) in evidence) states[0][cells.getValue(code)] = if (present) 1f else -1f
+        return states
+    }
+
+    /** Returns the decision on what is known: whether each code is present. On nothing it is "ask", also if forced. */
+    fun decide(evidence: Map<String, Boolean>, questionsAsked: Int): Decision {
         val qValues = arrayOf(FloatArray(actions.size))
         val action = IntArray(1)
         val bestTriage = IntArray(1)
         val forced = BooleanArray(1)
-        val inputs = mapOf<String, Any>(STATES to states, QUESTIONS_ASKED to intArrayOf(questionsAsked))
+        val inputs = mapOf<String, Any>(STATES to statesOf(evidence), QUESTIONS_ASKED to intArrayOf(questionsAsked))
         val rulesFired = arrayOf(BooleanArray(reasons.size))
         val isNovel = BooleanArray(1)
         val outputs = mutableMapOf<String, Any>(
@@ -116,7 +137,17 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
 /** What is known of one patient, and how many questions it took. */
 class Interview(private val model: TriageModel) {
     private val evidence = HashMap<String, Boolean>()
+    private val notKnown = HashSet<String>()
     private var questionsAsked = 0
+
+    /** Returns the code to ask about next, null if the app has to choose. */
+    fun nextCode(): String? = model.nextCode(evidence, notKnown)
+
+    /** Takes that the patient cannot tell: it stays unknown, and is not asked again. */
+    fun cannotTell(code: String) {
+        if (code !in model.questions) throw Refused("$code is not in the vocabulary of this model")
+        notKnown.add(code)
+    }
 
     /** Adds a code; refuses one that is unknown, or was told the other way before, and then adds nothing. */
     fun tell(code: String, present: Boolean) {

@@ -22,6 +22,11 @@ let modelBestTriageName = "model_best_triage"  // output int32 [1], the best dec
 let noveltyName = "novelty"  // output float32 [1], where the description has it
 let isNovelName = "is_novel"  // output bool [1], beside it
 
+// A file in int8, or of an earlier release, has no such signature: then the app chooses the questions.
+let questionsName = "questions"
+let notToAskName = "not_to_ask"  // of questions, input bool [1, E], beside states
+let questionCodesName = "question_codes"  // of questions, output int32 [1, Q], cells, the best first; -1 behind the last
+
 /// What was given must not reach the model, and why.
 struct Refused: Error {
   let reason: String
@@ -75,6 +80,7 @@ final class TriageModel {
   let description: Description
   private let cells: [String: Int]
   private let runner: SignatureRunner
+  private let asker: SignatureRunner?
 
   init(file: URL, expectedFingerprint: String? = nil) throws {
     let decoder = JSONDecoder()
@@ -94,21 +100,39 @@ final class TriageModel {
       throw Refused(reason: "made for another vocabulary than this app")
     }
     cells = Dictionary(uniqueKeysWithValues: codes.enumerated().map { ($0.element, $0.offset) })
-    runner = try Interpreter(modelPath: file.path).signatureRunner(with: signatureName)
+    let interpreter = try Interpreter(modelPath: file.path)
+    runner = try interpreter.signatureRunner(with: signatureName)
+    asker =
+      interpreter.signatureKeys.contains(questionsName)
+      ? try interpreter.signatureRunner(with: questionsName) : nil
   }
 
   func knows(_ code: String) -> Bool {
     return cells[code] != nil
   }
 
-  /// Returns the decision on what is known: whether each code is present. On nothing it is "ask", also if forced.
-  func decide(evidence: [String: Bool], questionsAsked: Int) throws -> Decision {
+  /// Returns the code that the model would ask about; nil if it cannot choose, or nothing is left to ask.
+  func nextCode(evidence: [String: Bool], notToAsk: Set<String>) throws -> String? {
+    guard let asker = asker else { return nil }
+    var withheld = [UInt8](repeating: 0, count: cells.count)
+    for code in notToAsk { withheld[cells[code]!] = 1 }
+    try asker.invoke(with: [statesName: statesOf(evidence), notToAskName: Data(withheld)])
+    let best = try asker.output(named: questionCodesName).data.withUnsafeBytes { $0.load(as: Int32.self) }
+    return best < 0 ? nil : description.vocabulary[Int(best)].code
+  }
+
+  private func statesOf(_ evidence: [String: Bool]) -> Data {
     var states = [Float32](repeating: 0, count: cells.count)
     for (code, present) in evidence {
       states[cells[code]!] = present ? 1 : -1
     }
+    return states.withUnsafeBufferPointer { Data(buffer: $0) }
+  }
+
+  /// Returns the decision on what is known: whether each code is present. On nothing it is "ask", also if forced.
+  func decide(evidence: [String: Bool], questionsAsked: Int) throws -> Decision {
     try runner.invoke(with: [
-      statesName: states.withUnsafeBufferPointer { Data(buffer: $0) },
+      statesName: statesOf(evidence),
       questionsAskedName: withUnsafeBytes(of: Int32(questionsAsked)) { Data($0) },
     ])
     let rules = description.safetyRules
@@ -133,6 +157,7 @@ final class TriageModel {
 final class Interview {
   private let model: TriageModel
   private var evidence: [String: Bool] = [:]
+  private var notKnown: Set<String> = []
   private var questionsAsked = 0
 
   init(model: TriageModel) {
@@ -146,6 +171,17 @@ final class Interview {
       throw Refused(reason: "\(code) was told the other way before")
     }
     evidence[code] = present
+  }
+
+  /// Returns the code to ask about next, nil if the app has to choose.
+  func nextCode() throws -> String? {
+    return try model.nextCode(evidence: evidence, notToAsk: notKnown)
+  }
+
+  /// Takes that the patient cannot tell: it stays unknown, and is not asked again.
+  func cannotTell(_ code: String) throws {
+    guard model.knows(code) else { throw Refused(reason: "\(code) is not in the vocabulary of this model") }
+    notKnown.insert(code)
   }
 
   /// Returns what the model answers now; "ask" counts as a question.
