@@ -7,6 +7,7 @@ import pathlib
 import jsonschema
 import pytest
 
+from schemas import safety_rules
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
 
@@ -162,3 +163,19 @@ def test_clinicians_disagree_on_at_least_a_third_of_the_vignettes_with_three_or_
 
 def test_no_vignette_spans_all_four_colours(vignettes):
     assert [v["vignette_id"] for v in vignettes if {"Red", "Blue"} <= set(v["decisions"])] == []
+
+
+def test_the_rules_fire_on_vignettes_and_go_at_most_one_step_beyond_the_most_urgent_decision(vocabulary, vignettes):
+    fired = [
+        (rule.rule_id, DECISION_LABELS.index(rule.urgency.label), vignette)
+        for rule in safety_rules.load(EXAMPLES / "rules.toml", vocabulary)
+        for vignette in vignettes
+        if rule.fires(vignette["present"], vignette["absent"])
+    ]
+    assert len({rule_id for rule_id, *_ in fired}) >= 10
+    steps = {
+        (rule_id, vignette["vignette_id"]): min(map(DECISION_LABELS.index, vignette["decisions"])) - urgency
+        for rule_id, urgency, vignette in fired
+    }
+    beyond = {where: step for where, step in steps.items() if step > 0}
+    assert beyond == {("chest_pain_with_danger_signs", "panic-01"): 1, ("fever_in_young_baby", "infant-fever-02"): 1}
