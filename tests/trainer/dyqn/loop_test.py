@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -98,36 +100,58 @@ def test_one_optimisation_a_step_after_the_burn_in(random_vignettes):
     assert int(loop.memory.stored) == 80
 
 
-def test_where_the_calls_end_changes_nothing(random_vignettes):
-    whole, pieces = _loop(random_vignettes, burn_in=20), _loop(random_vignettes, burn_in=20)
-    whole.run(120)
-    for until in (7, 20, 21, 100, 120):
+class _Uninterrupted(NamedTuple):
+    """What a run without a break leaves at its end, and on its way."""
+
+    loop: TrainingLoop  # after 150 steps; nobody trains it on
+    weights: dict[int, list[bytes]]  # by the step
+    window: dict[str, float]  # after 90 steps
+    checkpoint: str  # of step 90
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(random_vignettes, tmp_path_factory):
+    loop, weights = _loop(random_vignettes, burn_in=20), {}
+    for until in (60, 90, 150):
+        loop.run(until)
+        weights[until] = _weights(loop)
+        if until == 90:
+            window = loop.window.means()
+            path = loop.checkpoint().write(str(tmp_path_factory.mktemp("loop") / "checkpoint"))
+    return _Uninterrupted(loop, weights, window, path)
+
+
+def test_where_the_calls_end_changes_nothing_and_the_same_seed_repeats_the_run(uninterrupted, random_vignettes):
+    pieces = _loop(random_vignettes, burn_in=20)
+    for until in (7, 20, 21, 100, 150):
         pieces.run(until)
-    assert _weights(whole) == _weights(pieces)
-    assert whole.episode == pieces.episode
+    assert _weights(pieces) == uninterrupted.weights[150]
+    assert pieces.episode == uninterrupted.loop.episode
 
 
-def test_a_run_restored_from_a_checkpoint_repeats_the_uninterrupted_one_bit_for_bit(random_vignettes, tmp_path):
-    whole = _loop(random_vignettes, burn_in=20)
-    whole.run(90)
-    path = whole.checkpoint().write(str(tmp_path / "checkpoint"))
-    window = whole.window.means()
-    whole.run(150)
-    resumed = _loop(random_vignettes, burn_in=20)
-    resumed.checkpoint().read(path).assert_consumed()
+def test_another_seed_gives_another_run(uninterrupted, random_vignettes):
+    other = _loop(random_vignettes, burn_in=20, loop={"seed": 4})
+    other.run(60)
+    assert _weights(other) != uninterrupted.weights[60]
+
+
+def test_a_run_restored_from_a_checkpoint_repeats_the_uninterrupted_one_bit_for_bit(uninterrupted, random_vignettes):
+    whole, resumed = uninterrupted.loop, _loop(random_vignettes, burn_in=20)
+    resumed.checkpoint().read(uninterrupted.checkpoint).assert_consumed()
     assert resumed.step == 90
-    assert resumed.window.means() == window
+    assert _weights(resumed) == uninterrupted.weights[90]
+    assert resumed.window.means() == uninterrupted.window
     resumed.run(150)
-    assert _weights(resumed) == _weights(whole)
+    assert _weights(resumed) == uninterrupted.weights[150]
     assert resumed.window.means() == whole.window.means()
     for mine, theirs in zip(resumed.memory.variables, whole.memory.variables, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_both_engines_take_the_same_course(random_vignettes):
-    fused, plain = (_loop(random_vignettes, burn_in=20, learner={"engine": engine}) for engine in ("fused", "plain"))
-    for loop in (fused, plain):
-        loop.run(120)
+def test_both_engines_take_the_same_course(uninterrupted, random_vignettes):
+    fused, plain = uninterrupted.loop, _loop(random_vignettes, burn_in=20, learner={"engine": "plain"})
+    assert fused.config.learner.engine == "fused"
+    plain.run(150)
     assert fused.episode == plain.episode
     np.testing.assert_array_equal(fused.memory.a_tm1, plain.memory.a_tm1)
     for mine, theirs in zip(fused.network.get_weights(), plain.network.get_weights(), strict=True):
@@ -153,15 +177,6 @@ def test_a_run_with_other_arithmetic_repeats_itself_after_a_checkpoint_bit_for_b
     resumed.checkpoint().read(path).assert_consumed()
     resumed.run(60)
     assert _weights(resumed) == _weights(whole)
-
-
-def test_the_seed_decides_the_run(random_vignettes):
-    first, again = _loop(random_vignettes, burn_in=20), _loop(random_vignettes, burn_in=20)
-    other = _loop(random_vignettes, burn_in=20, loop={"seed": 4})
-    for loop in (first, again, other):
-        loop.run(60)
-    assert _weights(first) == _weights(again)
-    assert _weights(first) != _weights(other)
 
 
 def test_a_weight_that_is_not_a_number_stops_the_run_and_is_named(random_vignettes):
@@ -215,33 +230,39 @@ def _train(loop, until):
     return loop
 
 
-@pytest.mark.parametrize("stop", [30, 40])
-def test_the_default_preset_restored_repeats_the_uninterrupted_run_bit_for_bit(random_vignettes, tmp_path, stop):
+def test_the_default_preset_restored_repeats_the_uninterrupted_run_bit_for_bit(random_vignettes, tmp_path):
     config = _default(loop={"steps": 80})
-    whole = _train(TrainingLoop(random_vignettes, 30, config), stop)  # between two looks, and at one
-    path = whole.checkpoint().write(str(tmp_path / "checkpoint"))
+    whole, paths = TrainingLoop(random_vignettes, 30, config), []
+    for stop in (30, 40):  # between two looks, and at one
+        _train(whole, stop)
+        paths.append(whole.checkpoint().write(str(tmp_path / f"checkpoint-{stop}")))
+    settled = _train(whole, 80).settle()
+    assert whole.best_step > 0
     resumed = TrainingLoop(random_vignettes, 30, config)
-    resumed.checkpoint().read(path).assert_consumed()
-    runs = [_train(loop, 80) for loop in (whole, resumed)]
-    settled = [loop.settle() for loop in runs]
-    assert _weights(whole) == _weights(resumed)
-    assert whole.best_step == resumed.best_step > 0
-    assert whole.window.means() == resumed.window.means()
-    for mine, theirs in zip(whole.memory.variables, resumed.memory.variables, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-    for mine, theirs in zip(whole.chosen.get_weights(), resumed.chosen.get_weights(), strict=True):
-        assert mine.tobytes() == theirs.tobytes()
-    for mine, theirs in zip(*settled, strict=True):
-        np.testing.assert_array_equal(mine.outputs, theirs.outputs)
+    for path in paths:
+        resumed.checkpoint().read(path).assert_consumed()
+        again = _train(resumed, 80).settle()
+        assert _weights(whole) == _weights(resumed)
+        assert whole.best_step == resumed.best_step
+        assert whole.window.means() == resumed.window.means()
+        for mine, theirs in zip(whole.memory.variables, resumed.memory.variables, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        for mine, theirs in zip(whole.chosen.get_weights(), resumed.chosen.get_weights(), strict=True):
+            assert mine.tobytes() == theirs.tobytes()
+        for mine, theirs in zip(settled, again, strict=True):
+            np.testing.assert_array_equal(mine.outputs, theirs.outputs)
 
 
 def test_a_settled_run_comes_back_with_its_calibration(random_vignettes, tmp_path):
-    loop = _train(TrainingLoop(random_vignettes, 30, _default()), 40)
+    loop = TrainingLoop(random_vignettes, 30, _default())
+    loop.choose_for_now()
+    states = np.eye(30, dtype=np.float32)
+    uncalibrated = loop.chosen(states).numpy()
     outputs = loop.settle().judged.outputs
     path = loop.checkpoint().write(str(tmp_path / "checkpoint"))
     resumed = TrainingLoop(random_vignettes, 30, _default())
     resumed.checkpoint().read(path).assert_consumed()
-    states = np.eye(30, dtype=np.float32)
+    assert not np.array_equal(loop.chosen(states), uncalibrated)
     np.testing.assert_array_equal(resumed.chosen(states), loop.chosen(states))
     np.testing.assert_array_equal(resumed.settle().judged.outputs, outputs)
 
