@@ -15,11 +15,11 @@ demo: $(VENV)/package ## vignettes -> TFRecords -> trained agent -> SavedModel -
 	$(BIN)/python examples/demo.py
 
 # XLA compiles a network for each test that trains one: quickly here, and as for its users in test-all.
-test: check ## format, lint, types, and all tests except the long learning ones
+test: check ## format, lint, types, and all tests except the slow ones
 	XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true" \
-	  $(BIN)/python -m pytest -n 2 --dist worksteal -m "not learning"
+	  $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-test-all: check ## all tests, including the long learning ones
+test-all: check ## all tests, including the slow ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/development ## format, lint and types

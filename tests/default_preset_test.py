@@ -13,7 +13,7 @@ from trainer.runs.job import load_network
 from trainer.session import TrainingSession
 from trainer.vignettes.tfrecord import DataDirectory
 
-pytestmark = pytest.mark.learning
+pytestmark = pytest.mark.slow
 
 MARGIN_GREEN, MARGIN_PAPER = 0.05, 0.03
 

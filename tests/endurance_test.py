@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 STEPS = 40_000
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 @pytest.mark.timeout(1500)
 @pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
 def test_memory_does_not_grow_with_the_steps(tmp_path):

@@ -52,7 +52,7 @@ def test_a_short_run_beats_every_constant_policy_on_unseen_vignettes():
     assert _mean(outcomes, test, "appropriateness") > 0.6
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_or_query_learns_to_ask_until_the_telling_piece_is_there(seed):
     outcomes, test = _train_and_play(seed, 8000)
@@ -64,7 +64,7 @@ def test_the_or_query_learns_to_ask_until_the_telling_piece_is_there(seed):
     assert _mean(outcomes, test, "evidence_seen") > 1.5
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 def test_the_and_query_asks_less_than_the_or_query():
     asked = {query: [] for query in ("or", "and")}
     for query, means in asked.items():

@@ -46,6 +46,7 @@ def data(tmp_path):
     return prepared(tmp_path, 500)
 
 
+@pytest.mark.slow
 def test_each_score_is_measured_against_each_kind_of_nonsense(prepared_python, data, tmp_path):
     finished = measured(prepared_python, data, tmp_path / "report.json")
     assert finished.returncode == 0, finished.stderr

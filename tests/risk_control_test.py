@@ -38,7 +38,7 @@ def program(*arguments):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 def test_mean_under_triage_over_200_splits_of_simulated_vignettes_keeps_the_bound(tmp_path):
     data, job = tmp_path / "data", tmp_path / "job"
     simulated = ["simulate", "--vignettes", "3000", "--test-fraction", "0.5", "--seed", "5", "--out", str(data)]

@@ -14,7 +14,7 @@ BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 ROUNDS, STEPS = 7, 40
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 def test_the_ratio_to_tf_agents_has_not_fallen_by_more_than_a_quarter(tmp_path):
     task_vignettes.save(tmp_path / "v.npz", task_vignettes.draw(1_248, 597, seed=0))
     settings = Settings(str(tmp_path / "v.npz"))

@@ -115,7 +115,7 @@ def test_a_decision_is_judged_by_all_and_as_clinicians_are():
     assert figures["red_sensitivity"] == 0.0
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 def test_an_agent_is_trained_as_the_command_trains_it(tiny_set):
     row = tune.read_row("small: hidden_sizes=8 networks=1 steps=30 burn_in_steps=5")
     test = tune.DataDirectory.open(tiny_set).read("test")

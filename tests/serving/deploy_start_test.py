@@ -228,7 +228,7 @@ def test_the_confinement_is_that_of_the_manifest(confined, folder):
     assert len(ran.stdout.split()) == len(tried)
 
 
-@pytest.mark.learning  # long: a second process that loads TensorFlow
+@pytest.mark.slow  # long: a second process that loads TensorFlow
 def test_the_server_in_front_of_a_tensorflow_serving(start, server, certificates):
     # `server` answers PredictionService and ModelService in plain text, as TensorFlow Serving does.
     process = start("tensorflow-serving.yaml", places={"127.0.0.1:9000": server.address})
@@ -239,7 +239,7 @@ def test_the_server_in_front_of_a_tensorflow_serving(start, server, certificates
     assert process.end() == 0
 
 
-@pytest.mark.learning  # long: a third process that loads TensorFlow
+@pytest.mark.slow  # long: a third process that loads TensorFlow
 def test_a_server_that_has_lost_its_tensorflow_serving_is_alive_and_not_ready(start, certificates):
     process = start("tensorflow-serving.yaml", places={"127.0.0.1:9000": f"127.0.0.1:{free_port()}"})
     assert process.probe("livenessProbe", SECONDS) == SERVING

@@ -202,7 +202,7 @@ def until_version(load, version):
         time.sleep(0.01)
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 def test_a_version_swapped_every_second_for_a_minute_fails_no_request_and_slows_few(
     server_process, shelf, record_property
 ):

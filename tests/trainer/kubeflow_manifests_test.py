@@ -165,7 +165,7 @@ def _tfjob_configs():
     ]
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "workers"), [("TrainJob", 2), ("TFJob", 3)])
 def test_the_processes_of_a_manifest_train_one_agent(data_directory, tmp_path, kind, workers):
     if kind == "TrainJob":

@@ -104,7 +104,7 @@ def test_a_run_killed_and_resumed_ends_with_the_weights_of_one_that_was_not(
     assert evaluations == [500, 1000, 1500]
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(prepared_python, data_directory, tmp_path):
     # Long enough that none of the twenty gets to its end.
     longer = ("--checkpoint-interval", "1000", "--evaluation-interval", "20000")

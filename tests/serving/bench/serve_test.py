@@ -26,6 +26,7 @@ def prepared(prepared_python, monkeypatch):
     monkeypatch.setattr(serve, "_process", process)
 
 
+@pytest.mark.slow
 def test_the_command_measures_all_three_servers_and_reports_each_goal(model_base_path, tmp_path, capsys):
     path = tmp_path / "bench.json"
     options = ["--model-base-path", str(model_base_path), "--rounds", "1", "--seconds", "0.1", "--json", str(path)]

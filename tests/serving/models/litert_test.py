@@ -353,7 +353,7 @@ def test_a_damaged_saved_model_is_reported(version):
         LiteRtEngine(version)
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 def test_ten_thousand_states_are_decided_as_by_the_saved_model(tmp_path):
     vocabulary = KnowledgeBase.load().catalogue.vocabulary
     rules, _ = safety_rules.choose("default", vocabulary)

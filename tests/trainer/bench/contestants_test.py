@@ -32,7 +32,7 @@ def test_all_get_the_same_settings_and_stable_baselines3_its_own_python():
     assert contestants.SB3 not in contestants.commands(settings)
 
 
-@pytest.mark.learning  # long: processes that load and compile; tests/speed_test.py needs as many
+@pytest.mark.slow  # long: processes that load and compile; tests/speed_test.py needs as many
 def test_contestants_run_as_processes_and_answer_in_every_round(tmp_path):
     task_vignettes.save(tmp_path / "v.npz", task_vignettes.draw(30, 12, seed=0))
     settings = Settings(str(tmp_path / "v.npz"), 12, hidden_sizes=(8, 8), batch_size=4, burn_in_steps=20)

@@ -26,6 +26,7 @@ def ask(answers, until):
     return json.loads(json.dumps(answers({"began": time.time(), "until": until})))
 
 
+@pytest.mark.slow
 def test_ours_is_what_the_command_trains_and_goes_on_after_a_look(prepared):
     folder, _ = prepared
     config = presets.preset("default").to_dict()
@@ -49,6 +50,7 @@ def test_the_forest_sees_all_evidence_and_is_done_at_once(prepared):
     assert np.shape(answer["decisions"]) == (1, 10)
 
 
+@pytest.mark.slow
 def test_tf_agents_own_loop_learns_and_is_asked_for_its_greedy_decisions(prepared):
     folder, data = prepared
     settings = Settings(str(folder / "train.npz"), len(data.vocabulary), hidden_sizes=(8,), activation="relu",

@@ -44,7 +44,7 @@ def test_asking_earns_nothing_and_is_masked_once_nothing_is_left(vignettes_of):
 
 
 # The graph of the whole loop takes long to build; `tests/speed_test.py` runs it too.
-@pytest.mark.parametrize("form", ["python", pytest.param("graph", marks=pytest.mark.learning)])
+@pytest.mark.parametrize("form", ["python", pytest.param("graph", marks=pytest.mark.slow)])
 def test_every_step_is_one_optimisation_of_the_stock_agent(settings, form, monkeypatch):
     agents = []
     build = tf_agents_loop.build_agent

@@ -45,6 +45,7 @@ def test_timed_takes_the_steps_asked_for_and_reports_the_peak_memory():
     assert response["peak_bytes"] > 1_000_000
 
 
+@pytest.mark.slow
 def test_learning_counts_from_the_start_of_the_process_without_the_looks():
     def train(stopping):
         while not stopping():

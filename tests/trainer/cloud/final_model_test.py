@@ -63,7 +63,7 @@ def test_validation_data_is_evaluated_in_place_of_the_test_split_and_summaries_g
     assert not (job / "logs").exists()
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 def test_a_preempted_job_goes_on_where_it_was_and_leaves_its_model_in_the_store(object_store, data_directory):
     for path in data_directory.iterdir():
         object_store.write(f"gs://b/data/{path.name}", path.read_bytes())

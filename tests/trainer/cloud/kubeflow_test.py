@@ -65,7 +65,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path, capsys
     assert capsys.readouterr().err == "triage kubeflow: error: needs kfp: pip install 'dyqn-triage[kubeflow]'\n"
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_pipeline_runs_here_and_pushes_only_what_is_blessed(tmp_path):
     paths = [str(ROOT), str(ROOT / "proto"), os.environ.get("PYTHONPATH", "")]

@@ -162,7 +162,7 @@ def test_a_file_system_that_tensorflow_brings_will_do():
         assert file.read() == "{}!"
 
 
-@pytest.mark.learning  # which it does for only 90 steps, but in the time of those that do
+@pytest.mark.slow  # which it does for only 90 steps, but in the time of those that do
 def test_the_client_that_tensorflow_brings_for_cloud_storage_does_what_is_asked_of_it(cloud_storage, data_directory):
     """The client is TensorFlow's, and so are its calls; only who answers them is not Google."""
     for path in data_directory.iterdir():

@@ -187,7 +187,7 @@ def together(prepared_python, data_directory, tmp_path_factory):
     return job
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 def test_two_workers_leave_one_run_that_differs_from_that_of_one(together, data_directory, tmp_path):
     run = json.loads((together / "run.json").read_text())
     assert run["workers"] == 2
@@ -201,7 +201,7 @@ def test_two_workers_leave_one_run_that_differs_from_that_of_one(together, data_
     assert not np.array_equal(*memories)
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 def test_a_cluster_of_one_trains_to_the_same_weights_as_no_cluster(prepared_python, data_directory, tmp_path):
     configs = {"one": _tf_config(_addresses(1), 0), "none": None}
     started = [
@@ -242,7 +242,7 @@ class _JobController:
             process.wait()
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 @pytest.mark.timeout(1800)  # with the undisturbed run that it is compared with
 @pytest.mark.parametrize(("lost", "number"), [(1, signal.SIGKILL), (0, signal.SIGKILL), (1, signal.SIGTERM)])
 def test_workers_started_again_end_with_the_weights_of_a_run_without_a_loss(

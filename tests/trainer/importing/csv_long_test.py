@@ -216,6 +216,7 @@ def test_whatever_stands_in_the_rows_none_disappears(tmp_path_factory, evidence,
         assert len(stated) == sum(map(len, parts))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_vignettes(tmp_path):
     def peak(count):
         directory = tmp_path / str(count)

@@ -269,6 +269,7 @@ def test_of_fuzzed_lines_each_is_accepted_rejected_or_blank(tmp_path):
     assert len(DataDirectory.open(tmp_path / "out").read("train").vignette_ids) == accepted
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_vignettes(tmp_path):
     def peak(count, out):
         write_input(tmp_path, *(line(f"v{i}") if i % 10 else "{" for i in range(count)))

@@ -182,7 +182,7 @@ def command(data_directory, tmp_path):
     return start
 
 
-@pytest.mark.learning
+@pytest.mark.slow
 def test_an_interrupted_study_goes_on_and_ends_with_all_results(command):
     first = command()
     _wait_for(lambda: _finished(command.out))
