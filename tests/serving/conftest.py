@@ -2,15 +2,18 @@
 
 import contextlib
 import dataclasses
+import fcntl
 import math
 import pathlib
 import queue
 import shutil
 import subprocess
+import sys
 import threading
 from typing import NamedTuple
 
 import grpc
+import httpx
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -208,6 +211,22 @@ def server(watcher, config):
 
 
 @pytest.fixture(scope="session")
+def http_server(watcher):
+    """Answers with version 3 over gRPC and HTTP, with the small limits of `config`."""
+    settings = {"max_workers": 2, "max_batch": 80, "max_evidence": 5, "max_message_bytes": 100_000}
+    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, metrics_port=0, **settings))
+    server.start(watcher)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def http(http_server):
+    with httpx.Client(base_url=http_server.http.url, trust_env=False, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
 def remote_server(server, config, model_base_path):
     """A server with the same limits that answers through `server`, as if that were a TensorFlow Serving."""
     remote = dataclasses.replace(config, engine="tensorflow-serving", tf_serving=server.address)
@@ -298,3 +317,29 @@ def serving(watcher):
             server.stop()
 
     return start
+
+
+ENVIRONMENTS = pathlib.Path(__file__).parents[2] / "build" / "environments"
+
+
+@pytest.fixture(scope="session")
+def environment_of():
+    """Returns the Python of an environment with packages that do not fit beside ours, made once in `build/`."""
+
+    def make(name, *requirements):
+        folder = ENVIRONMENTS / name
+        python, marker = folder / "bin" / "python", folder / "complete"
+        ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
+        with open(ENVIRONMENTS / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # of several processes, one makes it
+            if not marker.exists() or marker.read_text() != repr(requirements):
+                shutil.rmtree(folder, ignore_errors=True)
+                commands = [sys.executable, "-m", "venv", folder], [python, "-m", "pip", "install", "-q", *requirements]
+                for command in commands:
+                    made = subprocess.run(command, capture_output=True, text=True)
+                    if made.returncode != 0:
+                        pytest.skip(f"cannot make an environment with {requirements}: {made.stderr.strip()[-300:]}")
+                marker.write_text(repr(requirements))
+        return python
+
+    return make
