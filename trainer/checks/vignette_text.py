@@ -14,16 +14,20 @@ def vignette_text(vignette: Vignette, vocabulary: Vocabulary) -> str:
     Raises:
         InputError: a code is not in the vocabulary.
     """
-    patient = _sentences(vignette, vocabulary, "risk_factor")
-    symptoms = _sentences(vignette, vocabulary, "symptom")
     decisions = ", ".join(decision.label for decision in sorted(vignette.decisions))
     clinicians = f"{len(vignette.decisions)} clinician{'' if len(vignette.decisions) == 1 else 's'}"
-    lines = [
-        f"Patient: {' '.join(patient) or 'no risk factors stated.'}",
-        *symptoms,
-        f"{clinicians}: {decisions} (vignette {vignette.vignette_id})",
-    ]
-    return "\n".join(lines)
+    return f"{evidence_text(vignette, vocabulary)}\n{clinicians}: {decisions} (vignette {vignette.vignette_id})"
+
+
+def evidence_text(vignette: Vignette, vocabulary: Vocabulary) -> str:
+    """Returns the first of these lines, without the decisions.
+
+    Raises:
+        InputError: a code is not in the vocabulary.
+    """
+    patient = _sentences(vignette, vocabulary, "risk_factor")
+    symptoms = _sentences(vignette, vocabulary, "symptom")
+    return "\n".join([f"Patient: {' '.join(patient) or 'no risk factors stated.'}", *symptoms])
 
 
 def _sentences(vignette: Vignette, vocabulary: Vocabulary, kind: str) -> list[str]:

@@ -64,6 +64,8 @@ class Card(NamedTuple):
     text: str
     decisions: tuple[str, ...]
     decision: str
+    decided_on: str  # such as "1 of 6 pieces"
+    rules: tuple[tuple[str, str], ...]  # id and urgency of each safety rule that would have made it more urgent
     steps: tuple[Step, ...]
     effects: tuple[tuple[str, str, str], ...]  # evidence, answer, and what leaving it out changes; the largest first
 
@@ -178,6 +180,8 @@ def cards(results: Mapping[str, Any]) -> list[Card]:
             str(value_at(error, "text") or ""),
             tuple(str(label) for label in value_at(error, "decisions") or []),
             str(value_at(error, "decision")),
+            f"{count(value_at(error, 'pieces', 'known'))} of {count(value_at(error, 'pieces', 'all'))} pieces",
+            tuple((str(rule["rule_id"]), str(rule["urgency"])) for rule in value_at(error, "rules") or []),
             tuple(_step(step) for step in value_at(error, "steps") or []),
             tuple(_effect(each) for each in value_at(error, "effects") or []),
         )

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schemas.evidence import Vocabulary
+from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_DECISIONS, TRIAGE_DECISIONS, Action
-from trainer.checks.vignette_text import vignette_text
+from trainer.checks.vignette_text import evidence_text
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import agreement, calibration, metrics, slices
 from trainer.evaluation.prefixes import Triage, metrics_by_evidence
@@ -111,7 +112,12 @@ def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:
 
 
 def error_report(
-    row: int, episode: Walk, effects: Sequence[float], vignettes: VignetteArrays, vocabulary: Vocabulary
+    row: int,
+    episode: Walk,
+    effects: Sequence[float],
+    vignettes: VignetteArrays,
+    vocabulary: Vocabulary,
+    rules: RuleSet = NO_RULES,
 ) -> dict[str, Any]:
     """Returns an error for results.json: the vignette as text, the episode, and why it ended as it did.
 
@@ -121,13 +127,21 @@ def error_report(
         effects: of each piece that was known at the decision, in their order, see `trainer.questions.effects`.
         vignettes: of which it is one.
         vocabulary: of their evidence.
+        rules: safety rules, of which the report names those that would have made the decision more urgent.
     """
     codes, counts = episode.codes, vignettes.decision_counts[row]
     decisions = [decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision])]
     vignette = Vignette(str(vignettes.vignette_ids[row]), *evidence_codes(codes, vocabulary), tuple(decisions))
+    known = evidence_codes(codes[: episode.decided_after], vocabulary)
     return {
         "vignette_id": vignette.vignette_id,
-        "text": vignette_text(vignette, vocabulary),
+        "text": evidence_text(vignette, vocabulary),
+        "pieces": {"known": episode.decided_after, "all": len(codes)},
+        "rules": [
+            {"rule_id": rule.rule_id, "urgency": rule.urgency.label}
+            for rule in rules
+            if rule.urgency < episode.decision and rule.fires(*known)
+        ],
         "decisions": [decision.label for decision in decisions],
         "decision": DECISION_LABELS[episode.decision],
         "steps": [_step(asked, episode, vocabulary) for asked in range(episode.questions + 1)],

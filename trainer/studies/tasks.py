@@ -98,14 +98,14 @@ def detail(job: Work) -> dict[str, Any]:
     vignettes, seed, limit = data.read("test"), settings["seed"], settings["max_questions"]
     orders = order_seeds(seed, settings["orders"])
     outcomes = play(network, vignettes, orders, limit)
-    errors = []
+    errors, (rules, _) = [], safety_rules.choose(None, data.vocabulary)
     for row in worst_errors(outcomes, vignettes.decision_counts):
         codes = vignettes.signed_codes[vignettes.offsets[row] : vignettes.offsets[row + 1]]
         walks = [walk(*_prefixes(network, codes, order), limit) for order in orders]
         # The evidence orders differ from the rollout's: report the one with the least urgent decision.
         worst = max(walks, key=lambda episode: episode.decision)
         known = effects(worst.codes[: worst.decided_after], len(data.vocabulary), network)
-        errors.append(error_report(row, worst, known.tolist(), vignettes, data.vocabulary))
+        errors.append(error_report(row, worst, known.tolist(), vignettes, data.vocabulary, rules))
     return {
         **detail_figures(outcomes, vignettes, seed),
         "beside_clinicians": _beside_clinicians(

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from schemas.evidence import Evidence, Vocabulary
+from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from trainer.dyqn.rollout import Outcomes
 from trainer.studies.detail import Walk, detail_figures, error_report, evidence_curve, walk, worst_errors
@@ -68,10 +69,11 @@ def test_over_triage_is_no_error_of_this_list():
     assert worst_errors(_outcomes([[0, 2]]), np.array([[0, 0, 0, 2], [0, 0, 1, 0]])) == []
 
 
-def test_an_error_is_told_as_a_card_and_step_by_step():
+def test_an_error_report_has_the_vignette_and_each_step():
     episode = Walk([-2, 3], np.array([ASKS, ASKS]), decided_after=2, questions=3, decision=Action.GREEN)
     report = error_report(0, episode, [0.125, 0.25], _arrays([[2, 1, 0, 0]], [(3, -2)]), VOCABULARY)
-    assert report["text"] == "Patient: Smoker.\nNo cough.\n3 clinicians: Red, Red, Yellow (vignette v0)"
+    assert report["text"] == "Patient: Smoker.\nNo cough."
+    assert (report["pieces"], report["rules"]) == ({"known": 2, "all": 2}, [])
     assert (report["vignette_id"], report["decisions"], report["decision"]) == ("v0", ["Red", "Red", "Yellow"], "Green")
     steps = [(step["evidence"], step["presence"], step["action"]) for step in report["steps"]]
     assert steps == [
@@ -83,6 +85,25 @@ def test_an_error_is_told_as_a_card_and_step_by_step():
         {"evidence": "Cough", "presence": "absent", "effect": 0.125},
     ]
     assert report["steps"][0]["q_values"] == {"Red": 0.1, "Yellow": 0.2, "Green": 0.4, "Blue": 0.1, "ask": 0.9}
+
+
+def test_an_error_report_names_the_rules_that_would_have_caught_it():
+    smoker, cough = ("smoker", True), ("cough", False)
+    rules = RuleSet(
+        tuple(
+            SafetyRule(name, "why", urgency, stop_asking=True, all_of=conditions)
+            for name, urgency, conditions in (
+                ("known", Action.YELLOW, (cough,)),
+                ("not_known_yet", Action.RED, (smoker,)),
+                ("no_more_urgent", Action.GREEN, (cough,)),
+            )
+        )
+    )
+    # The agent decides on the first of the two pieces.
+    episode = Walk([-2, 3], np.array([GREEN, GREEN]), decided_after=1, questions=0, decision=Action.GREEN)
+    report = error_report(0, episode, [0.5], _arrays([[1, 0, 0, 0]], [(3, -2)]), VOCABULARY, rules)
+    assert report["pieces"] == {"known": 1, "all": 2}
+    assert report["rules"] == [{"rule_id": "known", "urgency": "Yellow"}]
 
 
 def test_agreement_and_reliability_of_two_vignettes():
