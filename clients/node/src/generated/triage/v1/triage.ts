@@ -124,7 +124,10 @@ export function evidenceStatusToJSON(object: EvidenceStatus): string {
 export enum QuestionReason {
   /** QUESTION_REASON_UNSPECIFIED - Not set. Never sent by the server. */
   QUESTION_REASON_UNSPECIFIED = 0,
-  /** QUESTION_REASON_INFORMATION - Its answer is expected to say more about the decision than that of the questions behind it. */
+  /**
+   * QUESTION_REASON_INFORMATION - Its answer is expected to say more about the decision than that of the questions behind it, where a yes to a code of
+   * a safety rule for Red counts for more than it says.
+   */
   QUESTION_REASON_INFORMATION = 1,
   /**
    * QUESTION_REASON_RED_FLAG - A yes would raise a red flag, a safety rule for Red, at once or together with one other answer, and is likely enough
