@@ -62,7 +62,9 @@ def main() -> None:
         measure_small_calls(address, codes, 2.0)  # warm
         before = resident_mb(process.pid)
         for name in arguments.only or ATTACKS:
-            rows[name] = measure(name, address, codes, process.pid, before, arguments)
+            command = attack_command(arguments.model_base_path, arguments.seconds, name, address)
+            row = measure(command, address, codes, process.pid, arguments.seconds)
+            rows[name] = row | {"growth_mb": row["peak_mb"] - before}
     show(rows, before)
     figures.write({"resident_mb": before, "rows": rows}, arguments.json)
 
@@ -99,18 +101,20 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-def measure(
-    name: str, address: str, codes: list[str], process: int, before: float, arguments: argparse.Namespace
-) -> dict[str, Any]:
-    """Returns one row: the small calls and the memory during an attack, and how its calls ended."""
-    command = [sys.executable, __file__, "--model-base-path", str(arguments.model_base_path)]
-    command += ["--seconds", str(arguments.seconds), "--attack", name, address]
+def attack_command(base: pathlib.Path, seconds: float, name: str, address: str) -> list[str]:
+    """Returns the command of the process that attacks."""
+    command = [sys.executable, __file__, "--model-base-path", str(base), "--seconds", str(seconds)]
+    return [*command, "--attack", name, address]
+
+
+def measure(command: list[str], address: str, codes: list[str], process: int, seconds: float) -> dict[str, Any]:
+    """Returns one row: the small calls and the peak of memory during an attack, and how its calls ended."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as attacker:
         line_of(attacker)  # it has begun
         peaks = Peak(process)
-        small = measure_small_calls(address, codes, arguments.seconds)
+        small = measure_small_calls(address, codes, seconds)
         ended = json.loads(line_of(attacker))
-        return {**small, "growth_mb": peaks.stop() - before, "ended": ended}
+        return {**small, "peak_mb": peaks.stop(), "ended": ended}
 
 
 def measure_small_calls(address: str, codes: list[str], seconds: float) -> dict[str, float]:

@@ -22,6 +22,7 @@ Each run is a line of the results file and is not repeated: an interrupted compa
 
 import argparse
 import contextlib
+import dataclasses
 import functools
 import json
 import os
@@ -43,7 +44,7 @@ from rich.console import Console
 
 from schemas.errors import InputError
 from schemas.triage import Action
-from trainer import presets
+from trainer import options, presets
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.evaluate import order_seeds, play
 from trainer.runs.job import load_network
@@ -81,8 +82,20 @@ class Row(NamedTuple):
     settings: dict[str, Any]  # together with the data, determines the result
 
 
+@dataclasses.dataclass(frozen=True)
+class SetOptions:
+    """The options that choose the training sets, see the help."""
+
+    data: pathlib.Path | None
+    folds: int
+    sizes: list[int]
+    test: int
+    seeds: list[int] | None
+    report: bool
+
+
 class TrainingSet(NamedTuple):
-    """Vignettes to learn from, and others to be tested on."""
+    """Vignettes to learn from, and others to test on."""
 
     key: dict[str, Any]
     write: Callable[[pathlib.Path], None]  # as a data directory
@@ -103,7 +116,8 @@ def main() -> None:
     parser.add_argument("--plot", type=pathlib.Path, metavar="PNG", help="picture of the learning curve")
     arguments = parser.parse_args()
     try:
-        rows, sets = [read_row(text) for text in arguments.rows], training_sets(arguments)
+        rows = [read_row(text) for text in arguments.rows]
+        sets = training_sets(options.read(SetOptions, arguments))
     except InputError as error:
         parser.error(str(error))
     if not arguments.show:
@@ -133,11 +147,11 @@ def read_row(text: str) -> Row:
         return Row(text, _agent(["--preset", text]))
     if text.endswith(".json"):
         return Row(pathlib.Path(text).stem, _agent(["--config", text]))
-    name, colon, options = text.partition(":")
+    name, colon, settings = text.partition(":")
     if not colon:
         raise InputError(f"{text!r}: expected a preset, a baseline, FILE.json, or NAME: option=value ...")
     flags = []
-    for option in options.split():
+    for option in settings.split():
         key, _, values = option.partition("=")
         flags += [f"--{key.replace('_', '-')}", *values.split(",")]
     return Row(name.strip(), _agent(flags))
@@ -150,31 +164,31 @@ def _agent(flags: list[str]) -> dict[str, Any]:
     return {"config": presets.from_arguments(parser.parse_args([*flags, "--evaluation-interval", "0"])).to_dict()}
 
 
-def training_sets(arguments: argparse.Namespace) -> list[TrainingSet]:
+def training_sets(given: SetOptions) -> list[TrainingSet]:
     """Returns the sets to compare on.
 
     Raises:
         InputError: seeds for choosing and seeds for reporting are mixed, or there is no such data directory.
     """
-    if arguments.data:
-        fingerprint, folds = DataDirectory.open(arguments.data).data_fingerprint, arguments.folds
+    if given.data:
+        fingerprint, folds = DataDirectory.open(given.data).data_fingerprint, given.folds
         return [
             TrainingSet(
                 {"data": fingerprint, "folds": folds, "seed": fold},
-                functools.partial(write_fold, arguments.data, folds, fold),
+                functools.partial(write_fold, given.data, folds, fold),
             )
             for fold in range(folds)
         ]
-    first = REPORTING if arguments.report else 0
-    seeds = arguments.seeds or range(first, first + SETS)
-    if any((seed >= REPORTING) != arguments.report for seed in seeds):
+    first = REPORTING if given.report else 0
+    seeds = given.seeds or range(first, first + SETS)
+    if any((seed >= REPORTING) != given.report for seed in seeds):
         raise InputError(f"--seeds: choose by those below {REPORTING}; the others need --report, which takes no others")
     return [
         TrainingSet(
-            {"data": "simulated", "train_vignettes": size, "test_vignettes": arguments.test, "seed": seed},
-            functools.partial(simulate_splits, train=size, test=arguments.test, seed=seed),
+            {"data": "simulated", "train_vignettes": size, "test_vignettes": given.test, "seed": seed},
+            functools.partial(simulate_splits, train=size, test=given.test, seed=seed),
         )
-        for size in arguments.sizes
+        for size in given.sizes
         for seed in seeds
     ]
 

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import InputError
@@ -76,14 +77,14 @@ def run(arguments: argparse.Namespace) -> int:
     """
     process.limit_arenas()
     with local_base(arguments.model_base_path) as (base, store):
-        return _serve(arguments, base, store)
+        config = ServeConfig(**{each.name: getattr(arguments, each.name) for each in dataclasses.fields(ServeConfig)})
+        configure_logging(config.log_format)
+        pinned = VersionPolicy(numbers=None if arguments.version is None else frozenset([arguments.version]))
+        labels = _labels(arguments.label, arguments.shadow_version, config.canary_percent)
+        return _serve(config, Wanted(base, pinned, labels), store, arguments.port_file)
 
 
-def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore | None) -> int:
-    config = ServeConfig(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(ServeConfig)})
-    configure_logging(config.log_format)
-    pinned = None if arguments.version is None else frozenset([arguments.version])
-    wanted = Wanted(base, VersionPolicy(numbers=pinned), _labels(arguments, config))
+def _serve(config: ServeConfig, wanted: Wanted, store: ModelStore | None, port_file: pathlib.Path | None) -> int:
     if config.insecure:
         _LOGGER.warning("--insecure: others on the network can read and change requests and answers")
     if config.rules and config.engine == "saved-model":
@@ -96,14 +97,14 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
     server.start(watcher)
     process.freeze_loaded_objects()  # before loading models, which must be freed
     try:
-        if arguments.port_file is not None:
-            process.remove(arguments.port_file)  # left by an earlier server
+        if port_file is not None:
+            process.remove(port_file)  # left by an earlier server
         watcher.look()
         _check(watcher, config)
         signals = EndSignals()
         server.update_health()
-        if arguments.port_file is not None:
-            process.write(arguments.port_file, server.port)
+        if port_file is not None:
+            process.write(port_file, server.port)
         version = watcher.versions.default
         state = "no model version yet" if version is None else f"model version {version}"
         sys.stdout.write(f"listening on {server.address}, {state}\n")
@@ -115,8 +116,8 @@ def _serve(arguments: argparse.Namespace, base: pathlib.Path, store: ModelStore 
         number, loading = _watch_until(signals, watcher, server, config)
     finally:
         server.stop()
-        if arguments.port_file is not None:
-            process.remove(arguments.port_file)
+        if port_file is not None:
+            process.remove(port_file)
     if loading:  # the interpreter must not be taken apart meanwhile
         process.end(process.exit_code(number))
     return process.exit_code(number)
@@ -132,10 +133,10 @@ def _check(watcher: "Watcher", config: ServeConfig) -> None:
         _LOGGER.warning("%s; trying again every %g s", error, config.poll_seconds)
 
 
-def _labels(arguments: argparse.Namespace, config: ServeConfig) -> dict[str, int]:
-    shadow = [] if arguments.shadow_version is None else [f"shadow={arguments.shadow_version}"]
-    labels = parse_labels([*arguments.label, *shadow])
-    if config.canary_percent and "canary" not in labels:
+def _labels(given: Sequence[str], shadow_version: int | None, canary_percent: float) -> dict[str, int]:
+    shadow = [] if shadow_version is None else [f"shadow={shadow_version}"]
+    labels = parse_labels([*given, *shadow])
+    if canary_percent and "canary" not in labels:
         raise InputError("--canary-percent: no version has the label canary: set it with --label canary=VERSION")
     return labels
 

@@ -56,6 +56,11 @@ FACADES = (
     "serving.triage",
 )
 
+# The functions that take an `argparse.Namespace`. Readers return a dataclass, which all other functions take.
+COMMANDS = {"run", "check"}
+READERS_OF_OPTIONS = {"read", "read_connection", "from_arguments", "chosen_format", "settings_of", "_train_config"}
+STAGING = {"any_remote", "staged", "upload"}  # for every command, before its options are read
+
 
 def _imports(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -143,6 +148,18 @@ def test_no_module_imports_itself_by_way_of_others():
     parents = set(PACKAGES)  # `import trainer` stands in each of its modules' imports
     graph = {name: imported - parents for name, imported in import_graph().items() if name not in parents}
     assert list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the modules
+
+
+def test_parsed_arguments_become_dataclasses_where_a_command_starts():
+    takers = {
+        function.name
+        for package in PACKAGES
+        for path in _modules(package)
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef)
+        and any(each.annotation and "Namespace" in ast.unparse(each.annotation) for each in function.args.args)
+    }
+    assert takers == COMMANDS | READERS_OF_OPTIONS | STAGING
 
 
 def test_packages_stay_small_and_flat():

@@ -1,6 +1,5 @@
 """benchmarks/tune.py, which compares settings on many training sets."""
 
-import argparse
 import json
 import pathlib
 import runpy
@@ -17,9 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 tune = types.SimpleNamespace(**runpy.run_path(str(ROOT / "benchmarks" / "tune.py")))
 
 
-def arguments(**given):
-    known = {"data": None, "folds": 5, "report": False, "seeds": None, "sizes": [1248], "test": 10_000}
-    return argparse.Namespace(**(known | given))
+def set_options(**given):
+    defaults = {"data": None, "folds": 5, "report": False, "seeds": None, "sizes": [1248], "test": 10_000}
+    return tune.SetOptions(**(defaults | given))
 
 
 def run_of(row, seed, **figures):
@@ -53,12 +52,12 @@ def test_a_row_that_is_none_of_them_is_refused():
 @pytest.mark.parametrize(("seeds", "report"), [([0, 1000], False), ([1000], False), ([0, 1], True)])
 def test_nothing_is_chosen_by_the_seeds_that_are_reported(seeds, report):
     with pytest.raises(InputError, match="--seeds: choose by those below 1000"):
-        tune.training_sets(arguments(seeds=seeds, report=report))
+        tune.training_sets(set_options(seeds=seeds, report=report))
 
 
 def test_a_report_takes_other_panels_than_a_choice():
     chosen, reported = (
-        {each.key["seed"] for each in tune.training_sets(arguments(report=report))} for report in (False, True)
+        {each.key["seed"] for each in tune.training_sets(set_options(report=report))} for report in (False, True)
     )
     assert len(chosen) == len(reported) == 5
     assert not chosen & reported

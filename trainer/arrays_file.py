@@ -1,4 +1,4 @@
-"""Files of named arrays (npz), and what may be wrong with them."""
+"""Files of named arrays (npz), and the errors that damaged ones raise."""
 
 import pathlib
 import struct

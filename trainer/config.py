@@ -16,7 +16,7 @@ from schemas.errors import InputError
 from schemas.triage import MAX_QUESTIONS
 
 ASK_QUERIES = ("or", "and")
-"""The names in `trainer.dyqn.targets.QUERIES`, which may not be imported here: configuration needs no TensorFlow."""
+"""The names in `trainer.dyqn.targets.QUERIES`, which loads TensorFlow and so is not imported here."""
 
 
 STEPS_PER_ROOT = 22
@@ -51,26 +51,26 @@ class NetworkConfig:
 
     @property
     def served(self) -> "NetworkConfig":
-        """Of the network that training leaves: what words say of codes is in the kernels then."""
+        """The settings of the trained network, whose kernels include the effect of the words."""
         return dataclasses.replace(self, words=0)
 
     hidden_sizes: tuple[int, ...] = _field((1024, 1024), "units of each hidden layer")
-    activation: str = _field("selu", "of the hidden layers", ("selu", "relu"))
+    activation: str = _field("selu", "activation of the hidden layers", ("selu", "relu"))
     inputs: str = _field(
-        "signed", "one input for each code, signed, or two: known to be present, known to be absent",
+        "signed", "one signed input for each code, or two: known to be present, known to be absent",
         ("signed", "two"),
     )  # fmt: skip
     words: int = _field(
-        0, "further inputs for each of those, made of the words of the codes, their names and their questions"
+        0, "further inputs for each of the two, computed from the words of the codes, their names and their questions"
     )
-    dropout: float = _field(0.0, "share of each hidden layer's units that a training step leaves out")
+    dropout: float = _field(0.0, "dropout rate of the hidden layers")
     networks: int = _field(1, "networks whose outputs are averaged")
     outputs: str = _field(
-        "q_values", "q_values alone, or beside them for each decision the probability that it is appropriate and safe",
+        "q_values", "only q_values, or also the probabilities that each decision is appropriate and safe",
         ("q_values", "probabilities"),
     )  # fmt: skip
     output_bias: str = _field(
-        "zeros", "of the output layer at the start: zeros, or the logits of the mean targets of the vignettes",
+        "zeros", "initial bias of the output layer: zeros, or the logits of the mean targets of the vignettes",
         ("zeros", "means"),
     )  # fmt: skip
 
@@ -79,10 +79,10 @@ class NetworkConfig:
 class TargetConfig:
     """The TD target of `ask` (paper, section "Dynamic Q-Learning")."""
 
-    ask_query: str = _field("or", "heuristic of the ask target", ASK_QUERIES)
-    loss: str = _field("squared", "between an output and its target", ("squared", "cross_entropy"))
+    ask_query: str = _field("or", "query that gives the target of ask", ASK_QUERIES)
+    loss: str = _field("squared", "loss between an output and its target", ("squared", "cross_entropy"))
     best_triage_over: str = _field(
-        "appropriate", "decisions over which Q_m is the maximum: all, or the vignette's appropriate ones",
+        "appropriate", "decisions over which Q_m is the maximum: all, or only the appropriate ones",
         ("appropriate", "all"),
     )  # fmt: skip
     ask_successor: str = _field(
@@ -118,23 +118,23 @@ class MemoryConfig:
 
 @dataclasses.dataclass(frozen=True)
 class ValidationConfig:
-    """Training vignettes that a network does not learn from: they end the training, and calibrate the probabilities."""
+    """Validation vignettes, which a network does not learn from: for early stopping and calibration."""
 
     parts: int = _field(
-        0, "parts of the training vignettes; network n does not learn from part n, by which it is judged; 0 means that "
-        "every network learns from all"
+        0, "parts of the training vignettes; network n does not learn from part n and is validated on it; 0 means that "
+        "every network learns from everything"
     )  # fmt: skip
     bound_share: float = _field(
-        0.0, "share of the training vignettes that no network learns from, 2,000 at most, by which a bound on "
-        "under-triage is kept; 0 means none"
+        0.0, "share of the training vignettes that no network learns from, at most 2,000, to keep a bound on "
+        "under-triage; 0 means none"
     )  # fmt: skip
-    validation_interval: int = _field(100, "steps between looks at the loss on what a network does not learn from")
-    patience: int = _field(5, "looks without a lower loss after which the training ends; the best weights are kept")
+    validation_interval: int = _field(100, "steps between validations")
+    patience: int = _field(5, "validations without a lower loss after which training ends; the best weights are kept")
 
 
 @dataclasses.dataclass(frozen=True)
 class OptimiserConfig:
-    """The optimiser, which the paper leaves open; how it was chosen: docs/training.md."""
+    """The optimiser, which the paper does not specify; for the choice, see docs/training.md."""
 
     algorithm: str = _field("sgd", "how gradients become updates", ("adam", "sgd"))
     learning_rate: float = _field(0.02, "step size")
@@ -146,7 +146,7 @@ class OptimiserConfig:
 
 @dataclasses.dataclass(frozen=True)
 class LearnerConfig:
-    """How an optimisation is computed, not what is computed; the measurements are in docs/performance.md."""
+    """How an optimisation is computed, which does not affect what is computed; measured in docs/performance.md."""
 
     engine: str = _field(
         "fused", "fused: one pass over s and s', sparse first layer, compiled; plain: automatic gradients, dense; "

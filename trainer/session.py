@@ -29,25 +29,24 @@ from trainer.runs.checkpoints import Checkpoints
 from trainer.runs.job import JobDirectory
 from trainer.vignettes.tfrecord import DataDirectory
 
-# Orders and bootstrap of the evaluations during training: the same ones each time, apart from every training draw.
+# Seed of the orders and bootstrap of the evaluations during training, always the same and unlike those of training.
 EVALUATION_SEED = 2_020
 
 
 class Surroundings(NamedTuple):
-    """What a run has to do with, apart from its data and its job directory."""
+    """The surroundings of a run beside its data and its job directory."""
 
-    validation: DataDirectory | None = None  # whose test split it is evaluated on; None means that of its own data
-    logs: pathlib.Path | None = None  # where summaries go; None means into the job directory
-    evaluated: Callable[[int, Mapping[str, float]], None] | None = None  # is told the step and the metrics' means
-    saved: Callable[[], None] = lambda: None  # is called when the files of the run are worth keeping
-    start_from: pathlib.Path | None = None  # job directory of an agent whose weights are the first ones
+    validation: DataDirectory | None = None  # with the test split to evaluate on; None means that of its own data
+    logs: pathlib.Path | None = None  # directory of the summaries; None means in the job directory
+    evaluated: Callable[[int, Mapping[str, float]], None] | None = None  # called with the step and the metrics' means
+    saved: Callable[[], None] = lambda: None  # called after files were written that should be kept
+    start_from: pathlib.Path | None = None  # job directory of an agent with the initial weights
 
 
 class TrainingSession:
-    """Trains in a job directory, from its newest checkpoint where there is one.
+    """Trains in a job directory, from its newest checkpoint if there is one.
 
-    Of several `workers` each trains in a session of its own, in the same job directory; the chief is the one that
-    evaluates and reports.
+    With several `workers`, each trains in its own session, in the same job directory; the chief evaluates and reports.
 
     Raises:
         InputError: no training vignettes, or the job directory holds another run, or checkpoints that are all damaged,
@@ -89,7 +88,7 @@ class TrainingSession:
         words = word_vectors(data.vocabulary, size) if size else None
         set_weights = None
         if begin is not None:
-            self._console.print(begin.described, highlight=False, soft_wrap=True)
+            self._console.print(begin.description, highlight=False, soft_wrap=True)
             set_weights = functools.partial(start_from, other=begin.network, places=begin.places)
         self._loop = TrainingLoop(train, evidence_count, config, workers, words, set_weights)
         self._test_counts = test.decision_counts
@@ -99,13 +98,13 @@ class TrainingSession:
             self._rollout = Rollout(test, evidence_count, limit, self._loop.agent.policy)
         self._test = test
         self._checkpoints = Checkpoints(self._job, self._loop.checkpoint(), config.loop.checkpoints_kept, workers)
-        self._saved_step: int | None = None  # of the checkpoint that holds the loop as it is
+        self._saved_step: int | None = None  # of the checkpoint with the current state of the loop
         self._restore()
         logs = str(surroundings.logs or self._job.logs)
         self._writer = tf.summary.create_file_writer(logs) if workers.chief else tf.summary.create_noop_writer()
 
     def train(self, stopping: Callable[[], bool]) -> dict[str, Any]:
-        """Trains until all steps are done, or `stopping` of any worker says so; ends with a checkpoint either way.
+        """Trains until all steps are done or `stopping` returns true on any worker; then saves a checkpoint.
 
         Returns:
             Figures: steps, episodes, steps per second of this session, the last evaluation, whether it is `finished`.
@@ -148,7 +147,7 @@ class TrainingSession:
         }
 
     def _prepare(self, data: DataDirectory, begin: start.Start | None) -> None:
-        """Makes the job directory, which the other workers look at once the chief has made it."""
+        """Makes the job directory; the other workers read it after the chief has made it."""
         for turn in (True, False):
             if self._workers.chief is turn:
                 self._job.prepare(
@@ -162,7 +161,7 @@ class TrainingSession:
             self._workers.exchange(0)
 
     def _restore(self) -> None:
-        """Goes on from the newest whole checkpoint, with a warning for each damaged one that is passed over."""
+        """Resumes from the newest whole checkpoint, with a warning for each damaged one that is skipped."""
         path = self._checkpoints.restore(lambda text: self._console.print(text, highlight=False, soft_wrap=True))
         if path is not None:
             self._saved_step = self._loop.step
@@ -182,7 +181,7 @@ class TrainingSession:
 
     def _save(self) -> None:
         self._require_same_weights()
-        self._loop.choose_for_now()
+        self._loop.choose_latest()
         try:
             self._writer.flush()
         except (tf.errors.OpError, OSError) as error:
@@ -192,7 +191,7 @@ class TrainingSession:
         self._surroundings.saved()
 
     def _next_stop(self) -> int:
-        """Returns the next step at which something is due in Python."""
+        """Returns the next step at which the loop must return to Python."""
         loop, step = self._config.loop, self._loop.step
         intervals = [loop.steps_per_call, loop.checkpoint_interval, loop.evaluation_interval or loop.steps_per_call]
         if self._loop.judges:
@@ -200,13 +199,13 @@ class TrainingSession:
         return min(loop.steps, *((step // interval + 1) * interval for interval in intervals))
 
     def _after_call(self) -> None:
-        """Evaluates and checkpoints where due; an evaluation stands in the file before the checkpoint it is of."""
+        """Evaluates and saves a checkpoint if they are due; an evaluation is written before its checkpoint."""
         loop, step = self._config.loop, self._loop.step
         if self._loop.judges:
             due = step % self._config.validation.validation_interval == 0 or step == loop.steps
             if due and step > loop.burn_in_steps:
                 self._write_scalars({"validation/loss": self._loop.validate()})
-            if self._loop.finished:  # settling evaluates the chosen weights, and saves them
+            if self._loop.finished:  # `_settle` evaluates and saves the chosen weights
                 return
         final = step == loop.steps
         if self._rollout is not None and (final or step % loop.evaluation_interval == 0):
@@ -215,9 +214,9 @@ class TrainingSession:
             self._save()
 
     def _settle(self) -> None:
-        """Calibrates the chosen weights, chooses how safety is weighed, and evaluates the agent that results.
+        """Calibrates the chosen weights, chooses the dial, and evaluates the resulting agent.
 
-        What stands in the job directory last says that all of it is done: a run that was killed before does it again.
+        The last file written marks all of this as done: a run that is killed earlier repeats it.
         """
         settled = self._loop.settle()
         dial = NEUTRAL
@@ -235,16 +234,15 @@ class TrainingSession:
         outcomes = rollout.run(order_seeds(EVALUATION_SEED, self._config.loop.evaluation_orders))
         estimates = metrics.summary(metrics.agent_metrics(outcomes, self._test_counts), EVALUATION_SEED)
         step, episode = self._loop.step, self._loop.episode
-        found = {name: estimate._asdict() for name, estimate in estimates.items()}
-        self._job.append_evaluation({"step": step, "episode": episode, "split": "test", "metrics": found})
-        self._write_scalars({f"test/{name}": estimate.mean for name, estimate in estimates.items()})
+        values = {name: estimate._asdict() for name, estimate in estimates.items()}
+        means = {name: estimate.mean for name, estimate in estimates.items()}
+        self._job.append_evaluation({"step": step, "episode": episode, "split": "test", "metrics": values})
+        self._write_scalars({f"test/{name}": mean for name, mean in means.items()})
         self._writer.flush()
         if self._surroundings.evaluated is not None:
-            self._surroundings.evaluated(step, {name: estimate.mean for name, estimate in estimates.items()})
+            self._surroundings.evaluated(step, means)
         self._surroundings.saved()
-        self._console.print(
-            f"step {step:,}: test {_window_text({name: found[name]['mean'] for name in found})}", highlight=False
-        )
+        self._console.print(f"step {step:,}: test {_window_text(means)}", highlight=False)
 
     def _summarise(self, done: Progress, rate: float) -> None:
         loop, exploration = self._loop, self._config.exploration
@@ -266,7 +264,7 @@ class TrainingSession:
         self._write_scalars({f"train/{name}": value for name, value in values.items()})
 
     def _write_scalars(self, values: Mapping[str, Any]) -> None:
-        # TensorFlow keeps a tensor of every Python number that it ever meets, for the next time; not of arrays.
+        # TensorFlow caches a tensor for every Python number that it is given, but not for arrays.
         with self._writer.as_default(step=np.asarray(self._loop.step, np.int64)):
             for name, value in values.items():
                 tf.summary.scalar(name, np.asarray(value, np.float32))

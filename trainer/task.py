@@ -1,25 +1,49 @@
 """`triage train`, and `python -m trainer.task`: trains a DyQN agent on a data directory."""
 
 import argparse
+import dataclasses
+import pathlib
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.safety_rules import NO_RULES, RuleSet
-from trainer import presets
+from trainer import options, presets
 from trainer.cloud import service_environment, staging, tuning_report
 from trainer.config import TrainConfig
-from trainer.safeguards import options
+from trainer.safeguards import options as rule_options
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.session import Surroundings
 
 DIVERGED, BAD_INPUT = 1, 2
 INTERRUPTED = 128 + signal.SIGINT
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainOptions:
+    """The options of `triage train` beside the hyper-parameters, see its help."""
+
+    data: pathlib.Path
+    validation_data: pathlib.Path | None
+    test_data: pathlib.Path | None
+    job_dir: pathlib.Path
+    log_dir: pathlib.Path | None
+    model_dir: pathlib.Path | None
+    start_from: pathlib.Path | None
+    model_version: int
+    rules: pathlib.Path | None
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        if self.model_version < 1:
+            raise InputError(f"--model-version {self.model_version}: expected a whole number from 1")
+        if self.rules is not None and self.model_dir is None:
+            raise InputError("--rules belongs to --model-dir: give that, or give the rules to triage export")
 
 
 class StopRequest:
@@ -64,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model-version", type=int, default=1, metavar="N", help="version of that model, in its answers (default 1)"
     )
-    options.add_argument(parser)
+    rule_options.add_argument(parser)
     figures.add_argument(parser)
     presets.add_arguments(parser)
 
@@ -79,8 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: the configuration, the data or the job directory is not as expected.
     """
-    resolved = presets.from_arguments(arguments)
-    _check(arguments, resolved)
+    resolved, given = presets.from_arguments(arguments), options.read(TrainOptions, arguments)
+    _check_trial(resolved)
     # Imported here, so that --help and a faulty configuration answer without loading TensorFlow.
     from trainer.dyqn.loop import TrainingDivergedError
     from trainer.dyqn.workers import LOST_WORKER, LostWorkerError, join
@@ -90,12 +114,13 @@ def run(arguments: argparse.Namespace) -> int:
     from trainer.vignettes.tfrecord import DataDirectory
 
     workers = join()
-    data = DataDirectory.open(arguments.data).whole()
-    _require_shared(arguments, workers.count)
-    rules = NO_RULES if arguments.model_dir is None else options.chosen(arguments, data.vocabulary)
-    with JobDirectory(arguments.job_dir).locked(workers.index), StopRequest() as stop:
+    data = DataDirectory.open(given.data).whole()
+    _require_shared(given.job_dir, workers.count)
+    rules = NO_RULES if given.model_dir is None else rule_options.read_rules(given.rules, data.vocabulary)
+    with JobDirectory(given.job_dir).locked(workers.index), StopRequest() as stop:
         try:
-            session = TrainingSession(arguments.job_dir, data, resolved, workers, _surroundings(arguments))
+            surroundings = _surroundings(given, staging.upload(arguments))
+            session = TrainingSession(given.job_dir, data, resolved, workers, surroundings)
             _warn(cautions.before_training(data.stats["splits"], resolved.optimiser) if workers.chief else [])
             report = session.train(lambda: stop.signal is not None)
         except TrainingDivergedError as error:
@@ -106,18 +131,18 @@ def run(arguments: argparse.Namespace) -> int:
             return DIVERGED
         except LostWorkerError as error:
             sys.stderr.write(
-                f"triage train: another worker is lost ({error}): start all workers again, and they go on from the "
+                f"triage train: another worker has failed ({error}): start all workers again; they resume from the "
                 "last checkpoint\n"
             )
             return LOST_WORKER
     if workers.chief:
         if report["finished"]:
             _warn(cautions.about_asking(report["last_evaluation"]["metrics"]) if report["last_evaluation"] else [])
-            report |= _final_model(arguments, rules)
-        figures.write(report, arguments.json)
+            report |= _write_final_model(given, rules)
+        figures.write(report, given.json)
     if stop.signal is not None:
         return 128 + stop.signal
-    return 0 if report["finished"] else LOST_WORKER  # another worker was told to stop
+    return 0 if report["finished"] else LOST_WORKER  # another worker received the signal
 
 
 def _warn(sentences: Sequence[str]) -> None:
@@ -125,21 +150,18 @@ def _warn(sentences: Sequence[str]) -> None:
         sys.stderr.write(f"warning: {sentence}\n")
 
 
-def _require_shared(arguments: argparse.Namespace, workers: int) -> None:
-    """Raises InputError where several workers would each have a copy of the job directory."""
-    shown = locations.shown(arguments.job_dir)
+def _require_shared(job_dir: pathlib.Path, workers: int) -> None:
+    """Raises an InputError if several workers would each have a copy of the job directory."""
+    shown = locations.shown(job_dir)
     if workers > 1 and locations.is_remote(shown):
         raise InputError(
-            f"--job-dir {shown}: {workers} workers need one directory in which each sees what the others write: give a "
-            "mounted path, such as /gcs/BUCKET/... on Vertex AI"
+            f"--job-dir {shown}: {workers} workers need a directory that they share: give a mounted path, such as "
+            "/gcs/BUCKET/... on Vertex AI"
         )
 
 
-def _check(arguments: argparse.Namespace, resolved: TrainConfig) -> None:
-    if arguments.model_version < 1:
-        raise InputError(f"--model-version {arguments.model_version}: expected a whole number from 1")
-    if arguments.rules is not None and arguments.model_dir is None:
-        raise InputError("--rules belongs to --model-dir: give that, or give the rules to triage export")
+def _check_trial(resolved: TrainConfig) -> None:
+    """Raises an InputError if a trial of a tuning service would report no evaluation."""
     if tuning_report.in_trial() and not resolved.loop.evaluation_interval:
         raise InputError(
             f"--evaluation-interval 0: {tuning_report.TRIAL} is set, and a tuning service learns how good a trial is "
@@ -147,31 +169,28 @@ def _check(arguments: argparse.Namespace, resolved: TrainConfig) -> None:
         )
 
 
-def _surroundings(arguments: argparse.Namespace) -> "Surroundings":
+def _surroundings(given: TrainOptions, upload: Callable[[], None]) -> "Surroundings":
     from trainer.session import Surroundings
     from trainer.vignettes.tfrecord import DataDirectory
 
-    watched = arguments.validation_data
     return Surroundings(
-        validation=None if watched is None else DataDirectory.open(watched).whole(),
-        logs=arguments.log_dir,
+        validation=None if given.validation_data is None else DataDirectory.open(given.validation_data).whole(),
+        logs=given.log_dir,
         evaluated=tuning_report.tuning_report() if tuning_report.in_trial() else None,
-        saved=staging.upload(arguments),
-        start_from=arguments.start_from,
+        saved=upload,
+        start_from=given.start_from,
     )
 
 
-def _final_model(arguments: argparse.Namespace, rules: RuleSet) -> dict[str, Any]:
-    """Writes the model where one is wanted; returns what the figures say about it."""
-    if arguments.model_dir is None:
+def _write_final_model(given: TrainOptions, rules: RuleSet) -> dict[str, Any]:
+    """Writes the model of --model-dir, if that is given; returns its figures."""
+    if given.model_dir is None:
         return {}
     from trainer.cloud.final_model import write_final_model
 
-    exported = write_final_model(
-        arguments.job_dir, arguments.model_dir, arguments.model_version, arguments.test_data, rules
-    )
-    shown = locations.shown(arguments.model_dir)
-    sys.stderr.write(f"wrote model version {arguments.model_version} to {shown}\n")
+    exported = write_final_model(given.job_dir, given.model_dir, given.model_version, given.test_data, rules)
+    shown = locations.shown(given.model_dir)
+    sys.stderr.write(f"wrote model version {given.model_version} to {shown}\n")
     return {"model_dir": shown, "model_version": exported.model_version, "evaluation": exported.evaluation}
 
 

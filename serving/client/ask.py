@@ -1,6 +1,7 @@
 """`triage ask`: asks a server about one patient. Needs grpcio, protobuf and rich, no TensorFlow."""
 
 import argparse
+import dataclasses
 import sys
 
 import rich.box
@@ -35,9 +36,24 @@ DISCLAIMER = "Research software for decision support. It is not a medical device
 _BAR_WIDTH = 30
 
 
+@dataclasses.dataclass(frozen=True)
+class Patient:
+    """What is known about a patient, and what to ask the server about it; see the help of `triage ask`."""
+
+    present: list[str]
+    absent: list[str]
+    questions_asked: int
+    max_questions: int
+    no_more_evidence: bool
+    explain: bool
+    questions: int
+    interactive: bool
+    allow_unknown_codes: bool
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage ask`."""
-    parser.add_argument("--server", default="127.0.0.1:8500", metavar="HOST:PORT", help="default: 127.0.0.1:8500")
+    channel.add_arguments(parser)
     parser.add_argument("--present", nargs="+", default=[], metavar="CODE", help="evidence that is present")
     parser.add_argument("--absent", nargs="+", default=[], metavar="CODE", help="evidence that is absent")
     parser.add_argument(
@@ -56,10 +72,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--interactive", action="store_true", help="put the questions, one by one, until the model decides"
     )
     parser.add_argument("--allow-unknown-codes", action="store_true", help="ignore codes that the model does not know")
-    parser.add_argument(
-        "--timeout", type=float, default=5.0, metavar="SECONDS", help="longest time to wait; default: 5"
-    )
-    channel.add_arguments(parser)
     figures.add_argument(parser)
 
 
@@ -72,12 +84,14 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: an option is wrong, or the server refuses the evidence; the message says why.
     """
+    patient = Patient(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(Patient)})
+    connection = channel.read_connection(arguments)
     try:
-        response = _ask(arguments)
+        response = _ask(patient, connection)
     except InvalidArgumentError as error:
         raise InputError(error.message) from error
     except TriageError as error:
-        sys.stderr.write(f"triage ask: error: {_failure(error, arguments.server, arguments.timeout)}\n")
+        sys.stderr.write(f"triage ask: error: {_failure(error, connection)}\n")
         return FAILED
     if arguments.json != "-":
         _print(response)
@@ -85,69 +99,70 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _ask(arguments: argparse.Namespace) -> TriageResponse:
+def _ask(patient: Patient, connection: channel.Connection) -> TriageResponse:
     """Returns the server's answer; the client's own errors of an argument become InputErrors."""
-    if not 0 < arguments.timeout < float("inf"):
-        raise InputError(f"--timeout {arguments.timeout}: expected a number of seconds above 0")
     try:
         state = evidence_state(
-            arguments.present,
-            arguments.absent,
-            questions_asked=arguments.questions_asked,
-            no_more_evidence=arguments.no_more_evidence,
-            max_questions=arguments.max_questions,
+            patient.present,
+            patient.absent,
+            questions_asked=patient.questions_asked,
+            no_more_evidence=patient.no_more_evidence,
+            max_questions=patient.max_questions,
         )
     except ValueError as error:
         raise InputError(f"not an evidence state: {error}") from error
-    credentials = channel.credentials_of(arguments)
-    token = channel.token_of(arguments)
-    if token and credentials is None and not (arguments.insecure or is_loopback(arguments.server)):
+    with _client(connection) as client:
+        if patient.interactive:
+            return _interview(client, patient)
+        return client.triage(
+            state,
+            allow_unknown_codes=patient.allow_unknown_codes,
+            questions=patient.questions,
+            explain=patient.explain,
+        )
+
+
+def _client(connection: channel.Connection) -> TriageClient:
+    credentials, token = connection.credentials(), connection.token()
+    if token and credentials is None and not (connection.insecure or is_loopback(connection.server)):
         raise InputError(
-            f"{arguments.server}: others on the network could read the token: connect over TLS (--tls-ca FILE, or "
+            f"{connection.server}: others on the network could read the token: connect over TLS (--tls-ca FILE, or "
             "--tls), or give --insecure to send it in plain text"
         )
     try:
-        client = TriageClient(
-            arguments.server,
-            timeout_seconds=arguments.timeout,
+        return TriageClient(
+            connection.server,
+            timeout_seconds=connection.timeout,
             credentials=credentials,
             token=token or None,
-            insecure=arguments.insecure,
+            insecure=connection.insecure,
         )
     except ValueError as error:
         raise InputError(str(error)) from error
-    with client:
-        if arguments.interactive:
-            return _interview(client, arguments)
-        return client.triage(
-            state,
-            allow_unknown_codes=arguments.allow_unknown_codes,
-            questions=arguments.questions,
-            explain=arguments.explain,
-        )
 
 
-def _interview(client: TriageClient, arguments: argparse.Namespace) -> TriageResponse:
+def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
     """Returns the last answer of an interview on the terminal."""
-    known = Known([*arguments.present], [*arguments.absent], questions_asked=arguments.questions_asked)
+    known = Known([*patient.present], [*patient.absent], questions_asked=patient.questions_asked)
     if not known.present and not known.absent:
         codes = frozenset(entry.code for entry in client.vocabulary().entries)
         ask_complaint(known, codes, sys.stdin.readline)
-    response = converse(client, known, arguments.max_questions, arguments.allow_unknown_codes, sys.stdin.readline)
+    response = converse(client, known, patient.max_questions, patient.allow_unknown_codes, sys.stdin.readline)
     sys.stdout.write("\n")
-    if not arguments.explain:
+    if not patient.explain:
         return response
-    state, unknown = known.state(arguments.max_questions), arguments.allow_unknown_codes
+    state, unknown = known.state(patient.max_questions), patient.allow_unknown_codes
     return client.triage(state, allow_unknown_codes=unknown, not_to_ask=known.not_known, explain=True)
 
 
-def _failure(error: TriageError, server: str, timeout_seconds: float) -> str:
+def _failure(error: TriageError, connection: channel.Connection) -> str:
     """Returns one line on why a call failed, and what to do."""
+    server = connection.server
     # A server that is not ready says why; "failed to connect" is gRPC's own wording.
     if isinstance(error, UnavailableError) and error.message.startswith("failed to connect"):
         return channel.failure(server, error.message)
     if isinstance(error, DeadlineExceededError):
-        return f"no answer from {server} within {timeout_seconds:g} s: try again, or raise --timeout"
+        return f"no answer from {server} within {connection.timeout:g} s: try again, or raise --timeout"
     if isinstance(error, UnauthenticatedError):
         return f"{server}: {error.message} (--token-file FILE)"
     if isinstance(error, UnimplementedError):

@@ -1,6 +1,7 @@
 """How commands connect to a server: options, channel, and what to say when it fails."""
 
 import argparse
+import dataclasses
 import pathlib
 
 import grpc
@@ -12,6 +13,59 @@ from serving.security import channel_credentials, read_tokens
 _OPTIONS = [("grpc.enable_http_proxy", 0)]
 
 
+@dataclasses.dataclass(frozen=True)
+class Connection:
+    """The options of the connection, see `add_arguments`."""
+
+    server: str
+    timeout: float
+    tls: bool = False
+    tls_ca: str = ""
+    tls_client_certificate: str = ""
+    tls_client_key: str = ""
+    token_file: pathlib.Path | None = None
+    insecure: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.timeout < float("inf"):
+            raise InputError(f"--timeout {self.timeout}: expected a number of seconds above 0")
+
+    def credentials(self) -> grpc.ChannelCredentials | None:
+        """Returns the credentials, None for plain text.
+
+        Raises:
+            InputError: the options do not fit together, or a file is missing or malformed.
+        """
+        certificate, key = self.tls_client_certificate, self.tls_client_key
+        if self.tls or self.tls_ca:
+            return channel_credentials(self.tls_ca, certificate, key)
+        if certificate or key:
+            raise InputError("--tls-client-certificate and --tls-client-key need TLS: also give --tls or --tls-ca")
+        return None
+
+    def token(self) -> str:
+        """Returns the token in the file of the options, "" without one.
+
+        Raises:
+            InputError: the file cannot be read, or does not contain exactly one token.
+        """
+        if self.token_file is None:
+            return ""
+        tokens = read_tokens(self.token_file)
+        if len(tokens) > 1:
+            raise InputError(f"{self.token_file}: expected one token, found {len(tokens)}")
+        return tokens[0]
+
+
+def read_connection(arguments: argparse.Namespace) -> Connection:
+    """Returns the parsed options.
+
+    Raises:
+        InputError: the timeout is out of range.
+    """
+    return Connection(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(Connection)})
+
+
 def open_channel(server: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
     """Returns a channel to `HOST:PORT`, in plain text without credentials."""
     if credentials is None:
@@ -21,6 +75,10 @@ def open_channel(server: str, credentials: grpc.ChannelCredentials | None) -> gr
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of the connection."""
+    parser.add_argument("--server", default="127.0.0.1:8500", metavar="HOST:PORT", help="default: 127.0.0.1:8500")
+    parser.add_argument(
+        "--timeout", type=float, default=5.0, metavar="SECONDS", help="longest time to wait; default: 5"
+    )
     parser.add_argument(
         "--tls", action="store_true", help="connect over TLS, and trust the root certificates of this system"
     )
@@ -38,34 +96,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--insecure", action="store_true", help="allow sending the token to another machine in plain text"
     )
-
-
-def credentials_of(arguments: argparse.Namespace) -> grpc.ChannelCredentials | None:
-    """Returns the credentials of the options, None for plain text.
-
-    Raises:
-        InputError: the options do not fit together, or a file is missing or malformed.
-    """
-    certificate, key = arguments.tls_client_certificate, arguments.tls_client_key
-    if arguments.tls or arguments.tls_ca:
-        return channel_credentials(arguments.tls_ca, certificate, key)
-    if certificate or key:
-        raise InputError("--tls-client-certificate and --tls-client-key need TLS: also give --tls or --tls-ca")
-    return None
-
-
-def token_of(arguments: argparse.Namespace) -> str:
-    """Returns the token in the file of the options, "" without one.
-
-    Raises:
-        InputError: the file cannot be read, or does not contain exactly one token.
-    """
-    if arguments.token_file is None:
-        return ""
-    tokens = read_tokens(arguments.token_file)
-    if len(tokens) > 1:
-        raise InputError(f"{arguments.token_file}: expected one token, found {len(tokens)}")
-    return tokens[0]
 
 
 def failure(server: str, details: str) -> str:

@@ -15,12 +15,8 @@ NOT_SERVING = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage health`."""
-    parser.add_argument("--server", default="127.0.0.1:8500", metavar="HOST:PORT", help="default: 127.0.0.1:8500")
-    parser.add_argument("--service", default="", metavar="NAME", help="check this service instead of the whole server")
-    parser.add_argument(
-        "--timeout", type=float, default=5.0, metavar="SECONDS", help="longest time to wait; default: 5"
-    )
     channel.add_arguments(parser)
+    parser.add_argument("--service", default="", metavar="NAME", help="check this service instead of the whole server")
     figures.add_argument(parser)
 
 
@@ -33,32 +29,31 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: an option is wrong.
     """
-    if not 0 < arguments.timeout < float("inf"):
-        raise InputError(f"--timeout {arguments.timeout}: expected a number of seconds above 0")
-    credentials = channel.credentials_of(arguments)
-    if arguments.token_file is not None:
+    connection, service = channel.read_connection(arguments), arguments.service
+    credentials = connection.credentials()
+    if connection.token_file is not None:
         raise InputError("--token-file: health needs no token: leave out this option")
-    request = health_pb2.HealthCheckRequest(service=arguments.service)
+    request = health_pb2.HealthCheckRequest(service=service)
     try:
-        with channel.open_channel(arguments.server, credentials) as opened:
-            response = health_pb2_grpc.HealthStub(opened).Check(request, timeout=arguments.timeout)
+        with channel.open_channel(connection.server, credentials) as opened:
+            response = health_pb2_grpc.HealthStub(opened).Check(request, timeout=connection.timeout)
     except grpc.RpcError as error:
-        sys.stderr.write(f"triage health: error: {_failure(error, arguments)}\n")
+        sys.stderr.write(f"triage health: error: {_failure(error, connection, service)}\n")
         return NOT_SERVING
     status = health_pb2.HealthCheckResponse.ServingStatus.Name(response.status)
     if arguments.json != "-":
         sys.stdout.write(f"{status}\n")
-    figures.write({"service": arguments.service, "status": status}, arguments.json)
+    figures.write({"service": service, "status": status}, arguments.json)
     return 0 if response.status == health_pb2.HealthCheckResponse.SERVING else NOT_SERVING
 
 
-def _failure(error: grpc.RpcError, arguments: argparse.Namespace) -> str:
+def _failure(error: grpc.RpcError, connection: channel.Connection, service: str) -> str:
     """Returns one line on why there is no answer, and what to do."""
     details = " ".join((error.details() or "no details").split())
     if error.code() is grpc.StatusCode.UNAVAILABLE:
-        return channel.failure(arguments.server, details)
+        return channel.failure(connection.server, details)
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return f"no answer from {arguments.server} within {arguments.timeout:g} s: try again, or raise --timeout"
+        return f"no answer from {connection.server} within {connection.timeout:g} s: try again, or raise --timeout"
     if error.code() is grpc.StatusCode.NOT_FOUND:
-        return f"{arguments.server} has no service {arguments.service}"
-    return f"{arguments.server}: {error.code().name}: {details}"
+        return f"{connection.server} has no service {service}"
+    return f"{connection.server}: {error.code().name}: {details}"

@@ -1,6 +1,7 @@
 """`triage monitor`: compares an audit log with the cases that a version was trained and evaluated on."""
 
 import argparse
+import dataclasses
 import pathlib
 import sys
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,27 @@ if TYPE_CHECKING:  # loads SciPy and TensorFlow
 
 DRIFTED = 1
 """Exit code with --fail-on-drift if there is drift."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MonitorOptions:
+    """The options of `triage monitor`, see its help."""
+
+    log: pathlib.Path
+    model: pathlib.Path | None
+    data: pathlib.Path | None
+    alpha: float
+    fewest_cases: int
+    unknown_limit: float
+    fail_on_drift: bool
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        for option, value in (("--alpha", self.alpha), ("--unknown-limit", self.unknown_limit)):
+            if not 0 < value < 1:
+                raise InputError(f"{option} {value}: expected a number between 0 and 1")
+        if self.fewest_cases < 1:
+            raise InputError(f"--fewest-cases {self.fewest_cases}: expected a whole number from 1")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,22 +73,24 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: an option is out of its range, or the log or the reference cannot be read.
     """
-    _check(arguments)
+    given = MonitorOptions(
+        **{field.name: getattr(arguments, field.name) for field in dataclasses.fields(MonitorOptions)}
+    )
     from serving.monitor.audit_reader import Reading, decided, read_cases
     from serving.monitor.drift import Observed, Thresholds, compare
 
-    reference, version = _reference(arguments)
+    reference, version = _reference(given.model, given.data)
     reading, observed, others, asked = Reading(), Observed(), 0, 0
-    for case in read_cases(arguments.log, reading):
+    for case in read_cases(given.log, reading):
         if version is not None and case.version != version:
             others += 1
         elif decided(case):
             observed.add(case)
         else:
             asked += 1
-    thresholds = Thresholds(arguments.alpha, arguments.fewest_cases, arguments.unknown_limit)
+    thresholds = Thresholds(given.alpha, given.fewest_cases, given.unknown_limit)
     report = {
-        "log": str(arguments.log),
+        "log": str(given.log),
         "records": reading.records,
         "records_not_read": reading.unread,
         "damaged_files": reading.damaged,
@@ -74,30 +98,23 @@ def run(arguments: argparse.Namespace) -> int:
         "answers_that_ask": asked,
         **compare(observed, reference, thresholds),
     }
-    if arguments.json != "-":
+    if given.json != "-":
         _print(report, reading)
-    figures.write(report, arguments.json)
-    return DRIFTED if arguments.fail_on_drift and report["verdict"] == "drift" else 0
+    figures.write(report, given.json)
+    return DRIFTED if given.fail_on_drift and report["verdict"] == "drift" else 0
 
 
-def _check(arguments: argparse.Namespace) -> None:
-    for name in ("alpha", "unknown_limit"):
-        if not 0 < getattr(arguments, name) < 1:
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} {getattr(arguments, name)}: expected a number between 0 and 1")
-    if arguments.fewest_cases < 1:
-        raise InputError(f"--fewest-cases {arguments.fewest_cases}: expected a whole number from 1")
-
-
-def _reference(arguments: argparse.Namespace) -> tuple[Reference, int | None]:
+def _reference(model: pathlib.Path | None, data: pathlib.Path | None) -> tuple[Reference, int | None]:
     """Returns the reference, and the version whose answers are compared, None for all."""
-    if arguments.data is not None:
+    if data is not None:
         from serving.monitor.data_reference import read_reference
 
-        return read_reference(arguments.data), None
+        return read_reference(data), None
     from schemas.model_directory import version_folder
 
-    folder = version_folder(arguments.model)
+    if model is None:
+        raise InputError("give a version with --model DIR, or a data directory with --data DIR")
+    folder = version_folder(model)
     if not (folder / directories.REFERENCE).exists():
         raise InputError(
             f"{folder}: no {directories.REFERENCE}: export the version with --data DIR, or compare with --data DIR here"

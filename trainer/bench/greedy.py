@@ -1,6 +1,6 @@
 """A learner with Q-values as a contestant of `triage bench learn`: what it decides on the test vignettes at each look.
 
-Needs NumPy alone, so that a contestant can live in another Python environment.
+Needs only NumPy, so that a contestant can live in another Python environment.
 """
 
 import pathlib

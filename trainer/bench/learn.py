@@ -1,6 +1,7 @@
-"""`triage bench learn`: seconds until an agent is good, ours, those of other libraries, and a random forest."""
+"""`triage bench learn`: seconds until an agent reaches a goal, for ours, other libraries, and a random forest."""
 
 import argparse
+import dataclasses
 import functools
 import json
 import pathlib
@@ -17,7 +18,7 @@ from rich.table import Table
 
 from schemas import figures, locations
 from schemas.errors import InputError
-from trainer import presets
+from trainer import options, presets
 from trainer.bench import task_vignettes
 from trainer.bench.contestants import SB3, find_sb3
 from trainer.bench.settings import Settings
@@ -25,27 +26,48 @@ from trainer.bench.worker import Worker, WorkerFailedError
 from trainer.progress import print_table
 
 GOAL = {"appropriateness": 0.82, "safety": 0.90}
-"""What an agent must reach, both in one look."""
+"""The metrics that an agent must reach, both in the same look."""
 OURS, TF_AGENTS, FOREST = "ours", "TF-Agents", "random forest"
 TIMES_AS_FAST = 10.0
-"""How many times as fast as either library of reinforcement learning ours is to be."""
+"""Speed-up over each library of reinforcement learning that we aim at."""
 
 _FIRST_LOOK, _LOOKS_APART = 5.0, 1.2  # seconds, factor
 _PEER: dict[str, Any] = {"hidden_sizes": (256, 256), "activation": "relu", "batch_size": 128, "algorithm": "adam",
          "learning_rate": 0.001}  # fmt: skip
-"""Settings of the other libraries: the network, batch and optimiser of our preset where they have the same."""
+"""Settings of the other libraries: network, batch and optimiser as in our preset, as far as they support it."""
 
 Points = list[dict[str, float]]
 
 
+@dataclasses.dataclass(frozen=True)
+class LearnOptions:
+    """The options of `triage bench learn`, see its help."""
+
+    vignettes: int
+    test: int
+    seconds: float
+    seed: int
+    only: list[str] | None
+    sb3_python: str | None
+    plot: pathlib.Path | None
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        options.check_bounds("vignettes", self.vignettes, 10)
+        options.check_bounds("test", self.test, 1)
+        options.check_bounds("seed", self.seed, 0)
+        if not 0.1 <= self.seconds < float("inf"):
+            raise InputError(f"--seconds {self.seconds:g}: expected 0.1 or more")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage bench learn`."""
-    parser.add_argument("--vignettes", type=int, default=1248, help="simulated ones to learn from (default 1248)")
+    parser.add_argument("--vignettes", type=int, default=1248, help="simulated vignettes to learn from (default 1248)")
     parser.add_argument(
-        "--test", type=int, default=3000, help="fresh ones of the same panel to judge by (default 3000)"
+        "--test", type=int, default=3000, help="new vignettes of the same panel to test on (default 3000)"
     )
-    parser.add_argument("--seconds", type=float, default=300.0, help="that each may train (default 300)")
-    parser.add_argument("--seed", type=int, default=0, help="of the vignettes and of the trainings (default 0)")
+    parser.add_argument("--seconds", type=float, default=300.0, help="training time of each contestant (default 300)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the vignettes and of training (default 0)")
     parser.add_argument(
         "--only", nargs="+", metavar="WHO", choices=(OURS, TF_AGENTS, SB3, FOREST),
         help=f"contestants, of {OURS}, {TF_AGENTS!r}, {SB3!r} and {FOREST!r} (default: all that are installed)",
@@ -53,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sb3-python",
         metavar="FILE",
-        help="Python with Stable-Baselines3; by default this one if it is installed there, otherwise it is left out",
+        help="Python with Stable-Baselines3; default: this one; if it is not installed, it is left out",
     )
     parser.add_argument("--plot", type=locations.result, metavar="PNG", help="picture of quality against seconds")
     figures.add_argument(parser)
@@ -66,44 +88,42 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: a value out of range, `--sb3-python` has no Stable-Baselines3, a file cannot be written, or a
             contestant failed.
     """
-    figures.check(arguments.json)
-    for name, least in (("vignettes", 10), ("test", 1), ("seconds", 0.1), ("seed", 0)):
-        if getattr(arguments, name) < least:
-            raise InputError(f"--{name}: expected at least {least:g}")
-    sb3_python = find_sb3(arguments.sb3_python)
+    given = options.read(LearnOptions, arguments)
+    figures.check(given.json)
+    sb3_python = find_sb3(given.sb3_python)
     console = Console(stderr=True)
     curves: dict[str, Points] = {}
     with tempfile.TemporaryDirectory() as scratch:
-        commands, counts = _prepare(pathlib.Path(scratch), arguments, sb3_python)
-        chosen = {name: command for name, command in commands.items() if name in (arguments.only or commands)}
+        commands, counts = _prepare(pathlib.Path(scratch), given, sb3_python)
+        chosen = {name: command for name, command in commands.items() if name in (given.only or commands)}
         with Progress(console=console, transient=True) as bar:
             for name, command in chosen.items():
-                task = bar.add_task(name, total=arguments.seconds)
+                task = bar.add_task(name, total=given.seconds)
                 try:
                     advance = functools.partial(bar.update, task)
-                    curves[name] = curve(name, command, arguments.seconds, counts, advance)
+                    curves[name] = curve(name, command, given.seconds, counts, advance)
                 except WorkerFailedError as error:
                     raise InputError(str(error)) from error
     if sb3_python is None:
         console.print(f"{SB3} is not installed: left out (see --sb3-python)", highlight=False)
-    measured = report(curves, arguments.seconds)
-    if arguments.json != "-":
+    measured = report(curves, given.seconds)
+    if given.json != "-":
         show(measured)
-    if arguments.plot:
-        plot(measured, arguments.plot)
-    sizes = {"train_vignettes": arguments.vignettes, "test_vignettes": arguments.test, "seed": arguments.seed}
-    figures.write({"format": 1, "machine": _machine(), **sizes, **measured}, arguments.json)
+    if given.plot:
+        plot(measured, given.plot)
+    sizes = {"train_vignettes": given.vignettes, "test_vignettes": given.test, "seed": given.seed}
+    figures.write({"format": 1, "machine": _machine(), **sizes, **measured}, given.json)
     return 0
 
 
 def _prepare(
-    folder: pathlib.Path, arguments: argparse.Namespace, sb3_python: str | None
+    folder: pathlib.Path, given: LearnOptions, sb3_python: str | None
 ) -> tuple[dict[str, list[str]], np.ndarray]:
     """Simulates the vignettes; returns the commands of the contestants, and the test decisions `[V, 4]`."""
     from trainer.simulation.simulate import simulate_splits
     from trainer.vignettes.tfrecord import DataDirectory
 
-    simulate_splits(folder / "data", arguments.vignettes, arguments.test, arguments.seed)
+    simulate_splits(folder / "data", given.vignettes, given.test, given.seed)
     data = DataDirectory.open(folder / "data")
     files = {name: str(folder / f"{name}.npz") for name in ("train", "test")}
     for name, file in files.items():
@@ -111,8 +131,8 @@ def _prepare(
         rows = task_vignettes.BenchVignettes(split.offsets, split.signed_codes, split.decision_counts)
         task_vignettes.save(pathlib.Path(file), rows)
     config = presets.preset("default").to_dict()
-    config["loop"] |= {"seed": arguments.seed, "evaluation_interval": 0}
-    peer = Settings(files["train"], len(data.vocabulary), seed=arguments.seed, **_PEER).to_json()
+    config["loop"] |= {"seed": given.seed, "evaluation_interval": 0}
+    peer = Settings(files["train"], len(data.vocabulary), seed=given.seed, **_PEER).to_json()
 
     def learner(name: str, settings: Mapping[str, Any]) -> list[str]:
         return [sys.executable, "-m", "trainer.bench.learners", name, json.dumps(settings)]
@@ -121,7 +141,7 @@ def _prepare(
     commands = {
         OURS: learner("ours", {"data": str(folder / "data"), "config": config}),
         TF_AGENTS: learner("tf_agents", {"settings": peer, "tests": files["test"]}),
-        FOREST: learner("forest", {**forest, "seed": arguments.seed}),
+        FOREST: learner("forest", {**forest, "seed": given.seed}),
     }
     if sb3_python is not None:
         commands[SB3] = [sb3_python, "-m", "trainer.bench.sb3_loop", peer, files["test"]]
@@ -149,9 +169,9 @@ def curve(
     Args:
         name: of the contestant.
         command: that starts it.
-        seconds: that it may train, its start included and the looks not.
+        seconds: of training, including its start but not the looks.
         decision_counts: `[V, 4]` of the test vignettes.
-        done: is told the seconds at each look, as `completed`.
+        done: called with the seconds at each look, as `completed`.
 
     Raises:
         WorkerFailedError: it ended.
@@ -173,7 +193,7 @@ def curve(
 
 
 def report(curves: Mapping[str, Points], budget: float) -> dict[str, Any]:
-    """Returns the curves with the seconds to the goal, None for never, and whether ours is as fast as it is to be."""
+    """Returns the curves with the seconds to the goal, None for never, and whether ours reaches `TIMES_AS_FAST`."""
     contestants: dict[str, dict[str, Any]] = {
         name: {"seconds_to_goal": seconds_to_goal(points), "curve": points} for name, points in curves.items()
     }

@@ -1,6 +1,6 @@
 """The contestants of `triage bench learn` in this Python: `python -m trainer.bench.learners NAME SETTINGS`, JSON.
 
-What each one imports counts, so that nothing is imported for the others.
+Imports count as training time, so each contestant imports only what it needs.
 """
 
 import json
@@ -15,7 +15,7 @@ Answers = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 def ours(settings: Mapping[str, Any]) -> Answers:
-    """Trains as `triage train` does, in a job directory beside the data; the agent of each look is what it left there.
+    """Trains as `triage train` does, in a job directory beside the data, from which each look takes the agent.
 
     Args:
         settings: `data`, a data directory in a folder of its own; `config`, as `TrainConfig` has it.

@@ -18,14 +18,14 @@ from trainer.dyqn.workers import ALONE, Workers
 
 
 class LossExtra(NamedTuple):
-    """What a train step tells beside the loss."""
+    """What a train step returns beside the loss."""
 
-    action_losses: tf.Tensor  # float32 [A], or [O + 1]: mean loss of each output, then of single decisions
+    action_losses: tf.Tensor  # float32 [A], or [O + 1]: mean loss of each output, then that of single decisions
     finite: tf.Tensor  # bool scalar; when False the step changed nothing
 
 
 def build_optimizer(config: OptimiserConfig) -> keras.optimizers.Optimizer:
-    """Returns a fresh optimiser; its weight decay spares the biases."""
+    """Returns a new optimiser; biases have no weight decay."""
     kinds = {"adam": keras.optimizers.Adam, "sgd": keras.optimizers.SGD}
     optimizer = kinds[config.algorithm](
         config.learning_rate,
@@ -42,7 +42,7 @@ class DyqnAgent(tf_agent.TFAgent):
     """Q_theta with its policies and its update.
 
     `policy` is greedy. `collect_policy` adds the decaying noise to Q(s, ask); its info is the Q-values.
-    `train(experience)` takes a `Transition` batch, as `training_data_spec` says, and performs one optimisation.
+    `train(experience)` takes a batch of `Transition` as in `training_data_spec`, and performs one optimisation.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class DyqnAgent(tf_agent.TFAgent):
             network: Q_theta, see `trainer.dyqn.network`.
             config: targets, exploration and optimiser.
             generator: of the exploration noise.
-            workers: that learn together, each from a batch of its own; the weights of all are equal before a step.
+            workers: that train together, each on its own batch; before a step, all have the same weights.
         """
         self._workers = workers
         self.network = network
@@ -106,12 +106,12 @@ class DyqnAgent(tf_agent.TFAgent):
 
     @property
     def losses(self) -> int:
-        """Number of losses that a train step tells apart."""
+        """Number of losses that a train step reports."""
         outputs = self.network.output_shape[-1]
         return outputs + (outputs > NUM_ACTIONS)
 
     def copy_weights_to(self, network: keras.Model) -> None:
-        """Sets the weights of another network to the agent's, or to their average where one is configured."""
+        """Copies the agent's weights, or their moving average if one is configured, to another network."""
         source = self.network
         if self._averaged is not None and int(self.optimizer.iterations):
             source = self._averaged
@@ -123,7 +123,7 @@ class DyqnAgent(tf_agent.TFAgent):
         self, experience: Transition, weights: tf.Tensor | None = None, training: bool = False
     ) -> tf_agent.LossInfo:
         logits_tm1 = self._logits(experience.s_tm1, training=training)  # [B, N, L]
-        # A target is what the network says of s without dropout.
+        # Targets are computed without dropout.
         clean = self._logits(experience.s_tm1) if training and self._dropout else logits_tm1
         action_losses = self._member_losses(logits_tm1, clean, self._logits(experience.s_t), experience, weights)
         loss = tf.reduce_sum(action_losses)
@@ -137,7 +137,7 @@ class DyqnAgent(tf_agent.TFAgent):
         batch: Transition,
         weights: tf.Tensor | None,
     ) -> tf.Tensor:
-        """Returns the loss of each output, summed over the N networks, which learn apart; logits `[B, N, L]`."""
+        """Returns the loss of each output, summed over N networks that learn independently; logits `[B, N, L]`."""
         members, width = logits_tm1.shape[1], logits_tm1.shape[2]
 
         def flat(values: tf.Tensor) -> tf.Tensor:
@@ -157,11 +157,11 @@ class DyqnAgent(tf_agent.TFAgent):
         if width > NUM_ACTIONS:
             target = tf.concat([target, targets.probability_targets(r_t)], axis=1)
             mask = tf.concat([mask, tf.ones_like(target[:, NUM_ACTIONS:])], axis=1)
-        judged = flat(logits_tm1)[:, : target.shape[1]]
+        learned = flat(logits_tm1)[:, : target.shape[1]]
         if self._target_config.loss == "cross_entropy":
-            losses = targets.cross_entropy_loss(judged, target, mask * rows)
+            losses = targets.cross_entropy_loss(learned, target, mask * rows)
         else:
-            losses = targets.vector_loss(tf.sigmoid(judged), target, mask * rows)
+            losses = targets.vector_loss(tf.sigmoid(learned), target, mask * rows)
         if width > NUM_ACTIONS:
             single = targets.single_decision_loss(flat(logits_tm1)[:, WITH_PROBABILITIES:], r_t, rows)
             losses = tf.concat([losses, [single]], axis=0)
@@ -170,7 +170,7 @@ class DyqnAgent(tf_agent.TFAgent):
     def _train(self, experience: Transition, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
         variables = self.network.trainable_variables
         action_losses, *gradients = self._gradients(experience, weights)
-        # The mean over the batches of all workers, so that all judge and update alike.
+        # Means over the batches of all workers, so that every worker makes the same update.
         action_losses, *gradients = self._workers.mean([action_losses, *gradients])
         loss = tf.reduce_sum(action_losses)
         finite = tf.math.is_finite(loss) & tf.math.is_finite(tf.linalg.global_norm(gradients))
@@ -184,7 +184,7 @@ class DyqnAgent(tf_agent.TFAgent):
         return tf_agent.LossInfo(loss, LossExtra(action_losses, finite))
 
     def _gradients_of(self, experience: Transition, weights: tf.Tensor | None) -> list[tf.Tensor]:
-        """Returns the losses of the outputs, then the gradient of their sum by each trainable variable."""
+        """Returns the losses of the outputs, then the gradient of their sum for each trainable variable."""
         with tf.GradientTape() as tape:
             info = self._loss(experience, weights, training=True)
         variables = [variable.value for variable in self.network.trainable_variables]

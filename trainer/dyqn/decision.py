@@ -1,8 +1,8 @@
-"""What to do, given the network's outputs: the one rule that the policy and every exported signature share.
+"""Chooses the action from the network's outputs: the one rule for the policy and for every exported signature.
 
-Equal values go to the first column, the more urgent one, and a triage decision comes before asking. Values that differ
-by less than `TIE` count as equal, as engines round the same sum differently. Where nothing at all is known about a
-patient the answer is ask, also where triage is forced: no agent learned on an empty state.
+Of equal values, the more urgent decision wins, and a triage decision wins over asking. Values that differ by less than
+`TIE` count as equal, as engines round the same sum differently. If nothing at all is known about a patient, the action
+is ask, even if triage is forced: no agent learns from an empty state.
 """
 
 import dataclasses
@@ -17,11 +17,11 @@ TIE = 1e-6
 
 @dataclasses.dataclass(frozen=True)
 class Dial:
-    """How the probabilities of a network that has them are weighed; one without decides by its Q-values alone.
+    """How an agent weighs its probabilities. A network without probabilities decides by its Q-values alone.
 
-    The triage decision is the one with the highest merit, (P(appropriate) + w P(safe)) / (1 + w) with w the
-    `safety_weight`. The agent asks until the merit of its decision has reached `sure_enough`. Where there is none, its
-    Q-values say when to ask.
+    The triage decision is the one with the highest merit, (P(appropriate) + w P(safe)) / (1 + w), where w is the
+    `safety_weight`. The agent asks until the merit of its best decision reaches `sure_enough`; if that is None, its
+    Q-values decide when to ask.
     """
 
     safety_weight: float = 0.0
@@ -36,7 +36,7 @@ def decide(outputs: tf.Tensor, forced: tf.Tensor, known: tf.Tensor, dial: Dial =
 
     Args:
         outputs: float32 `[B, A]` or `[B, O]`, see `trainer.dyqn.network`.
-        forced: bool `[B]`, rows in which asking is not possible, so that the answer is a triage decision.
+        forced: bool `[B]`, rows that must triage because asking is not possible.
         known: bool `[B]`, rows in which anything is known, see `anything_known`; the others ask.
         dial: how probabilities are weighed.
     """
@@ -58,14 +58,14 @@ def best_triage(outputs: tf.Tensor, dial: Dial = NEUTRAL) -> tf.Tensor:
 
 
 def merits(outputs: tf.Tensor, dial: Dial = NEUTRAL) -> tf.Tensor:
-    """Returns what each triage decision is chosen by, `[B, 4]` in [0, 1]: see `Dial`, or the Q-values."""
+    """Returns the values by which a triage decision is chosen, `[B, 4]` in [0, 1]: merits (`Dial`) or Q-values."""
     if not has_probabilities(outputs):
         return outputs[:, :NUM_DECISIONS]
     return (appropriate(outputs) + dial.safety_weight * safe(outputs)) / (1 + dial.safety_weight)
 
 
 def has_probabilities(outputs: tf.Tensor) -> bool:
-    """Returns whether `outputs` hold probabilities behind the Q-values."""
+    """Returns whether `outputs` hold probabilities after the Q-values."""
     return outputs.shape[-1] > NUM_ACTIONS
 
 
@@ -80,7 +80,7 @@ def safe(outputs: tf.Tensor) -> tf.Tensor:
 
 
 def _first_best(values: tf.Tensor) -> tf.Tensor:
-    """Returns the first column of each row that is as good as any, int32 `[B]`."""
+    """Returns the first column of each row whose value is the highest, up to `TIE`; int32 `[B]`."""
     best = tf.cast(values >= tf.reduce_max(values, axis=-1, keepdims=True) - TIE, tf.float32)
-    # Not tf.argmax, which leaves ties open: top_k documents that the lower index comes first.
+    # tf.argmax does not define ties; top_k guarantees that the lower index comes first.
     return tf.squeeze(tf.math.top_k(best, k=1).indices, axis=-1)  # [B]

@@ -1,7 +1,7 @@
-"""Chooses when to stop and how to weigh safety, by vignettes that the deciding network has not learned from.
+"""Chooses when to stop and how to weigh safety, on vignettes that the deciding network has not learned from.
 
 A larger weight never makes a decision less urgent, as P(safe) never falls with urgency. So under-triage falls with the
-weight, which is what conformal risk control asks for (Angelopoulos et al., 2022); `least_dial` handles the exceptions.
+weight, as conformal risk control requires (Angelopoulos et al., 2022); `least_dial` handles the exceptions.
 """
 
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ from trainer.dyqn import rewards
 from trainer.dyqn.decision import Dial, appropriate, best_triage, decide, merits
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
-"""The safety weights that are chosen among."""
+"""The safety weights to choose from."""
 THRESHOLDS = tuple(round(0.5 + 0.01 * step, 2) for step in range(50))
-"""The values of `Dial.sure_enough` that are chosen among, those that stop earlier first."""
+"""The values of `Dial.sure_enough` to choose from; earlier ones stop earlier."""
 COST_OF_SAFETY = 0.01
-"""P(appropriate) that safety may cost where no bound on under-triage is asked for."""
+"""P(appropriate) that safety may cost if no bound on under-triage is given."""
 COST_OF_STOPPING = 0.015
 """Merit that deciding before all evidence is known may cost."""
 
 
 class HeldOutOutputs(NamedTuple):
-    """What a network makes of vignettes that it has not learned from, after one, two and up to all their pieces."""
+    """A network's outputs for vignettes that it has not learned from, after 1, 2, ... all pieces of evidence."""
 
     outputs: np.ndarray  # float32 [R, O], vignette by vignette
     sizes: np.ndarray  # int64 [M], pieces of evidence of each vignette; their sum is R
@@ -34,31 +34,31 @@ class HeldOutOutputs(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """Vignettes that networks have not learned from; None where there are none."""
+    """Vignettes that networks have not learned from; None if there are none."""
 
     judged: HeldOutOutputs | None
-    """By the networks that have not learned from them, while others have. They calibrate, and choose the dial."""
+    """From the networks that have not learned from a vignette, while others have: for calibration and the dial."""
     apart: HeldOutOutputs | None
-    """By all networks. None has learned from them, and nothing but a bound on under-triage is chosen by them."""
+    """From all networks: none has learned from these vignettes. Used only for a bound on under-triage."""
 
 
 NOTHING_HELD_OUT = HeldOut(None, None)
 
 
 class Quality(NamedTuple):
-    """What a dial makes of held-out vignettes; shares in [0, 1]."""
+    """The results of a dial on held-out vignettes; shares in [0, 1]."""
 
     appropriateness: float
     safety: float
     over_triage: float
     red_found: float | None
-    """Decisions for Red where most clinicians say Red, equally many counting as most; None where there is no such."""
+    """Share decided Red of the vignettes with the majority decision Red, ties included; None if there are none."""
     evidence: float
     """Share of the evidence that is known at the decision."""
 
 
 def quality(held_out: HeldOutOutputs, dial: Dial) -> Quality:
-    """Returns what a dial makes of held-out vignettes: each is decided where it stops, or at its last piece."""
+    """Returns the results of a dial, which decides each vignette where it stops, or at the last piece."""
     known = stops(held_out, dial)  # [M]
     decisions = decisions_at(held_out, known, dial)
     counts = held_out.decision_counts
@@ -92,9 +92,9 @@ def decisions_at(held_out: HeldOutOutputs, known: np.ndarray, dial: Dial) -> np.
 def choose(held_out: HeldOutOutputs) -> Dial:
     """Returns the dial of a trained agent.
 
-    Of the weights it is the largest that costs at most `COST_OF_SAFETY` of P(appropriate); then, of the thresholds, the
-    one that stops earliest at a cost of at most `COST_OF_STOPPING` of the merit. Both are means of the calibrated
-    probabilities: what clinicians said of a few hundred vignettes would be too noisy to choose by.
+    Its weight is the largest that costs at most `COST_OF_SAFETY` of P(appropriate). Its threshold is the one that stops
+    earliest at a cost of at most `COST_OF_STOPPING` of the merit. Both costs are means of the calibrated probabilities:
+    the decisions of the clinicians on a few hundred vignettes would be too noisy.
     """
     by_weight = [(weight, _expected(held_out, held_out.sizes, Dial(weight)).appropriate) for weight in WEIGHTS]
     least = by_weight[0][1] - COST_OF_SAFETY
@@ -102,9 +102,9 @@ def choose(held_out: HeldOutOutputs) -> Dial:
 
 
 def with_threshold(held_out: HeldOutOutputs, weight: float) -> Dial:
-    """Returns the dial with a weight, and with the threshold that stops earliest at the cost that `choose` allows.
+    """Returns the dial with `weight` and the threshold that stops earliest at the cost that `choose` allows.
 
-    A threshold suits one weight only: the larger the weight, the closer to 1 is what is compared with it.
+    A threshold suits only one weight: the larger the weight, the closer merits are to 1.
     """
     least = _expected(held_out, held_out.sizes, Dial(weight)).merit - COST_OF_STOPPING
     for threshold in THRESHOLDS[:-1]:
@@ -117,11 +117,11 @@ def with_threshold(held_out: HeldOutOutputs, weight: float) -> Dial:
 def least_dial(held_out: HeldOutOutputs, under_triage_at_most: float, dials: Sequence[Dial]) -> Dial:
     """Returns the first of `dials`, by rising weight, that keeps under-triage below a bound: conformal risk control.
 
-    On new vignettes like the held-out ones under-triage is at most the bound in expectation: on the average over
-    training sets, not on each of them.
+    On new vignettes like the held-out ones, under-triage is at most the bound in expectation: on average over training
+    sets, not for each of them.
 
     Raises:
-        InputError: the bound is no share, there are too few vignettes for it, or no weight reaches it.
+        InputError: the bound is not a share, there are too few vignettes for it, or no weight reaches it.
     """
     count, bound = len(held_out.sizes), under_triage_at_most
     if not 0 < bound < 1:
@@ -133,8 +133,8 @@ def least_dial(held_out: HeldOutOutputs, under_triage_at_most: float, dials: Seq
             "a higher bound, or train on more vignettes"
         )
     losses = np.stack([_under_triage(held_out, dial) for dial in dials])  # [D, M]
-    # A larger weight may stop the questions earlier, and so do worse on a vignette. The guarantee needs losses that
-    # never rise with the weight, so a vignette counts as the worst of all larger weights.
+    # A larger weight may stop earlier, and so do worse on a vignette. The guarantee needs losses that never rise with
+    # the weight, so each vignette has the worst loss of this weight and all larger ones.
     never_rising = np.maximum.accumulate(losses[::-1])[::-1]
     for dial, under_triage in zip(dials, never_rising.sum(axis=1), strict=True):
         if (under_triage + 1) / (count + 1) <= bound:
@@ -146,14 +146,14 @@ def least_dial(held_out: HeldOutOutputs, under_triage_at_most: float, dials: Seq
 
 
 class _Expected(NamedTuple):
-    """Means of what the network expects of decisions."""
+    """Means of what the network expects of its decisions."""
 
     appropriate: float
     merit: float
 
 
 def _expected(held_out: HeldOutOutputs, known: np.ndarray, dial: Dial) -> _Expected:
-    """Returns what is expected of the decisions after the first `known` `[M]` pieces of evidence of each vignette."""
+    """Returns the expectations for the decisions after the first `known` `[M]` pieces of evidence of each vignette."""
     outputs = tf.constant(_outputs_at(held_out, known))
     chosen = best_triage(outputs, dial).numpy()
     return _Expected(

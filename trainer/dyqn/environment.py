@@ -1,11 +1,11 @@
 """The vignette environment: a batched, in-graph `TFEnvironment` (paper, section "The Vignette environment").
 
-An episode is one vignette. Its evidence is put into a random order when it is drawn; one piece is known at the start,
-or with exploring starts any number of them, and each `ask` reveals the next one, which is the same as revealing a
-missing piece uniformly at random. Because the order is drawn ahead, the environment knows what asking would have
-revealed also when the agent triages: the state of the LAST time step is that *ask successor*.
+An episode is one vignette. Its evidence is put into a random order when it is drawn. One piece is known at the start
+(any number of them with exploring starts), and each `ask` reveals the next one, which is the same as revealing a
+missing piece uniformly at random. As the order is drawn in advance, the environment knows what asking would have
+revealed even if the agent triages: the state of the LAST time step is that *ask successor*.
 
-The vignettes stand in memory as compressed sparse rows, two or four bytes for each piece of evidence.
+The vignettes are in memory as compressed sparse rows, with two or four bytes for each piece of evidence.
 """
 
 import dataclasses
@@ -42,35 +42,36 @@ class Observation(NamedTuple):
     """What the agent sees."""
 
     state: tf.Tensor  # float32 [B, E] in {-1, 0, 1}
-    forced: tf.Tensor  # bool [B], asking is not possible: the agent must triage
+    forced: tf.Tensor  # bool [B], whether the agent must triage because asking is not possible
 
 
 @dataclasses.dataclass(frozen=True)
 class Mode:
     """How episodes run.
 
-    Training draws vignettes uniformly, and forces a triage when the vignette has no evidence left. Evaluation gives
-    row v of the batch vignette v in every episode, and lets the agent ask in vain. Both force at `max_questions`.
+    Training draws vignettes at random, and forces a triage when the vignette has no evidence left. In evaluation, row v
+    of the batch plays vignette v in every episode, and the agent may ask in vain. Both force a triage after
+    `max_questions`.
     """
 
     training: bool
     max_questions: int
     counterfactual: bool = True  # the LAST state is the ask successor; otherwise the state in which triage happened
-    any_start: bool = False  # exploring starts: 1 to all pieces are known at the start, each number as likely
-    thinning: float = 0.0  # then each of those pieces stays unknown with this probability, all but one
-    epochs: bool = False  # every vignette is drawn once before any is drawn again, in an order that each epoch shuffles
+    any_start: bool = False  # exploring starts: 1 to all pieces are known at the start, each number equally likely
+    thinning: float = 0.0  # probability with which each of those pieces stays unknown after all, except for one
+    epochs: bool = False  # whether every vignette is drawn once before any is drawn again; each epoch is shuffled
 
 
 class VignetteEnvironment(tf_environment.TFEnvironment):
     """Episodes over vignettes.
 
     Observation: `Observation`. Action: int32 `[B]` in `[0, A)`. Reward: the counterfactual reward float32 `[B, 4]` of
-    the triage decisions, zero on FIRST. As all TF-Agents environments it starts a new episode, whatever the action,
-    in the rows whose current time step is LAST.
+    the triage decisions, zero on FIRST. Like all TF-Agents environments, it starts a new episode, whatever the action,
+    in rows whose current time step is LAST.
 
     Raises:
-        ValueError: there is no vignette, or one without evidence or without decisions.
-        tf.errors.InvalidArgumentError: `ask` while the observation says that triage is forced.
+        ValueError: there is no vignette, or one has no evidence or no decisions.
+        tf.errors.InvalidArgumentError: the action is `ask` although the observation forces a triage.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
 
     @property
     def state_variables(self) -> dict[str, tf.Variable]:
-        """Everything that changes while episodes run, save the generator; for checkpoints."""
+        """Everything that changes during episodes, except for the generator; for checkpoints."""
         return {
             "vignette": self._vignette,
             "order": self._order,
@@ -124,15 +125,15 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
 
     @property
     def vignettes_drawn(self) -> tf.Tensor:
-        """int64 `[B]`: index of the vignette that each row's episode is about."""
+        """int64 `[B]`: index of the vignette in each row's episode."""
         return tf.identity(self._vignette)
 
     @property
     def signed_codes(self) -> tf.Tensor:
         """int32 `[B, M]`: the state of each row's current time step as signed codes, M the largest vignette."""
-        # Triage does not move the episode on; what asking would have revealed is only looked at.
-        looked_at = tf.where(self._is_last() & self._mode.counterfactual, self._revealed + 1, self._revealed)
-        shown = tf.minimum(looked_at, self._evidence_total())
+        # Triage reveals nothing; the LAST state only shows what asking would have revealed.
+        visible = tf.where(self._is_last() & self._mode.counterfactual, self._revealed + 1, self._revealed)
+        shown = tf.minimum(visible, self._evidence_total())
         return tf.where(tf.sequence_mask(shown, self._width), self._order, 0)
 
     @property
@@ -142,7 +143,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
 
     @property
     def evidence_seen(self) -> tf.Tensor:
-        """int32 `[B]`: pieces of evidence known to the agent in each row's episode, the first one included."""
+        """int32 `[B]`: pieces of evidence that the agent knows in each row's episode, the first one included."""
         return tf.identity(self._revealed)
 
     @property
@@ -175,7 +176,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         )
 
     def begin_where_ended(self) -> None:
-        """Starts a new episode in each row whose episode has ended, without the step that `step` would spend on it."""
+        """Starts a new episode in each row whose episode has ended; `step` would take a step for that."""
         ended = self._is_last()
         tf.cond(tf.reduce_any(ended), lambda: self._begin(ended), tf.no_op)
 
@@ -188,7 +189,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         starting = self._is_last()
         asking = (action == Action.ASK) & ~starting
         legal = tf.debugging.Assert(
-            ~tf.reduce_any(asking & before.observation.forced), ["asked although the observation forces a triage"]
+            ~tf.reduce_any(asking & before.observation.forced), ["the action is ask, but triage is forced"]
         )
         with tf.control_dependencies([legal] if legal is not None else []):
             self._questions.assign_add(tf.cast(asking, tf.int32))
@@ -208,7 +209,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         return tf.no_op()
 
     def _revealed_at_start(self) -> tf.Tensor:
-        """Returns int32, scalar or `[B]`: the pieces of evidence that are known when an episode starts."""
+        """Returns the number of pieces of evidence known when an episode starts, int32, scalar or `[B]`."""
         if not self._mode.any_start:
             return tf.constant(1)
         total = self._evidence_total()
@@ -221,9 +222,9 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         return tf.maximum(tf.reduce_sum(tf.cast(kept, tf.int32), axis=1), 1)
 
     def _next_vignettes(self, rows: tf.Tensor) -> tf.Tensor:
-        """Returns int64 `[B]`: drawn uniformly or in epochs in training, row by row in evaluation.
+        """Returns the vignettes of new episodes, int64 `[B]`; only the entries of `rows`, bool `[B]`, are used.
 
-        Only the entries of `rows`, bool `[B]`, are used.
+        In training they are drawn, uniformly or in epochs; in evaluation row v plays vignette v.
         """
         if not self._mode.training:
             return tf.range(self.batch_size, dtype=tf.int64)
@@ -233,18 +234,18 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         return self._generator.uniform([self.batch_size], maxval=count, dtype=tf.int64)
 
     def _next_of_epoch(self, rows: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-        """Returns int64 `[B]`: for `rows` the next ones of an order that holds each of `count` vignettes once."""
+        """Returns for each of `rows` the next vignette of the epoch, int64 `[B]`; an epoch has all `count` once."""
         numbers = self._drawn + tf.cumsum(tf.cast(rows, tf.int64), exclusive=True)  # [B], counted over all epochs
         self._drawn.assign_add(tf.reduce_sum(tf.cast(rows, tf.int64)))
         epochs = (numbers // count)[:, tf.newaxis]
         seeds = tf.concat([tf.tile(self._epoch_seed[tf.newaxis], [self.batch_size, 1]), epochs], axis=1)  # [B, 3]
-        # tf.random.experimental.index_shuffle takes one seed only, not one for each index.
+        # tf.random.experimental.index_shuffle takes a single seed, not one for each index.
         return tf.raw_ops.RandomIndexShuffle(
             index=numbers % count, seed=tf.cast(seeds, tf.int32), max_index=count - 1, rounds=4
         )
 
     def _draw_order(self) -> tf.Tensor:
-        """Returns int32 `[B, M]`: the signed codes of each row's vignette in a uniformly random order, 0 behind."""
+        """Returns the signed codes of each row's vignette in random order, padded with 0; int32 `[B, M]`."""
         within = tf.sequence_mask(self._evidence_total(), self._width)  # [B, M]
         places = tf.gather(self._offsets, self._vignette)[:, tf.newaxis] + tf.range(self._width, dtype=tf.int64)
         codes = tf.gather(self._signed_codes, tf.where(within, places, 0))
@@ -259,7 +260,7 @@ def action_spec() -> tensor_spec.BoundedTensorSpec:
 
 
 def time_step_spec(evidence_count: int) -> ts.TimeStep:
-    """Returns the spec of a time step over E pieces of evidence: observation and reward as the environment gives."""
+    """Returns the spec of the environment's time steps for E pieces of evidence."""
     observation = Observation(
         state=tensor_spec.BoundedTensorSpec([evidence_count], tf.float32, -1.0, 1.0, name="state"),
         forced=tf.TensorSpec([], tf.bool, name="forced"),

@@ -1,8 +1,8 @@
-"""One optimisation of Algorithm 1 (paper, algo:dyqn) on a batch of signed codes, in two engines of equal mathematics.
+"""One optimisation of Algorithm 1 (paper, algo:dyqn) on a batch of signed codes, in two mathematically equal engines.
 
 `PlainLearner` is the reference: dense states, automatic differentiation, one pass for s and one for s'. `FusedLearner`
-sends s and s' through the network in one pass, sums kernel rows in place of the first layer's dense product, and writes
-the gradient out, so that no gradient is computed for s' and XLA fuses everything between the matrix products.
+sends s and s' through the network in one pass, sums kernel rows instead of computing the first layer's dense product,
+and computes the gradient explicitly, so that there is none for s' and XLA fuses all work between the matrix products.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,17 +26,17 @@ class Learner(Protocol):
     """What the training loop needs."""
 
     def prepare(self) -> None:
-        """Takes note of the weights as they are; comes before the first step of each compiled call."""
+        """Reads the current weights; called before the first step of each compiled call."""
 
     def q_values(self, signed_codes: tf.Tensor) -> tf.Tensor:
         """Returns Q(s, .) float32 `[N, A]` of signed codes int32 `[N, W]`."""
 
     def learn(self, batch: Transition) -> LossExtra:
-        """Performs one optimisation on a batch whose states are signed codes; counts it where it is finite."""
+        """Performs one optimisation on a batch whose states are signed codes, and counts it if it is finite."""
 
 
 def build_learner(agent: DyqnAgent, config: TrainConfig, workers: Workers = ALONE) -> Learner:
-    """Returns the learner that `config.learner` names; `workers` are those of the agent."""
+    """Returns the learner of the configured engine; `workers` are those of the agent."""
     if config.learner.engine == "fused":
         return FusedLearner(agent, config, workers)
     return PlainLearner(agent)
@@ -50,7 +50,7 @@ class PlainLearner:
         self._evidence_count = agent.network.input_shape[-1]
 
     def prepare(self) -> None:
-        """Nothing: the weights are read when they are needed."""
+        """Does nothing: the weights are read when they are needed."""
 
     def q_values(self, signed_codes: tf.Tensor) -> tf.Tensor:
         """See `Learner`."""
@@ -63,16 +63,16 @@ class PlainLearner:
 
 
 class Activation(NamedTuple):
-    """A hidden layer's output, for s and below it for s'. With dropout, the thinned s comes above both."""
+    """A hidden layer's output: rows for s, then for s'; with dropout, rows for s with dropout come before both."""
 
     exact: tf.Tensor  # float32 [2 B, H], with dropout [3 B, H]
     rounded: tf.Tensor  # the same in the precision of the next matrix product
-    slope: tf.Tensor  # float32 [B, H], of the first B rows by what goes into the activation
+    slope: tf.Tensor  # float32 [B, H], derivative of the activation in the first B rows
     size: tf.Tensor  # float32 scalar, sum of absolute values of the first B rows
 
 
 class Delta(NamedTuple):
-    """The gradient of the loss by what goes into a hidden layer's activation, for s."""
+    """The gradient of the loss with respect to the inputs of a hidden layer's activation, for s."""
 
     exact: tf.Tensor  # float32 [B, H]
     rounded: tf.Tensor
@@ -80,28 +80,28 @@ class Delta(NamedTuple):
 
 
 class FusedLearner:
-    """The same optimisation as explicit arithmetic.
+    """The same optimisation with explicit gradients.
 
-    With `precision` float32 all of it but the sum over the first kernel's rows is one XLA computation. XLA has no
-    fast bfloat16 product on processors; with bfloat16 the products of hidden layers are oneDNN's, which multiply
-    bfloat16 and add in float32, and XLA compiles what stands between them. The weights and their updates are float32 in
-    either case.
+    With `precision` float32, everything except for the sums over rows of the first kernel is one XLA computation. XLA
+    has no fast bfloat16 product on CPUs. With bfloat16, the products of hidden layers are computed by oneDNN, which
+    multiplies in bfloat16 and adds in float32, and XLA compiles the operations between them. Weights and their updates
+    are always float32.
 
-    With dropout, s passes through the network twice: thinned for the gradient, and whole for the targets. The masks are
-    drawn by the network's own dropout layers, whose seeds advance with each step and are part of a checkpoint.
+    With dropout, s passes through the network twice: with dropout for the gradient, and without for the targets. The
+    network's own dropout layers draw the masks; their seeds advance with each step and are part of a checkpoint.
     """
 
     def __init__(self, agent: DyqnAgent, config: TrainConfig, workers: Workers = ALONE):
         """Makes the learner of an agent.
 
         Raises:
-            InputError: the network or the loss is one that it does not compute.
+            InputError: it cannot compute this network or loss.
         """
         self._agent = agent
         self._workers = workers
         self._target_config = config.target
         self._rate = config.optimiser.learning_rate
-        # Under plain gradient descent alone untouched rows stay as they are; several workers touch different ones.
+        # Rows that a batch does not touch stay the same only with plain gradient descent and a single worker.
         plain = config.optimiser.algorithm == "sgd" and not config.optimiser.weight_decay
         self._descends = plain and workers.count == 1
         layers = [layer for layer in agent.network.layers if layer.weights]
@@ -111,7 +111,7 @@ class FusedLearner:
         self._biases = [layer.bias.value for layer in layers]
         self._low = tf.as_dtype(config.learner.precision)
         rounds = self._low != tf.float32
-        # Kernels in the precision of their products, of the hidden layers above the first alone.
+        # Kernels of the hidden layers above the first, in the precision of their products.
         self._factors = dict(enumerate(self._kernels[1:-1], start=1))
         if rounds:
             self._factors = {index: tf.Variable(tf.cast(kernel, self._low)) for index, kernel in self._factors.items()}
@@ -123,7 +123,7 @@ class FusedLearner:
         self._update = _compiled(self._descend if self._descends else self._optimise)
 
     def prepare(self) -> None:
-        """Rounds the kernels anew: a checkpoint, or somebody, may have set them."""
+        """Rounds the kernels again, as a checkpoint or a caller may have set them."""
         for index, factor in self._factors.items():
             if factor is not self._kernels[index]:
                 factor.assign(tf.cast(self._kernels[index], self._low))
@@ -147,7 +147,7 @@ class FusedLearner:
         return extra
 
     def _agree(self, extra: LossExtra, gradients: list[tf.Tensor]) -> tuple[LossExtra, list[tf.Tensor]]:
-        """Returns the means over the batches of all workers, so that all judge and update alike."""
+        """Returns the means over the batches of all workers, so that every worker makes the same update."""
         if self._workers.count == 1:
             return extra, gradients
         exact = [tf.cast(gradient, tf.float32) for gradient in gradients]
@@ -187,7 +187,7 @@ class FusedLearner:
 
     def _first_layer(self, signed_codes: tf.Tensor) -> Activation:
         inputs = product(signed_codes, self._kernels[0])
-        if self._dropouts:  # s twice: what is left of it, and all of it
+        if self._dropouts:  # s twice: once for dropout, once without
             inputs = tf.concat([inputs[: tf.shape(inputs)[0] // 2], inputs], axis=0)
         return self._activation(inputs, 0)
 
@@ -196,8 +196,8 @@ class FusedLearner:
         rows = tf.shape(exact)[0] // (3 if self._dropouts else 2)
         slope = self._hidden_activation.slope(exact[:rows])
         if self._dropouts:
-            kept = self._dropouts[index](tf.ones_like(slope), training=True)  # 0, or 1 / (1 - the share left out)
-            exact, slope = tf.concat([exact[:rows] * kept, exact[rows:]], axis=0), slope * kept
+            mask = self._dropouts[index](tf.ones_like(slope), training=True)  # 0, or 1 / (1 - dropout rate)
+            exact, slope = tf.concat([exact[:rows] * mask, exact[rows:]], axis=0), slope * mask
         return Activation(exact, tf.cast(exact, self._low), slope, tf.reduce_sum(tf.abs(exact[:rows])))
 
     def _output_layer(
@@ -205,16 +205,16 @@ class FusedLearner:
     ) -> tuple[tf.Tensor, Delta, list[tf.Tensor]]:
         """Returns (action losses [A], delta of the layer below, gradients of the output layer).
 
-        Without hidden layers `below` are signed codes, the delta is the output's and only the bias has a gradient here.
+        Without hidden layers, `below` are signed codes, the delta is that of the output, and there are no gradients.
         """
         kernel, bias = self._kernels[-1], self._biases[-1]
         logits = (product(below, kernel) if slope is None else tf.matmul(below, kernel)) + bias
         outputs = tf.split(tf.sigmoid(logits), 3 if self._dropouts else 2)  # [B, A] each
-        learned, (q_tm1, q_t) = outputs[0], outputs[-2:]  # the first two are one without dropout
+        learned, (q_tm1, q_t) = outputs[0], outputs[-2:]  # without dropout, `learned` is `q_tm1`
         target = targets.td_targets(q_tm1, q_t, batch.r_t, self._target_config)
         weights = targets.loss_weights(batch.a_tm1, self._target_config)
         scale = 2.0 / tf.cast(tf.shape(learned)[0], tf.float32)
-        delta = scale * weights * (learned - target) * learned * (1.0 - learned)  # [B, A], by the logits
+        delta = scale * weights * (learned - target) * learned * (1.0 - learned)  # [B, A], gradient for the logits
         action_losses = targets.vector_loss(learned, target, weights)
         if slope is None:
             return action_losses, self._sized(delta), []
@@ -223,14 +223,14 @@ class FusedLearner:
         return action_losses, self._delta(tf.matmul(delta, kernel, transpose_b=True), slope), gradients
 
     def _delta(self, gradient: tf.Tensor, slope: tf.Tensor) -> Delta:
-        """Sends the gradient by a hidden layer's output `[B, H]` through its activation."""
+        """Propagates the gradient for a hidden layer's output `[B, H]` through its activation."""
         return self._sized(tf.cast(gradient, tf.float32) * slope)
 
     def _sized(self, delta: tf.Tensor) -> Delta:
         return Delta(delta, tf.cast(delta, self._low), tf.reduce_sum(tf.abs(delta)))
 
     def _signed_deltas(self, delta: tf.Tensor, finite: tf.Tensor) -> tf.Tensor:
-        """Returns float32 `[2 B, H]` for `kernel_gradient`; under gradient descent, times the rate."""
+        """Returns float32 `[2 B, H]` for `kernel_gradient`; for gradient descent, times the learning rate."""
         step = tf.where(finite, (self._rate if self._descends else 1.0) * delta, 0.0)
         return tf.concat([step, -step], axis=0)
 
@@ -245,7 +245,7 @@ class FusedLearner:
         self.prepare()
 
     def _optimise(self, finite: tf.Tensor, gradients: list[tf.Tensor]) -> None:
-        """What the agent's optimiser does, on all variables."""
+        """Applies the agent's optimiser to all variables."""
         exact = [tf.cast(gradient, tf.float32) for gradient in gradients]
 
         def update() -> tf.Operation:
@@ -260,7 +260,7 @@ def _activation_of(network: keras.Model, layers: Sequence[keras.layers.Layer], l
     """Returns the activation of the hidden layers.
 
     Raises:
-        InputError: the network has parts that `FusedLearner` does not compute, or the loss is another one.
+        InputError: `FusedLearner` cannot compute the network or the loss.
     """
     names = {layer.activation.__name__ for layer in layers[:-1]} or {"selu"}
     dropouts = [layer for layer in network.layers if isinstance(layer, keras.layers.Dropout)]
@@ -269,8 +269,8 @@ def _activation_of(network: keras.Model, layers: Sequence[keras.layers.Layer], l
     fits = [type(layer) for layer in network.layers] == computed and network.output_shape[-1] == NUM_ACTIONS
     if not fits or len(names) > 1 or not names <= ACTIVATIONS.keys() or loss != "squared":
         raise InputError(
-            "--engine fused computes one network with SELU or ReLU layers, signed inputs and without probabilities, "
-            "by the squared error: choose --engine compiled"
+            "--engine fused supports one network of SELU or ReLU layers with signed inputs, without probabilities, and "
+            "the squared error: choose --engine compiled"
         )
     return names.pop()
 
@@ -286,11 +286,11 @@ def _unchanged(function: Callable[..., Any]) -> Callable[..., Any]:
 def product(signed_codes: tf.Tensor, kernel: tf.Variable) -> tf.Tensor:
     """Returns states times kernel, float32 `[N, H]`.
 
-    Meant to be compiled by XLA, which makes one loop of it and reads the variable in place.
+    Meant for XLA, which compiles it to one loop and reads the variable in place.
 
     Args:
         signed_codes: int32 `[N, W]`, W known when the graph is built.
-        kernel: float32 `[E, H]`; row 0 is finite, or all of the result is not: padding reads it, times 0.
+        kernel: float32 `[E, H]`. Padding reads row 0 times 0, so if that row is not finite, no result is.
     """
     cells = tf.maximum(tf.abs(signed_codes) - 1, 0)
     signs = tf.cast(tf.sign(signed_codes), tf.float32)
@@ -299,11 +299,11 @@ def product(signed_codes: tf.Tensor, kernel: tf.Variable) -> tf.Tensor:
 
 
 def kernel_gradient(signed_codes: tf.Tensor, signed_deltas: tf.Tensor) -> tf.IndexedSlices:
-    """Returns the gradient of a loss by the kernel: the rows that are not zero, each once, in no particular order.
+    """Returns the gradient for the kernel: the rows that are not zero, each once, in no particular order.
 
     Args:
         signed_codes: int32 `[B, W]`.
-        signed_deltas: float32 `[2 B, H]`, the gradient by the layer's output, and below it the same negated.
+        signed_deltas: float32 `[2 B, H]`, the gradient for the layer's output, then the same negated.
     """
     rows = tf.shape(signed_codes)[0]
     places = tf.where(signed_codes != 0)  # [N, 2]

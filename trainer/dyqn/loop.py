@@ -1,7 +1,7 @@
 """The training cycle of the paper (algo:dyqn) as one compiled loop: collect, store, learn, once a step.
 
-The loop returns to Python every few hundred steps. What it has done by a given step does not depend on where those
-returns fall, so a run that is resumed from a checkpoint repeats the run that was not interrupted.
+The loop returns to Python every few hundred steps. Its state after a given step does not depend on when it returned, so
+a run that is resumed from a checkpoint gives the same result as one that was not interrupted.
 """
 
 import zlib
@@ -31,21 +31,21 @@ SINGLE_DECISIONS = "single decisions"
 
 
 class TrainingDivergedError(RuntimeError):
-    """The loss or a gradient was not finite; the message says at which step, and what else is not."""
+    """The loss or a gradient was not finite; the message names the step and all values that are not finite."""
 
 
 class Progress(NamedTuple):
-    """What one call of the loop did."""
+    """The result of one call of the loop."""
 
-    loss: float | None  # mean over the optimisations of the call; None where there was none
+    loss: float | None  # mean over the optimisations of the call; None if there was none
     action_losses: dict[str, float]  # mean squared TD error of each action, by label
 
 
 class TrainingLoop:
-    """An agent, its environment and its memory, and the steps that they take together.
+    """Trains an agent with its environment and its memory.
 
-    Every random draw comes from a generator that is seeded from `config.loop.seed` and is part of the checkpoint. Each
-    of several `workers` has an environment, a memory and draws of its own, and all have the same weights.
+    Every random draw comes from a generator that is seeded from `config.loop.seed` and is part of the checkpoint. With
+    several `workers`, each has its own environment, memory and random draws, and all have the same weights.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class TrainingLoop:
             evidence_count: E.
             config: of the run.
             workers: that train together.
-            words: float32 `[E, W]`, see `trainer.dyqn.words`; needed where the network has them as inputs.
-            start: sets the weights that the network starts from; None starts anew.
+            words: float32 `[E, W]`, see `trainer.dyqn.words`; required if the network has words as inputs.
+            start: sets the initial weights; None means random ones.
         """
-        # Op determinism is what makes a resumed run equal to an uninterrupted one, bit for bit on one machine.
+        # With op determinism, a resumed run equals an uninterrupted one, bit for bit on one machine.
         tf.config.experimental.enable_op_determinism()
         self.config = config
         self._workers = workers
@@ -76,22 +76,17 @@ class TrainingLoop:
             name: tf.random.Generator.from_seed(seed, alg="philox")
             for name, seed in zip(("environment", "exploration", "memory"), generator_seeds, strict=True)
         }
-        limit = config.environment.max_questions
-        mode = Mode(
-            training=True,
-            max_questions=limit,
-            counterfactual=config.target.ask_successor != "same_state",
-            any_start=config.environment.start == "any",
-            thinning=config.environment.thinning,
-            epochs=config.environment.draw == "epochs",
-        )
         seed, networks = config.loop.seed, config.network.networks
         division = divide(vignettes, config.validation, seed)
         self._judgement = judged_in_training(division, config.validation, networks, evidence_count, seed)
         self._apart = judged_when_trained(division, networks, evidence_count, seed)
         self._parts = tf.constant(division.parts)
         self.environment = VignetteEnvironment(
-            division.learned, evidence_count, mode, self._generators["environment"], config.environment.environments
+            division.learned,
+            evidence_count,
+            _training_mode(config),
+            self._generators["environment"],
+            config.environment.environments,
         )
         self.network = build_network(evidence_count, config.network, network_seed)
         if config.network.words:
@@ -110,10 +105,10 @@ class TrainingLoop:
             workers,
         )
         # The first piece of evidence, one more for each question, and one for the successor of the last state.
-        self._known_limit = min(int(np.diff(vignettes.offsets).max()), limit + 2)
+        self._known_limit = min(int(np.diff(vignettes.offsets).max()), config.environment.max_questions + 2)
         self.memory = BucketMemory(evidence_count, self._known_limit, NUM_DECISIONS, config.memory)
         self._learner = build_learner(self.agent, config, workers)
-        # What the run leaves behind: the weights that did best on what networks did not learn from, or the last ones.
+        # The weights that the run saves: those with the lowest validation loss, or the last ones.
         self.chosen = self.network
         if self.judges or config.optimiser.average or config.network.words:
             self.chosen = build_network(evidence_count, config.network.served, seed=0)
@@ -135,12 +130,12 @@ class TrainingLoop:
 
     @property
     def best_step(self) -> int:
-        """The step whose weights did best on what networks do not learn from, 0 before any are chosen."""
+        """The step whose weights had the lowest validation loss, 0 before any are chosen."""
         return int(self._best_step)
 
     @property
     def finished(self) -> bool:
-        """Whether all steps are done, or the loss on what networks do not learn from has not fallen for long enough."""
+        """Whether all steps are done, or the validation loss has not fallen for `patience` validations."""
         if self.step >= self.config.loop.steps:
             return True
         validation = self.config.validation
@@ -149,21 +144,21 @@ class TrainingLoop:
 
     @property
     def _first_choice(self) -> int:
-        """The first step whose weights may be chosen: at three quarters, as rare decisions are learned last."""
+        """The first step whose weights may be chosen: after three quarters, as rare decisions are learned last."""
         loop = self.config.loop
         return loop.burn_in_steps + max(loop.steps - loop.burn_in_steps, 0) * 3 // 4
 
     @property
     def judges(self) -> bool:
-        """Whether there are vignettes that some network does not learn from, which end the training."""
+        """Whether there are vignettes for validation, which may end the training."""
         return self._judgement is not None
 
     def validate(self) -> float | None:
-        """Returns the loss on vignettes that networks do not learn from; None without any.
+        """Returns the validation loss; None without vignettes for validation.
 
-        From three quarters of the steps on, the weights with the lowest loss are chosen. Earlier the loss may be lower,
-        but a network that knows nothing of a rare decision such as Red has a low loss too; and the average of several
-        networks goes on to improve where the loss of each rises.
+        After three quarters of the steps, the weights with the lowest loss are chosen. The loss may be lower earlier,
+        but a network that has not learned a rare decision such as Red can have a low loss too, and the average of
+        several networks keeps improving while the loss of each one rises.
         """
         if self._judgement is None:
             return None
@@ -177,14 +172,14 @@ class TrainingLoop:
             self.chosen.set_weights(best)
         return loss
 
-    def choose_for_now(self) -> None:
-        """Has the latest weights stand in for the chosen ones until some are chosen, as a run may end before that."""
+    def choose_latest(self) -> None:
+        """Chooses the latest weights if none are chosen yet, as a run may end before that."""
         if self.chosen is not self.network and not self.best_step:
             self.agent.copy_weights_to(self.chosen)
 
     def settle(self) -> HeldOut:
-        """Calibrates the chosen weights, and returns what they make of vignettes that networks do not learn from."""
-        self.choose_for_now()
+        """Calibrates the chosen weights, and returns their outputs for vignettes that networks do not learn from."""
+        self.choose_latest()
         judged = apart = None
         if self._judgement is not None:
             self._judgement.calibrate(self.chosen)
@@ -237,7 +232,7 @@ class TrainingLoop:
     def _run(self, until_step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns (finite bool, optimisations done int64, sum of the action losses [A])."""
 
-        def going(finite: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
+        def unfinished(finite: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
             return finite & (self._step < until_step)
 
         def body(finite: tf.Tensor, learned: tf.Tensor, losses: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -251,7 +246,7 @@ class TrainingLoop:
         count = self.agent.losses
         self._learner.prepare()
         start = (tf.constant(True), tf.constant(0, tf.int64), tf.zeros([count]))
-        return tf.while_loop(going, body, start, parallel_iterations=1)
+        return tf.while_loop(unfinished, body, start, parallel_iterations=1)
 
     def _collect(self) -> None:
         """One action of the agent in each environment: lines 3 to 17 of the algorithm."""
@@ -287,6 +282,17 @@ class TrainingLoop:
             failed = [label for label, loss in zip(labels, losses.numpy(), strict=False) if not np.isfinite(loss)]
             where.append(f"TD errors of {', '.join(failed)}")
         return f"step {self.step}, episode {self.episode}: not finite: {'; '.join(where) or 'a gradient'}"
+
+
+def _training_mode(config: TrainConfig) -> Mode:
+    return Mode(
+        training=True,
+        max_questions=config.environment.max_questions,
+        counterfactual=config.target.ask_successor != "same_state",
+        any_start=config.environment.start == "any",
+        thinning=config.environment.thinning,
+        epochs=config.environment.draw == "epochs",
+    )
 
 
 def _seeds(seed: int, worker: int) -> tuple[int, list[int]]:

@@ -1,7 +1,7 @@
-"""The Q-network: a Keras 3 model from states to the Q-value of every action, and with it to probabilities.
+"""The Q-network: a Keras 3 model from states to the Q-value of every action, and optionally to probabilities.
 
-Columns of the outputs: the five Q-values in the order of the actions; where the network has probabilities, then the
-probability that each triage decision is appropriate, and that it is safe, four columns each, in urgency order.
+Columns of the outputs: the five Q-values in the order of the actions. If the network has probabilities, four columns
+follow for the probability that each triage decision is appropriate, then four that it is safe, in urgency order.
 """
 
 from collections.abc import Callable
@@ -19,8 +19,8 @@ NUM_PROBABILITIES = 2 * NUM_DECISIONS
 WITH_PROBABILITIES = NUM_ACTIONS + NUM_PROBABILITIES
 """O, the number of outputs of a network that has probabilities; one without has A."""
 WITH_SINGLE_DECISIONS = WITH_PROBABILITIES + NUM_DECISIONS
-"""Logits of such a network: behind those of the outputs, how likely a single clinician is to give each decision. They
-are learned because it helps the others, and are not among the outputs."""
+"""Number of logits of such a network: after those of the outputs come the logits of each decision for a single
+clinician. They are not among the outputs; learning them improves the others."""
 LOGITS, AVERAGE, OUTPUT_LAYER, WORDS = "logits", "outputs", "q_values", "words"
 _FIRST_LAYER = "hidden_1"
 
@@ -43,20 +43,20 @@ ACTIVATIONS = {
     ),
     "relu": HiddenActivation(tf.nn.relu, lambda output: tf.cast(output > 0, output.dtype)),
 }
-"""Of the hidden layers, as `trainer.dyqn.learner.FusedLearner` computes them."""
+"""The activations of hidden layers, as `trainer.dyqn.learner.FusedLearner` computes them."""
 
 
 def build_network(evidence_count: int, config: NetworkConfig, seed: int) -> keras.Model:
     """Returns Q_theta (paper, section "The Agent").
 
     Fully connected layers, then a sigmoid for each output, so that Q-values can be read as probabilities. SELU layers
-    get LeCun-normal kernels, which self-normalisation supposes, ReLU layers He-normal ones. Of several networks the
-    outputs are averaged.
+    have LeCun-normal kernels, which self-normalisation requires, ReLU layers He-normal ones. The logits of several
+    networks are averaged.
 
     Args:
         evidence_count: E, the width of the state.
         config: layers, dropout, number of networks and outputs; the paper's is one network of two SELU layers of 1024.
-        seed: of the initial kernels and of dropout.
+        seed: of the initial kernels and dropout.
 
     Returns:
         A model from states `[B, E]` float32 to outputs `[B, A]` or `[B, O]` float32 in (0, 1).
@@ -115,7 +115,7 @@ class PresentAndAbsent(keras.layers.Layer):
 class WordSums(keras.layers.Layer):
     """From `[B, 2 E]` to `[B, 2 W]`: sums of the word vectors of the codes that are present, then of those absent.
 
-    The vectors, `[E, W]`, are set once (`trainer.dyqn.words`) and not learned.
+    The vectors, `[E, W]`, come from `trainer.dyqn.words` and are not trained.
     """
 
     def __init__(self, size: int, **kwargs: Any):
@@ -141,10 +141,10 @@ class Stack(keras.layers.Layer):
 
 
 class Average(keras.layers.Layer):
-    """From the logits `[B, N, L]` of N networks to outputs `[B, O]`: sigmoids of their calibrated means.
+    """From the logits `[B, N, L]` of N networks to outputs `[B, A]` or `[B, O]`: sigmoids of their calibrated means.
 
-    A calibration scales and shifts the logits of the probabilities; it changes nothing until it is set.
-    P(safe) never falls with urgency, and no decision is more probably appropriate than safe, as their definitions say.
+    The calibration scales and shifts the logits of the probabilities; initially it changes nothing. As follows from
+    their definitions, P(safe) never falls with urgency, and P(appropriate) is never above P(safe).
     """
 
     def build(self, shape: tuple[int | None, ...]) -> None:
@@ -179,9 +179,9 @@ def logits_of(network: keras.Model) -> keras.Model:
 
 
 def copy_weights(source: keras.Model, target: keras.Model) -> None:
-    """Sets the weights of a network to those of another, which may have words where `target` has none.
+    """Copies the weights of a network to another one, which may lack the word inputs of `source`.
 
-    Words are sums over known codes, and so is the first layer: its kernel takes them up.
+    Word inputs are sums over known codes. So is the first layer, whose kernel can absorb them.
     """
     for layer in target.layers:
         weights = source.get_layer(layer.name).get_weights()
@@ -193,12 +193,12 @@ def copy_weights(source: keras.Model, target: keras.Model) -> None:
 
 
 def start_from(network: keras.Model, other: keras.Model, places: np.ndarray) -> None:
-    """Sets the weights of a network to those of another one without words, whose codes stand in other places.
+    """Initialises a network with the weights of another one without word inputs and with other codes.
 
-    A code that `other` does not know says nothing at first.
+    A code that `other` does not know has no effect at first.
 
     Args:
-        network: over E codes, with words or without.
+        network: over E codes, with word inputs or without.
         other: of the same layers, over other codes.
         places: int64 `[E]`, see `trainer.runs.start.Start`.
     """
@@ -206,11 +206,10 @@ def start_from(network: keras.Model, other: keras.Model, places: np.ndarray) -> 
     for layer in other.layers:
         weights, target = layer.get_weights(), network.get_layer(layer.name)
         if layer.name.startswith(_FIRST_LAYER):
-            sides = weights[0].reshape(
-                -1, count, weights[0].shape[1]
-            )  # one side of signed inputs, or present and absent
-            known = np.where((places >= 0)[:, np.newaxis], sides[:, places], 0.0).reshape(-1, weights[0].shape[1])
-            kernel = np.zeros(target.kernel.shape, np.float32)  # words come last, and are in the kernel already
+            # One block of rows for signed inputs, two for present and absent.
+            blocks = weights[0].reshape(-1, count, weights[0].shape[1])
+            known = np.where((places >= 0)[:, np.newaxis], blocks[:, places], 0.0).reshape(-1, weights[0].shape[1])
+            kernel = np.zeros(target.kernel.shape, np.float32)  # rows of words come last; the others contain them
             kernel[: len(known)] = known
             weights[0] = kernel
         target.set_weights(weights)
@@ -224,6 +223,6 @@ def set_output_bias(network: keras.Model, bias: keras.KerasTensor) -> None:
 
 
 def dropout_states(network: keras.Model) -> list[Any]:
-    """Returns the TensorFlow variables that dropout draws from, which a checkpoint of the network does not hold."""
+    """Returns the random state of the dropout layers, which a checkpoint of the network does not contain."""
     weights = {id(weight) for weight in network.weights}
     return [variable.value for variable in network.variables if id(variable) not in weights]

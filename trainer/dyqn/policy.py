@@ -15,13 +15,13 @@ from trainer.dyqn.decision import NEUTRAL, Dial, anything_known, best_triage, de
 from trainer.safeguards.rules import RuleGraph
 
 AskNoise = Callable[[tf.Tensor], tf.Tensor]
-"""From a shape `[1]` int32 to float32 noise of that shape."""
+"""Returns float32 noise of a shape, int32 `[1]`."""
 
 
 class QPolicy(tf_policy.TFPolicy):
-    """Takes the action that `trainer.dyqn.decision` names; where the observation forces a triage, a triage decision.
+    """Takes the action that `trainer.dyqn.decision` chooses, or a triage decision if the observation forces one.
 
-    With rules it obeys them. The policy's info is the network's outputs `[B, A]` or `[B, O]`, without noise.
+    It obeys `rules`, if any. The policy's info is the network's outputs `[B, A]` or `[B, O]`, without noise.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class QPolicy(tf_policy.TFPolicy):
         return policy_step.PolicyStep(self.choose(outputs, forced, states), policy_state, outputs)
 
     def choose(self, outputs: tf.Tensor, forced: tf.Tensor, states: tf.Tensor | None = None) -> tf.Tensor:
-        """Returns the actions int32 `[B]` for outputs `[B, A]` or `[B, O]`, where `forced` bool `[B]` forbids to ask.
+        """Returns the actions int32 `[B]` for outputs `[B, A]` or `[B, O]`; rows `forced`, bool `[B]`, must not ask.
 
-        Without `states` `[B, E]` something has to be known in every row, as in training, and rules are not looked at.
+        Without `states` `[B, E]`, something must be known in every row, as in training, and rules are not applied.
         """
         noisy = outputs if self._ask_noise is None else add_ask_noise(outputs, self._ask_noise)
         known = tf.ones_like(forced) if states is None else anything_known(states)
@@ -63,7 +63,7 @@ class QPolicy(tf_policy.TFPolicy):
 
 
 def add_ask_noise(outputs: tf.Tensor, ask_noise: AskNoise) -> tf.Tensor:
-    """Returns `outputs` `[B, A]` or `[B, O]` with noise added to the column of `ask` alone."""
+    """Returns `outputs` `[B, A]` or `[B, O]` with noise added only to the column of `ask`."""
     noise = ask_noise(tf.shape(outputs)[:1])[:, tf.newaxis]  # [B, 1]
     return outputs + noise * tf.one_hot(Action.ASK, outputs.shape[-1])
 
@@ -71,7 +71,7 @@ def add_ask_noise(outputs: tf.Tensor, ask_noise: AskNoise) -> tf.Tensor:
 def noise_scale(episode: tf.Tensor, initial: float, final: float, episodes: int) -> tf.Tensor:
     """Returns sigma(i), the standard deviation of the noise in episode `episode` (int64 scalar, 0 for the first).
 
-    It falls linearly from `initial` to `final` over the first `episodes` episodes, and stays.
+    It falls linearly from `initial` to `final` over the first `episodes` episodes, then stays there.
     """
     progress = tf.clip_by_value(tf.cast(episode, tf.float32) / episodes, 0.0, 1.0)
     return initial + (final - initial) * progress

@@ -1,8 +1,8 @@
 """The agent's memory: four priority buckets, in graph, states as signed codes (paper, section "Memory").
 
-A memory's priority is set when it is stored and only decays afterwards, by a factor each time the memory is sampled,
-so that it sinks into buckets that are sampled more rarely. There is no importance weighting. When the memory is full,
-the oldest transition goes. What a step costs does not grow with the number of transitions held, save by a logarithm.
+A transition's priority is set when it is stored. Afterwards it only decays, by a factor each time the transition is
+sampled, so that it sinks into buckets that are sampled less often. There is no importance weighting. When the memory is
+full, the oldest transition is dropped. The cost of a step grows only with the logarithm of the memory's capacity.
 """
 
 import math
@@ -17,8 +17,8 @@ from trainer.dyqn.targets import Transition
 class BucketMemory(tf.Module):
     """Transitions in a ring of `memory_capacity` slots, each in the bucket of its priority.
 
-    A sample first chooses a bucket with the configured probabilities, renormalised over the buckets that hold
-    anything, then a transition in it uniformly, with replacement.
+    Sampling first chooses a bucket with the configured probabilities, renormalised over the buckets that are not empty,
+    then a transition in it, uniformly and with replacement.
     """
 
     def __init__(self, evidence_count: int, known_limit: int, decisions: int, config: MemoryConfig):
@@ -26,7 +26,7 @@ class BucketMemory(tf.Module):
 
         Args:
             evidence_count: E, the number of codes.
-            known_limit: W, the most pieces of evidence that a stored state can hold.
+            known_limit: W, the largest number of pieces of evidence in a stored state.
             decisions: width of the reward.
             config: capacity, buckets and decay.
         """
@@ -44,8 +44,8 @@ class BucketMemory(tf.Module):
         self.r_t = tf.Variable(tf.zeros([capacity, decisions]), name="r_t")
         self.part = tf.Variable(tf.zeros([capacity], tf.int32), name="part")
         self.priorities = tf.Variable(tf.zeros([capacity]), name="priorities")
-        self.stored = tf.Variable(0, dtype=tf.int64, name="stored")  # transitions ever stored
-        # Compiled: as operations of their own, each small, they take more than twice as long.
+        self.stored = tf.Variable(0, dtype=tf.int64, name="stored")  # number of transitions ever stored
+        # Compiled, as so many small operations take more than twice as long one by one.
         self._slots_at = tf.function(self._find, jit_compile=True, autograph=False)
 
     @property
@@ -55,7 +55,7 @@ class BucketMemory(tf.Module):
 
     @property
     def bucket_sizes(self) -> tf.Tensor:
-        """int32 `[K]`: number of transitions in each bucket, that of the lowest priorities first."""
+        """int32 `[K]`: number of transitions in each bucket, by rising priority."""
         return self._counts.totals
 
     def add(self, transition: Transition, priorities: tf.Tensor) -> None:
@@ -77,9 +77,9 @@ class BucketMemory(tf.Module):
         self.stored.assign_add(count)
 
     def sample(self, batch_size: int, generator: tf.random.Generator) -> Transition:
-        """Returns `batch_size` transitions and decays the priority of each, once for every time it was drawn.
+        """Returns `batch_size` transitions, and decays the priority of each, once for every time it was drawn.
 
-        The states are signed codes `[batch_size, W]`. The memory holds at least one transition.
+        The states are signed codes `[batch_size, W]`. The memory must hold at least one transition.
         """
         slots = self._draw(batch_size, generator)
         self._decay_priorities(slots)
@@ -92,24 +92,24 @@ class BucketMemory(tf.Module):
         )
 
     def _buckets(self, slots: tf.Tensor) -> tf.Tensor:
-        """Returns int32, like `slots`: the bucket of the priority that stands in each slot."""
+        """Returns the bucket of the priority in each slot, int32, in the shape of `slots`."""
         priorities = tf.gather(self.priorities, slots)[..., tf.newaxis]
         return tf.reduce_sum(tf.cast(priorities >= self._thresholds, tf.int32), axis=-1)
 
     def _draw(self, batch_size: int, generator: tf.random.Generator) -> tf.Tensor:
-        """Returns int64 `[batch_size]`, the slots drawn."""
+        """Returns the slots drawn, int64 `[batch_size]`."""
         return self._slots_at(generator.uniform([batch_size], dtype=tf.float64))
 
     def _find(self, numbers: tf.Tensor) -> tf.Tensor:
-        """Returns the slots, int64 `[B]`, that uniform `numbers` `[B]` in [0, 1) stand for."""
+        """Returns the slots, int64 `[B]`, that are drawn with uniform `numbers` `[B]` in [0, 1)."""
         held = tf.cast(self.bucket_sizes, tf.float64)  # [K]
         share = tf.where(held > 0, self._probabilities, 0.0)
-        # Where every bucket that holds something has probability 0, all held transitions are alike.
+        # If every bucket that is not empty has probability 0, all transitions are equally likely.
         share = tf.where(tf.reduce_sum(share) > 0, share, held)
         cumulative = tf.cumsum(share)  # [K]
         points = numbers * cumulative[-1]  # [B]
-        # One number decides on the bucket, and by where it lies in the bucket's share, on the transition. Rounding
-        # must lead neither past the last bucket that can be drawn nor past the last transition in it.
+        # One number selects the bucket and, by its position within the bucket's share, the transition. Rounding must
+        # lead neither past the last bucket that can be drawn nor past the last transition in it.
         last = tf.reduce_max(tf.where(share > 0, tf.range(len(self._probabilities)), 0))
         buckets = tf.minimum(tf.searchsorted(cumulative, points, side="right"), last)
         within = (points - tf.gather(cumulative - share, buckets)) / tf.gather(share, buckets)  # [B] in [0, 1)
@@ -126,7 +126,7 @@ class BucketMemory(tf.Module):
         slots = tf.sort(slots)
         before = self._buckets(slots)
         self.priorities.scatter_mul(tf.IndexedSlices(tf.fill(tf.shape(slots), self._decay), slots))
-        once = tf.cast(tf.concat([[True], slots[1:] != slots[:-1]], axis=0), tf.int32)  # it moves once, though
+        once = tf.cast(tf.concat([[True], slots[1:] != slots[:-1]], axis=0), tf.int32)  # it changes buckets only once
         self._counts.add(slots, before, -once)
         self._counts.add(slots, self._buckets(slots), once)
 
@@ -135,7 +135,7 @@ FAN_OUT = 128
 
 
 class BucketCounts(tf.Module):
-    """Counts of K buckets over the blocks of `FAN_OUT` slots of a memory."""
+    """The number of transitions of each of K buckets, in each block of `FAN_OUT` slots of a memory."""
 
     def __init__(self, capacity: int, buckets: int):
         """Makes the counts of an empty memory with `capacity` slots."""
@@ -163,18 +163,18 @@ class BucketCounts(tf.Module):
             nodes = parents
 
     def find(self, buckets: tf.Tensor, ranks: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Finds the block in which a transition of a bucket stands.
+        """Finds the block that holds a transition of a bucket.
 
         Args:
             buckets: int32 `[B]`.
-            ranks: int32 `[B]`, how many transitions of the bucket stand before the one that is wanted; below its total.
+            ranks: int32 `[B]`, the number of transitions of the bucket before the wanted one; below the bucket's total.
 
         Returns:
             The number of the block, and the rank within it, int32 `[B]` both.
         """
         nodes = tf.zeros_like(buckets)
         for level in reversed(self._levels):
-            # XLA, by which the memory has this compiled, gathers from what is read, in place; not from a variable.
+            # XLA, which compiles this, gathers in place from a value that was read, but not from a variable.
             counts = tf.gather_nd(level.read_value(), tf.stack([buckets, nodes], axis=-1))  # [B, FAN_OUT]
             places, ranks = place_of_rank(counts, ranks)
             nodes = nodes * FAN_OUT + places
@@ -189,10 +189,10 @@ def place_of_rank(counts: tf.Tensor, ranks: tf.Tensor) -> tuple[tf.Tensor, tf.Te
         ranks: int32 `[B]`, 0 or more, below the sum of the row.
 
     Returns:
-        The place in the row, and the rank less what stands before that place, int32 `[B]` both.
+        The place in the row, and the rank minus the sum of the counts before it, int32 `[B]` both.
     """
     sums = tf.cumsum(counts, axis=1)
     before = sums <= ranks[:, tf.newaxis]
     places = tf.reduce_sum(tf.cast(before, tf.int32), axis=1)
-    # Of the sums up to the rank, the last one is the largest.
+    # Sums rise along the row, so the largest of those up to the rank is the last one.
     return places, ranks - tf.reduce_max(tf.where(before, sums, 0), axis=1)

@@ -1,7 +1,7 @@
-"""The counterfactual reward, and which triage decisions the clinicians' decisions make appropriate.
+"""The counterfactual reward, and which triage decisions are appropriate and safe given the clinicians' decisions.
 
-Pure functions over the columns Red, Yellow, Green, Blue. All take a row of non-negative weights of which only the
-proportions matter, so that a row of decision counts and the reward made of it mean the same.
+Pure functions over the columns Red, Yellow, Green, Blue. Only the proportions of a row's non-negative weights matter,
+so decision counts and the reward computed from them give the same result.
 """
 
 import tensorflow as tf
@@ -11,7 +11,7 @@ def counterfactual_reward(decision_counts: tf.Tensor) -> tf.Tensor:
     """Returns the reward r of each triage decision (paper, section "Counterfactual reward").
 
     Args:
-        decision_counts: `[B, 4]`, multiplicity of each decision among the clinicians, at least one a row.
+        decision_counts: `[B, 4]`, number of clinicians who gave each decision, at least one in each row.
 
     Returns:
         float32 `[B, 4]` in [0, 1]: how common the decision is, relative to the most common one.
@@ -21,7 +21,7 @@ def counterfactual_reward(decision_counts: tf.Tensor) -> tf.Tensor:
 
 
 def appropriate(decision_weights: tf.Tensor) -> tf.Tensor:
-    """Returns bool `[B, 4]`: the decisions between the most and the least urgent one given, ends included.
+    """Returns bool `[B, 4]`: the decisions from the most to the least urgent one given, inclusive.
 
     Paper, section "Metrics": two clinicians who say Red and Green make Red, Yellow and Green appropriate.
     """

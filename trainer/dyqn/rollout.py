@@ -1,4 +1,4 @@
-"""Plays one evaluation episode of every vignette, all of them in one batch."""
+"""Plays one evaluation episode of every vignette, in large batches."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from trainer.dyqn.policy import QPolicy
 from trainer.safeguards.rules import RuleGraph
 
 ROWS_AT_ONCE = 16_384
-"""Vignettes in one batch; more are played in several, so that the dense states of a batch stay below ~100 MB."""
+"""Maximum number of vignettes in a batch, which keeps its dense states below about 100 MB."""
 
 
 class Outcomes(NamedTuple):
@@ -28,7 +28,7 @@ class Outcomes(NamedTuple):
     questions: np.ndarray  # int32 [K, V], number of questions asked
     evidence_seen: np.ndarray  # int32 [K, V], pieces of evidence known at the decision, the first one included
     forced: np.ndarray  # bool [K, V], the question limit forced the decision
-    outputs: np.ndarray | None = None  # float32 [K, V, A] or [K, V, O], at the decision; None where there are none
+    outputs: np.ndarray | None = None  # float32 [K, V, A] or [K, V, O], at the decision; None if the policy has none
 
     @property
     def q_values(self) -> np.ndarray | None:
@@ -37,7 +37,7 @@ class Outcomes(NamedTuple):
 
     @property
     def probabilities(self) -> np.ndarray | None:
-        """float32 `[K, V, 2, 4]`: at the decision, each decision's probability to be appropriate, and to be safe."""
+        """float32 `[K, V, 2, 4]`: at the decision, the probability that each decision is appropriate, and safe."""
         if self.outputs is None or self.outputs.shape[-1] == NUM_ACTIONS:
             return None
         return self.outputs[..., NUM_ACTIONS:].reshape(*self.outputs.shape[:-1], 2, -1)
@@ -52,10 +52,10 @@ class Slice(NamedTuple):
 
 
 class Rollout:
-    """Plays `policy` over vignettes, never forced by exhaustion; forced at `max_questions` (docs/paper.md).
+    """Plays `policy` over vignettes. Only `max_questions` forces a decision, not the end of the evidence.
 
-    A policy whose info is one float32 tensor of shape `[A]` or `[O]` gives its outputs so, as `QPolicy` does. It must
-    decide by the observation alone: it is not asked twice about the same one.
+    A policy whose info is one float32 tensor of shape `[A]` or `[O]`, such as `QPolicy`, provides its outputs. It must
+    decide by the observation alone, as it is called only once for equal observations of an episode.
     """
 
     def __init__(self, vignettes: Vignettes, evidence_count: int, max_questions: int, policy: tf_policy.TFPolicy):
@@ -88,7 +88,7 @@ class Rollout:
             else:
                 decided = policy.action(before)
             after = environment.step(decided.action)
-            deciding = after.is_last() & ~done  # rows that are done begin anew; what they do then is not looked at
+            deciding = after.is_last() & ~done  # rows that are done start new episodes, which are ignored
             now = Outcomes(
                 decided.action,
                 environment.questions_asked,
@@ -120,10 +120,10 @@ class Rollout:
 def _decide(
     policy: tf_policy.TFPolicy, time_step: ts.TimeStep, done: tf.Tensor, judged: tf.Tensor
 ) -> policy_step.PolicyStep:
-    """Returns the policy's actions and outputs, of which only rows `judged`, bool `[B]`, are computed.
+    """Returns the policy's actions and outputs, computed only for the rows `judged`, bool `[B]`.
 
-    Most episodes end early, and many questions are in vain. A row that goes on and is not judged has asked in this very
-    state, and asks again. Rows that are `done` get any action; outputs of rows not judged are 0.
+    Most episodes end early, and many questions are in vain. A row that is neither done nor judged has asked in the same
+    state before, and asks again. Rows that are `done` have an arbitrary action. Outputs of rows not judged are 0.
     """
     places = tf.where(judged)  # [R, 1]
     answer = policy.action(tf.nest.map_structure(lambda column: tf.gather_nd(column, places), time_step))
@@ -136,14 +136,14 @@ def _decide(
 
 
 def _output_columns(policy: tf_policy.TFPolicy) -> int:
-    """Returns the number of outputs that the policy gives beside its actions, 0 where it gives none."""
+    """Returns the number of outputs that the policy provides beside its actions."""
     info = policy.info_spec
-    gives = isinstance(info, tf.TensorSpec) and info.dtype == tf.float32 and info.shape.rank == 1
-    return info.shape[0] if gives and info.shape[0] >= NUM_ACTIONS else 0
+    is_vector = isinstance(info, tf.TensorSpec) and info.dtype == tf.float32 and info.shape.rank == 1
+    return info.shape[0] if is_vector and info.shape[0] >= NUM_ACTIONS else 0
 
 
 def _where_rows(chosen: tf.Tensor, new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
-    """Returns the rows of `new` where `chosen`, bool `[B]`, says so, else those of `old`; both `[B]` or `[B, A]`."""
+    """Returns the rows of `new` that are `chosen`, bool `[B]`, and the other rows of `old`; `[B]` or `[B, A]`."""
     return tf.where(chosen if new.shape.rank == 1 else chosen[:, tf.newaxis], new, old)
 
 
@@ -162,7 +162,7 @@ def _slices(vignettes: Vignettes) -> list[Slice]:
 
 
 def greedy_policy(network: keras.Model, rules: RuleGraph | None = None, dial: Dial = NEUTRAL) -> QPolicy:
-    """Returns the policy without noise of a Q-network from states `[B, E]` to outputs; it obeys `rules`."""
+    """Returns the policy without noise of a Q-network; it obeys `rules`."""
     return QPolicy(time_step_spec(network.input_shape[-1]), action_spec(), network, rules=rules, dial=dial)
 
 
@@ -178,7 +178,7 @@ class EpisodeWindow(tf.Module):
         self._finished = tf.Variable(0, dtype=tf.int64, name="finished")
 
     def record(self, decisions: tf.Tensor, decision_counts: tf.Tensor, questions: tf.Tensor) -> None:
-        """Adds finished episodes, no more than the window holds.
+        """Adds finished episodes, at most as many as the window holds.
 
         Args:
             decisions: int32 `[F]`, column of each triage decision.
@@ -196,7 +196,7 @@ class EpisodeWindow(tf.Module):
         self._finished.assign_add(count)
 
     def means(self) -> dict[str, float]:
-        """Returns the mean of each metric over the window, empty before the first episode has ended."""
+        """Returns the mean of each metric over the window; empty before the end of the first episode."""
         held = min(int(self._finished), self._rows.shape[0])
         if not held:
             return {}

@@ -13,13 +13,13 @@ from trainer.dyqn.rewards import appropriate, safe
 
 
 class Transition(NamedTuple):
-    """What the memory keeps of a step: e = (s, a, r, s'); states as below, or as signed codes int32 [B, W]."""
+    """A step as the memory keeps it, e = (s, a, r, s'); states as below, or as signed codes int32 [B, W]."""
 
     s_tm1: tf.Tensor  # float32 [B, E]
     a_tm1: tf.Tensor  # int32 [B]
     r_t: tf.Tensor  # float32 [B, 4], the counterfactual reward of every triage decision
     s_t: tf.Tensor  # float32 [B, E]
-    part: tf.Tensor  # int32 [B], of the vignette: network n does not learn from part n; below 0, all networks learn
+    part: tf.Tensor  # int32 [B], of the vignette: network n does not learn from part n; if -1, all networks learn
 
 
 def best_triage_value(q: tf.Tensor, allowed: tf.Tensor | None = None) -> tf.Tensor:
@@ -42,7 +42,7 @@ def or_ask_target(best_tm1: tf.Tensor, best_t: tf.Tensor, q_ask_t: tf.Tensor) ->
     Args:
         best_tm1: Q_m(s) `[B]`.
         best_t: Q_m(s') `[B]`.
-        q_ask_t: Q(s', ask) `[B]`, which this query does not look at.
+        q_ask_t: Q(s', ask) `[B]`, which this query ignores.
     """
     del q_ask_t
     return (1.0 - best_tm1) + best_tm1 * best_t
@@ -66,13 +66,13 @@ QUERIES = {"or": or_ask_target, "and": and_ask_target}
 def td_targets(q_tm1: tf.Tensor, q_t: tf.Tensor, r_t: tf.Tensor, config: TargetConfig) -> tf.Tensor:
     """Returns the target Q-value of every action `[B, A]`; no gradient flows through it.
 
-    A triage decision is terminal, so that its target is its reward; the target of `ask` is the configured query.
+    A triage decision is terminal, so its target is its reward; the target of `ask` is given by the configured query.
 
     Args:
         q_tm1: Q(s, .) `[B, A]`.
         q_t: Q(s', .) `[B, A]`, of the same network: the paper keeps no target network.
         r_t: counterfactual reward `[B, 4]`.
-        config: which query, and over which decisions Q_m is taken.
+        config: the query, and the decisions over which Q_m is taken.
     """
     allowed = appropriate(r_t) if config.best_triage_over == "appropriate" else None
     best_tm1, best_t = best_triage_value(q_tm1, allowed), best_triage_value(q_t, allowed)
@@ -81,10 +81,10 @@ def td_targets(q_tm1: tf.Tensor, q_t: tf.Tensor, r_t: tf.Tensor, config: TargetC
 
 
 def loss_weights(a_tm1: tf.Tensor, config: TargetConfig) -> tf.Tensor:
-    """Returns float32 `[B, A]`: 1 where an action takes part in the loss.
+    """Returns float32 `[B, A]`: 1 for actions in the loss, 0 for the others.
 
-    All do (the vector form of the paper), save `ask` after a triage decision when the ask successor counts only where
-    asking was the action taken.
+    All actions are in the loss (the vector form of the paper), except for `ask` after a triage decision with
+    `ask_successor` "taken_only".
     """
     everywhere = tf.ones([tf.shape(a_tm1)[0], NUM_DECISIONS])
     if config.ask_successor == "taken_only":
@@ -95,7 +95,7 @@ def loss_weights(a_tm1: tf.Tensor, config: TargetConfig) -> tf.Tensor:
 
 
 def probability_targets(r_t: tf.Tensor) -> tf.Tensor:
-    """Returns float32 `[B, 8]`: 1 where a decision is appropriate, four columns, then where it is safe, four columns.
+    """Returns float32 `[B, 8]`: whether each decision is appropriate (four columns), then whether it is safe (four).
 
     Args:
         r_t: counterfactual reward `[B, 4]`.
@@ -104,15 +104,15 @@ def probability_targets(r_t: tf.Tensor) -> tf.Tensor:
 
 
 def learned_by(part: tf.Tensor, networks: int, parts: int) -> tf.Tensor:
-    """Returns float32 `[B, N]`: what each transition weighs for each of N networks.
+    """Returns the weight of each transition for each of N networks, float32 `[B, N]`.
 
-    Network n does not learn from part n (modulo the number of parts). What it learns from weighs the more, so that the
-    mean over all transitions stays that over its own.
+    Network n does not learn from part n (modulo the number of parts). Its other transitions have a larger weight, so
+    that the mean over all transitions equals the mean over those that it learns from.
 
     Args:
         part: int32 `[B]`, of the transitions' vignettes.
         networks: N.
-        parts: number of parts; 0 means that all networks learn from all.
+        parts: number of parts; 0 means that all networks learn from everything.
     """
     if not parts:
         return tf.ones([tf.shape(part)[0], networks])
@@ -120,7 +120,7 @@ def learned_by(part: tf.Tensor, networks: int, parts: int) -> tf.Tensor:
 
 
 def single_decision_loss(logits: tf.Tensor, r_t: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """Returns the cross-entropy of a softmax with the shares of the clinicians' decisions, averaged over the batch.
+    """Returns the cross-entropy of a softmax and the shares of the clinicians' decisions, averaged over the batch.
 
     Args:
         logits: `[B, 4]`.
@@ -132,13 +132,13 @@ def single_decision_loss(logits: tf.Tensor, r_t: tf.Tensor, weights: tf.Tensor) 
 
 
 def mean_logits(r_t: tf.Tensor, probabilities: bool) -> tf.Tensor:
-    """Returns the logits, float32 `[L]`, at which a network says of every state what is true on average.
+    """Returns the logits, float32 `[L]`, with which a network gives the average targets for every state.
 
     Args:
         r_t: counterfactual reward `[V, 4]` of the vignettes.
         probabilities: whether the network has probabilities and single decisions, see `trainer.dyqn.network`.
     """
-    means = [tf.reduce_mean(r_t, axis=0), [0.5]]  # what asking is worth depends on the network
+    means = [tf.reduce_mean(r_t, axis=0), [0.5]]  # the value of asking depends on the network
     if probabilities:
         means.append(tf.reduce_mean(probability_targets(r_t), axis=0))
     mean = tf.clip_by_value(tf.concat(means, axis=0), 0.01, 0.99)
@@ -150,7 +150,7 @@ def mean_logits(r_t: tf.Tensor, probabilities: bool) -> tf.Tensor:
 
 
 def _decision_shares(r_t: tf.Tensor) -> tf.Tensor:
-    """Returns the share of the clinicians who gave each decision, `[B, 4]`, from the counterfactual reward `[B, 4]`."""
+    """Returns the share of clinicians who gave each decision, `[B, 4]`, from the counterfactual reward `[B, 4]`."""
     return r_t / tf.reduce_sum(r_t, axis=1, keepdims=True)
 
 
@@ -163,10 +163,10 @@ def vector_loss(q_tm1: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tf.
 
 
 def cross_entropy_loss(logits: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """Returns the cross-entropy of each output with its target in [0, 1], averaged over the batch, `[O]`.
+    """Returns the cross-entropy of each output and its target in [0, 1], averaged over the batch, `[O]`.
 
-    It has its least value where the output equals the target, as the squared error has; but its gradient by the logits
-    does not vanish where a sigmoid is saturated, so that a rare decision is learned as well.
+    Like the squared error, it is lowest if the output equals the target. But its gradient for the logits does not
+    vanish if a sigmoid is saturated, so rare decisions are learned as well.
 
     Args:
         logits: `[B, O]`.
@@ -177,7 +177,7 @@ def cross_entropy_loss(logits: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor
 
 
 def priority(q_tm1: tf.Tensor, r_t: tf.Tensor) -> tf.Tensor:
-    """Returns the priority nu `[B]` of a memory (paper, section "Memory").
+    """Returns the priority nu `[B]` of transitions (paper, section "Memory").
 
     The absolute value of the mean *signed* TD error over the four triage decisions, whose targets are the rewards.
     """

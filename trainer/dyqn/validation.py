@@ -1,8 +1,8 @@
-"""Vignettes that a network does not learn from: they say when to stop training, and calibrate the probabilities.
+"""Validation vignettes, from which a network does not learn: for early stopping and calibration.
 
-The training split is divided in parts, and network n does not learn from part n, by which it is judged: so every
-vignette is learned from, and judged by networks that do not know it. Vignettes with the same evidence are in the same
-part.
+The training split is divided into parts. Network n does not learn from part n and is validated on it, so that every
+vignette is used for training, and also for validating networks that have not learned from it. Vignettes with the same
+evidence are in the same part.
 """
 
 from typing import NamedTuple
@@ -22,27 +22,29 @@ from trainer.dyqn.network import AVERAGE, WITH_PROBABILITIES, logits_of
 from trainer.dyqn.rollout import Slice
 
 MOST_JUDGED = 2_000
-"""More vignettes would change no digit that matters."""
+"""Maximum number of vignettes; more would not change the loss noticeably."""
 LOOKS = 3
-"""Amounts of evidence at which each vignette is looked at during training."""
+"""Number of states of each vignette, with different amounts of evidence, that the loss is computed on."""
 _ROWS = 8_192
 
 
 class Division(NamedTuple):
-    """A training split, divided."""
+    """A divided training split."""
 
-    learned: Vignettes  # V of them, from which networks learn
-    parts: np.ndarray  # int32 [V], see `trainer.dyqn.targets.learned_by`; -1 everywhere where all learn from all
-    apart: Slice | None  # from which no network learns, None where there are none
+    learned: Vignettes  # V vignettes from which networks learn
+    parts: (
+        np.ndarray
+    )  # int32 [V], see `trainer.dyqn.targets.learned_by`; all -1 if every network learns from everything
+    apart: Slice | None  # vignettes from which no network learns, None if there are none
 
 
 def divide(vignettes: Vignettes, config: ValidationConfig, seed: int) -> Division:
-    """Divides a training split into what all networks, some networks and no network learns from.
+    """Divides a training split into vignettes from which all networks, some networks and no network learn.
 
     Args:
         vignettes: of the split.
-        config: the number of parts, and the share from which no network learns. Where all vignettes are alike, or there
-            are fewer different ones than parts, all networks learn from all.
+        config: the number of parts, and the share from which no network learns. If there are fewer different vignettes
+            than parts, all networks learn from everything.
         seed: of the division.
     """
     _, groups, sizes = np.unique(_evidence_keys(vignettes), return_inverse=True, return_counts=True)
@@ -64,7 +66,7 @@ def divide(vignettes: Vignettes, config: ValidationConfig, seed: int) -> Divisio
 def judged_in_training(
     division: Division, config: ValidationConfig, networks: int, evidence_count: int, seed: int
 ) -> "Judgement | None":
-    """Returns the judgement of N networks by vignettes that some learn from and others do not; None without any.
+    """Returns the judgement of N networks on vignettes that some learn from and others do not; None without any.
 
     Args:
         division: of the training split.
@@ -83,7 +85,7 @@ def judged_in_training(
 
 
 def judged_when_trained(division: Division, networks: int, evidence_count: int, seed: int) -> "Judgement | None":
-    """Returns the judgement of N networks together, by vignettes that none of them learns from; None without any."""
+    """Returns the judgement of N networks together, on vignettes that none of them learns from; None without any."""
     if division.apart is None:
         return None
     judges: np.ndarray = np.ones([len(division.apart.decision_counts), networks], bool)
@@ -91,21 +93,21 @@ def judged_when_trained(division: Division, networks: int, evidence_count: int, 
 
 
 def _evidence_keys(vignettes: Vignettes) -> np.ndarray:
-    """Returns int64 `[V]`, the same for the same evidence in any order."""
+    """Returns a key of each vignette's evidence, int64 `[V]`, whatever its order."""
     codes: np.ndarray = vignettes.signed_codes.astype(np.int64)
     weights = np.random.default_rng(0).integers(1, 2**62, 2 * int(np.abs(codes).max()) + 1)
     return np.add.reduceat(weights[codes], vignettes.offsets[:-1])
 
 
 class Judgement:
-    """Judges networks by vignettes that they do not learn from."""
+    """Judges networks on vignettes that they do not learn from."""
 
     def __init__(self, vignettes: Vignettes, judges: np.ndarray, evidence_count: int, seed: int):
-        """Chooses an evidence order for each of the vignettes, and states to look at.
+        """Draws an evidence order for each vignette, and the states of the loss.
 
         Args:
             vignettes: M of them.
-            judges: bool `[M, N]`, the networks that do not learn from each of the vignettes, at least one.
+            judges: bool `[M, N]`, whether a network does not learn from a vignette; at least one in each row.
             evidence_count: E.
             seed: of the orders.
         """
@@ -120,24 +122,24 @@ class Judgement:
         self._looks = rows, 1 + np.floor(shares * self._sizes[rows]).astype(int)
 
     def loss(self, network: keras.Model) -> float:
-        """Returns the mean cross-entropy of the calibrated probabilities in the states looked at during training.
+        """Returns the mean cross-entropy of the calibrated probabilities, or of the rewards without probabilities.
 
-        Uncalibrated it would rise long before decisions stop getting better: a network grows too sure of itself first.
-        Where there are no probabilities it is the cross-entropy of the rewards.
+        Without calibration it would rise long before the decisions stop improving, as a network becomes overconfident
+        first.
         """
         rows, known = self._looks
-        logits, wanted = self._logits(network, rows, known), _targets(self._counts[rows])
+        logits, truths = self._logits(network, rows, known), _targets(self._counts[rows])
         if logits.shape[1] == NUM_ACTIONS:
-            wanted, judged = wanted[:, :NUM_DECISIONS], logits[:, :NUM_DECISIONS]
+            truths, predicted = truths[:, :NUM_DECISIONS], logits[:, :NUM_DECISIONS]
         else:
-            wanted = wanted[:, NUM_DECISIONS:]
-            scale, shift = fit_calibration(logits[:, NUM_ACTIONS:], wanted)
-            judged = logits[:, NUM_ACTIONS:] * scale + shift
-        losses = tf.nn.sigmoid_cross_entropy_with_logits(wanted, judged)
+            truths = truths[:, NUM_DECISIONS:]
+            scale, shift = fit_calibration(logits[:, NUM_ACTIONS:], truths)
+            predicted = logits[:, NUM_ACTIONS:] * scale + shift
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(truths, predicted)
         return float(tf.reduce_mean(tf.reduce_sum(losses, axis=1)))
 
     def calibrate(self, network: keras.Model) -> None:
-        """Calibrates the probabilities of `network`, by every prefix of the evidence."""
+        """Calibrates the probabilities of `network` on every prefix of the evidence."""
         rows, known = self._prefixes()
         logits = self._logits(network, rows, known)
         if logits.shape[1] > NUM_ACTIONS:
@@ -147,17 +149,17 @@ class Judgement:
             average.shift.assign(shift)
 
     def outputs(self, network: keras.Model) -> HeldOutOutputs:
-        """Returns what the judges in `network` make of every prefix of the evidence."""
+        """Returns the outputs of `network` for every prefix of the evidence."""
         logits = self._logits(network, *self._prefixes())
         return HeldOutOutputs(network.get_layer(AVERAGE)(logits[:, np.newaxis]).numpy(), self._sizes, self._counts)
 
     def _prefixes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the vignette and the number of its pieces that are known, int64 `[R]` each."""
+        """Returns the vignette and the number of known pieces of each prefix, int64 `[R]` each."""
         rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), self._sizes)
         return rows, np.concatenate([np.arange(1, size + 1) for size in self._sizes])
 
     def _logits(self, network: keras.Model, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Returns the logits float32 `[R, A]` or `[R, O]` for the first `known` pieces of vignettes `rows`.
+        """Returns the logits float32 `[R, A]` or `[R, O]` for the first `known` pieces of the vignettes `rows`.
 
         They are means over the networks that do not learn from the vignette.
         """
@@ -173,16 +175,16 @@ class Judgement:
 
 
 class Calibration(NamedTuple):
-    """What scales and shifts the logits of the probabilities, see `trainer.dyqn.network.Average`."""
+    """Scale and shift of the logits of the probabilities, see `trainer.dyqn.network.Average`."""
 
     scale: np.ndarray  # float32 [8]
     shift: np.ndarray  # float32 [8]
 
 
 def fit_calibration(logits: np.ndarray, truths: np.ndarray) -> Calibration:
-    """Returns Platt's calibration: logistic regressions of what is true on the logit.
+    """Returns Platt's calibration: logistic regressions of the truth on the logit.
 
-    One for appropriateness and one for safety, each of all four decisions together, as vignettes may be few.
+    One for appropriateness and one for safety, each for all four decisions together, as there may be few vignettes.
 
     Args:
         logits: `[R, 8]`.
@@ -197,7 +199,7 @@ def fit_calibration(logits: np.ndarray, truths: np.ndarray) -> Calibration:
 def _platt(values: np.ndarray, truths: np.ndarray) -> tuple[float, float]:
     """Returns scale and shift of Platt's calibration: a logistic regression of `truths` `[R]` on logits `[R]`.
 
-    They are 1 and 0 where all truths are the same, or a higher logit does not mean a higher share.
+    They are 1 and 0 if all truths are the same, or if a higher logit does not mean a higher share.
     """
     if not len(truths) or truths.min() == truths.max():
         return 1.0, 0.0
@@ -213,14 +215,14 @@ def _targets(decision_counts: np.ndarray) -> np.ndarray:
 
 
 def _part(vignettes: Vignettes, chosen: np.ndarray) -> Slice:
-    """Returns the vignettes that `chosen`, bool `[V]`, says."""
+    """Returns the vignettes that are `chosen`, bool `[V]`."""
     sizes = np.diff(vignettes.offsets)
     codes = vignettes.signed_codes[np.repeat(chosen, sizes)]
     return Slice(np.append(0, np.cumsum(sizes[chosen])), codes, vignettes.decision_counts[chosen])
 
 
 def _orders(vignettes: Vignettes, generator: np.random.Generator) -> np.ndarray:
-    """Returns int32 `[M, W]`: the evidence of each vignette in a random order, 0 behind."""
+    """Returns the evidence of each vignette in a random order, padded with 0; int32 `[M, W]`."""
     sizes = np.diff(vignettes.offsets)
     within = np.arange(int(sizes.max())) < sizes[:, np.newaxis]
     orders: np.ndarray = np.zeros(within.shape, np.int32)

@@ -1,6 +1,6 @@
-"""Vectors for the words of codes: similar for similar words, so that what is learned of one code helps with others.
+"""Vectors for the words of codes: similar for similar words, so that codes learn from each other.
 
-They are the vocabulary's alone. No vignette changes them.
+They depend only on the vocabulary, not on vignettes.
 """
 
 import numpy as np
@@ -11,16 +11,16 @@ from sklearn.preprocessing import normalize
 from schemas.evidence import Vocabulary
 
 LENGTH = 2.0
-"""Of each vector: so that at the start words weigh about as much as the code itself."""
+"""Length of each vector, with which the words initially weigh about as much as the code itself."""
 _MOST_COMMON = 0.15
-"""A string that is part of a larger share of the codes' texts, such as "have you", tells nothing."""
+"""Strings in a larger share of the codes' texts, such as "have you", are ignored."""
 
 
 def word_vectors(vocabulary: Vocabulary, size: int) -> np.ndarray:
-    """Returns float32 `[E, size]`: a vector for the words of each code, its name and its question.
+    """Returns a vector for each code, made from the words of the code, its name and its question; float32 `[E, size]`.
 
-    They are strings of three to five letters within words, which know no grammar and suit any language, weighed by how
-    rare they are, reduced by singular values. A code that shares no such string with another has zeros.
+    The features are strings of three to five letters within words, which suit any language, weighted by rarity (TF-IDF)
+    and reduced by a singular value decomposition. A code that shares no such string with another has a zero vector.
     """
     texts = [" ".join((entry.code.replace("_", " "), entry.name, entry.name, entry.question)) for entry in vocabulary]
     vectors: np.ndarray = np.zeros((len(texts), size), np.float32)

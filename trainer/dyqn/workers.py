@@ -1,8 +1,8 @@
 """Several processes that train one agent together, as the environment variable `TF_CONFIG` describes them.
 
-`tf.distribute.MultiWorkerMirroredStrategy` starts the servers of the processes and notices when one is lost. What goes
-between them is one sum a step: its replica context refuses to sum inside a loop in a graph, which the training cycle
-is, so that the collective operation below it is called here.
+`tf.distribute.MultiWorkerMirroredStrategy` starts the servers of the processes and notices when one fails. The
+processes exchange one sum in each step. The strategy's replica context cannot sum inside a loop of a graph, such as the
+training cycle, so the collective operation is called directly.
 """
 
 import contextlib
@@ -18,20 +18,19 @@ from schemas.errors import InputError
 
 TF_CONFIG = "TF_CONFIG"
 LOST_WORKER = 138
-"""Exit code of a worker that has lost another one. Kubeflow's training operator keeps it for errors of the user's code
-after which a process is to be started again."""
+"""Exit code of a worker after another one has failed. Kubeflow's training operator restarts a process with it."""
 
 _COLLECTIVE_ROLES = ("chief", "worker")
-_GROUP = 1_000  # apart from the strategy's own groups, which count up from 1
+_GROUP = 1_000  # the strategy's own groups are numbered from 1
 
 
 class LostWorkerError(RuntimeError):
-    """Another worker has ended, or cannot be reached, and no step can be taken without it."""
+    """Another worker has ended or cannot be reached, so no step can be taken."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a process stands among those that train together."""
+    """The place of a process among those that train together."""
 
     index: int = 0  # 0 is the chief
     count: int = 1
@@ -41,14 +40,14 @@ _ALONE = Place()
 
 
 class Workers:
-    """The processes that train one agent; by itself, this one alone."""
+    """The processes that train one agent; by default only this one."""
 
     def __init__(self, place: Place = _ALONE, strategy: tf.distribute.Strategy | None = None):
         """Makes the workers.
 
         Args:
             place: of this process.
-            strategy: that connects the processes, and watches them for as long as it is referred to.
+            strategy: connects the processes, and watches them as long as it is referenced.
         """
         self.index, self.count = place.index, place.count
         self._strategy = strategy
@@ -57,27 +56,27 @@ class Workers:
 
     @property
     def chief(self) -> bool:
-        """Whether this is the process that evaluates, and writes what later commands read."""
+        """Whether this is the process that evaluates, and writes the files that later commands read."""
         return self.index == 0
 
     def mean(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """Returns the mean over the workers of each tensor, float32 of a static shape, in the graph of a step.
+        """Returns the mean of each tensor over the workers, float32 of a static shape, in the graph of a step.
 
-        The workers build the same graphs in the same order, and execute every mean together; the result is the same,
-        bit for bit, on each of them.
+        The workers build the same graphs in the same order, and compute every mean together. The result is bit for bit
+        the same on each of them.
         """
         if self.count == 1:
             return list(tensors)
-        # One message for all: many small ones would wait for each other.
+        # A single message, as many small ones would wait for each other.
         flat = tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], axis=0)
         parts = tf.split(self._sum(flat) / self.count, [tensor.shape.num_elements() for tensor in tensors])
         return [tf.reshape(part, tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
 
     def exchange(self, value: int) -> list[int]:
-        """Returns the `value` that each worker gave, the chief's first; waits until all have given one.
+        """Returns the `value` of each worker, the chief's first; waits for all of them.
 
         Raises:
-            LostWorkerError: one never will.
+            LostWorkerError: another worker has failed.
         """
         if self.count == 1:
             return [value]
@@ -87,14 +86,14 @@ class Workers:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Turns what TensorFlow raises where a worker is lost into a LostWorkerError."""
+        """Turns the errors that TensorFlow raises after the loss of a worker into a LostWorkerError."""
         try:
             yield
         except tf.errors.OpError as error:
-            told = [line for line in error.message.splitlines() if "ollective" in line]
-            if self.count == 1 or not told:
+            causes = [line for line in error.message.splitlines() if "ollective" in line]
+            if self.count == 1 or not causes:
                 raise
-            raise LostWorkerError(told[0]) from error
+            raise LostWorkerError(causes[0]) from error
 
     def _sum(self, tensor: tf.Tensor) -> tf.Tensor:
         self._sums += 1  # when the graph is built: the same number on every worker
@@ -116,10 +115,10 @@ ALONE = Workers()
 def join(environment: Mapping[str, str] = os.environ) -> Workers:
     """Returns the workers that `TF_CONFIG` describes, once all have joined; without it, or with one task, this process.
 
-    Must be called before TensorFlow has done anything.
+    Must be called before any TensorFlow operation.
 
     Raises:
-        InputError: `TF_CONFIG` is not what TensorFlow documents, or has roles that this training has no use for.
+        InputError: `TF_CONFIG` is not in TensorFlow's documented form, or has roles that this training does not use.
     """
     place = place_of(environment.get(TF_CONFIG, ""))
     if place.count == 1:
@@ -128,7 +127,7 @@ def join(environment: Mapping[str, str] = os.environ) -> Workers:
 
 
 def place_of(text: str) -> Place:
-    """Returns the place of this process that a `TF_CONFIG` states, "" or a cluster of one being a process alone.
+    """Returns the place of this process in a `TF_CONFIG`; "" or a cluster of one is a single process.
 
     Raises:
         InputError: see `join`.
@@ -153,11 +152,11 @@ def _check(cluster: Mapping[str, Any], counts: Mapping[str, int], role: str, num
     useless = sorted(set(cluster) - set(_COLLECTIVE_ROLES))
     if useless or role not in _COLLECTIVE_ROLES:
         named = ", ".join(useless or [str(role)])
-        raise _malformed(f"the role {named}: this training has a chief and workers only, which are all alike")
+        raise _malformed(f"the role {named}: this training has only a chief and workers")
     if not 0 <= number < counts[role]:
-        raise _malformed(f"the task is {role} {number}, the cluster has {counts[role]} of them")
+        raise _malformed(f"the task is {role} {number}, but the cluster has {counts[role]} of them")
     if counts["chief"] > 1:
-        raise _malformed(f"{counts['chief']} chiefs: there can be one")
+        raise _malformed(f"{counts['chief']} chiefs: expected at most one")
 
 
 def _malformed(problem: str) -> InputError:

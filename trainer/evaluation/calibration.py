@@ -1,4 +1,4 @@
-"""Q-values of triage decisions, read as probabilities: how often is a decision right of which the agent is sure?
+"""Q-values of triage decisions, read as probabilities: how often is a decision right if the agent is sure of it?
 
 The paper takes Q(s, a) as the probability that `a` is an appropriate triage (section "The OR query"), and the agent
 stops asking because of it. Training fits another quantity: the target of Q(s, a) is the reward P(a) / max P, so that a

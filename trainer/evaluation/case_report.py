@@ -1,7 +1,8 @@
 """`triage evaluate --cases`: plays a trained agent on textbook cases, and lists every case that it misses."""
 
-import argparse
+import dataclasses
 import itertools
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from trainer.dyqn.rollout import greedy_policy
 from trainer.evaluation import cases
 from trainer.evaluation.case_play import play_cases
 from trainer.runs import dial_options
+from trainer.runs.dial_options import DialOptions
 from trainer.runs.job import load_network
 from trainer.safeguards.rules import RuleGraph
 from trainer.vignettes.textbook_case import CATEGORIES, read_cases
@@ -25,23 +27,34 @@ WITHOUT, WITH = "without_rules", "with_rules"
 _NARROW = (0, 1, 0, 0)
 
 
-def run(arguments: argparse.Namespace) -> int:
+@dataclasses.dataclass(frozen=True)
+class CaseOptions:
+    """The options of `triage evaluate --cases`, see its help."""
+
+    job_dir: pathlib.Path
+    step: int | None
+    cases: pathlib.Path
+    rules: pathlib.Path | None
+    json: str | pathlib.Path | None
+
+
+def run(given: CaseOptions, dial: DialOptions) -> int:
     """Runs `triage evaluate --cases`; returns the exit code.
 
     Raises:
         InputError: the cases, the job directory or the rules cannot be read, or do not fit each other.
     """
-    trained = dial_options.chosen(arguments, load_network(arguments.job_dir, arguments.step))
-    textbook = read_cases(arguments.cases, trained.vocabulary)
+    trained = dial_options.apply(dial, load_network(given.job_dir, given.step), given.job_dir)
+    textbook = read_cases(given.cases, trained.vocabulary)
     report: dict[str, Any] = {
-        "job_dir": locations.shown(arguments.job_dir),
-        "cases": locations.shown(arguments.cases),
+        "job_dir": locations.shown(given.job_dir),
+        "cases": locations.shown(given.cases),
         "training": trained.training,
         "safety_rules": None,
     }
     policies = {WITHOUT: greedy_policy(trained.model, dial=trained.dial)}
-    if arguments.rules is not None:
-        rules, _ = safety_rules.choose(str(arguments.rules), trained.vocabulary)
+    if given.rules is not None:
+        rules, _ = safety_rules.choose(str(given.rules), trained.vocabulary)
         if not len(rules):
             raise InputError("--rules none: there are no rules to compare with: leave the option out")
         policies[WITH] = greedy_policy(trained.model, RuleGraph(rules.rules, trained.vocabulary), trained.dial)
@@ -49,9 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     for name, policy in policies.items():
         decided = play_cases(policy, textbook, trained.vocabulary, trained.max_questions)
         report[name] = cases.figures(textbook, decided)
-    if arguments.json != "-":
+    if given.json != "-":
         print_report(report)
-    figures.write(report, arguments.json)
+    figures.write(report, given.json)
     return 0
 
 

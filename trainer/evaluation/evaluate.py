@@ -1,6 +1,8 @@
 """`triage evaluate`: measures a trained agent on the vignettes of a data directory."""
 
 import argparse
+import dataclasses
+import pathlib
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -8,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from schemas import figures, locations, safety_rules
 from schemas.errors import InputError
 from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
+from trainer import options
 from trainer.questions import options as question_options
 from trainer.runs import dial_options
+from trainer.runs.dial_options import DialOptions
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     import keras
@@ -18,7 +22,6 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.dyqn.decision import Dial
     from trainer.dyqn.environment import Vignettes
     from trainer.dyqn.rollout import Outcomes
-    from trainer.evaluation.metrics import Estimate
     from trainer.evaluation.prefixes import Triage
     from trainer.runs.job import TrainedNetwork
     from trainer.safeguards.rules import RuleGraph
@@ -26,6 +29,27 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.tfrecord import DataDirectory
 
 ORDERS = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateOptions:
+    """The options of `triage evaluate --data`, see its help."""
+
+    job_dir: pathlib.Path
+    data: pathlib.Path
+    split: str
+    step: int | None
+    orders: int
+    seed: int
+    minimum_decisions: int
+    slices: bool
+    rules: pathlib.Path | None
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        options.check_bounds("orders", self.orders, 1)
+        options.check_bounds("seed", self.seed, 0)
+        options.check_bounds("minimum_decisions", self.minimum_decisions, 2)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,24 +84,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     dial_options.add_arguments(parser)
     figures.add_argument(parser)
-
-
-def evaluate_network(
-    network: "keras.Model", vignettes: "Vignettes", orders: int, seed: int, max_questions: int = MAX_QUESTIONS
-) -> dict[str, "Estimate"]:
-    """Returns the metrics of the greedy agent, see `metrics.agent_metrics`; shows the progress on a terminal.
-
-    Args:
-        network: Q_theta.
-        vignettes: to play, all in one batch.
-        orders: number of random evidence orders of each vignette.
-        seed: of the orders and of the bootstrap.
-        max_questions: questions after which a decision is forced.
-    """
-    from trainer.evaluation import metrics
-
-    outcomes = play(network, vignettes, order_seeds(seed, orders), max_questions)
-    return metrics.summary(metrics.agent_metrics(outcomes, vignettes.decision_counts), seed)
 
 
 def play(
@@ -159,52 +165,56 @@ def order_seeds(seed: int, orders: int) -> list[int]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
+    dial = options.read(DialOptions, arguments)
     if arguments.cases is not None:
         from trainer.evaluation import case_report
 
-        return case_report.run(arguments)
+        return case_report.run(options.read(case_report.CaseOptions, arguments), dial)
+    given = options.read(EvaluateOptions, arguments)
     if arguments.questions:
         from trainer.evaluation import question_report
 
-        data, trained, vignettes = load(arguments)
-        report = figures.plain(question_report.report(arguments, data, trained, vignettes))
-        if arguments.json != "-":
+        limits = options.read(question_report.QuestionOptions, arguments)
+        report = figures.plain(question_report.report(limits, *_load(given, dial)))
+        if given.json != "-":
             question_report.print_report(report)
-        figures.write(report, arguments.json)
+        figures.write(report, given.json)
         return 0
     from trainer.evaluation.evaluation_table import print_report
     from trainer.evaluation.rule_effect import print_effect
 
-    if arguments.orders < 1 or arguments.minimum_decisions < 2 or arguments.seed < 0:
-        raise InputError("--orders must be at least 1, --minimum-decisions at least 2 and --seed 0 or more")
-    report = _report(arguments, *load(arguments))
+    report = _report(given, dial, *_load(given, dial))
     for caution in report["cautions"]:
         sys.stderr.write(f"warning: {caution}\n")
-    if arguments.json != "-":
-        print_report(report, arguments.slices)
+    if given.json != "-":
+        print_report(report, given.slices)
         if "safety_rules" in report:
             print_effect(report["safety_rules"])
-    figures.write(report, arguments.json)
+    figures.write(report, given.json)
     return 0
 
 
 def _report(
-    arguments: argparse.Namespace, data: "DataDirectory", trained: "TrainedNetwork", vignettes: "VignetteArrays"
+    given: EvaluateOptions,
+    dial: DialOptions,
+    data: "DataDirectory",
+    trained: "TrainedNetwork",
+    vignettes: "VignetteArrays",
 ) -> dict[str, Any]:
     """Returns all figures, as `--json` writes them."""
     from trainer.evaluation import as_clinicians, cautions, frontier
 
-    counts, seed, minimum = vignettes.decision_counts, arguments.seed, arguments.minimum_decisions
-    seeds = order_seeds(seed, arguments.orders)
+    counts, seed, minimum = vignettes.decision_counts, given.seed, given.minimum_decisions
+    seeds = order_seeds(seed, given.orders)
     outcomes = play(trained.model, vignettes, seeds, trained.max_questions, dial=trained.dial)
     triage = frontier.RecordedTriage(trained.model, trained.dial)
     report = {
-        "job_dir": locations.shown(arguments.job_dir),
-        "data": locations.shown(arguments.data),
+        "job_dir": locations.shown(given.job_dir),
+        "data": locations.shown(given.data),
         "data_fingerprint": data.data_fingerprint,
-        "split": arguments.split,
+        "split": given.split,
         "vignettes": len(counts),
-        "orders": arguments.orders,
+        "orders": given.orders,
         "seed": seed,
         "training": trained.training,
         **baseline_figures(counts, minimum, seed),
@@ -213,36 +223,36 @@ def _report(
         "by_evidence": evidence_figures(triage, vignettes, len(data.vocabulary), seeds, seed),
         "frontier": None,
     }
-    outputs = triage.outputs(arguments.orders)
+    outputs = triage.outputs(given.orders)
     if outputs is not None:
-        dials = dial_options.along(arguments, trained)
+        dials = dial_options.dials_by_weight(dial, trained)
         report["frontier"] = figures.plain(
             frontier.frontier(outputs, vignettes, dials, trained.max_questions, trained.dial)
         )
     report["cautions"] = cautions.cautions(report)
-    if arguments.rules is not None:
-        report["safety_rules"] = _rule_figures(arguments, trained, vignettes, outcomes)
+    if given.rules is not None:
+        report["safety_rules"] = _rule_figures(given, trained, vignettes, outcomes)
     return report
 
 
 def _rule_figures(
-    arguments: argparse.Namespace, trained: "TrainedNetwork", vignettes: "VignetteArrays", outcomes: "Outcomes"
+    given: EvaluateOptions, trained: "TrainedNetwork", vignettes: "VignetteArrays", outcomes: "Outcomes"
 ) -> dict[str, Any]:
     """Returns what the rules of `--rules` change in `outcomes`, which were played without rules."""
     from trainer.evaluation.rule_effect import rule_effect
     from trainer.safeguards.rules import RuleGraph
 
-    rules, _ = safety_rules.choose(str(arguments.rules), trained.vocabulary)
+    rules, _ = safety_rules.choose(str(given.rules), trained.vocabulary)
     if not len(rules):
         raise InputError("--rules none: there are no rules to compare with: leave the option out")
     graph = RuleGraph(rules.rules, trained.vocabulary)
-    seeds = order_seeds(arguments.seed, arguments.orders)
+    seeds = order_seeds(given.seed, given.orders)
     obedient = play(trained.model, vignettes, seeds, trained.max_questions, graph, trained.dial)
-    effect = rule_effect(outcomes, obedient, vignettes.decision_counts, arguments.seed)
+    effect = rule_effect(outcomes, obedient, vignettes.decision_counts, given.seed)
     return {"rules": rules.described(), **figures.plain(effect)}
 
 
-def load(arguments: argparse.Namespace) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:
+def _load(given: EvaluateOptions, dial: DialOptions) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:
     """Returns the data, the agent and the vignettes that the options name.
 
     Raises:
@@ -251,16 +261,16 @@ def load(arguments: argparse.Namespace) -> tuple["DataDirectory", "TrainedNetwor
     from trainer.runs.job import load_network
     from trainer.vignettes.tfrecord import DataDirectory
 
-    data = DataDirectory.open(arguments.data).whole()
-    trained = dial_options.chosen(arguments, load_network(arguments.job_dir, arguments.step))
+    data = DataDirectory.open(given.data).whole()
+    trained = dial_options.apply(dial, load_network(given.job_dir, given.step), given.job_dir)
     if data.vocabulary.fingerprint != trained.vocabulary.fingerprint:
         raise InputError(
-            f"{arguments.data}: its vocabulary is not the one that {arguments.job_dir} was trained with: prepare the "
-            f"data with --vocabulary {arguments.job_dir / 'vocabulary.csv'}"
+            f"{given.data}: its vocabulary is not the one that {given.job_dir} was trained with: prepare the data with "
+            f"--vocabulary {given.job_dir / 'vocabulary.csv'}"
         )
-    vignettes = data.read(arguments.split)
+    vignettes = data.read(given.split)
     if not len(vignettes.decision_counts):
-        raise InputError(f"{arguments.data}: the {arguments.split} split has no vignettes")
+        raise InputError(f"{given.data}: the {given.split} split has no vignettes")
     return data, trained, vignettes
 
 

@@ -1,9 +1,10 @@
 """`triage evaluate --questions`: compares policies of questions on patients who can be asked.
 
-What counts is what the agent would decide after each answer, and when the red flags of an emergency are known.
+It compares what the agent would decide after each answer, and when the red flags of an emergency become known.
 """
 
-import argparse
+import dataclasses
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from rich.table import Table
 from schemas import locations, safety_rules
 from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS, Action
+from trainer import options
 from trainer.dyqn import rewards
 from trainer.dyqn.decision import Dial
 from trainer.evaluation import as_clinicians
@@ -43,83 +45,99 @@ QUALITY = ("appropriateness", "safety")
 _SHOWN = (0, 1, 2, 3, 5, 8, 10, 15, 20)
 
 
+@dataclasses.dataclass(frozen=True)
+class QuestionOptions:
+    """The options of `triage evaluate --questions`, see its help."""
+
+    job_dir: pathlib.Path
+    data: pathlib.Path
+    split: str
+    seed: int
+    minimum_decisions: int
+    rules: pathlib.Path | None
+    questions: list[str]
+    track: str
+    question_limit: int
+
+    def __post_init__(self) -> None:
+        options.check_bounds("question_limit", self.question_limit, 1)
+
+
 def report(
-    arguments: argparse.Namespace, data: DataDirectory, trained: TrainedNetwork, vignettes: VignetteArrays
+    given: QuestionOptions, data: DataDirectory, trained: TrainedNetwork, vignettes: VignetteArrays
 ) -> dict[str, Any]:
     """Returns the figures of `triage evaluate --questions`, with estimates as named tuples.
 
     Raises:
-        InputError: the data or the agent do not fit the track, or an option is out of range.
+        InputError: the data or the agent do not fit the track.
     """
-    if arguments.question_limit < 1:
-        raise InputError(f"--question-limit {arguments.question_limit}: expected a whole number from 1")
-    patients = _patients(arguments, data, vignettes)
-    interviews, graph = _interviews(arguments, data, trained, patients)
+    patients = _patients(given, data, vignettes)
+    interviews, graph = _interviews(given, data, trained, patients)
     return {
-        "job_dir": locations.shown(arguments.job_dir),
-        "data": locations.shown(arguments.data),
+        "job_dir": locations.shown(given.job_dir),
+        "data": locations.shown(given.data),
         "data_fingerprint": data.data_fingerprint,
-        "split": arguments.split,
-        "track": arguments.track,
+        "split": given.split,
+        "track": given.track,
         "patients": len(patients.answers),
-        "seed": arguments.seed,
+        "seed": given.seed,
         "training": trained.training,
-        "clinicians": _clinicians(arguments, patients),
-        "policies": _figures(arguments, trained, patients, interviews, graph),
+        "clinicians": _clinicians(given, patients),
+        "policies": _figures(given, trained, patients, interviews, graph),
     }
 
 
-def _patients(arguments: argparse.Namespace, data: DataDirectory, vignettes: VignetteArrays) -> Patients:
+def _patients(given: QuestionOptions, data: DataDirectory, vignettes: VignetteArrays) -> Patients:
     count = len(data.vocabulary)
-    if arguments.track == OWN_CARD:
-        return own_cards(vignettes, count, arguments.seed)
-    if arguments.track == WHOLE_PATIENT:
+    if given.track == OWN_CARD:
+        return own_cards(vignettes, count, given.seed)
+    if given.track == WHOLE_PATIENT:
         if not data.whole_patients:
             raise InputError(
-                f"{arguments.data}: its patients cannot answer more than their vignettes list: give --track "
+                f"{given.data}: its patients cannot answer more than their vignettes list: give --track "
                 f"{OWN_CARD}, or data of triage simulate --whole-patient"
             )
         return whole_patients(vignettes, count)
     told = [entry.code for entry in ddxplus.demographics(ddxplus.LANGUAGES[0])]
     if data.stats.get("format") != DDXPLUS or not all(code in data.vocabulary for code in told):
-        raise InputError(f"{arguments.data}: not of triage prepare --format ddxplus: give another --track")
+        raise InputError(f"{given.data}: not of triage prepare --format ddxplus: give another --track")
     return whole_patients(vignettes, count, [data.vocabulary.index(code) for code in told])
 
 
-def _clinicians(arguments: argparse.Namespace, patients: Patients) -> dict[str, Estimate] | None:
-    """Returns the clinicians' figures on the patients of whom enough judged; None where there are none."""
-    human = human_metrics(patients.decision_counts, arguments.minimum_decisions)
-    return summary(human, arguments.seed) if len(human["safety"]) else None
+def _clinicians(given: QuestionOptions, patients: Patients) -> dict[str, Estimate] | None:
+    """Returns the clinicians' figures on patients with enough decisions; None if there are none."""
+    human = human_metrics(patients.decision_counts, given.minimum_decisions)
+    return summary(human, given.seed) if len(human["safety"]) else None
 
 
 def _interviews(
-    arguments: argparse.Namespace, data: DataDirectory, trained: TrainedNetwork, patients: Patients
+    given: QuestionOptions, data: DataDirectory, trained: TrainedNetwork, patients: Patients
 ) -> tuple[dict[str, Interviews], QuestionGraph]:
     if trained.questions is None:
         raise InputError(
-            f"{arguments.job_dir}: nothing to choose questions by: it was trained by an earlier release, or on fewer "
-            "than 100 vignettes: give its triage train command again"
+            f"{given.job_dir}: nothing to choose questions by: the agent was trained on fewer than 100 vignettes, or "
+            "its job directory has lost questions.npz, which its triage train command writes if given again"
         )
-    name = None if arguments.rules is None else str(arguments.rules)
+    name = None if given.rules is None else str(given.rules)
     rules, _ = safety_rules.choose(name, trained.vocabulary)
     graph = QuestionGraph(trained.questions, trained.vocabulary, rules.rules, trained.dial)
     train = data.read("train", names=False)
     if not len(train.decision_counts):
-        raise InputError(f"{arguments.data}: the train split has no vignettes, which the simple policies learn from")
-    policies = simple_policies(frequencies(train, len(data.vocabulary)), trained.dial, arguments.seed)
-    own = arguments.track == OWN_CARD and trained.model.output_shape[-1] > NUM_ACTIONS
+        raise InputError(f"{given.data}: the train split has no vignettes, which the simple policies learn from")
+    policies = simple_policies(frequencies(train, len(data.vocabulary)), trained.dial, given.seed)
+    own = given.track == OWN_CARD and trained.model.output_shape[-1] > NUM_ACTIONS
     learned = card_policy(graph, trained.model, trained.dial) if own else learned_policy(graph)
     chosen: dict[str, Policy | None] = {**policies, LEARNED: learned, CLAIRVOYANT: None}
     console = Console(stderr=True)
-    names = track(arguments.questions, "policies", console=console, disable=not console.is_terminal)
+    names = track(given.questions, "policies", console=console, disable=not console.is_terminal)
     return {
-        name: play(patients, trained.model, graph.may_ask, chosen[name], arguments.question_limit, trained.dial)
+        name: play(patients, trained.model, graph.may_ask, chosen[name], given.question_limit, trained.dial)
         for name in names
     }, graph
 
 
 def _figures(
-    arguments: argparse.Namespace,
+    given: QuestionOptions,
     trained: TrainedNetwork,
     patients: Patients,
     interviews: Mapping[str, Interviews],
@@ -136,8 +154,8 @@ def _figures(
                 trained.dial,
                 graph.red_flags.cells,
                 None if name == first else against,
-                arguments.minimum_decisions,
-                arguments.seed,
+                given.minimum_decisions,
+                given.seed,
             )
         )
         for name, each in interviews.items()
@@ -170,8 +188,8 @@ def policy_figures(
         patients: V of them.
         dial: of the agent.
         red_flags: the cells that are red flags.
-        against: the `quality` of the policy that it is compared with, None where it is that policy.
-        minimum_decisions: patients with fewer are left out where clinicians are judged.
+        against: the `quality` of the policy that it is compared with, None for that policy itself.
+        minimum_decisions: patients with fewer are left out of comparisons with clinicians.
         seed: of the bootstrap.
 
     Returns:
@@ -203,8 +221,8 @@ def _first_red_flag(
 ) -> dict[str, Any] | None:
     """Returns how many questions it takes until a red flag of an emergency is known to be present.
 
-    Of patients whose majority decision is Red, who have a red flag and do not come with one. One that is not known
-    after all questions counts as known after one more. None where there are no such patients.
+    Counts patients whose majority decision is Red, who have a red flag and do not present with one. A red flag that is
+    not known after all questions counts as known after one more. None if there are no such patients.
     """
     flag: np.ndarray = np.zeros(patients.answers.shape[1], bool)
     flag[red_flags] = True
@@ -224,12 +242,13 @@ def _first_red_flag(
 def stopping(
     interviews: Interviews, patients: Patients, dial: Dial, minimum_decisions: int, seed: int
 ) -> dict[str, Any]:
-    """Returns what becomes of interviews that end where the agent stops asking, or with the last question.
+    """Returns the results of interviews that end when the agent stops asking, or after the last question.
 
     Returns:
-        `appropriateness`, `safety` and `questions`; `evidence_recall`, how much of what is present is known then, and
-        `evidence_seen`, of all that the patient can answer; and where enough clinicians judged, `as_clinicians` and
-        `less_clinicians`: the quality by all clinicians but one, and that less the clinicians' own, paired.
+        `appropriateness`, `safety` and `questions`; `evidence_recall`, the share of the present evidence that is known
+        then, and `evidence_seen`, the share of everything that the patient can answer. If enough clinicians judged,
+        also `as_clinicians`, the quality by all clinicians but one, and `less_clinicians`, its paired difference from
+        the clinicians' own.
     """
     ends = interviews.ends(dial)
     rows, counts = np.arange(len(ends)), patients.decision_counts
@@ -251,13 +270,13 @@ def stopping(
 
 
 def _known(interviews: Interviews, patients: Patients, pieces: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Returns the share of `pieces` `[V, E]` that is known after so many questions, float `[V]`; 1 of none."""
+    """Returns the share of `pieces` `[V, E]` that is known after `ends` `[V]` questions, float `[V]`; 1 without any."""
     before = (pieces & patients.known).sum(axis=1)
     rows = np.arange(len(pieces))
     counts = pieces[rows, np.maximum(interviews.asked, 0)] & (interviews.asked != NOTHING)  # [Q, V]
-    told = np.concatenate([before[np.newaxis], before + counts.cumsum(axis=0)])[ends, rows]
+    known = np.concatenate([before[np.newaxis], before + counts.cumsum(axis=0)])[ends, rows]
     total = pieces.sum(axis=1)
-    return np.where(total, told / np.maximum(total, 1), 1.0)
+    return np.where(total, known / np.maximum(total, 1), 1.0)
 
 
 def print_report(report: Mapping[str, Any]) -> None:
@@ -296,9 +315,11 @@ def _print_differences(console: Console, policies: Mapping[str, Any], limit: int
         for other in others:
             means = []
             for name in QUALITY:
-                found = policies[other][f"{name}_difference"][number]
-                low, high = (-(found[end] if found[end] is not None else found["mean"]) for end in ("high", "low"))
-                means.append(f"{name} {-found['mean']:+.3f} [{low:+.3f}, {high:+.3f}]")
+                difference = policies[other][f"{name}_difference"][number]
+                low, high = (
+                    -(difference[end] if difference[end] is not None else difference["mean"]) for end in ("high", "low")
+                )
+                means.append(f"{name} {-difference['mean']:+.3f} [{low:+.3f}, {high:+.3f}]")
             console.print(f"{first} less {other} after {number} questions: {', '.join(means)}")
 
 

@@ -2,14 +2,17 @@
 
 import argparse
 import dataclasses
+import pathlib
 import sys
 from typing import TYPE_CHECKING, Any
 
 from schemas import figures, locations
 from schemas.errors import InputError
+from trainer import options
 from trainer.evaluation.evaluate import ORDERS
 from trainer.runs import dial_options
-from trainer.safeguards import options
+from trainer.runs.dial_options import DialOptions
+from trainer.safeguards import options as rule_options
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `triage export --help` needs none
     from trainer.exporting.publish import Exported
@@ -18,6 +21,68 @@ REJECTED = 3
 """Exit code if the version did not pass the gate."""
 
 _MARGIN = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportOptions:
+    """The options of `triage export`, see its help."""
+
+    job_dir: pathlib.Path
+    model_base_path: pathlib.Path | None
+    push_to: pathlib.Path | None
+    compare_with: pathlib.Path | None
+    version: int | None
+    step: int | None
+    rules: pathlib.Path | None
+    model_name: str | None
+    data: pathlib.Path | None
+    orders: int
+    seed: int
+    margin: float | None
+    cases: pathlib.Path | None
+    allow_small_test: bool
+    rejected: pathlib.Path | None
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        options.check_bounds("orders", self.orders, 1)
+        options.check_bounds("seed", self.seed, 0)
+        if self.push_to is None and self.rejected is not None:
+            raise InputError("--rejected needs --push-to: give that instead of --model-base-path")
+        if self.push_to is not None and self.compare_with is not None:
+            raise InputError("--push-to compares with the versions that it pushes to: leave --compare-with out")
+        if self.margin is not None and not 0 <= self.margin <= 1:
+            raise InputError(f"--margin {self.margin}: expected a share from 0 to 1, such as 0.02")
+        self._check_gate()
+
+    @property
+    def base(self) -> pathlib.Path:
+        """The base path that the version is written to."""
+        path = self.push_to or self.model_base_path
+        if path is None:
+            raise InputError("give --model-base-path BASE or --push-to BASE")
+        return path
+
+    @property
+    def gate(self) -> pathlib.Path | None:
+        """The base path whose newest version the new one is compared with, None if it passes no gate."""
+        return self.push_to or self.compare_with
+
+    def _check_gate(self) -> None:
+        if self.gate is None:
+            names = [
+                name for name in ("margin", "cases", "allow_small_test") if getattr(self, name) not in (None, False)
+            ]
+            if names:
+                raise InputError(f"{options.flag(names[0])} needs --push-to or --compare-with: give one of them")
+            return
+        if self.data is None:
+            name = "--push-to" if self.push_to else "--compare-with"
+            raise InputError(
+                f"{name} compares the new version with the serving one: give the vignettes with --data DIR"
+            )
+        if self.compare_with and self.model_base_path and self.compare_with.resolve() == self.model_base_path.resolve():
+            raise InputError(f"--compare-with {self.compare_with}: versions are served from there: use --push-to")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--version", type=int, help="number of the version; the highest that exists plus 1 by default")
     parser.add_argument("--step", type=int, help="checkpoint to export; the last one by default")
-    options.add_argument(parser)
+    rule_options.add_argument(parser)
     dial_options.add_arguments(parser)
     parser.add_argument("--model-name", help='name under which TensorFlow Serving offers the model; default: "triage"')
     parser.add_argument(
@@ -94,31 +159,31 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: there is no trained agent in the job directory, the version cannot be written, or it cannot be
             evaluated on the data.
     """
-    _check(arguments)
+    given, dial = options.read(ExportOptions, arguments), options.read(DialOptions, arguments)
     from trainer.exporting import gate, publish
     from trainer.runs import job
     from trainer.servable import saved_model
     from trainer.vignettes.textbook_case import read_cases
 
-    trained = dial_options.chosen(arguments, job.load_network(arguments.job_dir, arguments.step))
-    trained = dataclasses.replace(trained, rules=options.chosen(arguments, trained.vocabulary))
-    cases = read_cases(arguments.cases, trained.vocabulary) if arguments.cases else ()
-    exam = publish.Examination(arguments.data, arguments.orders, arguments.seed, cases) if arguments.data else None
+    trained = dial_options.apply(dial, job.load_network(given.job_dir, given.step), given.job_dir)
+    trained = dataclasses.replace(trained, rules=rule_options.read_rules(given.rules, trained.vocabulary))
+    cases = read_cases(given.cases, trained.vocabulary) if given.cases else ()
+    exam = publish.Examination(given.data, given.orders, given.seed, cases) if given.data else None
     target = publish.Target(
-        arguments.push_to or arguments.model_base_path,
-        arguments.version,
-        arguments.model_name or saved_model.MODEL_NAME,
-        minimum_vignettes=0 if arguments.allow_small_test else gate.MINIMUM_VIGNETTES,
+        given.base,
+        given.version,
+        given.model_name or saved_model.MODEL_NAME,
+        minimum_vignettes=0 if given.allow_small_test else gate.MINIMUM_VIGNETTES,
     )
-    margin = _MARGIN if arguments.margin is None else arguments.margin
-    if arguments.push_to:
-        if arguments.rejected:
-            publish.check_rejected(arguments.rejected, arguments.push_to)
-        target = target._replace(margin=margin, rejected=arguments.rejected)
-    if arguments.compare_with:
-        target = target._replace(margin=margin, against=arguments.compare_with)
-    exported = publish.export(trained, arguments.job_dir, target, exam)
-    _say(exported, arguments)
+    margin = _MARGIN if given.margin is None else given.margin
+    if given.push_to:
+        if given.rejected:
+            publish.check_rejected(given.rejected, given.push_to)
+        target = target._replace(margin=margin, rejected=given.rejected)
+    if given.compare_with:
+        target = target._replace(margin=margin, against=given.compare_with)
+    exported = publish.export(trained, given.job_dir, target, exam)
+    _print_result(exported, given)
     figures.write(
         {
             "path": locations.shown(exported.folder) if exported.folder else None,
@@ -132,34 +197,12 @@ def run(arguments: argparse.Namespace) -> int:
             "safety_rules": trained.rules.described(),
             "decision": saved_model.decision(trained),
         },
-        arguments.json,
+        given.json,
     )
     return 0 if exported.published else REJECTED
 
 
-def _check(arguments: argparse.Namespace) -> None:
-    if arguments.orders < 1 or arguments.seed < 0:
-        raise InputError("--orders must be at least 1 and --seed 0 or more")
-    if arguments.push_to is None and arguments.rejected is not None:
-        raise InputError("--rejected needs --push-to: give that instead of --model-base-path")
-    if arguments.push_to is not None and arguments.compare_with is not None:
-        raise InputError("--push-to compares with the versions that it pushes to: leave --compare-with out")
-    gated = arguments.push_to is not None or arguments.compare_with is not None
-    for name in ("margin", "cases"):
-        if not gated and getattr(arguments, name) is not None:
-            raise InputError(f"--{name} needs --push-to or --compare-with: give one of them")
-    if not gated and arguments.allow_small_test:
-        raise InputError("--allow-small-test needs --push-to or --compare-with: give one of them")
-    if gated and arguments.data is None:
-        name = "--push-to" if arguments.push_to else "--compare-with"
-        raise InputError(f"{name} compares the new version with the serving one: give the vignettes with --data DIR")
-    if arguments.compare_with is not None and arguments.compare_with.resolve() == arguments.model_base_path.resolve():
-        raise InputError(f"--compare-with {arguments.compare_with}: versions are served from there: use --push-to")
-    if arguments.margin is not None and not 0 <= arguments.margin <= 1:
-        raise InputError(f"--margin {arguments.margin}: expected a share from 0 to 1, such as 0.02")
-
-
-def _say(exported: "Exported", arguments: argparse.Namespace) -> None:
+def _print_result(exported: "Exported", given: ExportOptions) -> None:
     """Prints the result; a rejection in any case, so that it is in the log of an automatic push."""
     from trainer.exporting.gate import small_test_text, verdict_text
 
@@ -168,17 +211,17 @@ def _say(exported: "Exported", arguments: argparse.Namespace) -> None:
         lines.append(f"wrote version {exported.model_version} to {locations.shown(exported.folder)}")
     verdict: dict[str, Any] = exported.gate or {}
     if exported.gate and verdict["serving_version"] is None:
-        base = locations.shown(arguments.push_to or arguments.compare_with)
+        base = locations.shown(given.gate or given.base)
         lines.append(f"  there was no version in {base} to compare it with")
         lines += filter(None, [small_test_text(verdict)])
     elif exported.gate:
         lines.append(verdict_text(verdict))
     if exported.published:
-        if arguments.json != "-":
+        if given.json != "-":
             sys.stdout.write("\n".join(lines) + "\n")
         return
-    kept = "--rejected DIR keeps such a version"
+    remark = "--rejected DIR keeps such a version"
     if exported.folder is not None:
-        kept = f"the rejected version is in {locations.shown(exported.folder)}"
-    lines.append(f"nothing was {'blessed' if arguments.compare_with else 'published'}; {kept}")
+        remark = f"the rejected version is in {locations.shown(exported.folder)}"
+    lines.append(f"nothing was {'blessed' if given.compare_with else 'published'}; {remark}")
     sys.stderr.write("\n".join(lines) + "\n")

@@ -28,7 +28,7 @@ TERMS = (
     ("Preset default", "the agent that triage train makes today: the same method, with other settings than the "
      "paper's."),
 )  # fmt: skip
-"""What the report's words mean, in the order in which they come."""
+"""The terms of the report, in order of appearance."""
 
 _AGENTS = {"dyqn_or": ("The paper's agent (DyQN, OR query)", "DyQN, OR query"),
            "default_preset": ("The preset default", "Preset default")}  # fmt: skip
@@ -44,9 +44,9 @@ _BELOW, _EQUAL, _ABOVE, _UNKNOWN = "below", "equal", "above", "unknown"
 
 
 def headline(results: Mapping[str, Any]) -> list[str]:
-    """Returns for each agent, in a sentence, whether it is as good as the clinicians and how many emergencies it finds.
+    """Returns a sentence for each agent: whether it is as good as the clinicians, and how many emergencies it finds.
 
-    Empty where no agent was compared with clinicians.
+    Empty if no agent was compared with clinicians.
     """
     sentences = []
     for name, (agent, label) in _AGENTS.items():

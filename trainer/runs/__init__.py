@@ -1,1 +1,1 @@
-"""What a run leaves on disk: job directory, checkpoints, output written whole."""
+"""The files of a run: job directory, checkpoints, output directory."""

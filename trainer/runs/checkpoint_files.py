@@ -1,4 +1,4 @@
-"""The files of TensorFlow checkpoints: which of them are there, of which step each is, and reading one."""
+"""Finds and reads the files of TensorFlow checkpoints."""
 
 import pathlib
 from typing import Any
@@ -9,7 +9,7 @@ from schemas.errors import InputError, first_line
 
 
 def existing_checkpoints(manager: tf.train.CheckpointManager) -> list[str]:
-    """Returns the checkpoints, oldest first, whose files are there: the manager goes by its list."""
+    """Returns the checkpoints whose files exist, oldest first; the manager itself trusts its list."""
     return [path for path in manager.checkpoints if pathlib.Path(f"{path}.index").exists()]
 
 
@@ -19,14 +19,14 @@ def checkpoint_step(path: str) -> int:
 
 
 def restore(checkpoint: tf.train.Checkpoint, path: str) -> Any:
-    """Restores `checkpoint` from `path`; returns the status, on which to assert what must have matched.
+    """Restores `checkpoint` from `path`; returns TensorFlow's status, to assert what must have matched.
 
     Raises:
         InputError: the files are damaged or missing.
     """
     try:
         return checkpoint.restore(path)
-    # TensorFlow's readers raise what the damage makes them trip over.
+    # Depending on the damage, TensorFlow's readers raise different errors.
     except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as error:
         advice = "put its files back, or delete them to use an older one"
         raise InputError(f"{path}: a damaged checkpoint ({first_line(error)}): {advice}") from error

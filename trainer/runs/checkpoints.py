@@ -1,6 +1,6 @@
 """The checkpoints of a run, which every worker writes and reads at the same steps.
 
-The others write theirs before the chief does, so that where the chief's checkpoint of a step stands, all stand.
+The chief writes its checkpoint last, so that if it exists, all workers have one of this step.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ class Checkpoints:
         """Makes the checkpoints.
 
         Args:
-            job: where they stand.
+            job: directory of the run.
             checkpoint: everything that a resumed run needs on this worker.
             kept: how many are kept, the newest ones.
             workers: that train together.
@@ -32,52 +32,52 @@ class Checkpoints:
         self._workers = workers
 
     def save(self, step: int) -> None:
-        """Writes the checkpoint of a step, on all workers or, where one is lost, in no way that counts.
+        """Writes the checkpoint of a step; it counts only if all workers have written theirs.
 
         Raises:
             InputError: it cannot be written.
             LostWorkerError: another worker has ended.
         """
         if self._workers.chief:
-            self._workers.exchange(step)  # once the others have written theirs
+            self._workers.exchange(step)  # wait until the others have written theirs
         try:
             self._manager.save(checkpoint_number=step)
         except (tf.errors.OpError, OSError) as error:
             raise self._job.unwritable(error) from error
         if not self._workers.chief:
             self._workers.exchange(step)
-        self._workers.exchange(step)  # the chief's stands
+        self._workers.exchange(step)  # wait for the chief's
 
     def restore(self, warn: Callable[[str], None]) -> str | None:
-        """Restores the newest checkpoint that is whole on every worker, with a warning for each one passed over.
+        """Restores the newest checkpoint that is whole on every worker, with a warning for each one skipped.
 
         Returns:
-            Its path, None where the run has no checkpoint yet.
+            Its path, None if the run has no checkpoint yet.
 
         Raises:
             InputError: there are checkpoints, and none of them is whole.
             LostWorkerError: another worker has ended.
         """
-        there = {checkpoint_step(path): path for path in existing_checkpoints(self._manager)}
+        paths = {checkpoint_step(path): path for path in existing_checkpoints(self._manager)}
         problem: InputError | None = None
-        for step in self._proposals(sorted(there, reverse=True)):
+        for step in self._proposals(sorted(paths, reverse=True)):
             if problem is not None:
                 warn(f"warning: {problem}")
-            problem = self._restore(there.get(step), step)
+            problem = self._restore(paths.get(step), step)
             if problem is None:
-                return there[step]
+                return paths[step]
         if problem is not None:
             raise problem
         return None
 
     def _proposals(self, steps: Sequence[int]) -> Iterator[int]:
-        """Yields the chief's `steps`, in its order, on every worker."""
+        """Yields the chief's `steps` in order, on every worker."""
         mine = iter(steps)
         while (step := self._workers.exchange(next(mine, _NONE))[0]) != _NONE:
             yield step
 
     def _restore(self, path: str | None, step: int) -> InputError | None:
-        """Restores this worker's checkpoint of a step; returns what is wrong with it, or with another worker's."""
+        """Restores this worker's checkpoint of a step; returns the fault of it or of another worker's, if any."""
         problem = None
         try:
             if path is None:

@@ -8,17 +8,32 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS
+from trainer import options
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `--help` needs none
     from trainer.dyqn.decision import Dial
     from trainer.runs.job import TrainedNetwork
 
 NEVER = "never"
-"""What --sure-enough has in place of a number: the Q-values say when to ask."""
+"""Value of --sure-enough with which the Q-values decide when to ask."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DialOptions:
+    """The options, see `add_arguments`; None for those that are not given."""
+
+    safety_weight: float | None = None
+    under_triage_at_most: float | None = None
+    sure_enough: str | None = None
+
+    @property
+    def flags(self) -> list[str]:
+        """The flags that are given."""
+        return [options.flag(name) for name, value in dataclasses.asdict(self).items() if value is not None]
 
 
 class Threshold(NamedTuple):
-    """What --sure-enough says."""
+    """The value of --sure-enough."""
 
     value: float | None  # None is never
 
@@ -47,43 +62,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen(arguments: argparse.Namespace, trained: "TrainedNetwork") -> "TrainedNetwork":
-    """Returns `trained` with the dial that the options ask for, as it is where they ask for none.
+def apply(given: DialOptions, trained: "TrainedNetwork", job_dir: pathlib.Path) -> "TrainedNetwork":
+    """Returns `trained`, of `job_dir`, with the dial that the options set, or unchanged if none is given.
 
     Raises:
         InputError: the network has no probabilities, a value is out of range, or the held-out vignettes cannot keep the
             bound on under-triage.
     """
-    weight, bound = arguments.safety_weight, arguments.under_triage_at_most
-    if weight is None and bound is None and arguments.sure_enough is None:
+    weight, bound = given.safety_weight, given.under_triage_at_most
+    if not given.flags:
         return trained
     if trained.model.output_shape[-1] == NUM_ACTIONS:
         raise InputError(
-            f"{_given(arguments)}: {arguments.job_dir} has a network without probabilities, which decides by its "
-            "Q-values alone: leave the option out, or train with --preset default"
+            f"{', '.join(given.flags)}: {job_dir} has a network without probabilities, which decides by its Q-values "
+            "alone: leave the option out, or train with --preset default"
         )
     if weight is not None and not 0 <= weight < math.inf:
         raise InputError(f"--safety-weight {weight:g}: expected a number from 0, such as 2")
-    sure_enough = None if arguments.sure_enough is None else _threshold(arguments.sure_enough)
+    sure_enough = _threshold(given.sure_enough)
     if bound is not None:
-        dial = _bounded(trained, bound, sure_enough, arguments.job_dir)
+        dial = _bounded(trained, bound, sure_enough, job_dir)
     else:
         dial = with_weight(trained, trained.dial.safety_weight if weight is None else weight, sure_enough)
     chosen_by = "given" if bound is None else "bound"
     return dataclasses.replace(trained, dial=dial, dial_chosen=chosen_by, under_triage_at_most=bound)
 
 
-def along(arguments: argparse.Namespace, trained: "TrainedNetwork") -> "list[Dial]":
-    """Returns what the agent's dial would be with each weight that training chooses among, by weight; its own too."""
+def dials_by_weight(given: DialOptions, trained: "TrainedNetwork") -> "list[Dial]":
+    """Returns the agent's dial at each weight that training chooses from, and at its own, by rising weight."""
     from trainer.dyqn.dial import WEIGHTS
 
-    sure_enough = None if arguments.sure_enough is None else _threshold(arguments.sure_enough)
+    sure_enough = _threshold(given.sure_enough)
     weights = sorted({*WEIGHTS, trained.dial.safety_weight})
     return [with_weight(trained, weight, sure_enough) for weight in weights]
 
 
 def with_weight(trained: "TrainedNetwork", weight: float, sure_enough: Threshold | None = None) -> "Dial":
-    """Returns the dial with another weight than the agent's, and the threshold given or else the one that suits it."""
+    """Returns the dial with `weight`, and the threshold that is given, or else the one that suits this weight."""
     from trainer.dyqn.decision import Dial
     from trainer.dyqn.dial import with_threshold
 
@@ -93,15 +108,17 @@ def with_weight(trained: "TrainedNetwork", weight: float, sure_enough: Threshold
     return Dial(weight, trained.dial.sure_enough if sure_enough is None else sure_enough.value)
 
 
-def _threshold(given: str) -> Threshold:
-    if given == NEVER:
+def _threshold(text: str | None) -> Threshold | None:
+    if text is None:
+        return None
+    if text == NEVER:
         return Threshold(None)
     try:
-        value = float(given)
+        value = float(text)
     except ValueError:
         value = math.nan
     if not 0 < value <= 1:
-        raise InputError(f"--sure-enough {given}: expected a number above 0 and at most 1, such as 0.9, or {NEVER}")
+        raise InputError(f"--sure-enough {text}: expected a number above 0 and at most 1, such as 0.9, or {NEVER}")
     return Threshold(value)
 
 
@@ -116,8 +133,3 @@ def _bounded(trained: "TrainedNetwork", bound: float, sure_enough: Threshold | N
             "instead"
         )
     return least_dial(vignettes, bound, [with_weight(trained, weight, sure_enough) for weight in WEIGHTS])
-
-
-def _given(arguments: argparse.Namespace) -> str:
-    names = ("safety_weight", "under_triage_at_most", "sure_enough")
-    return ", ".join(f"--{name.replace('_', '-')}" for name in names if getattr(arguments, name) is not None)

@@ -1,8 +1,7 @@
-"""The files of a job directory that say what the agent makes of held-out vignettes, and which dial they chose.
+"""Two files of a job directory: the agent's outputs for held-out vignettes, and the dial chosen with them.
 
-An array's name is that of a field of `HeldOut`, a slash, and that of a field of `HeldOutOutputs`.
-
-held_out.npz stands there only beside dial.json, and once the training has ended.
+The name of an array is a field of `HeldOut`, a slash, and a field of `HeldOutOutputs`. held_out.npz is written after
+dial.json, at the end of training.
 """
 
 import dataclasses
@@ -40,13 +39,13 @@ def write(folder: pathlib.Path, held_out: HeldOut, dial: Dial) -> None:
 
 
 def remove(folder: pathlib.Path) -> None:
-    """Removes both files where they are there."""
+    """Removes both files if they exist."""
     for name in (OUTPUTS, DIAL):
         (folder / name).unlink(missing_ok=True)
 
 
 def read(folder: pathlib.Path) -> HeldOut | None:
-    """Returns what the agent makes of them; None where the file is not there.
+    """Returns the agent's outputs for held-out vignettes; None if there is no such file.
 
     Raises:
         InputError: the file is damaged.
@@ -65,7 +64,7 @@ def read(folder: pathlib.Path) -> HeldOut | None:
 
 
 def read_dial(folder: pathlib.Path) -> Dial:
-    """Returns the dial, the neutral one where there is none.
+    """Returns the dial, the neutral one if there is no such file.
 
     Raises:
         InputError: the file is damaged.

@@ -1,15 +1,15 @@
-"""A job directory: what a training run leaves, and what resuming, evaluating and exporting read.
+"""A job directory: the files of a training run, which resuming, evaluating and exporting read.
 
 run.json           resolved configuration, fingerprints of vocabulary and data
-novelty.npz        frequencies of the training states, from which novelty is told; not where there are few vignettes
-questions.npz      classes of the training patients, from which questions are chosen; not where there are few vignettes
-vocabulary.csv     the evidence that the state's cells mean
-checkpoints/       everything, see `TrainingLoop.checkpoint`; in worker-1/ and so on that of the other workers
-evaluations.jsonl  one evaluation on the test split a line
-held_out.npz       outputs for vignettes that networks did not learn from, where there are any
-dial.json          how the agent weighs safety and when it stops, chosen by those outputs
+novelty.npz        statistics of the training states for novelty; missing if there are few vignettes
+questions.npz      classes of the training patients, from which questions are chosen; missing if there are few vignettes
+vocabulary.csv     the evidence of each cell of the state
+checkpoints/       see `TrainingLoop.checkpoint`; those of the other workers are in worker-1/ and so on
+evaluations.jsonl  an evaluation on the test split per line
+held_out.npz       outputs for vignettes that networks did not learn from, if any
+dial.json          how the agent weighs safety and when it stops, chosen with those outputs
 logs/              TensorBoard summaries
-lock               held by the run that works in it; lock-worker-1 and so on by its other workers
+lock               held by the run that works in the directory; lock-worker-1 and so on by its other workers
 """
 
 import contextlib
@@ -44,8 +44,8 @@ RUN = "run.json"
 NOVELTY = "novelty.npz"
 EVALUATIONS = "evaluations.jsonl"
 LOCK = "lock"
-_NOVELTY_SEED = 2_021  # apart from every training draw
-# What may differ when a run is resumed: it decides how long and how closely a run is watched, not what it computes.
+_NOVELTY_SEED = 2_021  # unlike the seeds of training
+# Settings that may change when a run is resumed: they affect its length and its evaluations, not what it computes.
 RESUMABLE = {
     "steps", "steps_per_call", "evaluation_interval", "evaluation_orders", "checkpoint_interval", "checkpoints_kept",
 }  # fmt: skip
@@ -60,15 +60,15 @@ class TrainedNetwork:
     config: dict[str, Any]
     max_questions: int
     data_fingerprint: str
-    metrics: dict[str, Any]  # the evaluation on the test split at this step, empty where there was none
+    metrics: dict[str, Any]  # the evaluation on the test split at this step, empty if there was none
     training: dict[str, int]  # steps and episodes
     rules: RuleSet = NO_RULES  # that an exported version obeys
-    novelty: Novelty | None = None  # statistics of the training states; None where there are none
+    novelty: Novelty | None = None  # statistics of the training states; None if there are too few vignettes
     dial: Dial = NEUTRAL  # how its probabilities are weighed
-    dial_chosen: str = "default"  # as training chose it; "given"; or "bound", to keep under-triage below one
+    dial_chosen: str = "default"  # by training; "given", by the options; or "bound", to keep a bound on under-triage
     under_triage_at_most: float | None = None  # that bound
     held_out: HeldOut = NOTHING_HELD_OUT
-    questions: Mixture | None = None  # from which it chooses questions; None where there are too few vignettes
+    questions: Mixture | None = None  # from which it chooses questions; None if there are too few vignettes
     start_from: str | None = None  # the agent that its training started from, see `trainer.runs.start`
 
 
@@ -80,7 +80,7 @@ class JobDirectory:
 
     @property
     def logs(self) -> pathlib.Path:
-        """Where the TensorBoard summaries stand."""
+        """The directory of the TensorBoard summaries."""
         return self.path / "logs"
 
     def manager(self, checkpoint: tf.train.Checkpoint, kept: int, worker: int = 0) -> tf.train.CheckpointManager:
@@ -92,12 +92,12 @@ class JobDirectory:
 
     @contextlib.contextmanager
     def locked(self, worker: int = 0) -> Iterator[None]:
-        """Keeps every other training run out of the directory, which it makes where there is none.
+        """Locks the directory against other training runs; makes it if it is missing.
 
-        The lock goes with the process that holds it, however that ends.
+        The lock ends with the process that holds it, however that ends.
 
         Raises:
-            InputError: another run works in it; or it cannot be written.
+            InputError: another run works in the directory, or it cannot be written.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -128,12 +128,12 @@ class JobDirectory:
             vocabulary: of its data.
             data_fingerprint: of its data.
             workers: that train together.
-            write: False for the workers that only check what the chief has written.
+            write: False for workers that only check what the chief has written.
             start_from: the agent that it started from, if any, see `trainer.runs.start.Start`.
 
         Raises:
-            InputError: it holds a run with another configuration, vocabulary, data or number of workers; or none where
-                this worker should find one; or it cannot be written.
+            InputError: it holds a run with another configuration, vocabulary, data or number of workers; the chief has
+                made no run in it; or it cannot be written.
         """
         run = {
             "config": config.to_dict(),
@@ -145,7 +145,7 @@ class JobDirectory:
         if not write and not (self.path / RUN).exists():
             raise InputError(f"{self.path}: the chief's {RUN} is not there: give all workers the same --job-dir")
         if (self.path / RUN).exists():
-            self._require_same({"workers": 1, "start_from": None} | self.run(), run, vocabulary)
+            self._require_same(self.run(), run, vocabulary)
         if not write:
             return
         try:
@@ -166,8 +166,9 @@ class JobDirectory:
         if there["workers"] != given["workers"]:
             differences.append(f"workers {there['workers']} there, {given['workers']} in TF_CONFIG")
         if there["vocabulary_fingerprint"] != given["vocabulary_fingerprint"]:
-            kept = Vocabulary.load(self.path / directories.VOCABULARY)
-            differences.append(f"the vocabulary given {kept.difference(vocabulary) or 'is not the one trained with'}")
+            there_vocabulary = Vocabulary.load(self.path / directories.VOCABULARY)
+            difference = there_vocabulary.difference(vocabulary) or "is not that of the run"
+            differences.append(f"the vocabulary given {difference}")
         if there["data_fingerprint"] != given["data_fingerprint"]:
             differences.append(
                 f"data fingerprint {there['data_fingerprint'][:19]}... there, {given['data_fingerprint'][:19]}... given"
@@ -181,10 +182,10 @@ class JobDirectory:
             )
 
     def prepare_statistics(self, vignettes: Vignettes, evidence_count: int) -> None:
-        """Writes what is told from the training vignettes without the network, unless it is there.
+        """Writes the statistics of the training vignettes for novelty and questions, unless they exist.
 
         Raises:
-            InputError: it cannot be written, or what is there is damaged.
+            InputError: they cannot be written, or existing ones are damaged.
         """
         try:
             fitted = fit(vignettes, evidence_count, _NOVELTY_SEED) if self.novelty(evidence_count) is None else None
@@ -195,7 +196,7 @@ class JobDirectory:
             raise self.unwritable(error) from error
 
     def novelty(self, evidence_count: int) -> Novelty | None:
-        """Returns the statistics of the training vignettes, over E pieces of evidence; None where there are none.
+        """Returns the statistics of the training states, over E pieces of evidence; None if there are none.
 
         Raises:
             InputError: the file is damaged.
@@ -204,7 +205,7 @@ class JobDirectory:
         return novelty.load(path, evidence_count) if path.exists() else None
 
     def write_held_out(self, outputs: HeldOut, dial: Dial) -> None:
-        """Writes what the agent makes of held-out vignettes, and the dial that was chosen by them.
+        """Writes the agent's outputs for held-out vignettes, and the dial that was chosen with them.
 
         Raises:
             InputError: they cannot be written.
@@ -215,7 +216,7 @@ class JobDirectory:
             raise self.unwritable(error) from error
 
     def held_out(self) -> HeldOut | None:
-        """Returns what the agent makes of held-out vignettes; None where training has not ended.
+        """Returns the agent's outputs for held-out vignettes; None if training has not ended.
 
         Raises:
             InputError: the file is damaged.
@@ -223,15 +224,15 @@ class JobDirectory:
         return held_out.read(self.path)
 
     def dial(self) -> Dial:
-        """Returns how the agent weighs safety, the neutral dial where training chose none; raises as `held_out`."""
+        """Returns the agent's dial, the neutral one if training chose none; raises as `held_out`."""
         return held_out.read_dial(self.path)
 
     def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
-        """Returns what to raise where writing failed."""
+        """Returns the error to raise if writing failed."""
         reason = str((error.strerror if isinstance(error, OSError) else error.message) or error).splitlines()[0]
         return InputError(
-            f"{self.path}: cannot write the job directory: {reason}: make room or give the right to write there; the "
-            "checkpoints in it are whole, and the same command goes on from the newest"
+            f"{self.path}: cannot write the job directory: {reason}: make room, or allow writing there; its "
+            "checkpoints are whole, and the same command resumes from the newest"
         )
 
     def run(self) -> dict[str, Any]:
@@ -243,13 +244,13 @@ class JobDirectory:
         if not (self.path / RUN).exists():
             raise InputError(f"{self.path}: no {RUN}: expected a job directory, as triage train --job-dir makes it")
         run = read_json(self.path / RUN)
-        missing = {"config", "vocabulary_fingerprint", "data_fingerprint"} - set(run)
+        missing = {"config", "vocabulary_fingerprint", "data_fingerprint", "workers", "start_from"} - set(run)
         if missing:
             raise InputError(f"{self.path / RUN}: expected the keys {', '.join(sorted(missing))}")
         return run
 
     def evaluations(self) -> list[dict[str, Any]]:
-        """Returns the evaluations so far, oldest first; not the one that a kill cut short."""
+        """Returns the evaluations so far, oldest first, without one that was cut short by a kill."""
         path = self.path / EVALUATIONS
         if not path.exists():
             return []
@@ -271,11 +272,11 @@ class JobDirectory:
             raise self.unwritable(error) from error
 
     def forget_evaluations_after(self, step: int) -> None:
-        """Drops the evaluations behind the checkpoint that a run resumes from; it will make them again."""
-        kept = [evaluation for evaluation in self.evaluations() if evaluation["step"] <= step]
+        """Deletes the evaluations after the checkpoint that a run resumes from, which the run will repeat."""
+        earlier = [evaluation for evaluation in self.evaluations() if evaluation["step"] <= step]
         if (self.path / EVALUATIONS).exists():
             with whole_file.replacing(self.path / EVALUATIONS) as file:
-                file.writelines(json.dumps(evaluation) + "\n" for evaluation in kept)
+                file.writelines(json.dumps(evaluation) + "\n" for evaluation in earlier)
 
 
 def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwork:
@@ -286,7 +287,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         step: of the checkpoint; None means the newest one.
 
     Raises:
-        InputError: no job directory, no checkpoint (of that step), or a vocabulary that is not the run's.
+        InputError: it is not a job directory, has no checkpoint (of that step), or has another run's vocabulary.
     """
     job = JobDirectory(job_dir)
     run = job.run()
@@ -299,7 +300,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
     checkpoint = tf.train.Checkpoint(chosen=model, **counters)
     paths = existing_checkpoints(job.manager(checkpoint, kept=1))
     path = checkpoint_path(paths, step, job_dir)
-    newest = path == checkpoint_path(paths, None, job_dir)  # to which the dial belongs
+    newest = path == checkpoint_path(paths, None, job_dir)  # the dial is only for this one
     restore(checkpoint, path).assert_existing_objects_matched().expect_partial()
     training = {"steps": int(counters["step"]), "episodes": int(counters["episode"])}
     evaluated = {evaluation["step"]: evaluation for evaluation in job.evaluations()}
@@ -311,7 +312,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         data_fingerprint=run["data_fingerprint"],
         metrics=evaluated.get(training["steps"], {}),
         training=training,
-        start_from=run.get("start_from"),
+        start_from=run["start_from"],
         novelty=job.novelty(len(vocabulary)),
         dial=job.dial() if newest else NEUTRAL,
         held_out=(job.held_out() if newest else None) or NOTHING_HELD_OUT,

@@ -1,4 +1,4 @@
-"""Keeps a second command out of a directory that one works in."""
+"""Locks a directory against a second command."""
 
 import fcntl
 from typing import IO, Any
@@ -9,7 +9,7 @@ from schemas.errors import InputError
 def lock(file: IO[Any], taken: str) -> None:
     """Locks an open file until it is closed or its process ends, however that ends.
 
-    On a file system without locks nothing is locked.
+    On a file system without locks, nothing is locked.
 
     Raises:
         InputError: another process holds the lock; its message is `taken`.

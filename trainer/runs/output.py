@@ -1,4 +1,4 @@
-"""The output directory of `triage prepare`: built beside its place, and renamed when it is whole."""
+"""The output directory of `triage prepare`: built beside its final place, and renamed when it is complete."""
 
 import importlib.resources
 import json
@@ -18,14 +18,14 @@ _FILES = (directories.VOCABULARY, directories.DATA_SCHEMA, directories.STATS, di
 
 
 class OutputDirectory:
-    """A directory in the making. A context manager; what is not published when it ends leaves no trace.
+    """A directory that is being built. At the end of the context, everything that was not published is deleted.
 
     Args:
-        path: where the result goes.
-        overwrite: whether a data directory that stands there may be replaced.
+        path: of the result.
+        overwrite: whether an existing data directory may be replaced.
 
     Raises:
-        InputError: something stands there that may not be replaced.
+        InputError: `path` exists and may not be replaced.
     """
 
     def __init__(self, path: pathlib.Path, overwrite: bool):
@@ -41,12 +41,12 @@ class OutputDirectory:
 
     @property
     def scratch(self) -> pathlib.Path:
-        """For files that are needed on the way only."""
+        """Directory for temporary files."""
         return self._work / "scratch"
 
     def __enter__(self) -> "OutputDirectory":
         self._target.parent.mkdir(parents=True, exist_ok=True)
-        # Beside the result, so that they are on one file system and renaming is one step.
+        # Beside the result, and so on the same file system, where renaming is atomic.
         self._work = pathlib.Path(tempfile.mkdtemp(prefix=f".{self._target.name}.", dir=self._target.parent))
         self.staging.mkdir()
         self.scratch.mkdir()
@@ -58,7 +58,7 @@ class OutputDirectory:
         shutil.rmtree(self._work, ignore_errors=True)
 
     def publish(self) -> None:
-        """Puts the staged directory in its place, with the same check as at the start."""
+        """Moves the staged directory to its place, after the same check as at the start."""
         self._check()
         replaced = self._work / "replaced"
         if self._target.exists():
@@ -71,13 +71,13 @@ class OutputDirectory:
             raise
 
     def publish_rejects(self, rejects: pathlib.Path) -> pathlib.Path:
-        """Leaves only the list of rejects; a data directory that stands there already stays as it is.
+        """Publishes only the list of rejects; an existing data directory is left unchanged.
 
         Returns:
-            Where the list is: in the directory, or beside it where that holds data.
+            The path of the list: in the directory, or beside it if that holds data.
         """
         place = self._target / directories.REJECTS
-        if self._target.exists() and not self._vacant():
+        if self._target.exists() and not self._is_vacant():
             place = self._target.with_name(f"{self._target.name}.{directories.REJECTS}")
         place.parent.mkdir(exist_ok=True)
         rejects.replace(place)
@@ -85,7 +85,7 @@ class OutputDirectory:
 
     def _check(self) -> None:
         try:
-            if not self._target.exists() or self._vacant():
+            if not self._target.exists() or self._is_vacant():
                 return
             foreign = [name for name in os.listdir(self._target) if not _is_ours(name)]
         except OSError as error:
@@ -94,16 +94,16 @@ class OutputDirectory:
             raise InputError(f"--out {self.path}: not empty: choose another directory, or give --overwrite")
         if foreign:
             raise InputError(
-                f"--out {self.path}: holds {min(foreign)!r}, which is no part of a data directory: --overwrite would "
+                f"--out {self.path}: holds {min(foreign)!r}, which is not part of a data directory: --overwrite would "
                 "delete it; choose another directory"
             )
 
-    def _vacant(self) -> bool:
+    def _is_vacant(self) -> bool:
         return set(os.listdir(self._target)) <= {directories.REJECTS}
 
 
 def describe(directory: pathlib.Path, vocabulary: Vocabulary, stats: Mapping[str, Any]) -> None:
-    """Writes what stands beside the shards of a data directory: vocabulary, schema and `stats`."""
+    """Writes the other files of a data directory beside its shards: vocabulary, schema and `stats`."""
     vocabulary.save(directory / directories.VOCABULARY)
     schema = importlib.resources.files("schemas").joinpath("vignette.pbtxt").read_bytes()
     (directory / directories.DATA_SCHEMA).write_bytes(schema)

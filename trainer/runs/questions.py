@@ -7,14 +7,14 @@ from trainer.questions import mixture
 from trainer.questions.mixture import Mixture
 
 QUESTIONS = "questions.npz"
-_SEED = 2_022  # apart from every training draw
+_SEED = 2_022  # unlike the seeds of training
 
 
 def prepare(folder: pathlib.Path, vignettes: Vignettes, evidence_count: int) -> None:
-    """Writes the file unless it is there, or the vignettes are too few.
+    """Writes the file, unless it exists or there are too few vignettes.
 
     Raises:
-        InputError: what is there is damaged.
+        InputError: the existing file is damaged.
         OSError: it cannot be written.
     """
     if read(folder, evidence_count) is None:
@@ -24,7 +24,7 @@ def prepare(folder: pathlib.Path, vignettes: Vignettes, evidence_count: int) -> 
 
 
 def read(folder: pathlib.Path, evidence_count: int) -> Mixture | None:
-    """Returns the classes, over E pieces of evidence; None where there are none.
+    """Returns the classes, over E pieces of evidence; None if there are none.
 
     Raises:
         InputError: the file is damaged.

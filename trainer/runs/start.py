@@ -1,4 +1,4 @@
-"""Another agent that a training starts from: its weights, matched to the codes of another vocabulary."""
+"""The agent that a training starts from: its weights, matched to the codes of another vocabulary."""
 
 import dataclasses
 import pathlib
@@ -14,7 +14,7 @@ from trainer.config import NetworkConfig, TrainConfig
 from trainer.runs.job import load_network
 
 _NAMED = 5
-_OF_TRAINING = ("words", "dropout", "output_bias")  # what a network is trained with and does not consist of
+_OF_TRAINING = ("words", "dropout", "output_bias")  # settings that affect training, not the network that it produces
 
 
 class Start(NamedTuple):
@@ -22,11 +22,11 @@ class Start(NamedTuple):
 
     network: keras.Model
     places: np.ndarray
-    """int64 `[E]`: the place of each code in the agent's vocabulary, -1 where it does not know the code."""
+    """int64 `[E]`: the place of each code in the agent's vocabulary, -1 if it does not know the code."""
     identity: str
-    """What run.json and the manifest say of it: the fingerprint of its data, and its steps."""
-    described: str
-    """In one line: how the vocabularies match."""
+    """The agent in run.json and in the manifest: the fingerprint of its data, and its steps."""
+    description: str
+    """How the vocabularies match, in one line."""
 
 
 def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> Start:
@@ -55,17 +55,17 @@ def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> 
         )
     new = [code for code in vocabulary.codes if code not in known]
     unused = [code for code in trained.vocabulary.codes if code not in vocabulary]
-    described = f"starts from {shown}: {matched:,} of {len(places):,} codes match"
-    described += _listed("new to it", new) + _listed("not used here", unused)
+    description = f"starts from {shown}: {matched:,} of {len(places):,} codes match"
+    description += _list_codes("new to it", new) + _list_codes("not used here", unused)
     identity = f"{trained.data_fingerprint} after {trained.training['steps']} steps"
-    return Start(trained.model, places, identity, described)
+    return Start(trained.model, places, identity, description)
 
 
 def _kind(config: NetworkConfig) -> dict[str, Any]:
     return {name: value for name, value in dataclasses.asdict(config).items() if name not in _OF_TRAINING}
 
 
-def _listed(what: str, codes: list[str]) -> str:
+def _list_codes(what: str, codes: list[str]) -> str:
     if not codes:
         return ""
     more = f" and {len(codes) - _NAMED:,} more" if len(codes) > _NAMED else ""

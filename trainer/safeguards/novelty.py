@@ -1,9 +1,9 @@
-"""How far a state is from anything seen in training, so that an answer can say so.
+"""Novelty: how far a state is from anything seen in training.
 
-A mixture of K classes of patients says how likely pieces of evidence are together; how likely each is by itself is
-taken off, mostly, so that rare evidence is not novel as such, and evidence that does not go together is. What comes
-out is told as a percentile of the same score on moments of interviews about vignettes that the mixture was not fitted
-to, with as many pieces of evidence known. What is kept are frequencies by class, smoothed; no vignette.
+The score compares the probability of the evidence in a mixture of K classes of patients with most of the product of the
+probabilities of its pieces. So rare evidence alone is not novel, but evidence that does not go together is. Novelty is
+the percentile of the score among states of interviews about vignettes that the mixture was not fitted to, with as many
+pieces of evidence known. Only smoothed frequencies by class are stored, no vignettes.
 """
 
 import pathlib
@@ -18,22 +18,22 @@ from schemas.errors import InputError, first_line
 from trainer import arrays_file
 
 THRESHOLD = 0.99
-"""Novelty above which a state is novel: 1% of the moments that the percentiles come from are."""
+"""Novelty above which a state is novel: that of 1% of the moments from which the percentiles are computed."""
 MINIMUM_VIGNETTES = 100
-"""Fewer give no percentiles worth the name, and no novelty."""
+"""With fewer vignettes, percentiles would be meaningless, and there is no novelty."""
 
 # Chosen by benchmarks/novelty.py (docs/model.md).
 CLASSES = 32
-_TAKEN_OFF = 0.95  # of the log probability of each piece by itself
-_SMOOTHING = 1.0  # vignettes' worth of the overall frequencies in each class
+_TAKEN_OFF = 0.95  # share of the log probability of each single piece that is subtracted
+_SMOOTHING = 1.0  # weight of the overall frequencies in each class, in vignettes
 _STEPS = 60
-_FITTED = 0.8  # of the vignettes; the others give the percentiles
-_MOMENTS = 16  # of an interview about each vignette
+_FITTED = 0.8  # share of the vignettes to fit; the others give the percentiles
+_MOMENTS = 16  # states drawn from an interview about each vignette
 _QUANTILES = 200
-_APART = 1e-3  # of a score; rounding errors are a hundredth of that
-_ROUNDING = 1e-4  # a percentile of just .99 is none above it, whatever a device makes of 198 / 200
-_MAX_PIECES = 9  # from which on states are compared together
-_ENOUGH = 100  # moments for the percentiles of one number of pieces; where there are fewer, its neighbours are taken in
+_APART = 1e-3  # difference of scores; rounding errors are a hundredth of that
+_ROUNDING = 1e-4  # a percentile of exactly .99 is not above .99, however a device rounds 198 / 200
+_MAX_PIECES = 9  # states with as many pieces or more are compared together
+_ENOUGH = 100  # moments needed for the percentiles of a number of pieces; otherwise neighbouring numbers are included
 _MAX_VIGNETTES = 50_000
 
 
@@ -50,12 +50,12 @@ class Vignettes(Protocol):
 
 
 class Novelty(NamedTuple):
-    """What the score is computed from; a *literal* is a cell that is present (the first E) or absent (the others)."""
+    """The statistics of the score; a *literal* is a cell that is present (the first E) or absent (the others)."""
 
     log_prior: np.ndarray  # float32 [K]
-    log_literals: np.ndarray  # float32 [2 E, K + 1], of each class, and in all, of which `_TAKEN_OFF` are in it
-    quantiles: np.ndarray  # float32 [N, Q], of the score on moments with 1, 2, ... N or more pieces known, ascending
-    moments: int  # that the quantiles come from
+    log_literals: np.ndarray  # float32 [2 E, K + 1], in each class, then overall, times `_TAKEN_OFF`
+    quantiles: np.ndarray  # float32 [N, Q], ascending: the scores of moments with 1, 2, ... N or more pieces known
+    moments: int  # number of moments behind the quantiles
 
     def scores(self, states: tf.Tensor) -> tf.Tensor:
         """Returns the scores of states `[B, E]` float32 in {-1, 0, 1}, float32 `[B]`; higher is further away."""
@@ -65,7 +65,7 @@ class Novelty(NamedTuple):
         return logs[:, -1] - together
 
     def percentiles(self, states: tf.Tensor) -> tf.Tensor:
-        """Returns the novelty of states `[B, E]`, float32 `[B]` in [0, 1]; 0 where nothing is known."""
+        """Returns the novelty of states `[B, E]`, float32 `[B]` in [0, 1]; 0 if nothing is known."""
         pieces = tf.reduce_sum(tf.cast(states != 0, tf.int32), axis=1)  # [B]
         rows = tf.clip_by_value(pieces - 1, 0, len(self.quantiles) - 1)
         above = self.scores(states)[:, tf.newaxis] > tf.gather(_unquantised(self.quantiles, states), rows)  # [B, Q]
@@ -78,7 +78,7 @@ class Novelty(NamedTuple):
 
 
 def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Novelty | None:
-    """Returns the statistics of training vignettes, None where there are too few.
+    """Returns the statistics of training vignettes, None if there are too few.
 
     Args:
         vignettes: the V of training, each with evidence; of more than 50,000 as many are drawn.
@@ -99,7 +99,7 @@ def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Novelty | None:
 
 
 def moments(rows: list[np.ndarray], generator: np.random.Generator) -> list[np.ndarray]:
-    """Returns random moments of interviews: a few random parts of each row of signed codes, of one piece or more."""
+    """Returns random moments of interviews: a few random subsets of each row of signed codes, none of them empty."""
     return [generator.permutation(row)[: generator.integers(1, len(row) + 1)] for row in rows for _ in range(_MOMENTS)]
 
 
@@ -112,7 +112,7 @@ def literals(rows: list[np.ndarray], evidence_count: int) -> scipy.sparse.csr_ma
 
 
 def _unquantised(values: np.ndarray, states: tf.Tensor) -> tf.Tensor:
-    """Returns `values` in a form that no converter for phones rounds to eight bits, as it does with constants."""
+    """Returns `values` in a form that converters for phones do not round to eight bits, as they do with constants."""
     one = tf.cast(tf.reduce_max(states[:1]) > -2.0, tf.float32)  # in {-1, 0, 1}: always
     return tf.constant(values) * one
 
@@ -133,7 +133,7 @@ def _mixture(known: scipy.sparse.csr_matrix, generator: np.random.Generator) -> 
 
 
 def _scores(known: scipy.sparse.csr_matrix, log_prior: np.ndarray, log_literals: np.ndarray) -> np.ndarray:
-    """Returns what `Novelty.scores` does, of literals `[B, 2 E]`."""
+    """Returns the same as `Novelty.scores`, for literals `[B, 2 E]`."""
     logs = known @ log_literals
     together = scipy.special.logsumexp(logs[:, :-1] + log_prior, axis=1)
     return logs[:, -1] - together
@@ -147,18 +147,18 @@ def _quantiles(scores: np.ndarray, pieces: np.ndarray) -> np.ndarray:
         distances = np.abs(capped - count)
         reach = np.sort(distances)[min(_ENOUGH, len(scores)) - 1]
         table.append(np.quantile(scores[distances <= reach], np.arange(_QUANTILES) / _QUANTILES))
-    # Just above, so that a state with the very score of a moment is not above it on one device and below on another.
+    # Slightly above, so that a state with the score of a moment is below it on every device.
     above = np.nextafter(_halved(np.array(table) + _APART), np.inf, dtype=np.float16)
     return above.astype(np.float32)
 
 
 def _halved(values: np.ndarray) -> np.ndarray:
-    """Returns `values` in half precision: what a float16 file for phones keeps of them is all that there is."""
+    """Returns `values` in half precision, so that a float16 file for phones loses nothing."""
     return values.astype(np.float16)
 
 
 def save(novelty: Novelty, path: pathlib.Path) -> None:
-    """Writes the file that `load` reads, so that a kill leaves none or a whole one.
+    """Writes the file that `load` reads; a kill leaves no file or a whole one.
 
     Raises:
         OSError: it cannot be written.
@@ -174,7 +174,7 @@ def load(path: pathlib.Path, evidence_count: int) -> Novelty:
         evidence_count: E, of the vocabulary that the statistics must be of.
 
     Raises:
-        InputError: it cannot be read, is no such file, or is of another vocabulary.
+        InputError: it cannot be read, is not such a file, or belongs to another vocabulary.
     """
     try:
         arrays = arrays_file.read(path)
@@ -184,14 +184,14 @@ def load(path: pathlib.Path, evidence_count: int) -> Novelty:
         fault = first_line(error)
     if fault:
         raise InputError(
-            f"{path}: not the statistics that training wrote ({fault}): delete the file, and give the triage train "
-            "command of this job again, which makes it anew"
+            f"{path}: not the statistics that training wrote ({fault}): delete the file, and repeat the triage train "
+            "command of this job, which writes it again"
         )
     return Novelty(**parts | {"moments": int(parts["moments"])})
 
 
 def _fault(parts: dict[str, np.ndarray], evidence_count: int) -> str:
-    """Returns why arrays are not those of a `Novelty`, "" where they are."""
+    """Returns why arrays are not those of a `Novelty`, or ""."""
     classes = parts["log_prior"].size
     shapes = {"log_prior": (classes,), "log_literals": (2 * evidence_count, classes + 1), "moments": ()}
     for name, shape in shapes.items():

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import pathlib
 import sys
 
 from schemas import locations, safety_rules
@@ -20,14 +21,13 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen(arguments: argparse.Namespace, vocabulary: Vocabulary) -> RuleSet:
-    """Returns the rules that the option means; where none are in force unasked, a line on standard error says so.
+def read_rules(path: pathlib.Path | None, vocabulary: Vocabulary) -> RuleSet:
+    """Returns the rules that the option names; warns on standard error if, without the option, none apply.
 
     Raises:
         InputError: the rules are faulty, or do not fit the vocabulary.
     """
-    name = None if arguments.rules is None else str(arguments.rules)
-    rules, remark = safety_rules.choose(name, vocabulary)
+    rules, remark = safety_rules.choose(None if path is None else str(path), vocabulary)
     if remark:
         sys.stderr.write(f"{remark}\n")
-    return dataclasses.replace(rules, source=locations.shown(arguments.rules)) if name and len(rules) else rules
+    return dataclasses.replace(rules, source=locations.shown(path)) if path is not None and len(rules) else rules

@@ -144,20 +144,20 @@ def settings_of(arguments: argparse.Namespace) -> "StudySettings":
 
 def _train_config(arguments: argparse.Namespace) -> config.TrainConfig:
     """Returns the configuration of file and flags on top of the study's own defaults and the preset `paper`."""
-    given = argparse.Namespace(**vars(arguments))
-    given.preset = given.preset or "paper"
-    if given.preset != "paper":
+    complete = argparse.Namespace(**vars(arguments))
+    complete.preset = complete.preset or "paper"
+    if complete.preset != "paper":
         raise InputError(
-            f"--preset {given.preset}: the agents of the paper's study are those of the preset paper; the preset "
+            f"--preset {complete.preset}: the agents of the paper's study are those of the preset paper; the preset "
             "default has a row of its own (--default-preset-seeds): leave the option out"
         )
     from_file = {} if arguments.config is None else read_json(arguments.config)
     for section, values in (_QUICK if arguments.quick else _FULL).items():
         there = from_file.get(section, {})
         for name, value in values.items():
-            if not hasattr(given, name) and not (isinstance(there, Mapping) and name in there):
-                setattr(given, name, value)
-    return presets.from_arguments(given)
+            if not hasattr(complete, name) and not (isinstance(there, Mapping) and name in there):
+                setattr(complete, name, value)
+    return presets.from_arguments(complete)
 
 
 def _data(path: pathlib.Path) -> tuple["DataDirectory", "DataFacts"]:

@@ -141,9 +141,9 @@ def _judged_as_clinicians(settings: StudySettings, name: str, outcomes: Outcomes
 
 
 def _comparisons(settings: StudySettings, outcomes: Outcomes) -> dict[str, Any]:
-    """Returns what the agents are ahead of others, vignette by vignette, and the margin within which it is nothing.
+    """Returns the paired differences of the agents to others, and the margin within which they are negligible.
 
-    Of the clinicians they are where both are judged by all clinicians but one, of the fully-observed model by all.
+    Agents and clinicians are judged by all clinicians but one, agents and the fully-observed model by all of them.
     """
     theirs = {
         "human": (outcomes.get("fixed", {}).get("human") or {}).get("vignettes"),

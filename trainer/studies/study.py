@@ -30,7 +30,7 @@ DYQN, PRESET, DETAIL, ENSEMBLE, PARTIALLY_OBSERVED, FULLY_OBSERVED, FIXED = (
 """Kinds of tasks: `trainer.studies.tasks` says what each does."""
 
 DEFAULT_PRESET = "default_preset"
-"""The agent that `triage train` makes if nothing is said."""
+"""The agent that `triage train` makes by default."""
 
 _WITHOUT_EFFECT = ("steps_per_call", "checkpoint_interval", "checkpoints_kept", "window_episodes", "seed")
 # A priority is at most 1, so all transitions are in the lower bucket; an empty bucket is not sampled.
@@ -104,7 +104,7 @@ class DataFacts:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One piece of the study, done by one process."""
+    """A task of the study, which runs in a process."""
 
     name: str  # unique in the study, and part of a file name
     kind: str

@@ -78,8 +78,8 @@ def test_a_run_writes_table_figures_and_picture(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--vignettes", 9], "--vignettes: expected at least 10"),
-        (["--seconds", 0], r"--seconds: expected at least 0\.1"),
+        (["--vignettes", 9], "--vignettes 9: expected 10 or more"),
+        (["--seconds", 0], r"--seconds 0: expected 0\.1 or more"),
         (["--sb3-python", "nowhere"], "--sb3-python nowhere: expected a Python"),
     ],
 )

@@ -252,9 +252,11 @@ def test_the_error_that_ends_a_command_is_told_though_the_store_refuses_too(obje
 
 def test_several_workers_are_refused_a_job_directory_that_they_cannot_share(object_store):
     with staging.staged(argparse.Namespace(job_dir=locations.job(f"{BUCKET}/runs/job"))) as local:
-        task._require_shared(local, 1)
-        with pytest.raises(InputError, match=r"^--job-dir gs://bucket/runs/job: 2 workers need one directory"):
-            task._require_shared(local, 2)
+        task._require_shared(local.job_dir, 1)
+        with pytest.raises(
+            InputError, match=r"^--job-dir gs://bucket/runs/job: 2 workers need a directory that they share"
+        ):
+            task._require_shared(local.job_dir, 2)
 
 
 def test_a_version_in_the_store_becomes_a_file_for_phones_there(object_store, version_base, capsys):

@@ -151,10 +151,10 @@ def test_the_chief_comes_first_and_workers_follow(cluster, task, place):
         ("{", "TF_CONFIG: JSONDecodeError"),
         ("[]", "TF_CONFIG: AttributeError"),
         ('{"cluster": {"worker": ["a:1", "b:1"]}}', "TF_CONFIG: KeyError: 'task'"),
-        (_tf_config(["a:1", "b:1"], 2), "the task is worker 2, the cluster has 2 of them"),
+        (_tf_config(["a:1", "b:1"], 2), "the task is worker 2, but the cluster has 2 of them"),
         (
             '{"cluster": {"worker": ["a:1"], "ps": ["b:1"]}, "task": {"type": "worker", "index": 0}}',
-            "the role ps: this training has a chief and workers only",
+            "the role ps: this training has only a chief and workers",
         ),
         (
             '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "evaluator", "index": 0}}',
@@ -162,7 +162,7 @@ def test_the_chief_comes_first_and_workers_follow(cluster, task, place):
         ),
         (
             '{"cluster": {"chief": ["a:1", "b:1"]}, "task": {"type": "chief", "index": 0}}',
-            "2 chiefs: there can be one",
+            "2 chiefs: expected at most one",
         ),
     ],
 )

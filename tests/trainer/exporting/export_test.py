@@ -205,7 +205,7 @@ def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
         (["--model-base-path", "models", "--compare-with", "b"], "--compare-with compares the new version"),
         (["--model-base-path", "m", "--compare-with", "m", "--data", "d"], "versions are served from there"),
         (["--push-to", "models", "--compare-with", "b", "--data", "d"], "leave --compare-with out"),
-        (["--model-base-path", "models", "--orders", "0"], "--orders must be at least 1"),
+        (["--model-base-path", "models", "--orders", "0"], "--orders 0: expected 1 or more"),
         (["--model-base-path", "models", "--data", "nowhere"], "nowhere: no such data directory"),
     ],
 )

@@ -12,9 +12,11 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
+from trainer import options
 from trainer.dyqn.decision import Dial
 from trainer.dyqn.dial import NOTHING_HELD_OUT, HeldOut, HeldOutOutputs
 from trainer.runs import dial_options
+from trainer.runs.dial_options import DialOptions
 from trainer.runs.job import TrainedNetwork
 from trainer.servable import saved_model
 
@@ -49,11 +51,14 @@ def trained():
     )  # fmt: skip
 
 
-def options(*given):
+def parsed(*given):
     parser = argparse.ArgumentParser(exit_on_error=False)
-    parser.add_argument("--job-dir", type=pathlib.Path, default=pathlib.Path("job"))
     dial_options.add_arguments(parser)
-    return parser.parse_args(given)
+    return options.read(DialOptions, parser.parse_args(given))
+
+
+def apply(given, trained):
+    return dial_options.apply(parsed(*given), trained, pathlib.Path("job"))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,7 @@ def options(*given):
     ],
 )
 def test_the_options_set_the_dial(trained, given, dial, chosen):
-    result = dial_options.chosen(options(*given), trained)
+    result = apply(given, trained)
     assert (result.dial, result.dial_chosen) == (dial, chosen)
 
 
@@ -89,16 +94,16 @@ def test_the_options_set_the_dial(trained, given, dial, chosen):
 )
 def test_values_out_of_range_and_too_few_vignettes_are_refused(trained, given, complaint):
     with pytest.raises(InputError, match=complaint):
-        dial_options.chosen(options(*given), trained)
+        apply(given, trained)
 
 
 def test_a_bound_needs_held_out_vignettes_and_a_dial_needs_probabilities(trained):
     without = dataclasses.replace(trained, held_out=NOTHING_HELD_OUT)
     with pytest.raises(InputError, match="job has no held-out vignettes for this checkpoint"):
-        dial_options.chosen(options("--under-triage-at-most", "0.05"), without)
+        apply(["--under-triage-at-most", "0.05"], without)
     plain = dataclasses.replace(trained, model=network(Q_VALUES))
     with pytest.raises(InputError, match="--safety-weight: job has a network without probabilities"):
-        dial_options.chosen(options("--safety-weight", "2"), plain)
+        apply(["--safety-weight", "2"], plain)
 
 
 def test_vignettes_that_no_network_learned_from_keep_a_bound(trained):
@@ -107,25 +112,25 @@ def test_vignettes_that_no_network_learned_from_keep_a_bound(trained):
         outputs=np.array([Q_VALUES + SURE + [1.0, 1.0, 1.0, 0.0]] * 100, np.float32), decision_counts=GREEN_ONLY
     )
     with_apart = dataclasses.replace(trained, held_out=trained.held_out._replace(apart=apart))
-    result = dial_options.chosen(options("--under-triage-at-most", "0.05"), with_apart)
+    result = apply(["--under-triage-at-most", "0.05"], with_apart)
     assert result.dial.safety_weight == 0.0
     assert saved_model.decision(result)["held_out"]["apart"]
 
 
 def test_a_weight_and_a_bound_exclude_each_other():
     with pytest.raises(argparse.ArgumentError, match="not allowed with"):
-        options("--safety-weight", "2", "--under-triage-at-most", "0.05")
+        parsed("--safety-weight", "2", "--under-triage-at-most", "0.05")
 
 
 def test_the_chosen_dial_decides_in_the_version_and_stands_in_its_manifest(trained, tmp_path):
     trained = dataclasses.replace(trained, dial=Dial(0.5, 0.6))  # Yellow has (.7 + .5 * .7) / 1.5 = .7
-    result = dial_options.chosen(options("--under-triage-at-most", "0.05"), trained)
+    result = apply(["--under-triage-at-most", "0.05"], trained)
     folders = [saved_model.write_version(tmp_path, each) for each in (trained, result)]
     labels = []
     for folder in folders:
         answer = tf.saved_model.load(str(folder)).signatures["state"]
-        found = answer(states=tf.constant([[0.0, 1]]), questions_asked=tf.constant([0]))
-        labels += found["action_label"].numpy().tolist()
+        outputs = answer(states=tf.constant([[0.0, 1]]), questions_asked=tf.constant([0]))
+        labels += outputs["action_label"].numpy().tolist()
     assert labels == [b"Yellow", b"Red"]
     default, bound = (json.loads((folder / "manifest.json").read_text())["decision"] for folder in folders)
     assert default == {

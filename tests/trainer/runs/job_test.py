@@ -97,15 +97,6 @@ def test_a_worker_looks_for_the_chief_s_run_and_leaves_it_as_it_is(tmp_path):
     assert (tmp_path / RUN).stat().st_mtime_ns == before
 
 
-def test_a_run_from_before_there_were_several_workers_is_one_of_a_single_one(tmp_path):
-    job = JobDirectory(tmp_path)
-    job.prepare(CONFIG, VOCABULARY, "sha256:data")
-    old = {key: value for key, value in json.loads((tmp_path / RUN).read_text()).items() if key != "workers"}
-    (tmp_path / RUN).write_text(json.dumps(old))
-    job.prepare(CONFIG, VOCABULARY, "sha256:data")
-    assert json.loads((tmp_path / RUN).read_text())["workers"] == 1
-
-
 def test_each_worker_has_a_lock_and_checkpoints_of_its_own(tmp_path):
     job = JobDirectory(tmp_path)
     with job.locked(), job.locked(worker=1):
@@ -162,7 +153,7 @@ class Vignettes:
 
 def test_the_statistics_of_novelty_are_made_once_and_go_with_the_network(trained):
     job, _ = trained
-    assert load_network(job.path).novelty is None  # as in job directories of before
+    assert load_network(job.path).novelty is None  # it is not made by loading
     job.prepare_statistics(Vignettes(200), 30)
     written = (job.path / NOVELTY).read_bytes()
     found = load_network(job.path).novelty
@@ -189,7 +180,7 @@ def test_damaged_statistics_of_novelty_are_one_line_at_the_export_and_at_the_nex
     said = capsys.readouterr().err
     assert said.startswith(f"triage export: error: {job.path / NOVELTY}: not the statistics that training wrote")
     assert said.count("\n") == 1
-    with pytest.raises(InputError, match="delete the file, and give the triage train command of this job again"):
+    with pytest.raises(InputError, match="delete the file, and repeat the triage train command of this job"):
         job.prepare_statistics(Vignettes(200), 30)
     (job.path / NOVELTY).unlink()
     job.prepare_statistics(Vignettes(200), 30)

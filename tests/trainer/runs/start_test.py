@@ -31,11 +31,12 @@ def test_codes_are_matched_by_name_and_the_others_named(trained, tmp_path):
     begin = start.read(tmp_path / "job", _vocabulary("itch", "rash", "cough"), CONFIG)
     assert begin.places.tolist() == [-1, 2, 0]
     assert (
-        begin.described == f"starts from {tmp_path / 'job'}: 2 of 3 codes match; new to it: itch; not used here: fever"
+        begin.description
+        == f"starts from {tmp_path / 'job'}: 2 of 3 codes match; new to it: itch; not used here: fever"
     )
     assert begin.identity == "sha256:theirs after 40 steps"
     same = start.read(tmp_path / "job", trained.vocabulary, CONFIG)
-    assert same.described.endswith("3 of 3 codes match")
+    assert same.description.endswith("3 of 3 codes match")
 
 
 def test_an_agent_of_another_kind_or_without_a_common_code_is_refused(trained, tmp_path):

@@ -131,7 +131,9 @@ def array_file():
 )
 def test_other_bytes_than_were_written_are_one_line(path, damage):
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(InputError, match=r"novelty\.npz: not the statistics .* delete the file, and give the") as error:
+    with pytest.raises(
+        InputError, match=r"novelty\.npz: not the statistics .* delete the file, and repeat the"
+    ) as error:
         novelty.load(path, KEPT_EVIDENCE)
     assert "\n" not in str(error.value)
 
