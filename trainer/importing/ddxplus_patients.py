@@ -111,7 +111,7 @@ def _vignette(vignette_id: str, fields: Mapping[str, str], release: Release, opt
     counts = apportion(options.decisions, shares)
     own = {code for condition, _ in differential for code in condition.findings}
     findings = release.findings if options.absent_from == RELEASE else own
-    candidates = sorted(findings.difference(present), key=release.vocabulary.index)
+    candidates = sorted(findings - set(present), key=release.vocabulary.index)
     return Vignette(
         vignette_id=vignette_id,
         present=tuple(present),
