@@ -63,15 +63,17 @@ def build_network(evidence_count: int, config: NetworkConfig, seed: int) -> kera
     """
     seeds = keras.random.SeedGenerator(seed)
     states = keras.Input((evidence_count,), name="states")
-    words = WordSums(config.words, name=WORDS) if config.words else None
-    members = [_member(states, words, config, number, seed, seeds) for number in range(1, config.networks + 1)]
+    inputs = PresentAndAbsent(name="inputs")(states) if config.inputs == "two" else states
+    if config.words:
+        words = WordSums(config.words, name=WORDS)(inputs)
+        inputs = keras.layers.Concatenate(name="with_words")([inputs, words])
+    members = [_member(inputs, config, number, seed, seeds) for number in range(1, config.networks + 1)]
     logits = Stack(name=LOGITS)(members)
     return keras.Model(states, Average(name=AVERAGE)(logits), name="q_network")
 
 
 def _member(
-    states: keras.KerasTensor,
-    words: "WordSums | None",
+    inputs: keras.KerasTensor,
     config: NetworkConfig,
     number: int,
     seed: int,
@@ -79,11 +81,7 @@ def _member(
 ) -> keras.KerasTensor:
     """Returns the logits `[B, L]` of one network."""
     suffix = f"_of_{number}" if config.networks > 1 else ""
-    hidden = states
-    if config.inputs == "two":
-        hidden = PresentAndAbsent(name=f"inputs{suffix}")(hidden)
-    if words is not None:
-        hidden = keras.layers.Concatenate(name=f"with_words{suffix}")([hidden, words(hidden)])
+    hidden = inputs
     for layer, size in enumerate(config.hidden_sizes, start=1):
         hidden = keras.layers.Dense(
             size,
