@@ -41,6 +41,17 @@ def state_message(
     return triage_pb2.EvidenceState(evidence=evidence, questions_asked=questions_asked, **fields)
 
 
+def goes_on(response: Any) -> bool:
+    """Returns whether an interview goes on after a TriageResponse, of the server's package or of the client's.
+
+    It does where the model asks, and where a question that the response suggests may raise a red flag: the model may be
+    sure enough of a less urgent decision before anybody asked.
+    """
+    flags = (question.reason == triage_pb2.QUESTION_REASON_RED_FLAG for question in response.next_questions)
+    open_flag = response.best_triage != triage_pb2.TRIAGE_ACTION_RED and any(flags)
+    return not response.forced and (response.action == triage_pb2.TRIAGE_ACTION_ASK or open_flag)
+
+
 def answer_figures(response: Any) -> dict[str, Any]:
     """Returns a TriageResponse, of the server's package or of the client's, as JSON can hold it."""
     return {

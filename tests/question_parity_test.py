@@ -243,6 +243,34 @@ def test_an_interview_over_http_suggests_one_question_or_as_many_as_it_is_asked_
     assert (over["done"], over["decision"], over["questions"]) == (True, "Green", [])
 
 
+def test_an_interview_over_http_goes_on_while_a_red_flag_is_open(mixture, rules, tmp_path):
+    """The model is sure of Green; after e1 a yes to e2 would be the red flag."""
+    model = build_network(EVIDENCE_COUNT, NetworkConfig(hidden_sizes=()), seed=0)
+    model.get_layer("q_values").set_weights([np.zeros([EVIDENCE_COUNT, 5]), np.array([0.0, 0.0, 2.0, 0.0, 1.0])])
+    trained = TrainedNetwork(model, VOCABULARY, {}, 23, "sha256:data", {}, {}, rules=rules, questions=mixture)
+    saved_model.write_version(tmp_path, trained)
+    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0))
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
+    watcher.look()
+    server.start(watcher)
+    try:
+        with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as http:
+
+            def said(**body):
+                answer = http.post("/v1/interview", json=body).raise_for_status().json()
+                return answer["done"], answer["decision"], [question["code"] for question in answer["questions"]]
+
+            assert said(present=["e1"]) == (False, None, ["e2"])
+            assert said(present=["e1"], absent=["e2"]) == (True, "Green", [])
+            assert said(present=["e1"], not_to_ask=["e2"]) == (True, "Green", [])
+            assert said(present=["e1", "e2"]) == (True, "Red", [])
+            assert said(present=["e1"], no_more_evidence=True) == (True, "Green", [])
+            assert said(present=["e1"], questions=0) == (True, "Green", [])
+            assert said(present=["e3"]) == (True, "Green", [])
+    finally:
+        server.stop()
+
+
 def test_an_answer_over_http_explains_itself_where_that_is_asked_for(http, client):
     body = {"present": ["e1", "e2"], "absent": ["e5"]}
     assert http.post("/v1/triage", json=body).json()["explanation"] is None

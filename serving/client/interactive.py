@@ -8,8 +8,8 @@ import rich.console
 import rich.text
 
 from schemas.errors import InputError
-from serving.messages import action_label
-from triage_client import EvidenceState, QuestionReason, TriageAction, TriageClient, TriageResponse, evidence_state
+from serving.messages import action_label, goes_on
+from triage_client import EvidenceState, QuestionReason, TriageClient, TriageResponse, evidence_state
 
 YES, NO, NOT_KNOWN, STOP = "1", "2", "3", "4"
 _CHOICES = "1 yes   2 no   3 don't know   4 no more questions"
@@ -39,7 +39,7 @@ class Known:
 def converse(
     client: TriageClient, known: Known, max_questions: int, allow_unknown_codes: bool, read: Callable[[], str]
 ) -> TriageResponse:
-    """Puts questions until the model decides, and returns its last answer.
+    """Puts questions until the model decides and no red flag is open, and returns its last answer.
 
     Args:
         client: of the server.
@@ -56,7 +56,7 @@ def converse(
         response = client.triage(
             known.state(max_questions), allow_unknown_codes=allow_unknown_codes, questions=1, not_to_ask=known.not_known
         )
-        if response.action != TriageAction.TRIAGE_ACTION_ASK or response.forced:
+        if not goes_on(response):
             return response
         if not response.next_questions:
             known.no_more_evidence = True  # nothing is left to ask

@@ -11,7 +11,7 @@ from serving.calls import Cost
 from serving.errors import Fault, FaultyRequestError
 from serving.http.door import Exchange
 from serving.http.triage_json import check_fields, in_json, read_codes, read_flag, read_number, read_state
-from serving.messages import answer_figures
+from serving.messages import answer_figures, goes_on
 from serving.triage import TriageService
 from triage.v1 import triage_pb2, triage_service_pb2
 
@@ -41,15 +41,16 @@ class TriageRoutes:
         return {"answers": await self._many(exchange, fields["states"], "states", fields)}
 
     async def interview(self, exchange: Exchange) -> Any:
-        """Answers all that is known so far: a decision, or what to ask next."""
+        """Answers all that is known so far: a decision, or what to ask next, also while a red flag is open."""
         body = await self._body(exchange)
         response = await self._decide(exchange, body, suggested=1)
         answer = answer_figures(response)
         questions = answer.pop("next_questions")
-        asks = response.action == triage_pb2.TRIAGE_ACTION_ASK and not response.forced
+        asks = goes_on(response)
+        decided = not asks and response.action != triage_pb2.TRIAGE_ACTION_ASK
         return {
             "done": not asks,
-            "decision": None if response.action == triage_pb2.TRIAGE_ACTION_ASK else answer["action"],
+            "decision": answer["action"] if decided else None,
             "questions": questions if asks else [],
             "answer": answer,
         }

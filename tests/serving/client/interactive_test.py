@@ -4,7 +4,7 @@ import pytest
 
 from schemas.errors import InputError
 from serving.client.interactive import Known, ask_complaint, converse
-from triage_client import QuestionReason, TriageAction, TriageResponse
+from triage_client import EvidenceStatus, QuestionReason, TriageAction, TriageResponse
 
 
 class Script:
@@ -49,6 +49,38 @@ def test_an_interview_takes_numbered_answers_and_ends_with_a_decision(capsys):
     assert "1. fever?" in output
     assert "3. rash?" in output
     assert output.count("2. smoker?") == 1  # what is no answer is asked again, as the same question
+
+
+class Flagged:
+    """A server that is sure of Yellow from the start, and of Red where a red flag is present: fever, or a rash."""
+
+    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask):
+        present = {each.code for each in state.evidence if each.status == EvidenceStatus.EVIDENCE_STATUS_PRESENT}
+        red = bool(present & {"fever", "rash"})
+        action = TriageAction.TRIAGE_ACTION_RED if red else TriageAction.TRIAGE_ACTION_YELLOW
+        response = TriageResponse(action=action, best_triage=action, forced=state.no_more_evidence)
+        known = {each.code for each in state.evidence}
+        for code in ("fever", "rash", "cough"):
+            flag = code != "cough"
+            reason = QuestionReason.QUESTION_REASON_RED_FLAG if flag else QuestionReason.QUESTION_REASON_INFORMATION
+            if code not in known | set(not_to_ask) and not response.next_questions:
+                response.next_questions.add(code=code, question=f"{code}?", reason=reason)
+        return response
+
+
+@pytest.mark.parametrize(
+    ("lines", "asked", "action"),
+    [
+        ("22", 2, TriageAction.TRIAGE_ACTION_YELLOW),  # without a red flag the model's decision stands
+        ("1", 1, TriageAction.TRIAGE_ACTION_RED),  # nothing is more urgent
+        ("31", 2, TriageAction.TRIAGE_ACTION_RED),
+        ("4", 0, TriageAction.TRIAGE_ACTION_YELLOW),  # nobody answers
+    ],
+)
+def test_an_interview_goes_on_while_a_red_flag_is_open(lines, asked, action):
+    known = Known(["pain"], [])
+    response = converse(Flagged(), known, 0, False, Script(*lines))
+    assert (known.questions_asked, response.action) == (asked, action)
 
 
 @pytest.mark.parametrize("ending", [("4",), ()], ids=["no more questions", "end of input"])
