@@ -170,7 +170,7 @@ def _entry_relation_faults(entry: CatalogueEntry, known: dict[str, CatalogueEntr
         elif parent.evidence.kind != entry.evidence.kind:
             faults.append(f"its parent {entry.parent!r} is of another kind")
         elif list(known).index(entry.parent) > list(known).index(entry.code):
-            faults.append(f"its parent {entry.parent!r} must stand above it")
+            faults.append(f"its parent {entry.parent!r} must come above it")
         elif parent.background < entry.background:
             faults.append(f"background {entry.background} is above that of its parent {entry.parent!r}")
     for code in (part.removeprefix("!") for term in entry.only_if for part in term):

@@ -1,7 +1,7 @@
-// An interview on Android: Kotlin with the LiteRT interpreter, as examples/mobile/interview.py has it.
+// An interview on Android: examples/mobile/interview.py in Kotlin, with the LiteRT interpreter.
 //
 // Gradle: implementation("com.google.ai.edge.litert:litert:<version>"), and androidResources { noCompress += "tflite" }.
-// Copy the file from the assets to a File first, as the ZIP reader needs one. No medical device.
+// Copy the file from the assets to a File first, as the ZIP reader needs one. Not a medical device.
 
 import java.io.File
 import java.security.MessageDigest
@@ -19,22 +19,22 @@ const val Q_VALUES = "q_values" // output float32 [1, 5]
 const val ACTION = "action" // output int32 [1]
 const val BEST_TRIAGE = "best_triage" // output int32 [1]
 const val FORCED = "forced" // output bool [1]
-const val RULES_FIRED = "rules_fired" // output bool [1, R], where the description has R safety rules
+const val RULES_FIRED = "rules_fired" // output bool [1, R], if the description has R safety rules
 const val MODEL_ACTION = "model_action" // output int32 [1], the action before the rules, beside RULES_FIRED
 const val MODEL_BEST_TRIAGE = "model_best_triage" // output int32 [1], the best decision before the rules
-const val NOVELTY = "novelty" // output float32 [1], where the description has it
+const val NOVELTY = "novelty" // output float32 [1], if the description has it
 const val IS_NOVEL = "is_novel" // output bool [1], beside it
 
-// A file in int8, or of an earlier release, has no such signature: then the app chooses the questions.
+// A file in int8, or of an earlier release, lacks this signature: then the app chooses the questions.
 const val QUESTIONS = "questions"
 const val NOT_TO_ASK = "not_to_ask" // of questions, input bool [1, E], beside STATES
 const val QUESTION_CODES = "question_codes" // of questions, output int32 [1, Q], cells, the best first; -1 behind the last
 const val MOST_QUESTIONS = 10 // Q, or E where there are fewer codes
 
-/** What was given must not reach the model; the message says why. */
+/** The input must not reach the model; the message says why. */
 class Refused(message: String) : Exception(message)
 
-/** What the model answers; [action] is a triage decision or "ask", [bestTriage] what it would decide if it had to. */
+/** The answer of the model: [action] is a triage decision or "ask", [bestTriage] its decision without asking. */
 data class Decision(
     val action: String,
     val bestTriage: String,
@@ -46,7 +46,7 @@ data class Decision(
     val isNovel: Boolean
 )
 
-/** A file that `triage tflite` wrote; it throws [Refused] where its vocabulary is not the one the app was built for. */
+/** A file that `triage tflite` wrote. Throws [Refused] if its vocabulary is not the one the app was built for. */
 class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseable {
     /** The question of each code, in the order of the cells. */
     val questions = LinkedHashMap<String, String>()
@@ -54,7 +54,7 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
     private val cells = HashMap<String, Int>()
     private val actions: List<String>
     private val reasons: List<String>
-    private val tellsNovelty: Boolean
+    private val estimatesNovelty: Boolean
     private val interpreter: Interpreter
 
     init {
@@ -82,7 +82,7 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         actions = (0 until labels.length()).map { labels.getString(it) }
         val rules = description.getJSONArray("safety_rules")
         reasons = (0 until rules.length()).map { rules.getJSONObject(it).getString("reason") }
-        tellsNovelty = !description.isNull("novelty")
+        estimatesNovelty = !description.isNull("novelty")
         interpreter = Interpreter(file)
     }
 
@@ -103,7 +103,7 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         return states
     }
 
-    /** Returns the decision on what is known: whether each code is present. On nothing it is "ask", also if forced. */
+    /** Returns the decision on [evidence]: whether each known code is present. Without any it is "ask", even if forced. */
     fun decide(evidence: Map<String, Boolean>, questionsAsked: Int): Decision {
         val qValues = arrayOf(FloatArray(actions.size))
         val action = IntArray(1)
@@ -116,7 +116,7 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
             Q_VALUES to qValues, ACTION to action, BEST_TRIAGE to bestTriage, FORCED to forced
         )
         if (reasons.isNotEmpty()) outputs[RULES_FIRED] = rulesFired
-        if (tellsNovelty) {
+        if (estimatesNovelty) {
             outputs[NOVELTY] = FloatArray(1)
             outputs[IS_NOVEL] = isNovel
         }
@@ -134,7 +134,7 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
     }
 }
 
-/** What is known of one patient, and how many questions it took. */
+/** The known evidence of one patient, and the number of questions asked. */
 class Interview(private val model: TriageModel) {
     private val evidence = HashMap<String, Boolean>()
     private val notKnown = HashSet<String>()
@@ -143,26 +143,26 @@ class Interview(private val model: TriageModel) {
     /** Returns the code to ask about next, null if the app has to choose. */
     fun nextCode(): String? = model.nextCode(evidence, notKnown)
 
-    /** Takes that the patient cannot tell: it stays unknown, and is not asked again. */
+    /** Records that the patient cannot tell: the code stays unknown, and is not asked about again. */
     fun cannotTell(code: String) {
         if (code !in model.questions) throw Refused("$code is not in the vocabulary of this model")
         notKnown.add(code)
     }
 
-    /** Adds a code; refuses one that is unknown, or was told the other way before, and then adds nothing. */
-    fun tell(code: String, present: Boolean) {
+    /** Adds a code. Throws [Refused] if it is unknown or was given as the opposite before; nothing is added then. */
+    fun add(code: String, present: Boolean) {
         if (code !in model.questions) throw Refused("$code is not in the vocabulary of this model")
-        if (evidence.getOrDefault(code, present) != present) throw Refused("$code was told the other way before")
+        if (evidence.getOrDefault(code, present) != present) throw Refused("$code was given as the opposite before")
         evidence[code] = present
     }
 
-    /** Returns what the model answers now; "ask" counts as a question. */
+    /** Returns the model's decision; "ask" counts as a question. */
     fun decide(): Decision {
         val decision = model.decide(evidence, questionsAsked)
         if (decision.action == "ask") questionsAsked += 1
         return decision
     }
 
-    /** Returns a triage decision, as there is nothing more to tell. */
+    /** Returns a triage decision, as nothing more is known. */
     fun decideNow(): Decision = model.decide(evidence, model.maxQuestions)
 }

@@ -1,7 +1,7 @@
-// An interview on iOS: Swift with TensorFlow Lite's interpreter, as examples/mobile/interview.py has it.
+// An interview on iOS: examples/mobile/interview.py in Swift, with TensorFlow Lite's interpreter.
 //
 // The app's bundle holds triage.tflite and its sidecar triage.tflite.json, which names the file that it belongs to;
-// Foundation opens no ZIP archives, so the description inside the file stays unread. No medical device.
+// Foundation cannot open ZIP archives, so the description inside the file is not read. Not a medical device.
 
 import CryptoKit
 import Foundation
@@ -16,23 +16,23 @@ let qValuesName = "q_values"  // output float32 [1, 5]
 let actionName = "action"  // output int32 [1]
 let bestTriageName = "best_triage"  // output int32 [1]
 let forcedName = "forced"  // output bool [1]
-let rulesFiredName = "rules_fired"  // output bool [1, R], where the description has R safety rules
+let rulesFiredName = "rules_fired"  // output bool [1, R], if the description has R safety rules
 let modelActionName = "model_action"  // output int32 [1], the action before the rules, beside rules_fired
 let modelBestTriageName = "model_best_triage"  // output int32 [1], the best decision before the rules
-let noveltyName = "novelty"  // output float32 [1], where the description has it
+let noveltyName = "novelty"  // output float32 [1], if the description has it
 let isNovelName = "is_novel"  // output bool [1], beside it
 
-// A file in int8, or of an earlier release, has no such signature: then the app chooses the questions.
+// A file in int8, or of an earlier release, lacks this signature: then the app chooses the questions.
 let questionsName = "questions"
 let notToAskName = "not_to_ask"  // of questions, input bool [1, E], beside states
 let questionCodesName = "question_codes"  // of questions, output int32 [1, Q], cells, the best first; -1 behind the last
 
-/// What was given must not reach the model, and why.
+/// The input must not reach the model, and why.
 struct Refused: Error {
   let reason: String
 }
 
-/// What an app needs of the sidecar.
+/// The parts of the sidecar that an app needs.
 struct Description: Decodable {
   struct File: Decodable {
     let sha256: String
@@ -63,7 +63,7 @@ struct Description: Decodable {
   let novelty: Novelty?
 }
 
-/// What the model answers; `action` is a triage decision or "ask", `bestTriage` what it would decide if it had to.
+/// The answer of the model: `action` is a triage decision or "ask", `bestTriage` its decision without asking.
 struct Decision {
   let action: String
   let bestTriage: String
@@ -75,7 +75,7 @@ struct Decision {
   let isNovel: Bool
 }
 
-/// A file that `triage tflite` wrote; it throws where its vocabulary is not the one that the app was built for.
+/// A file that `triage tflite` wrote. Throws if its vocabulary is not the one that the app was built for.
 final class TriageModel {
   let description: Description
   private let cells: [String: Int]
@@ -97,7 +97,7 @@ final class TriageModel {
       throw Refused(reason: "its vocabulary is damaged")
     }
     guard expectedFingerprint == nil || expectedFingerprint == fingerprint else {
-      throw Refused(reason: "made for another vocabulary than this app")
+      throw Refused(reason: "made for a vocabulary other than the app's")
     }
     cells = Dictionary(uniqueKeysWithValues: codes.enumerated().map { ($0.element, $0.offset) })
     let interpreter = try Interpreter(modelPath: file.path)
@@ -153,7 +153,7 @@ final class TriageModel {
   }
 }
 
-/// What is known of one patient, and how many questions it took.
+/// The known evidence of one patient, and the number of questions asked.
 final class Interview {
   private let model: TriageModel
   private var evidence: [String: Bool] = [:]
@@ -164,11 +164,11 @@ final class Interview {
     self.model = model
   }
 
-  /// Adds a code; refuses one that is unknown, or was told the other way before, and then adds nothing.
-  func tell(_ code: String, present: Bool) throws {
+  /// Adds a code. Throws if it is unknown or was given as the opposite before; nothing is added then.
+  func add(_ code: String, present: Bool) throws {
     guard model.knows(code) else { throw Refused(reason: "\(code) is not in the vocabulary of this model") }
     guard evidence[code, default: present] == present else {
-      throw Refused(reason: "\(code) was told the other way before")
+      throw Refused(reason: "\(code) was given as the opposite before")
     }
     evidence[code] = present
   }
@@ -178,20 +178,20 @@ final class Interview {
     return try model.nextCode(evidence: evidence, notToAsk: notKnown)
   }
 
-  /// Takes that the patient cannot tell: it stays unknown, and is not asked again.
+  /// Records that the patient cannot tell: the code stays unknown, and is not asked about again.
   func cannotTell(_ code: String) throws {
     guard model.knows(code) else { throw Refused(reason: "\(code) is not in the vocabulary of this model") }
     notKnown.insert(code)
   }
 
-  /// Returns what the model answers now; "ask" counts as a question.
+  /// Returns the model's decision; "ask" counts as a question.
   func decide() throws -> Decision {
     let decision = try model.decide(evidence: evidence, questionsAsked: questionsAsked)
     if decision.action == "ask" { questionsAsked += 1 }
     return decision
   }
 
-  /// Returns a triage decision, as there is nothing more to tell.
+  /// Returns a triage decision, as nothing more is known.
   func decideNow() throws -> Decision {
     return try model.decide(evidence: evidence, questionsAsked: model.description.maxQuestions)
   }

@@ -1,4 +1,4 @@
-"""An interview on a device: Python with LiteRT and NumPy alone, no TensorFlow, and nothing of this package.
+"""An interview on a device: Python with only LiteRT and NumPy, without TensorFlow and this package.
 
     pip install ai-edge-litert
     python examples/mobile/interview.py triage.tflite
@@ -65,7 +65,7 @@ class TriageModel:
         self.max_questions: int = self.description["max_questions"]
         self._interpreter = Interpreter(model_path=str(path))
         self._decide = self._interpreter.get_signature_runner(SIGNATURE)
-        asks = QUESTIONS in self._interpreter.get_signature_list()  # not in a file in int8, or of an earlier release
+        asks = QUESTIONS in self._interpreter.get_signature_list()  # int8 files have no such signature
         self._ask = self._interpreter.get_signature_runner(QUESTIONS) if asks else None
 
     def next_code(self, evidence: dict[str, bool], not_to_ask: set[str]) -> str | None:
@@ -84,7 +84,7 @@ class TriageModel:
         return states
 
     def decide(self, evidence: dict[str, bool], questions_asked: int) -> Decision:
-        """Returns the decision on what is known: whether each code is present. On nothing it is ask, also if forced."""
+        """Returns the decision on `evidence`: whether each known code is present. Without any it is ask."""
         answer = self._decide(states=self._state(evidence), questions_asked=np.array([questions_asked], np.int32))
         actions, rules = self.description["actions"], self.description["safety_rules"]
         return Decision(

@@ -48,7 +48,7 @@ def test_kinds_and_groups_are_in_the_order_of_the_file():
         ("pain,symptom,Pain,Pain?,general,ache,,,0.1\n", "unknown parent 'ache'"),
         ("pain,symptom,Pain,Pain?,general,man,,,0.1\n", "its parent 'man' is of another kind"),
         ("pain,symptom,Pain,Pain?,general,pain,,,0.1\nache,symptom,A,A?,general,sore,,,0.1\n", "unknown parent 'sore'"),
-        ("cramp,symptom,C,C?,general,pain,,,0.1\n" + PAIN, "its parent 'pain' must stand above it"),
+        ("cramp,symptom,C,C?,general,pain,,,0.1\n" + PAIN, "its parent 'pain' must come above it"),
         (PAIN + "cramp,symptom,C,C?,general,pain,,,0.2\n", "background 0.2 is above that of its parent 'pain'"),
         (PAIN + "cramp,symptom,C,C?,general,,,pain,0.2\n", "only_if: 'pain' is not a risk factor"),
         ("old,risk_factor,Old,Old?,demographic,,age,,0.2\n", "group 'age': every patient has one .* sums to 1.2"),

@@ -46,7 +46,10 @@ def parsed(arguments):
 
 @pytest.mark.parametrize(("key", "manifest"), OBJECTS.items(), ids="-".join)
 def test_a_manifest_is_valid_by_kubernetes_schema(key, manifest):
-    kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+    try:
+        kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+    except kubernetes_validate.ValidationError as error:
+        pytest.fail(str(error))
 
 
 def test_the_schema_refuses_what_kubernetes_does_not_know():

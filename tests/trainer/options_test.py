@@ -31,7 +31,10 @@ def test_a_value_out_of_bounds_is_refused_by_the_name_of_its_flag(size):
 
 @pytest.mark.parametrize(("value", "least", "most"), [(None, 1, None), (1, 1, None), (3, 1, 3), (10**9, 0, None)])
 def test_bounds_are_allowed_values_and_an_option_may_be_left_out(value, least, most):
-    options.check_bounds("n", value, least, most)
+    try:
+        options.check_bounds("n", value, least, most)
+    except InputError as error:
+        pytest.fail(f"refused: {error}")
 
 
 def test_without_a_highest_value_the_message_names_the_least():

@@ -17,6 +17,15 @@ def with_status(code, status):
     return triage_pb2.EvidenceState(evidence=[triage_pb2.Evidence(code=code, status=status)])
 
 
+def refusal(states, limits, batch=False):
+    """The message with which states are refused, "" if they are not."""
+    try:
+        check_states(states, limits, batch)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
 @pytest.mark.parametrize(
     ("state", "limits"),
     [
@@ -31,7 +40,7 @@ def with_status(code, status):
     ids=["one piece", "absent only", "repeated", "unknown allowed", "as much as the limit", "nothing", "only unknown"],
 )
 def test_a_clear_state_passes(state, limits):
-    check_states([state], limits, batch=False)
+    assert refusal([state], limits) == ""
 
 
 @pytest.mark.parametrize(
@@ -98,12 +107,13 @@ def test_a_batch_above_the_limit_is_refused():
 
 
 def test_an_empty_batch_passes():
-    check_states([], STRICT, batch=True)
+    assert refusal([], STRICT, batch=True) == ""
 
 
 def test_the_limit_on_evidence_is_never_less_than_the_vocabulary():
     limits = RequestLimits(VOCABULARY, max_batch=1, max_evidence=1)
-    check_states([state_message(["fever", "smoker"], ["chest_pain"])], limits, batch=False)
+    assert refusal([state_message(["fever", "smoker"], ["chest_pain"])], limits) == ""
+    assert "4 pieces of evidence: the server takes at most 3" in refusal([state_message(["fever"] * 4)], limits)
 
 
 def test_many_faults_are_reported_in_part():
