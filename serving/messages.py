@@ -52,6 +52,13 @@ def goes_on(response: Any) -> bool:
     return not response.forced and (response.action == triage_pb2.TRIAGE_ACTION_ASK or open_flag)
 
 
+def codes_of(state: triage_pb2.EvidenceState) -> tuple[list[str], list[str]]:
+    """Returns the codes that are present in an evidence state, and those that are absent."""
+    statuses = (triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT)
+    present, absent = ([piece.code for piece in state.evidence if piece.status == status] for status in statuses)
+    return present, absent
+
+
 def answer_figures(response: Any) -> dict[str, Any]:
     """Returns a TriageResponse, of the server's package or of the client's, as JSON can hold it."""
     return {

@@ -2,19 +2,21 @@
 
     python -m serving.bench.load < jobs > results
 
-Jobs and results are JSON, one per line. The first line has the serialized requests in base 64, and each other line a
-`Job`.
+Jobs and results are JSON, one per line. The first line has the requests of each protocol in base 64, and each other
+line a `Job`.
 """
 
 import asyncio
 import base64
+import contextlib
 import dataclasses
 import itertools
 import json
 import random
+import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import grpc
 import numpy as np
@@ -24,6 +26,13 @@ from serving.bench.peers import SERVICE
 WARM_UP_SECONDS = 0.3
 _METHOD = f"/{SERVICE}/Triage"
 _DEADLINE_SECONDS = 30.0
+_HEAD = "POST /v1/triage HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
+_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+GRPC, HTTP = "grpc", "http"
+"""The protocols of a job."""
+
+Send = Callable[[int, bytes], Awaitable[object]]
+"""Sends a request, given its number and its bytes; returns when it is answered, raises if it is not."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,8 +44,9 @@ class Job:
         seconds: duration of the measurement, after a warm-up.
         concurrent: number of concurrent calls; each begins when the one before it ends.
         rate: if above 0, calls per second instead, which begin at random times whether or not others have ended.
-        connections: number of connections.
+        connections: number of gRPC's connections; HTTP has one for each concurrent call.
         seed: seed of the random times.
+        protocol: GRPC or HTTP.
     """
 
     address: str
@@ -45,6 +55,7 @@ class Job:
     rate: float = 0.0
     connections: int = 8
     seed: int = 0
+    protocol: str = GRPC
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +68,51 @@ class Measurement:
     failed: int
 
 
-async def measure(job: Job, requests: Sequence[bytes]) -> Measurement:
-    """Calls `Triage` with the requests in turn, and measures it."""
+class _FailedError(Exception):
+    """A request was answered with another HTTP status than 200."""
+
+
+@contextlib.asynccontextmanager
+async def _over_grpc(job: Job) -> AsyncIterator[Send]:
     options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
     channels = [grpc.aio.insecure_channel(job.address, options=options) for _ in range(job.connections)]
     calls = [channel.unary_unary(_METHOD) for channel in channels]
+
+    async def send(number: int, request: bytes) -> None:
+        await calls[number % len(calls)](request, timeout=_DEADLINE_SECONDS)
+
+    yield send
+    for channel in channels:
+        await channel.close()
+
+
+@contextlib.asynccontextmanager
+async def _over_http(job: Job) -> AsyncIterator[Send]:
+    host, _, port = job.address.rpartition(":")
+    idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def send(number: int, body: bytes) -> None:
+        reader, writer = idle.pop() if idle else await asyncio.open_connection(host, int(port))
+        writer.write(_HEAD.format(job.address, len(body)).encode() + body)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = _LENGTH.search(head)
+        await reader.readexactly(int(length[1]) if length else 0)
+        idle.append((reader, writer))
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise _FailedError
+
+    yield send
+    for _, writer in idle:
+        writer.close()
+
+
+async def measure(job: Job, requests: Sequence[bytes]) -> Measurement:
+    """Calls `Triage`, or posts to `/v1/triage`, with the requests in turn, and measures it."""
+    async with (_over_http if job.protocol == HTTP else _over_grpc)(job) as send:
+        return await _measure(job, requests, send)
+
+
+async def _measure(job: Job, requests: Sequence[bytes], send: Send) -> Measurement:
     begin = time.perf_counter() + WARM_UP_SECONDS
     end = begin + job.seconds
     durations: list[float] = []
@@ -70,8 +121,8 @@ async def measure(job: Job, requests: Sequence[bytes]) -> Measurement:
     async def call(number: int, planned: float) -> None:
         nonlocal failed
         try:
-            await calls[number % len(calls)](requests[number % len(requests)], timeout=_DEADLINE_SECONDS)
-        except grpc.RpcError:
+            await send(number, requests[number % len(requests)])
+        except (grpc.RpcError, _FailedError, OSError, asyncio.IncompleteReadError):
             failed += 1
             return
         if planned >= begin:
@@ -100,17 +151,19 @@ async def measure(job: Job, requests: Sequence[bytes]) -> Measurement:
         await at_rate()
     else:
         await asyncio.gather(*(in_turn(first) for first in range(job.concurrent)))
-    for channel in channels:
-        await channel.close()
     p50, p99 = (float(np.percentile(durations, percent)) if durations else 0.0 for percent in (50, 99))
     return Measurement(len(durations) / job.seconds, p50, p99, failed)
 
 
 def main() -> None:
     """Runs jobs until the end of standard input."""
-    requests = [base64.b64decode(request) for request in json.loads(sys.stdin.readline())]
+    requests = {
+        protocol: [base64.b64decode(request) for request in encoded]
+        for protocol, encoded in json.loads(sys.stdin.readline()).items()
+    }
     for line in sys.stdin:
-        result = asyncio.run(measure(Job(**json.loads(line)), requests))
+        job = Job(**json.loads(line))
+        result = asyncio.run(measure(job, requests[job.protocol]))
         sys.stdout.write(json.dumps(dataclasses.asdict(result)) + "\n")
         sys.stdout.flush()
 

@@ -26,9 +26,9 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import find_version, read_version
 from serving.bench import figures
-from serving.bench.load import WARM_UP_SECONDS, Job, Measurement
+from serving.bench.load import GRPC, HTTP, WARM_UP_SECONDS, Job, Measurement
 from serving.bench.peers import MODEL_SECONDS, SERVICE
-from serving.messages import state_message
+from serving.messages import codes_of, state_message
 from triage.v1 import triage_service_pb2
 
 EVIDENCE = 10
@@ -44,6 +44,7 @@ class Server:
     name: str
     address: str
     process: int
+    protocol: str = GRPC
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OPTION",
         help="an option for the measured triage serve, such as --serve-option=--no-enable-batching",
     )
+    parser.add_argument("--http", action="store_true", help="measure the same server over HTTP (/v1/triage) too")
     figures_file.add_argument(parser)
 
 
@@ -76,7 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     _, vocabulary = read_version(folder)
     requests = make_requests(vocabulary)
     with contextlib.ExitStack() as stack:
-        triage = stack.enter_context(_triage_server(arguments.model_base_path, arguments.serve_option))
+        ours = stack.enter_context(_triage_server(arguments.model_base_path, arguments.serve_option, arguments.http))
+        triage = ours[0]
         plain = stack.enter_context(_peer("plain", ["--version-folder", os.fspath(folder)]))
         _call(plain.address, "Triage", requests[0])  # its first call initialises the graph
         response_bytes = len(_call(triage.address, "Triage", requests[0]))
@@ -85,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         rounds = []
         for number in range(arguments.rounds):
             sys.stderr.write(f"round {number + 1} of {arguments.rounds}\n")
-            rounds.append(_round(number, (triage, empty, plain), load, arguments.seconds))
+            rounds.append(_round(number, (*ours, empty, plain), load, arguments.seconds))
     report = {
         "machine": {"cores": os.cpu_count(), "requests_bytes": len(requests[0]), "response_bytes": response_bytes},
         **figures.figures(rounds),
@@ -108,12 +111,22 @@ def make_requests(vocabulary: Vocabulary, seed: int = 0) -> list[bytes]:
     return requests
 
 
+def http_body(request: bytes) -> bytes:
+    """Returns the body for `/v1/triage` that asks what a serialized TriageRequest asks."""
+    state = triage_service_pb2.TriageRequest.FromString(request).state
+    present, absent = codes_of(state)
+    return json.dumps({"present": present, "absent": absent, "questions_asked": state.questions_asked}).encode()
+
+
 class _Load:
     """The process that calls the servers."""
 
     def __init__(self, process: "subprocess.Popen[str]", requests: Sequence[bytes]):
         self._jobs, self._results = cast(IO[str], process.stdin), cast(IO[str], process.stdout)
-        self._send([base64.b64encode(request).decode() for request in requests])
+        of_protocol = {GRPC: requests, HTTP: [http_body(request) for request in requests]}
+        self._send(
+            {protocol: [base64.b64encode(each).decode() for each in bodies] for protocol, bodies in of_protocol.items()}
+        )
         self.request = requests[0]
 
     def measure(self, job: Job) -> Measurement:
@@ -137,10 +150,11 @@ def _round(number: int, servers: Sequence[Server], load: _Load, seconds: float) 
     for level in levels:
         for server in turns:
             if isinstance(level, int):
-                job = Job(server.address, seconds, level)
+                job = Job(server.address, seconds, level, protocol=server.protocol)
             else:
                 most = measured[server.name, figures.LEVELS[-1]].calls_per_second
-                job = Job(server.address, seconds, 0, rate=max(1.0, most / 2), seed=number)
+                rate = max(1.0, most / 2)
+                job = Job(server.address, seconds, 0, rate, seed=number, protocol=server.protocol)
             before = _processor_seconds(server.process)
             measurement = measured[server.name, level] = load.measure(job)
             used = _processor_seconds(server.process) - before
@@ -165,17 +179,24 @@ def _call(address: str, method: str, request: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def _triage_server(base: pathlib.Path, options: Sequence[str]) -> Iterator[Server]:
+def _triage_server(base: pathlib.Path, options: Sequence[str], http: bool) -> Iterator[list[Server]]:
+    """Starts the server that is measured, which is two in the figures if it is called over HTTP, too."""
     with tempfile.TemporaryDirectory() as directory:
         port_file = pathlib.Path(directory) / "port"
         command = ["-m", "triage_cli", "serve", "--model-base-path", os.fspath(base), "--port", "0", *options]
-        with _process([*command, "--port-file", os.fspath(port_file)], stdout=subprocess.DEVNULL) as process:
+        command += ["--http-port", "0"] if http else []
+        with _process([*command, "--port-file", os.fspath(port_file)], stdout=subprocess.PIPE) as process:
             end = time.monotonic() + _START_SECONDS
             while not port_file.exists():
                 if process.poll() is not None or time.monotonic() > end:
                     raise InputError("triage serve did not start; see its message above")
                 time.sleep(0.05)
-            yield Server("triage", f"127.0.0.1:{port_file.read_text().strip()}", process.pid)
+            servers = [Server("triage", f"127.0.0.1:{port_file.read_text().strip()}", process.pid)]
+            if http:
+                lines = cast(IO[str], process.stdout)
+                lines.readline()  # where it listens
+                servers.append(Server("http", lines.readline().strip().rpartition("/")[2], process.pid, HTTP))
+            yield servers
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 import pytest
 
-from serving.messages import action_label
+from serving.messages import action_label, codes_of, state_message
 from triage.v1 import triage_pb2
 
 
@@ -21,3 +21,7 @@ def test_an_action_on_the_wire_has_the_name_of_the_schema(action, label):
 def test_the_unspecified_action_has_no_name():
     with pytest.raises(ValueError, match="-1 is not a valid Action"):
         action_label(triage_pb2.TRIAGE_ACTION_UNSPECIFIED)
+
+
+def test_the_codes_of_a_state_are_those_it_was_made_of():
+    assert codes_of(state_message(["b", "a"], ["c"])) == (["b", "a"], ["c"])

@@ -7,13 +7,15 @@ import pytest
 from serving.bench.figures import HALF_LOAD, LEVELS, SERVERS, Round, figures, goals, table
 from serving.bench.load import Measurement
 
+PEERS = ("triage", "empty", "plain")
 
-def a_round(triage=3000.0, empty=4000.0, plain=1000.0, half=(0.002, 0.008), single=0.0012, model=0.0007):
+
+def a_round(triage=3000.0, empty=4000.0, plain=1000.0, half=(0.002, 0.008), single=0.0012, model=0.0007, servers=PEERS):
     """A round in which all is as given, and each server answers in one millisecond elsewhere."""
-    throughput = {"triage": triage, "empty": empty, "plain": plain}
+    throughput = {"triage": triage, "http": 2000.0, "empty": empty, "plain": plain}
     measured = {
         (server, level): Measurement(throughput[server], 0.001, 0.003, 0)
-        for server in SERVERS
+        for server in servers
         for level in (*LEVELS, HALF_LOAD)
     }
     measured["triage", HALF_LOAD] = Measurement(triage / 2, *half, 0)
@@ -56,8 +58,15 @@ def test_the_table_has_a_row_for_each_server_and_level_and_one_for_each_goal():
     lines = table(measured).splitlines()
     assert "| 64 | triage | 2,900 (2,800 to 3,000) | 1.00 (1.00 to 1.00) | 3.00 (3.00 to 3.00) | 300 | 0 |" in lines
     assert "| throughput at 64, share of the empty handler's: at least 0.6 | 0.72 (0.70 to 0.75) | yes |" in lines
-    assert sum(line.startswith("| half load |") for line in lines) == len(SERVERS)
+    assert sum(line.startswith("| half load |") for line in lines) == len(PEERS)
     assert [row["failed"] for row in measured["rows"] if (row["server"], row["concurrent"]) == ("triage", 1)] == [4]
+
+
+def test_http_has_its_own_rows_and_its_goal_is_grpcs_median_at_one_caller():
+    rounds = [a_round(single=0.0008, servers=SERVERS)]
+    assert reached(rounds)[-1] == (pytest.approx(1.25), True)  # 1 ms for 0.8
+    assert reached([a_round(single=0.0005, servers=SERVERS)])[-1] == (pytest.approx(2.0), False)
+    assert "| 64 | http | 2,000 (2,000 to 2,000) |" in table(figures(rounds))
 
 
 def test_processor_time_that_is_not_known_is_left_out():

@@ -1,12 +1,13 @@
 """The client of `triage bench serve` against servers whose answers are known."""
 
 import asyncio
+import itertools
 import threading
 
 import grpc
 import pytest
 
-from serving.bench.load import Job, measure
+from serving.bench.load import HTTP, Job, measure
 from serving.bench.peers import start
 
 
@@ -62,6 +63,32 @@ def test_calls_begin_at_the_rate_of_the_job_however_slow_the_answers_are(serve):
     assert gate.is_set()
     assert measured.failed == 0
     assert 60 <= measured.calls_per_second <= 140  # 100 at random moments, give or take four standard deviations
+
+
+def test_http_requests_are_sent_over_connections_that_stay_open():
+    """A server that speaks as much HTTP as the client needs, and refuses every second request."""
+    connections, bodies = [], set()
+
+    async def answer(reader, writer):
+        connections.append(writer)
+        for number in itertools.count():
+            try:
+                head = await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                return
+            bodies.add(await reader.readexactly(int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0])))
+            status = b"200 OK" if number % 2 else b"429 No"
+            writer.write(b"HTTP/1.1 " + status + b"\r\ncontent-length: 3\r\n\r\nabc")
+
+    async def run():
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            return await measure(Job(f"127.0.0.1:{port}", 0.3, 3, protocol=HTTP), [b"{}", b"{} "])
+
+    measured = asyncio.run(run())
+    assert (len(connections), bodies) == (3, {b"{}", b"{} "})
+    assert measured.failed > 0
+    assert measured.calls_per_second > 0
 
 
 def test_failed_calls_are_counted_apart(serve):

@@ -7,7 +7,8 @@ import pytest
 
 import triage_cli
 from serving.bench import serve
-from serving.bench.serve import make_requests
+from serving.bench.serve import http_body, make_requests
+from serving.messages import state_message
 from triage.v1 import triage_pb2, triage_service_pb2
 
 
@@ -27,18 +28,24 @@ def prepared(prepared_python, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_command_measures_all_three_servers_and_reports_each_goal(model_base_path, tmp_path, capsys):
+def test_the_command_measures_all_servers_and_reports_each_goal(model_base_path, tmp_path, capsys):
     path = tmp_path / "bench.json"
-    options = ["--model-base-path", str(model_base_path), "--rounds", "1", "--seconds", "0.1", "--json", str(path)]
-    assert triage_cli.main(["bench", "serve", *options]) == 0
+    options = ["--model-base-path", str(model_base_path), "--rounds", "1", "--seconds", "0.1", "--http"]
+    assert triage_cli.main(["bench", "serve", *options, "--json", str(path)]) == 0
     report = json.loads(path.read_text())
     assert {(row["server"], row["concurrent"]) for row in report["rows"]} == {
-        (server, level) for server in ("triage", "empty", "plain") for level in (1, 4, 16, 64, "half load")
+        (server, level) for server in ("triage", "http", "empty", "plain") for level in (1, 4, 16, 64, "half load")
     }
     assert all(row["failed"] == 0 for row in report["rows"])
     assert all(row["calls_per_second"]["median"] > 0 for row in report["rows"])
-    assert len(report["goals"]) == 4
+    assert len(report["goals"]) == 5
     assert "| 64 | triage |" in capsys.readouterr().out
+
+
+def test_the_body_asks_what_the_message_asks():
+    state = state_message(["a", "b"], ["c"], 4)
+    body = http_body(triage_service_pb2.TriageRequest(state=state).SerializeToString())
+    assert json.loads(body) == {"present": ["a", "b"], "absent": ["c"], "questions_asked": 4}
 
 
 def test_requests_are_the_same_for_the_same_seed_and_can_be_answered(vocabulary):
