@@ -71,8 +71,12 @@ class OpenRedFlags:
     def _pairs(self, rule: SafetyRule) -> list[_Pair]:
         every, some, none = (self._truths(part) for part in (rule.all_of, rule.any_of, rule.none_of))
         pairs = [_Pair(cell, tuple(c for c in every if c != cell), some, none) for cell in every if cell < self._count]
-        # For a code in `any`, the other codes there do not matter.
-        return pairs + [_Pair(cell, every, (), none) for cell in some if cell < self._count]
+        # Where one code of `any` holds, the others would add nothing.
+        return pairs + [
+            _Pair(cell, every, (), (*none, *(other for other in some if other != cell)))
+            for cell in some
+            if cell < self._count
+        ]
 
     def _truths(self, conditions: Sequence[Condition]) -> tuple[int, ...]:
         return tuple(self._vocabulary.index(code) + (0 if present else self._count) for code, present in conditions)

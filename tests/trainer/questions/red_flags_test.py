@@ -33,6 +33,7 @@ def flags(vocabulary):
         ([-1, 1, 0, 0, 0], {"pain"}),  # known to be absent: not asked, see `QuestionGraph.may_ask`
         ([1, 0, 0, 1, 0], set()),  # the rule is excluded
         ([1, 0, -1, -1, 0], {"sweating", "fainting"}),
+        ([1, 1, 0, -1, 0], {"pain", "sweating"}),  # both known; one of `any` is enough, so fainting would add nothing
     ],
 )
 def test_a_red_flag_is_open_where_a_yes_would_fire_a_rule_for_red(flags, known, expected):
@@ -57,6 +58,16 @@ def test_a_red_flag_two_answers_away_is_open_where_its_rule_has_begun(vocabulary
     [opened] = OpenRedFlags((both,), vocabulary).open(tf.constant([known], tf.float32)).numpy()
     found = {code for code, flag, state in zip(CODES, opened, known, strict=True) if flag and not state}
     assert found == expected
+
+
+def test_of_codes_of_which_one_is_enough_no_other_is_asked_about(vocabulary):
+    """After fainting the rule lacks pain alone: a fever would not bring it nearer."""
+    rule = SafetyRule(
+        "one", "r", Action.RED, True, all_of=(("pain", True),), any_of=(("fainting", True), ("fever", True))
+    )
+    [opened] = OpenRedFlags((rule,), vocabulary).open(tf.constant([[0, 0, 1, 0, 0]], tf.float32)).numpy()
+    assert {code for code, flag in zip(CODES, opened, strict=True) if flag} >= {"pain"}
+    assert not opened[CODES.index("fever")]
 
 
 def test_the_cells_are_those_of_rules_for_red_alone(flags):
