@@ -174,7 +174,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.questions:
         from trainer.evaluation import question_report
 
-        limits = options.read(question_report.QuestionOptions, arguments)
+        limits = options.read(question_options.QuestionOptions, arguments)
         report = figures.plain(question_report.report(limits, *_load(given, dial)))
         if given.json != "-":
             question_report.print_report(report)

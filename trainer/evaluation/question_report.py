@@ -3,8 +3,6 @@
 It compares what the agent would decide after each answer, and when the red flags of an emergency become known.
 """
 
-import dataclasses
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +15,6 @@ from rich.table import Table
 from schemas import locations, safety_rules
 from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS, Action
-from trainer import options
 from trainer.dyqn import rewards
 from trainer.dyqn.decision import Dial
 from trainer.evaluation import as_clinicians
@@ -33,7 +30,7 @@ from trainer.evaluation.metrics import (
 )
 from trainer.importing import ddxplus
 from trainer.questions.graph import QuestionGraph
-from trainer.questions.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT
+from trainer.questions.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT, QuestionOptions
 from trainer.questions.patients import Patients, own_cards, whole_patients
 from trainer.questions.play import NOTHING, Interviews, play
 from trainer.questions.policies import Policy, card_policy, frequencies, learned_policy, simple_policies
@@ -43,24 +40,6 @@ from trainer.vignettes.tfrecord import DDXPLUS, DataDirectory
 
 QUALITY = ("appropriateness", "safety")
 _SHOWN = (0, 1, 2, 3, 5, 8, 10, 15, 20)
-
-
-@dataclasses.dataclass(frozen=True)
-class QuestionOptions:
-    """The options of `triage evaluate --questions`, see its help."""
-
-    job_dir: pathlib.Path
-    data: pathlib.Path
-    split: str
-    seed: int
-    minimum_decisions: int
-    rules: pathlib.Path | None
-    questions: list[str]
-    track: str
-    question_limit: int
-
-    def __post_init__(self) -> None:
-        options.check_bounds("question_limit", self.question_limit, 1)
 
 
 def report(

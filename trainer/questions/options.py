@@ -1,6 +1,10 @@
 """The options of `triage evaluate --questions`, without loading TensorFlow."""
 
 import argparse
+import dataclasses
+import pathlib
+
+from trainer import options
 
 OWN_CARD, WHOLE_PATIENT, DDXPLUS = TRACKS = "own-card", "whole-patient", "ddxplus"
 """Only what a vignette lists can be asked; everything can, and evidence that is not listed is absent; or the same for
@@ -10,6 +14,24 @@ RANDOM, PREVALENCE, STATIC, UNCERTAINTY, NAIVE_BAYES, LEARNED, CLAIRVOYANT = POL
     "random", "prevalence", "static", "uncertainty", "naive-bayes", "learned", "clairvoyant",
 )  # fmt: skip
 """The policies of questions, see `trainer.questions.policies`; the last one knows the answers."""
+
+
+@dataclasses.dataclass(frozen=True)
+class QuestionOptions:
+    """The options of `triage evaluate --questions`, see its help."""
+
+    job_dir: pathlib.Path
+    data: pathlib.Path
+    split: str
+    seed: int
+    minimum_decisions: int
+    rules: pathlib.Path | None
+    questions: list[str]
+    track: str
+    question_limit: int
+
+    def __post_init__(self) -> None:
+        options.check_bounds("question_limit", self.question_limit, 1)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
