@@ -19,6 +19,7 @@ from serving.models.model_store import ModelStore, local_base
 from serving.models.version_policy import VersionPolicy, Wanted, parse_labels
 from serving.process import EndSignals
 from serving.server import TriageServer
+from serving.settings_file import read_settings
 from serving.telemetry import configure_logging
 
 if TYPE_CHECKING:
@@ -30,15 +31,20 @@ _END_SECONDS = 6.0  # for everything after the grace period, such as the last re
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Gives `parser` the options of `triage serve`."""
+    """Gives `parser` the options of `triage serve`; those that are not given get their values from `check`."""
+    parser.argument_default = argparse.SUPPRESS
     text = "directory with a folder for each version, local or gs://"
-    model, settings = vertex.model_base_path(), vertex.defaults()
-    parser.add_argument("--model-base-path", required=model is None, default=model, metavar="BASE", help=text)
+    parser.add_argument("--model-base-path", metavar="BASE", help=text)
+    parser.add_argument(
+        "--config",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="TOML file of any of these options, such as http-port = 8501; the command line overrides it",
+    )
     parser.add_argument("--version", type=int, help="number of the version to serve; default: the highest at any time")
     parser.add_argument(
         "--label",
         action="append",
-        default=[],
         metavar="NAME=VERSION",
         help="name a version, so that requests can ask for it, and load it too; may be repeated",
     )
@@ -57,16 +63,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         option = f"--{field.name.replace('_', '-')}"
         if isinstance(field.default, bool):
             action: Any = argparse.BooleanOptionalAction if field.default else "store_true"
-            default = settings.get(field.name, field.default)
-            parser.add_argument(option, action=action, default=default, help=field.metadata["help"])
+            parser.add_argument(option, action=action, help=field.metadata["help"], default=argparse.SUPPRESS)
             continue
         parser.add_argument(
             option,
             type=type(field.default),
-            default=settings.get(field.name, field.default),
             choices=field.metadata.get("choices"),
             help=field.metadata["help"] + (f"; default: {field.default}" if field.default else ""),
         )
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Sets the options that the command line has not: to those of `--config`, then Vertex AI's, then the defaults.
+
+    Raises:
+        InputError: the file of options is faulty, or no model is named.
+    """
+    settings: dict[str, Any] = {"version": None, "label": [], "shadow_version": None, "port_file": None}
+    settings |= {field.name: field.default for field in dataclasses.fields(ServeConfig)} | vertex.defaults()
+    settings["model_base_path"] = vertex.model_base_path()
+    file = getattr(arguments, "config", None)
+    settings |= {"config": None} if file is None else read_settings(file)
+    settings |= vars(arguments)
+    if settings["model_base_path"] is None:
+        raise InputError("--model-base-path: missing: name the directory with a folder for each version")
+    if settings["port_file"] is not None:
+        settings["port_file"] = pathlib.Path(settings["port_file"])
+    vars(arguments).update(settings)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -76,6 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: a setting is out of range, the port is taken, or no model can be served.
     """
     process.limit_arenas()
+    check(arguments)
     with local_base(arguments.model_base_path) as (base, store):
         config = ServeConfig(**{each.name: getattr(arguments, each.name) for each in dataclasses.fields(ServeConfig)})
         configure_logging(config.log_format)

@@ -32,6 +32,7 @@ LAYERS = {
         ("batching_parameters", "call", "errors", "fair_queue", "messages", "process", "time_limit", "vertex"),
         ("security",),
         ("config",),
+        ("settings_file",),
         ("models",),
         ("telemetry",),
         ("calls",),

@@ -41,6 +41,7 @@ def parsed(arguments):
     parser = argparse.ArgumentParser(exit_on_error=False)
     command.add_arguments(parser)
     options = parser.parse_args([*ENTRYPOINT, *arguments])
+    command.check(options)
     return ServeConfig(**{field.name: getattr(options, field.name) for field in dataclasses.fields(ServeConfig)})
 
 

@@ -20,6 +20,7 @@ def test_the_port_opens_http_to_the_container(monkeypatch):
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     parsed = parser.parse_args([])
+    command.check(parsed)
     assert (parsed.http_port, parsed.host, parsed.insecure) == (8080, "0.0.0.0", True)  # noqa: S104
     assert parsed.model_base_path == "gs://bucket/models"
     assert parser.parse_args(["--http-port", "9090"]).http_port == 9090
