@@ -191,10 +191,16 @@ def test_a_settled_run_is_left_as_it_is(settled, data):
     assert {file: file.read_bytes() for file in before} == before
 
 
-def test_a_run_stopped_before_it_was_settled_ends_as_one_that_was_not(settled, data, tmp_path):
-    asked = iter([False, False, True])
-    stopped = TrainingSession(tmp_path, data, _default()).train(lambda: next(asked))
-    assert not stopped["finished"]
+def test_a_run_stopped_before_any_weights_are_chosen_leaves_the_latest_and_ends_as_one_that_was_not(
+    settled, data, tmp_path
+):
+    session, asked = TrainingSession(tmp_path, data, _default()), iter([False, True])
+    assert not session.train(lambda: next(asked))["finished"]
+    assert session._loop.best_step == 0
+    latest = build_network(len(data.vocabulary), _default().network.served, seed=0)
+    session._loop.agent.copy_weights_to(latest)
+    for mine, theirs in zip(load_network(tmp_path).model.get_weights(), latest.get_weights(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
     assert JobDirectory(tmp_path).held_out() is None
     assert load_network(tmp_path).dial == NEUTRAL
     report = TrainingSession(tmp_path, data, _default()).train(NEVER)
@@ -219,22 +225,12 @@ def test_a_run_killed_while_it_was_settled_settles_again(settled, data, tmp_path
         np.testing.assert_array_equal(mine.outputs, theirs.outputs)
 
 
-def test_a_run_that_goes_on_forgets_the_dial(data, tmp_path):
-    TrainingSession(tmp_path, data, _default(steps=30)).train(NEVER)
-    assert JobDirectory(tmp_path).held_out() is not None
+def test_a_run_that_goes_on_forgets_the_dial(settled, data, tmp_path):
+    path = shutil.copytree(settled[0], tmp_path / "job")
+    assert JobDirectory(path).held_out() is not None
     asked = iter([False, True])
-    TrainingSession(tmp_path, data, _default()).train(lambda: next(asked))
-    assert JobDirectory(tmp_path).held_out() is None
-
-
-def test_a_run_that_ends_before_any_weights_are_chosen_leaves_the_latest_ones(data, tmp_path):
-    session, asked = TrainingSession(tmp_path, data, _default()), iter([False, True])
-    session.train(lambda: next(asked))
-    assert session._loop.best_step == 0
-    latest = build_network(len(data.vocabulary), _default().network.served, seed=0)
-    session._loop.agent.copy_weights_to(latest)
-    for mine, theirs in zip(load_network(tmp_path).model.get_weights(), latest.get_weights(), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    assert TrainingSession(path, data, _default(steps=120)).train(lambda: next(asked))["steps_this_session"] > 0
+    assert JobDirectory(path).held_out() is None
 
 
 def test_the_dial_belongs_to_the_newest_checkpoint_alone(settled):

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -17,11 +18,11 @@ CONFIG = TrainConfig.from_dict(
 VOCABULARY = Vocabulary([Evidence(f"c{index}", "symptom", "name", "question?") for index in range(30)])
 
 
-@pytest.fixture
-def trained(tmp_path, random_vignettes):
-    """A job with checkpoints of steps 10 and 20, and the loop that made them."""
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, random_vignettes):
+    """A job with checkpoints of steps 10 and 20, and the weights of each."""
     loop = TrainingLoop(random_vignettes, 30, CONFIG)
-    job = JobDirectory(tmp_path / "job")
+    job = JobDirectory(tmp_path_factory.mktemp("finished") / "job")
     job.prepare(CONFIG, VOCABULARY, "sha256:data")
     manager = job.manager(loop.checkpoint(), kept=2)
     weights = {}
@@ -30,7 +31,14 @@ def trained(tmp_path, random_vignettes):
         manager.save(checkpoint_number=step)
         job.append_evaluation({"step": step, "metrics": {"safety": step}})
         weights[step] = loop.network.get_weights()
-    return job, weights
+    return job.path, weights
+
+
+@pytest.fixture
+def trained(finished, tmp_path):
+    """The same job, to be changed."""
+    path, weights = finished
+    return JobDirectory(shutil.copytree(path, tmp_path / "job")), weights
 
 
 @pytest.mark.parametrize(("step", "expected"), [(None, 20), (10, 10)])
