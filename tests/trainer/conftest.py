@@ -5,8 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import triage_cli
+from schemas import directories
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import DECISION_LABELS
 from trainer.config import NetworkConfig
@@ -66,6 +68,20 @@ def data_directory(tmp_path_factory):
     code = triage_cli.main(["prepare", *map(str, arguments), "--out", str(folder / "data"), "--test-fraction", "0.2"])
     assert code == 0
     return folder / "data"
+
+
+@pytest.fixture
+def light_exports(monkeypatch):
+    """Exports in half the time, for tests that are about neither LiteRT nor compiled functions.
+
+    The manifest names a file for LiteRT that is not there, and what would be traced to be called once is called as it
+    is. The SavedModel is whole.
+    """
+    entry = {"file": directories.LITERT, "sha256": "made up"}
+    monkeypatch.setattr(saved_model, "_write_litert", lambda folder, trained: entry)
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,8 @@ from trainer.runs.job import TrainedNetwork
 from trainer.servable.policy import load_version
 from trainer.vignettes.tfrecord import DataDirectory
 
+pytestmark = pytest.mark.usefixtures("light_exports")
+
 VIGNETTES = (
     ("train", ["cough"], ["fever"]),
     ("train", ["cough", "rash"], ["fever", "pain"]),

@@ -166,6 +166,7 @@ def test_the_exported_version_has_the_figures_of_triage_evaluate(jobs, data, tmp
     assert r"| a\|b | 11 |" in card
 
 
+@pytest.mark.usefixtures("light_exports")
 def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
     served_red, base, jobs, data, tmp_path, capsys
 ):
@@ -225,6 +226,7 @@ def test_pushing_and_plain_exporting_exclude_each_other(job_dir, tmp_path, capsy
     assert "not allowed with argument" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("light_exports")
 def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pushed(jobs, data, tmp_path, capsys):
     served, apart = tmp_path / "served", tmp_path / "apart"
     given = ["--compare-with", served, "--data", data, "--orders", "1", "--allow-small-test"]
@@ -246,6 +248,7 @@ def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pu
     assert [path.name for path in served.iterdir()] == ["1"]
 
 
+@pytest.mark.usefixtures("light_exports")
 def test_a_version_that_decides_a_textbook_emergency_later_is_not_pushed_and_the_case_is_named(
     base, jobs, data, tmp_path, capsys
 ):
@@ -266,6 +269,7 @@ def test_a_version_that_decides_a_textbook_emergency_later_is_not_pushed_and_the
     assert [folder.name for folder in base.iterdir()] == ["1"]
 
 
+@pytest.mark.usefixtures("light_exports")
 def test_a_version_obeys_the_rules_that_it_was_exported_with(jobs, tmp_path, capsys):
     path = tmp_path / "rules.toml"
     path.write_text('[hot]\nreason = "Hot."\nurgency = "Yellow"\nall.present = ["fever"]\n')

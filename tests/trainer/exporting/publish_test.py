@@ -23,6 +23,8 @@ from trainer.runs.job import TrainedNetwork
 from trainer.servable.policy import load_version
 from trainer.vignettes.textbook_case import Case
 
+pytestmark = pytest.mark.usefixtures("light_exports")
+
 TEST = ("Red", "Red", "Green", "Green", "Blue", "Blue")
 
 
@@ -114,13 +116,12 @@ def test_a_less_safe_version_within_the_margin_is_published(exam, red_base):
 
 def test_nothing_is_published_on_too_few_vignettes_not_even_a_first_version(exam, red_base, tmp_path):
     # The six vignettes cannot show that the same agent again is as safe, whatever the margin.
-    for base in (tmp_path / "empty", red_base):
-        exported = push(base, always(Action.RED), exam, margin=1.0, minimum_vignettes=7)
-        assert not exported.published
-        assert (exported.gate["vignettes"], exported.gate["minimum_vignettes"]) == (6, 7)
     kept = tmp_path / "kept"
     kept.mkdir()
-    exported = push(red_base, always(Action.RED), exam, minimum_vignettes=7, rejected=kept)
+    for base in (tmp_path / "empty", red_base):
+        exported = push(base, always(Action.RED), exam, margin=1.0, minimum_vignettes=7, rejected=kept)
+        assert not exported.published
+        assert (exported.gate["vignettes"], exported.gate["minimum_vignettes"]) == (6, 7)
     card = (exported.folder / "model_card.md").read_text(encoding="utf-8")
     assert "It was not blessed: 6 test vignettes are fewer than 7." in card
     assert push(red_base, always(Action.RED), exam, minimum_vignettes=6).published

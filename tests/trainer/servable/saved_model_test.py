@@ -176,6 +176,7 @@ def test_of_two_exports_to_one_version_the_second_is_refused(trained, tmp_path, 
     assert (tmp_path / "1" / "saved_model.pb").read_bytes() == b"the other one"
 
 
+@pytest.mark.usefixtures("light_exports")
 def test_the_folder_of_a_killed_export_is_removed_after_a_day(trained, tmp_path):
     old, recent = tmp_path / "exporting-1-old", tmp_path / "exporting-1-recent"
     for folder, age_hours in ((old, 25), (recent, 23)):
@@ -185,6 +186,7 @@ def test_the_folder_of_a_killed_export_is_removed_after_a_day(trained, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "exporting-1-recent"]
 
 
+@pytest.mark.usefixtures("light_exports")
 def test_a_staged_version_is_not_a_version_until_it_is_published(trained, tmp_path):
     with saved_model.staged(tmp_path, trained) as stage:
         stage.describe(metrics={"safety": 1.0})
