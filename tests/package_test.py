@@ -54,7 +54,8 @@ def _install(source_distribution, folder):
     python = folder / "bin" / "python"
     [packages] = (folder / "lib").glob("python*/site-packages")
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-cache-dir", "install", "--quiet",
-               "--no-deps", "--no-build-isolation", "--target", str(packages), str(source_distribution)]  # fmt: skip
+               "--no-compile", "--no-deps", "--no-build-isolation", "--target", str(packages),
+               str(source_distribution)]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     for number, path in enumerate(path for path in sys.path if path.endswith("site-packages")):
         (packages / f"needed{number}.pth").write_text(f"{path}\n")
@@ -77,7 +78,8 @@ def test_a_fresh_environment_runs_a_job_from_it_on_what_the_service_says(
 
     simulate = ["simulate", "--knowledge", str(toy_knowledge_directory), "--vignettes", "60"]
     assert triage_cli.main([*simulate, "--out", str(tmp_path / "data")]) == 0
-    small = ["--steps", "60", "--hidden-sizes", "8", "--batch-size", "8", "--burn-in-steps", "20"]
+    small = ["--steps", "60", "--hidden-sizes", "8", "--batch-size", "8", "--burn-in-steps", "20",
+             "--networks", "1", "--engine", "plain"]  # fmt: skip
     finished = subprocess.run(
         [python, "-m", "trainer.task", *small],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
