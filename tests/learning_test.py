@@ -54,7 +54,7 @@ def test_a_short_run_beats_every_constant_policy_on_unseen_vignettes():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_the_or_query_learns_to_ask_until_the_telling_piece_is_there(seed):
+def test_the_or_query_learns_to_ask_until_the_decisive_piece_is_known(seed):
     outcomes, test = _train_and_play(seed, 8000)
     # Constant policies are right in a quarter of the cases. Measured here: .85 to .89 over these seeds; the rest are
     # decisions that came too early.

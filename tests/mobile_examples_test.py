@@ -135,7 +135,7 @@ def test_an_app_for_another_vocabulary_refuses_the_file(file, tmp_path):
     assert "its vocabulary is damaged" in finished.stderr
 
 
-def test_what_is_no_file_of_ours_is_refused(file, tmp_path):
+def test_what_is_not_a_file_of_ours_is_refused(file, tmp_path):
     for path in (tmp_path / "none.tflite", file.with_name("triage.tflite.json")):
         finished = interview(path)
         assert finished.returncode == 2

@@ -66,7 +66,7 @@ def test_each_score_is_measured_against_each_kind_of_nonsense(prepared_python, d
     assert "called novel, of 1,600 states each" in finished.stdout
 
 
-def test_too_few_vignettes_are_told(prepared_python, tmp_path):
+def test_too_few_vignettes_are_reported(prepared_python, tmp_path):
     finished = measured(prepared_python, prepared(tmp_path, 100), tmp_path / "report.json")
     assert finished.returncode != 0
     assert finished.stderr.endswith("expected at least 100 training vignettes\n")

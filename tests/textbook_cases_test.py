@@ -81,7 +81,7 @@ def test_each_case_states_the_age(cases, knowledge):
     assert [case.vignette_id for case in cases if len(ages & set(case.present)) != 1] == []
 
 
-def test_a_specific_finding_stands_beside_the_general_one(cases, knowledge):
+def test_a_specific_finding_is_beside_the_general_one(cases, knowledge):
     wrong = [
         (case.vignette_id, code)
         for case in cases

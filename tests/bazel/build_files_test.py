@@ -154,7 +154,7 @@ def test_a_package_that_imports_its_own_modules_is_no_circle(tmp_path):
     assert 'deps = [\n        "//schemas",\n        "//schemas:a",\n    ]' in (tmp_path / "BUILD").read_text()
 
 
-def test_a_module_that_is_not_there_is_named(tmp_path):
+def test_a_module_that_does_not_exist_is_named(tmp_path):
     for folder in ("schemas", "bazel"):
         (tmp_path / folder).mkdir()
     (tmp_path / "triage_cli.py").write_text("")

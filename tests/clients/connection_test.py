@@ -143,12 +143,12 @@ def test_a_client_without_a_deadline_is_refused(wrong):
 
 
 @pytest.mark.parametrize("wrong", ["", "http://localhost:8500", "https://localhost"])
-def test_what_is_no_address_is_refused(wrong):
+def test_what_is_not_an_address_is_refused(wrong):
     with pytest.raises(ValueError, match="server: expected HOST:PORT"):
         TriageClient(wrong)
 
 
-def test_a_file_that_is_no_certificate_is_named(certificates):
+def test_a_file_that_is_not_a_certificate_is_named(certificates):
     with pytest.raises(ValueError, match=r"ca\.key: expected a PEM file with a CERTIFICATE"):
         tls_credentials(certificates / "ca.key")
 

@@ -83,7 +83,7 @@ def test_a_refused_batch_reports_the_field_and_the_nearest_codes(server):
     assert error.value.retry_after_seconds is None
 
 
-def test_the_asyncio_client_and_interviews_tell_the_same(server):
+def test_the_asyncio_client_and_interviews_report_the_same(server):
     async def refused():
         async with AsyncTriageClient(server.address, timeout_seconds=30.0) as client:
             with pytest.raises(triage_client.InvalidArgumentError) as call:

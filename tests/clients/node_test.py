@@ -216,8 +216,8 @@ print(await Promise.all([told(() => client.triage(evidenceState({}))), told(() =
 client.close();
 """
     refused, garbled = json.loads(node(HEADER + code, detailed))
-    told = [(each["field"], each["description"]) for each in refused["fieldViolations"]]
-    assert told == [("state.evidence[0].code", "unknown"), ("state.questions_asked", "negative")]
+    faults = [(each["field"], each["description"]) for each in refused["fieldViolations"]]
+    assert faults == [("state.evidence[0].code", "unknown"), ("state.questions_asked", "negative")]
     assert refused["retryAfterMs"] == 1500
     assert (garbled["name"], garbled["message"]) == ("InvalidArgumentError", "see the details")
     assert garbled["fieldViolations"] == []

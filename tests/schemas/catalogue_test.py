@@ -84,9 +84,9 @@ def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path):
 )
 def test_any_text_is_a_catalogue_or_an_input_error(text):
     for content in (text, HEADER + DEMOGRAPHY + text):
-        told = ""
+        result = ""
         try:
-            told = " ".join(Catalogue.parse(content, "evidence.csv").vocabulary.codes)
+            result = " ".join(Catalogue.parse(content, "evidence.csv").vocabulary.codes)
         except InputError as error:
-            told = str(error)
-        assert told.startswith(("evidence.csv: ", "child adult woman man"))
+            result = str(error)
+        assert result.startswith(("evidence.csv: ", "child adult woman man"))

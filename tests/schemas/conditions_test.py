@@ -50,7 +50,7 @@ def test_a_condition_keeps_what_its_table_says(toy_knowledge):
         (("risk_factors",), [], "risk_factors: expected a table"),
     ],
 )
-def test_each_fault_of_a_table_is_told(tables, toy_knowledge, path, value, fault):
+def test_each_fault_of_a_table_is_reported(tables, toy_knowledge, path, value, fault):
     table = copy.deepcopy(tables["heart_attack"])
     assert condition_faults(table, toy_knowledge.catalogue) == []
     place = table
@@ -62,7 +62,7 @@ def test_each_fault_of_a_table_is_told(tables, toy_knowledge, path, value, fault
 
 
 @pytest.mark.parametrize("key", ["name", "icd10", "prevalence", "urgency", "evidence"])
-def test_a_missing_key_is_told(tables, toy_knowledge, key):
+def test_a_missing_key_is_reported(tables, toy_knowledge, key):
     del tables["heart_attack"][key]
     assert condition_faults(tables["heart_attack"], toy_knowledge.catalogue) == [f"the key {key!r} is missing"]
 
@@ -78,7 +78,7 @@ def test_sound_conditions_of_a_faulty_file_are_returned_beside_the_faults(toy_kn
 @pytest.mark.parametrize(
     ("text", "fault"), [("a = ", "not TOML"), ("a = 1", "a: expected a table, such as"), ("[a]\n[a]", "not TOML")]
 )
-def test_a_file_that_is_no_table_of_tables_is_an_input_error(tmp_path, text, fault):
+def test_a_file_that_is_not_a_table_of_tables_is_an_input_error(tmp_path, text, fault):
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(InputError, match=fault):
         load_tables(tmp_path / "x.toml")

@@ -9,7 +9,7 @@ def test_shard_names_are_those_of_tensorflow_datasets():
 
 
 @pytest.mark.parametrize("parts", [("train", 0, 1, False), ("test", 99_998, 99_999, True)])
-def test_a_shard_name_tells_its_parts(parts):
+def test_a_shard_name_has_its_parts(parts):
     assert shard_parts(shard_name(*parts)) == parts
 
 

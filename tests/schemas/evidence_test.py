@@ -136,7 +136,7 @@ def test_bad_files_are_refused_with_file_and_line(tmp_path, content, message):
     assert "\n" not in str(raised.value)
 
 
-def test_a_file_that_is_not_there_is_one_clear_error(tmp_path):
+def test_a_file_that_does_not_exist_is_one_clear_error(tmp_path):
     with pytest.raises(InputError, match="cannot read the vocabulary: No such file"):
         Vocabulary.load(tmp_path / "none.csv")
 

@@ -33,13 +33,13 @@ def test_a_file_that_cannot_be_written_is_one_clear_error(tmp_path):
         figures.write({}, str(tmp_path / "none" / "f.json"))
 
 
-def test_a_figure_that_is_no_number_is_not_written_as_one(tmp_path):
+def test_a_figure_that_is_not_a_number_is_not_written_as_one(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         figures.write({"a": float("nan")}, str(tmp_path / "f.json"))
 
 
 @pytest.mark.parametrize(("name", "fault"), [("none/f.json", "none is not a directory"), (".", "it is a directory")])
-def test_a_file_that_cannot_be_written_is_told_before_the_work(tmp_path, name, fault):
+def test_a_file_that_cannot_be_written_is_reported_before_the_work(tmp_path, name, fault):
     with pytest.raises(InputError, match=rf"--json .*cannot write: .*{fault}"):
         figures.check(tmp_path / name)
 

@@ -62,15 +62,17 @@ def test_the_fingerprint_follows_the_content(toy_knowledge_directory):
     assert KnowledgeBase.load(toy_knowledge_directory).fingerprint != before
 
 
-def test_a_broken_copy_has_all_its_faults_told_with_their_files(broken):
+def test_a_broken_copy_has_all_its_faults_reported_with_their_files(broken):
     respiratory, skin = broken / "conditions" / "respiratory.toml", broken / "conditions" / "skin.toml"
     respiratory.write_text(respiratory.read_text().replace("cough = 0.9\n", "cough = 1.9\n", 1))
     skin.write_text(skin.read_text().replace("itching = ", "itchiness = ", 1))
     with pytest.raises(InputError) as caught:
         KnowledgeBase.load(broken)
-    told = str(caught.value)
-    assert f"{respiratory}: pneumonia: evidence: cough: probability 1.9: expected more than 0 and less than 1" in told
-    assert f"{skin}: atopic_eczema: evidence: unknown evidence code 'itchiness': did you mean itching" in told
+    message = str(caught.value)
+    assert (
+        f"{respiratory}: pneumonia: evidence: cough: probability 1.9: expected more than 0 and less than 1" in message
+    )
+    assert f"{skin}: atopic_eczema: evidence: unknown evidence code 'itchiness': did you mean itching" in message
 
 
 def test_evidence_that_no_condition_uses_is_a_fault(toy_knowledge_directory):
@@ -90,7 +92,7 @@ def test_conditions_that_nothing_distinguishes_are_a_fault(toy_knowledge_directo
     assert len(KnowledgeBase.load(toy_knowledge_directory).conditions) == 4  # .15 apart is enough
 
 
-def test_a_condition_that_stands_twice_is_a_fault(toy_knowledge):
+def test_a_condition_that_occurs_twice_is_a_fault(toy_knowledge):
     conditions = [*toy_knowledge.conditions, toy_knowledge.conditions[0]]
     assert "condition 'common_cold' is defined twice" in cross_faults(conditions, toy_knowledge.catalogue)
 
@@ -104,7 +106,7 @@ def test_a_condition_that_stands_twice_is_a_fault(toy_knowledge):
         ("[smoker]\nchild = -1\n", "smoker: child: multiplier -1: expected 0 to 100"),
     ],
 )
-def test_a_faulty_demographic_multiplier_is_told(toy_knowledge_directory, text, fault):
+def test_a_faulty_demographic_multiplier_is_reported(toy_knowledge_directory, text, fault):
     (toy_knowledge_directory / "risk_factors.toml").write_text(text)
     with pytest.raises(InputError, match=fault):
         KnowledgeBase.load(toy_knowledge_directory)

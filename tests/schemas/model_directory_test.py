@@ -101,14 +101,14 @@ def test_a_change_below_a_folder_is_seen(tmp_path, change):
         (["10", "9"], 3, "no version 3: the versions here are 9, 10"),
     ],
 )
-def test_a_version_that_is_not_there_is_told(tmp_path, names, wanted, complaint):
+def test_a_version_that_does_not_exist_is_reported(tmp_path, names, wanted, complaint):
     for name in names:
         (tmp_path / name).mkdir()
     with pytest.raises(InputError, match=complaint):
         find_version(tmp_path, wanted)
 
 
-def test_a_base_path_that_is_not_there_is_told(tmp_path):
+def test_a_base_path_that_does_not_exist_is_reported(tmp_path):
     with pytest.raises(InputError, match="absent: cannot read the model base path: No such file"):
         find_version(tmp_path / "absent")
 
@@ -118,7 +118,7 @@ def test_a_path_that_no_system_takes_is_reported():
         list_versions(pathlib.Path("/models\0"))
 
 
-def test_a_version_given_for_its_base_path_is_told(version):
+def test_a_version_given_for_its_base_path_is_reported(version):
     with pytest.raises(InputError, match=f"give the folder that contains it, {version.parent}"):
         find_version(version)
 
@@ -129,7 +129,7 @@ def test_a_version_or_the_folder_that_holds_it_may_be_given(version):
         version_folder(version / "assets")
 
 
-def test_a_version_tells_its_name_and_what_its_manifest_says(version, vocabulary):
+def test_a_version_has_its_name_and_the_facts_in_its_manifest(version, vocabulary):
     info, read = read_version(version)
     assert read == vocabulary
     assert info.model_version == "12"  # the folder's name, although it was 3 at the export
@@ -164,27 +164,27 @@ def without(manifest, key):
         (lambda manifest: without(manifest, "novelty"), "safety_rules, decision, novelty or litert are missing"),
     ],
 )
-def test_a_manifest_that_does_not_fit_is_told(version, damage, complaint):
+def test_a_manifest_that_does_not_fit_is_reported(version, damage, complaint):
     path = version / "manifest.json"
     path.write_text(json.dumps(damage(json.loads(path.read_text()))))
     with pytest.raises(InputError, match=complaint):
         read_version(version)
 
 
-def test_a_missing_manifest_is_told(version):
+def test_a_missing_manifest_is_reported(version):
     (version / "manifest.json").unlink()
     with pytest.raises(InputError, match=r"manifest.json: cannot read the manifest: No such file"):
         read_version(version)
 
 
 @pytest.mark.parametrize("text", ["{", "[" * 100_000])
-def test_a_manifest_that_is_no_json_is_told(version, text):
+def test_a_manifest_that_is_not_json_is_reported(version, text):
     (version / "manifest.json").write_text(text)
     with pytest.raises(InputError, match=r"manifest.json: not a manifest"):
         read_version(version)
 
 
-def test_a_vocabulary_that_was_reordered_after_the_export_is_told(version):
+def test_a_vocabulary_that_was_reordered_after_the_export_is_reported(version):
     path = version / "assets" / "vocabulary.csv"
     header, first, *rest = path.read_text().splitlines()
     path.write_text("\n".join([header, *rest, first]) + "\n")

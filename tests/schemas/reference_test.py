@@ -30,7 +30,7 @@ def test_what_is_written_is_read(tmp_path):
         ({"pieces": {"few": 1}}, "not a reference"),
     ],
 )
-def test_another_content_is_told(tmp_path, change, complaint):
+def test_another_content_is_reported(tmp_path, change, complaint):
     path = tmp_path / "reference.json"
     path.write_text(json.dumps({"format": 1, **dataclasses.asdict(REFERENCE), **change}), encoding="utf-8")
     with pytest.raises(InputError, match=f"reference.json: {complaint}"):
@@ -40,7 +40,7 @@ def test_another_content_is_told(tmp_path, change, complaint):
 @pytest.mark.parametrize(
     ("content", "complaint"), [(None, "cannot read"), ("[1", "not JSON"), ("[]", "expected a ref")]
 )
-def test_another_file_is_told(tmp_path, content, complaint):
+def test_another_file_is_reported(tmp_path, content, complaint):
     path = tmp_path / "reference.json"
     if content is not None:
         path.write_text(content)

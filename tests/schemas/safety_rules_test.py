@@ -89,7 +89,7 @@ def test_no_rule_makes_a_decision_less_urgent(best_triage, asking, urgency, stop
     assert after.best_triage == min(best_triage, urgency)
 
 
-def test_a_chain_tells_the_action_before_and_after_each_rule():
+def test_a_chain_has_the_action_before_and_after_each_rule():
     soon, now = SafetyRule("soon", "", Action.YELLOW, False), SafetyRule("now", "", Action.RED, True)
     steps = safety_rules.chain(Decision(Action.GREEN, True), [soon, now, soon])
     assert steps == [(soon, Action.ASK, Action.ASK), (now, Action.ASK, Action.RED), (soon, Action.RED, Action.RED)]
@@ -124,13 +124,13 @@ def test_a_chain_tells_the_action_before_and_after_each_rule():
         ("", "rules.toml: no rules: expected tables such as"),
     ],
 )  # fmt: skip
-def test_a_fault_is_told_with_its_line(text, message):
+def test_a_fault_is_reported_with_its_line(text, message):
     with pytest.raises(InputError) as error:
         parse(text)
     assert str(error.value).splitlines()[0].startswith(message)
 
 
-def test_every_fault_is_told_at_once():
+def test_every_fault_is_reported_at_once():
     with pytest.raises(InputError) as error:
         parse('[a]\nreason = "x"\nurgency = "Red"\nall.present = ["fevr"]\n[b]\nurgency = "Red"\nall = {}\n')
     assert [line.split(": rule")[0] for line in str(error.value).splitlines()] == [
@@ -138,7 +138,7 @@ def test_every_fault_is_told_at_once():
     ]  # fmt: skip
 
 
-def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path):
+def test_a_file_that_does_not_exist_or_is_not_text_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.toml: cannot read the rules: No such file"):
         safety_rules.load(tmp_path / "nowhere.toml", VOCABULARY)
     (tmp_path / "latin.toml").write_bytes(b"\xff")

@@ -15,7 +15,7 @@ from schemas.triage import (
 )
 
 
-def test_actions_stand_in_urgency_order_with_ask_last():
+def test_actions_are_in_urgency_order_with_ask_last():
     assert ACTION_LABELS == ("Red", "Yellow", "Green", "Blue", "ask")
     assert [int(action) for action in Action] == [0, 1, 2, 3, 4]
     assert (NUM_DECISIONS, NUM_ACTIONS) == (4, 5)

@@ -57,7 +57,7 @@ def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["{", "[1]", "\ufffe"])
-def test_a_file_that_is_no_json_object_is_named(tmp_path, content):
+def test_a_file_that_is_not_a_json_object_is_named(tmp_path, content):
     path = tmp_path / "config.json"
     path.write_text(content)
     with pytest.raises(InputError, match=r"config\.json"):

@@ -18,7 +18,7 @@ def test_each_context_has_its_own_call_and_outside_there_is_none():
     assert calls.current().request_id == ""
 
 
-def test_what_is_timed_is_added_also_where_it_fails():
+def test_what_is_timed_is_added_even_if_it_fails():
     call = calls.Call()
     with call.timed(calls.MODEL):
         call.add(calls.PARSE, 1.0, 3.0)

@@ -256,7 +256,7 @@ def test_a_server_that_is_killed_fails_no_call_where_there_is_another(server_pro
         assert answers == {(2, RED), (3, RED)}  # the other's version 3 is the one of `model_base_path`
 
 
-def test_clients_find_a_server_again_that_was_killed_and_started_anew(server_process, shelf):
+def test_clients_find_a_server_again_that_was_killed_and_started_again(server_process, shelf):
     with contextlib.ExitStack() as stack:
         process, port = stack.enter_context(server_process(shelf.base))
         load = stack.enter_context(with_retries(port))

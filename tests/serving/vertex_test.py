@@ -26,6 +26,6 @@ def test_the_port_opens_http_to_the_container(monkeypatch):
     assert parser.parse_args(["--http-port", "9090"]).http_port == 9090
 
 
-def test_a_port_that_is_no_number_is_refused():
+def test_a_port_that_is_not_a_number_is_refused():
     with pytest.raises(InputError, match="AIP_HTTP_PORT 'http': expected the number of a port"):
         vertex.defaults({vertex.PORT: "http"})

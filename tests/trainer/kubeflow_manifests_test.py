@@ -88,7 +88,7 @@ def test_job_and_volume_are_ones_that_kubernetes_knows():
     assert _faults(environment, "list[V1EnvVar]") == []
 
 
-def test_what_is_started_again_is_what_can_go_on():
+def test_only_processes_that_can_resume_are_restarted():
     runtime, tfjob = _runtime(), _documents("tfjob.yaml")["TFJob"]
     assert {replica["restartPolicy"] for replica in tfjob["spec"]["tfReplicaSpecs"].values()} == {"ExitCode"}
     assert LOST_WORKER >= 128 > max(DIVERGED, BAD_INPUT)  # where the operator's ExitCode draws the line
@@ -118,7 +118,7 @@ def _expanded(variables, index):
     return environment
 
 
-def test_the_trainjob_tells_each_pod_its_place_among_the_names_that_jobset_gives():
+def test_the_trainjob_gives_each_pod_its_place_among_the_names_of_jobset():
     documents = _documents("trainjob.yaml")
     name, nodes = documents["TrainJob"]["metadata"]["name"], documents["TrainJob"]["spec"]["trainer"]["numNodes"]
     assert documents["TrainingRuntime"]["metadata"]["name"] == documents["TrainJob"]["spec"]["runtimeRef"]["name"]

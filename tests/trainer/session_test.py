@@ -74,7 +74,7 @@ def test_a_finished_run_is_left_as_it_is(finished, data, tmp_path):
     assert (path / "evaluations.jsonl").read_text() == before
 
 
-def test_a_training_starts_from_another_agent_and_goes_on_with_the_same_one_only(settled, data, tmp_path, capsys):
+def test_a_training_starts_from_another_agent_and_continues_with_the_same_one_only(settled, data, tmp_path, capsys):
     begun = Surroundings(start_from=settled[0])
     session = TrainingSession(tmp_path, data, _default(steps=20), surroundings=begun)
     assert f"starts from {settled[0]}: 12 of 12 codes match\n" in capsys.readouterr().err
@@ -182,7 +182,7 @@ def test_a_run_ends_with_a_calibrated_agent_and_its_dial(settled, data):
     assert last["metrics"]["evidence_seen"]["mean"] == pytest.approx(expected["evidence_seen"].mean)
 
 
-def test_a_settled_run_is_left_as_it_is(settled, data):
+def test_a_run_that_has_chosen_its_dial_is_left_as_it_is(settled, data):
     path, report = settled
     before = {file: file.read_bytes() for file in path.iterdir() if file.is_file() and file.name != "lock"}
     again = TrainingSession(path, data, _default()).train(NEVER)
@@ -213,7 +213,7 @@ def test_a_run_stopped_before_any_weights_are_chosen_leaves_the_latest_and_ends_
     assert JobDirectory(tmp_path).dial() == JobDirectory(settled[0]).dial()
 
 
-def test_a_run_killed_while_it_was_settled_settles_again(settled, data, tmp_path):
+def test_a_run_killed_while_it_chose_its_dial_chooses_it_again(settled, data, tmp_path):
     session = TrainingSession(tmp_path, data, _default())
     session._job.write_held_out = lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)  # killed before its last file
     with pytest.raises(KeyboardInterrupt):
@@ -233,7 +233,7 @@ def test_a_run_that_goes_on_forgets_the_dial(settled, data, tmp_path):
     assert JobDirectory(path).held_out() is None
 
 
-def test_the_dial_belongs_to_the_newest_checkpoint_alone(settled):
+def test_the_dial_belongs_only_to_the_newest_checkpoint(settled):
     job, _ = settled
     steps = sorted(int(path.stem.split("-")[1]) for path in (job / "checkpoints").glob("ckpt-*.index"))
     assert len(steps) > 1

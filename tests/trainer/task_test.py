@@ -212,7 +212,9 @@ def test_the_final_model_obeys_the_rules_that_the_run_was_given(run_directory):
         ("[", ["--model-dir", "model"], "not TOML"),
     ],
 )
-def test_rules_that_cannot_be_had_are_told_before_the_training(data_directory, tmp_path, capsys, text, flags, message):
+def test_rules_that_cannot_be_had_are_reported_before_the_training(
+    data_directory, tmp_path, capsys, text, flags, message
+):
     (tmp_path / "rules.toml").write_text(text)
     flags = [str(tmp_path / flag) if flag == "model" else flag for flag in flags]
     flags += ["--rules", str(tmp_path / "rules.toml")]

@@ -98,7 +98,7 @@ def test_slow_ones_make_room_for_others_and_the_greediest_callers_are_refused_if
     run(scenario)
 
 
-def test_who_waits_too_long_to_be_read_is_refused(monkeypatch):
+def test_a_caller_who_waits_too_long_to_be_read_is_refused(monkeypatch):
     monkeypatch.setattr(arrivals, "MOMENT_SECONDS", 60.0)
     monkeypatch.setattr(arrivals, "_WAIT_SECONDS", 0.01)
 
@@ -115,7 +115,7 @@ def test_who_waits_too_long_to_be_read_is_refused(monkeypatch):
     run(scenario)
 
 
-def test_who_leaves_while_waiting_to_be_read_takes_no_turn():
+def test_a_caller_who_leaves_while_waiting_to_be_read_takes_no_turn():
     async def scenario():
         reader, streams = Arrivals(Silence(20.0)), [Stream() for _ in range(MOST_NEW + 2)]
         tasks = await begun(reader, streams)

@@ -143,7 +143,7 @@ def test_those_refused_later_are_told_to_come_later_and_wait_if_there_are_very_m
     run(scenario)
 
 
-def test_a_method_tells_what_its_requests_cost():
+def test_a_method_states_the_cost_of_its_requests():
     @costs(len)
     def method(request):
         """Answers."""

@@ -119,7 +119,7 @@ def test_answers_and_their_stages_are_counted_when_they_are_sent(server, channel
     assert read(server, "triage_default_version", model_name="triage") == 3
 
 
-def test_a_call_of_a_method_that_there_is_not_leaves_its_name_nowhere(server, channel):
+def test_a_call_of_a_method_that_does_not_exist_leaves_its_name_nowhere(server, channel):
     with pytest.raises(grpc.RpcError):
         channel.unary_unary("/triage.v1.TriageService/Chosen")(b"", timeout=30)
     unknown = {"grpc_service": "unknown", "grpc_method": "unknown", "grpc_code": "UNIMPLEMENTED"}

@@ -156,6 +156,6 @@ def test_a_port_that_is_taken_is_refused_with_the_option(serving, loop):
 
 
 @pytest.mark.parametrize("port", [-2, 65536])
-def test_a_number_that_is_no_port_is_refused(port):
+def test_a_number_that_is_not_a_port_is_refused(port):
     with pytest.raises(InputError, match=rf"--probe-port {port}: expected a number from 0 to 65535, or -1 for none"):
         ServeConfig(probe_port=port)

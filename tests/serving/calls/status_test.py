@@ -151,6 +151,6 @@ def test_the_details_of_many_faults_fit_into_a_header_and_the_first_are_there(le
     details = details_of(3, "message", "INVALID_REQUEST", None, FaultyRequestError(faults))
     assert len(details) <= MAX_BYTES
     messages = unpacked(details)
-    told = [each.field for each in messages["google.rpc.BadRequest"][0].field_violations]
-    assert told == [fault.field for fault in faults[: len(told)]]
-    assert len(told) == len(messages["triage.v1.UnknownCode"]) >= 1
+    listed = [each.field for each in messages["google.rpc.BadRequest"][0].field_violations]
+    assert listed == [fault.field for fault in faults[: len(listed)]]
+    assert len(listed) == len(messages["triage.v1.UnknownCode"]) >= 1

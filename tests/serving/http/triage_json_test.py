@@ -14,7 +14,7 @@ def test_a_state_has_its_codes_and_numbers():
     assert read_state({}) == state_message()
 
 
-def test_a_field_that_there_is_not_is_named_by_its_path():
+def test_a_field_that_does_not_exist_is_named_by_its_path():
     with pytest.raises(FaultyRequestError, match=r"states\[2\]\.presence: no such field: expected present, absent"):
         read_state({"presence": []}, "states[2]")
 

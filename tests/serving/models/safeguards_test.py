@@ -126,7 +126,7 @@ def test_the_command_serves_with_the_rules_of_a_file(prepared_python, guarded_ba
         (b"\xff\xfe", "not UTF-8"),
     ],
 )
-def test_the_command_ends_with_one_line_on_a_file_that_is_no_rules(
+def test_the_command_ends_with_one_line_on_a_file_without_rules(
     guarded_base_path, tmp_path, capsys, content, complaint
 ):
     path = tmp_path / "rules.toml"
@@ -158,6 +158,6 @@ def test_without_rules_the_engine_is_the_models_own(guarded_base_path):
     assert not isinstance(SafeguardedModels(LocalModels(), "").load(guarded_base_path / "4"), SafeguardedEngine)
 
 
-def test_nothing_known_stays_ask(ruled):
+def test_without_evidence_the_action_stays_ask(ruled):
     (nothing,) = ruled.triage([state_message(no_more_evidence=True)])
     assert (nothing.action, told(nothing)) == (ASK, [])

@@ -68,7 +68,7 @@ def test_the_signatures_are_stated_as_the_file_states_them(loaded):
 
 
 @pytest.mark.parametrize("signature", ["nothing", "__saved_model_init_op"])
-def test_what_is_no_signature_is_reported(loaded, signature):
+def test_what_is_not_a_signature_is_reported(loaded, signature):
     with pytest.raises(KeyError):
         loaded.run(signature, {})
 

@@ -71,8 +71,8 @@ def test_rules_and_novelty_are_reported(guarded_engine):
     responses = guarded_engine.triage(states)
     # Q of fever in a smoker: Yellow and ask 3/4 both, and triage comes first. Of fever alone: ask 9/10.
     yellow, red, ask = (triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_ASK)
-    told = [[(rule.rule_id, rule.from_action, rule.to_action) for rule in r.fired_rules] for r in responses]
-    assert told == [[("fever", yellow, yellow), ("hot_smoker", yellow, red)], [], [("fever", ask, ask)], []]
+    fired = [[(rule.rule_id, rule.from_action, rule.to_action) for rule in r.fired_rules] for r in responses]
+    assert fired == [[("fever", yellow, yellow), ("hot_smoker", yellow, red)], [], [("fever", ask, ask)], []]
     assert responses[0].fired_rules[1].reason == "Fever in a smoker."
     assert responses[0].action == responses[0].best_triage == triage_pb2.TRIAGE_ACTION_RED
     assert not responses[1].fired_rules

@@ -109,8 +109,8 @@ def test_new_labels_replace_the_old_ones(versions):
 
 
 def test_the_last_ten_ended_versions_and_those_of_interest_are_remembered(versions):
-    told = []
-    versions.on_forget(told.append)
+    forgotten = []
+    versions.on_forget(forgotten.append)
     versions.publish(Engine(1))
     versions.set_default(1)
     versions.note(2, State.END, "damaged")
@@ -122,11 +122,11 @@ def test_the_last_ten_ended_versions_and_those_of_interest_are_remembered(versio
     assert versions.statuses() == [
         VersionStatus(1, State.AVAILABLE), VersionStatus(2, State.END, "damaged"), *last_ten
     ]  # fmt: skip
-    assert told == [frozenset(range(13, 21))]
+    assert forgotten == [frozenset(range(13, 21))]
     versions.forget(but=[2])
-    assert len(told) == 1  # there was nothing more to forget
+    assert len(forgotten) == 1  # there was nothing more to forget
     versions.forget()
-    assert told[1] == {2}
+    assert forgotten[1] == {2}
 
 
 def test_a_version_that_comes_again_is_remembered_by_its_last_end(versions):

@@ -35,7 +35,7 @@ def test_every_training_vignette_counts_and_no_other(tmp_path):
     assert (reference.urgencies, reference.pieces) == ({}, {})
 
 
-def test_what_is_no_data_directory_is_reported(tmp_path):
+def test_what_is_not_a_data_directory_is_reported(tmp_path):
     with pytest.raises(InputError, match="no training shards"):
         read_reference(tmp_path)
     with pytest.raises(InputError, match="cannot read"):

@@ -223,7 +223,7 @@ def test_where_the_server_is_encrypted_the_metrics_are_and_want_the_same_certifi
         port.close()
 
 
-def test_on_loopback_the_metrics_are_plain_also_where_the_server_is_encrypted(registry, certificates):
+def test_on_loopback_the_metrics_are_plain_even_if_the_server_is_encrypted(registry, certificates):
     pair = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
     port = MetricsPort(ServeConfig(metrics_port=0, **pair), registry)
     try:

@@ -213,7 +213,7 @@ def test_an_interview_stays_with_its_version(model_base_path, tmp_path):
     server.stop()
 
 
-class Heard(logging.Handler):
+class LogWatch(logging.Handler):
     """Collects log messages, and signals when one contains given words."""
 
     def __init__(self, words):
@@ -235,19 +235,19 @@ def test_the_canary_answers_the_typed_service_and_the_shadow_watches(model_base_
     watcher.look()
     server = TriageServer(ServeConfig(port=0, grace_seconds=0, canary_percent=100.0))
     server.start(watcher)
-    heard = Heard("2 of 2 differ so far")
-    logging.getLogger("serving").addHandler(heard)
+    watch = LogWatch("2 of 2 differ so far")
+    logging.getLogger("serving").addHandler(watch)
     with TriageClient(server.address, timeout_seconds=60.0) as client:
         assert client.triage(evidence_state(["chest_pain"])).model_version == "5"
         with client.interview() as interview:
             assert interview.present("chest_pain").response.model_version == "5"
-        assert heard.came.wait(60)
-    logging.getLogger("serving").removeHandler(heard)
+        assert watch.came.wait(60)
+    logging.getLogger("serving").removeHandler(watch)
     server.stop()
     assert (
-        heard.lines[0] == "shadow version 6 decides Blue where 5 decides Red, 1 times in a call; 1 of 1 differ so far"
+        watch.lines[0] == "shadow version 6 decides Blue where 5 decides Red, 1 times in a call; 1 of 1 differ so far"
     )
-    assert not any("chest_pain" in line for line in heard.lines)
+    assert not any("chest_pain" in line for line in watch.lines)
 
 
 def test_the_model_reports_how_it_was_made(client, vocabulary):

@@ -108,6 +108,6 @@ def test_a_schema_that_cannot_be_read_is_an_input_error(tmp_path, text, message)
         load_schema(tmp_path / "schema.pbtxt")
 
 
-def test_a_schema_that_is_not_there_is_an_input_error(tmp_path):
+def test_a_schema_that_does_not_exist_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match="cannot read the schema: No such file"):
         load_schema(tmp_path / "schema.pbtxt")

@@ -75,7 +75,7 @@ def test_the_second_vignette_of_an_id_is_the_anomaly(tmp_path):
     assert tally.vignettes == 3
 
 
-def test_a_record_that_is_no_example_is_counted_and_passed_over(tmp_path):
+def test_a_record_that_is_not_an_example_is_counted_and_passed_over(tmp_path):
     anomalies, states, tally = check(tmp_path, [b"\xff\xff", serialized()])
     assert anomalies[Kind.NO_EXAMPLE][0] == 1
     assert (len(states), tally.vignettes) == (1, 2)

@@ -20,7 +20,7 @@ def row(printed, start):
     return next(line.split() for line in printed if line.strip().startswith(start))
 
 
-def test_each_figure_stands_beside_that_of_the_paper():
+def test_each_figure_is_beside_that_of_the_paper():
     moments = {**NOTHING, "symptoms": Moments(5.0, 1.254, 1_000_000), "share_Blue": Moments(0.125, math.nan, 1)}
     printed = lines(moments, (2, 7))
     assert row(printed, "symptoms") == ["symptoms", "5.00", "(1.25)", "1,000,000", "6.15", "(2.60)", "1,374"]

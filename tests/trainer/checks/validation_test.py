@@ -166,6 +166,6 @@ def test_without_vocabulary_or_schema_there_is_no_check(directory, name):
         validate(directory)
 
 
-def test_a_directory_that_is_not_there_is_an_input_error(tmp_path):
+def test_a_directory_that_does_not_exist_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match="no such data directory"):
         validate(tmp_path / "nothing")

@@ -34,7 +34,7 @@ def _put(store, folder, address):
             store.write(f"{address}/{path.relative_to(folder).as_posix()}", path.read_bytes())
 
 
-def test_the_whole_way_from_vignettes_to_a_version_leads_through_the_object_store(
+def test_every_step_from_vignettes_to_a_version_works_on_the_object_store(
     object_store, data_directory, capsys, monkeypatch
 ):
     folder = data_directory.parent
@@ -64,7 +64,7 @@ def test_the_whole_way_from_vignettes_to_a_version_leads_through_the_object_stor
     assert not [name for name in object_store.names() if "exporting-" in name or name.endswith("lock")]
 
 
-def test_training_goes_on_in_another_machine_from_what_the_store_has(object_store, data_directory, capsys):
+def test_training_continues_on_another_machine_from_the_store(object_store, data_directory, capsys):
     _put(object_store, data_directory, f"{BUCKET}/data")
     job = f"{BUCKET}/runs/job"
     train = ["train", "--data", f"{BUCKET}/data", "--job-dir", job, *PAPER]
@@ -84,7 +84,7 @@ def _stage(tmp_path):
     return staging.Stage(tmp_path / "stage")
 
 
-def test_what_makes_a_version_one_goes_up_last(object_store, tmp_path):
+def test_the_file_that_completes_a_version_is_uploaded_last(object_store, tmp_path):
     stage = _stage(tmp_path)
     version = stage.place(locations.model_base(f"{BUCKET}/models")) / "1"
     version.mkdir(parents=True)
@@ -118,7 +118,7 @@ def test_what_was_not_touched_is_not_written_and_what_was_not_fetched_is_not_del
     assert len(object_store.history) == 2
 
 
-def test_new_vignettes_never_stand_beside_the_old_counts(object_store, tmp_path):
+def test_new_vignettes_are_never_beside_the_old_counts(object_store, tmp_path):
     for name in ("stats.json", "train-00000-of-00001.tfrecord", "vocabulary.csv"):
         object_store.write(f"{BUCKET}/data/{name}", b"old")
     stage = _stage(tmp_path)
@@ -147,7 +147,7 @@ def test_a_folder_that_a_tool_marked_with_an_empty_object_is_read(object_store):
     assert staging.objects(f"{BUCKET}/data") == ["a", "below/b"]
 
 
-def test_a_file_system_that_tensorflow_brings_will_do():
+def test_any_file_system_of_tensorflow_works():
     """Not the store of these tests: TensorFlow's own file system in memory, registered as `ram`."""
     tf.io.gfile.makedirs("ram://staging_test/in")
     with tf.io.gfile.GFile("ram://staging_test/in/config.json", "w") as file:
@@ -235,7 +235,7 @@ def test_a_store_that_refuses_is_one_clear_line(object_store, tmp_path, monkeypa
     stage.upload()  # as a command does that ends with that error: not refused for a second time
 
 
-def test_the_error_that_ends_a_command_is_told_though_the_store_refuses_too(object_store, tmp_path, monkeypatch):
+def test_the_error_of_a_command_is_reported_even_if_the_store_refuses_too(object_store, tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise tf.errors.PermissionDeniedError(None, None, "403 Forbidden")
 

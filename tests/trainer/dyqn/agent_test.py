@@ -154,7 +154,7 @@ def test_probabilities_are_learned_beside_the_q_values():
 
 
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
-def test_members_learn_as_each_of_them_would_alone(loss):
+def test_each_member_learns_as_a_single_network_does(loss):
     """Losses and gradients of two members are those of two single networks with the same weights."""
     settings = {"hidden_sizes": [4], "outputs": "probabilities"}
     both = _agent(_config(network={**settings, "networks": 2}, target={"loss": loss}))
@@ -191,7 +191,7 @@ def test_a_network_does_not_learn_from_its_own_part():
         assert all(learning in name for name in moved)
 
 
-def test_what_a_network_learns_from_weighs_for_what_it_leaves_out():
+def test_the_vignettes_that_a_network_learns_from_weigh_more_for_those_left_out():
     weights = targets.learned_by(tf.constant([0, 1, 2, 3, 4]), networks=2, parts=5)
     # Each network leaves out one part of five, so that the others weigh 5 / 4: five in all, as without parts.
     np.testing.assert_allclose(weights, [[0, 1.25], [1.25, 0], [1.25, 1.25], [1.25, 1.25], [1.25, 1.25]])

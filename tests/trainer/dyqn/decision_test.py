@@ -95,10 +95,10 @@ def test_q_values_alone_decide_where_there_are_no_probabilities():
         (0.1, 0.75, False, 4),
     ],
 )
-def test_being_sure_enough_alone_ends_the_asking(ask, sure_enough, known, action):
+def test_asking_ends_only_when_the_agent_is_sure_enough(ask, sure_enough, known, action):
     batch = _row(ask, [0.0, 0.25, 0.75, 0.0], [1.0, 1.0, 0.75, 0.0])
-    found = decide(batch, tf.constant([False]), tf.constant([known]), Dial(0.0, sure_enough))
-    assert found.numpy().tolist() == [action]
+    chosen = decide(batch, tf.constant([False]), tf.constant([known]), Dial(0.0, sure_enough))
+    assert chosen.numpy().tolist() == [action]
     forced = decide(batch, tf.constant([True]), tf.constant([known]), Dial(0.0, sure_enough))
     assert forced.numpy().tolist() == [2 if known else 4]
 

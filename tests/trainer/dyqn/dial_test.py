@@ -108,7 +108,7 @@ def test_the_threshold_that_stops_earliest_at_no_great_cost_is_chosen(two):
     assert stops(same, choose(same)).tolist() == [1]
 
 
-def test_where_no_dial_changes_anything_safety_weighs_most_and_little_is_asked(two):
+def test_if_no_dial_changes_anything_safety_weighs_most_and_little_is_asked(two):
     assert choose(HeldOutOutputs(two.outputs[2:3], np.array([1]), two.decision_counts[:1])) == Dial(WEIGHTS[-1], 0.5)
 
 
@@ -180,7 +180,7 @@ def test_the_least_weight_that_keeps_the_bound_is_chosen():
 
 
 @pytest.mark.parametrize("bound", [0.0, 1.0, -0.1, 5.0])
-def test_a_bound_that_is_no_share_is_refused(two, bound):
+def test_a_bound_that_is_not_a_share_is_refused(two, bound):
     with pytest.raises(InputError, match="above 0 and below 1"):
         weight_for(two, bound, None)
 

@@ -236,7 +236,7 @@ def test_an_epoch_meets_every_vignette_once_before_any_comes_again(vignettes_of,
         assert len({tuple(epoch) for epoch in [range(count), *met.tolist()]}) == 7
 
 
-def test_epochs_count_vignettes_also_where_episodes_end_apart(vignettes_of):
+def test_epochs_count_vignettes_even_if_episodes_end_apart(vignettes_of):
     environment = _environment(vignettes_of([ONE] * 5), EPOCHS, rows=3, seed=3)
     environment.reset()
     met = environment.vignettes_drawn.numpy().tolist()

@@ -243,10 +243,10 @@ def test_kernel_gradient_is_that_of_the_dense_product():
     deltas = tf.constant(np.random.default_rng(2).normal(size=(40, UNITS)).astype(np.float32))
     rows = learner.kernel_gradient(codes, tf.concat([deltas, -deltas], axis=0))
     assert len(set(rows.indices.numpy().tolist())) == len(rows.indices)
-    found = np.zeros([CODES, UNITS], np.float32)
-    found[rows.indices.numpy()] = rows.values
+    result = np.zeros([CODES, UNITS], np.float32)
+    result[rows.indices.numpy()] = rows.values
     expected = tf.matmul(state.from_signed_codes(codes, CODES), deltas, transpose_a=True)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(result, expected, atol=1e-5)
 
 
 def test_kernel_gradient_leaves_rows_out_that_no_state_touches():

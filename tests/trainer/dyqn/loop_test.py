@@ -267,7 +267,7 @@ def test_a_settled_run_comes_back_with_its_calibration(random_vignettes, tmp_pat
     np.testing.assert_array_equal(resumed.settle().judged.outputs, outputs)
 
 
-def test_the_weights_that_did_best_on_what_networks_do_not_learn_from_are_kept(random_vignettes):
+def test_the_weights_with_the_lowest_validation_loss_are_kept(random_vignettes):
     loop = TrainingLoop(random_vignettes, 30, _default())
     losses, weights = [], []
     latest = build_network(30, loop.config.network.served, seed=0)
@@ -294,7 +294,7 @@ def test_training_ends_early_where_the_loss_does_not_fall(random_vignettes):
     assert loop.finished
 
 
-def test_vignettes_apart_are_not_drawn(vignettes_of):
+def test_vignettes_from_which_no_network_learns_are_not_drawn(vignettes_of):
     # Vignette v has evidence v alone, so that the memory says which ones were met: 45 of 50, in four epochs.
     vignettes = vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(50)])
     loop = TrainingLoop(vignettes, 50, _default(loop={"burn_in_steps": 1_000}, memory={"memory_capacity": 200}))
@@ -304,7 +304,7 @@ def test_vignettes_apart_are_not_drawn(vignettes_of):
     assert loop.settle().apart.sizes.sum() == 5
 
 
-def test_so_few_vignettes_that_none_is_left_out_still_train(vignettes_of):
+def test_training_works_with_too_few_vignettes_to_leave_any_out(vignettes_of):
     loop = TrainingLoop(vignettes_of([PAIR, ([2], [1, 0, 0, 0])]), 4, _default(loop={"steps": 30}))
     assert not loop.judges
     assert (loop.validate(), loop.settle()) == (None, NOTHING_HELD_OUT)

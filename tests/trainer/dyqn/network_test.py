@@ -93,7 +93,7 @@ def test_relu_layers_begin_he_normal():
     assert first.activation is keras.activations.relu
 
 
-def test_two_inputs_tell_presence_and_absence_apart():
+def test_two_inputs_distinguish_presence_and_absence():
     inputs = PresentAndAbsent()(np.array([[1, -1, 0]], np.float32))
     np.testing.assert_array_equal(inputs, [[1, 0, 0, 0, 1, 0]])
     model = build_network(3, NetworkConfig(hidden_sizes=(), inputs="two"), seed=0)
@@ -104,7 +104,7 @@ def test_two_inputs_tell_presence_and_absence_apart():
     np.testing.assert_allclose(q_red, [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(-1)), 0.5], rtol=1e-5)
 
 
-def test_words_add_the_vectors_of_known_codes_present_and_absent_apart():
+def test_words_add_the_vectors_of_known_codes_separately_for_present_and_absent():
     layer = WordSums(2)
     layer.build((None, 6))
     layer.set_weights([np.array([[1, 2], [10, 20], [100, 200]], np.float32)])
@@ -112,7 +112,7 @@ def test_words_add_the_vectors_of_known_codes_present_and_absent_apart():
     np.testing.assert_array_equal(layer(inputs), [[101, 202, 10, 20]])
 
 
-def test_a_kernel_takes_words_up():
+def test_a_kernel_absorbs_words():
     config = NetworkConfig(hidden_sizes=(6, 5), inputs="two", words=3, networks=2, outputs="probabilities")
     source = build_network(4, config, seed=1)
     source.get_layer(WORDS).set_weights([np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)])
@@ -131,7 +131,7 @@ def test_an_output_bias_is_that_of_each_network():
         np.testing.assert_array_equal(model.get_layer(f"q_values_of_{number}").bias, np.arange(5))
 
 
-def test_of_several_networks_the_logits_are_averaged():
+def test_the_logits_of_several_networks_are_averaged():
     model = build_network(4, NetworkConfig(hidden_sizes=(5,), networks=3), seed=2)
     states = random_states(6, 4)
     logits = logits_of(model)(states).numpy()

@@ -74,7 +74,7 @@ class _ChangesItsMind(tf_policy.TFPolicy):
         return policy_step.PolicyStep(tf.stack([first, second]), policy_state, ())
 
 
-def test_the_first_episode_of_a_row_counts_while_others_go_on(vignettes_of):
+def test_the_first_episode_of_a_row_counts_while_others_continue(vignettes_of):
     vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([4, 5], [0, 0, 1, 0])])
     outcomes = Rollout(vignettes, 6, 23, _ChangesItsMind()).run([0])
     assert outcomes.decisions.tolist() == [[Action.RED, Action.GREEN]]
@@ -152,20 +152,20 @@ class _Counting(QPolicy):
         return super()._action(time_step, policy_state)
 
 
-def test_leaving_out_what_is_decided_changes_no_episode(random_vignettes):
+def test_skipping_decided_rows_changes_no_episode(random_vignettes):
     network = build_network(30, NetworkConfig(hidden_sizes=(8,)), seed=1)
     layer = network.get_layer("q_values")
     kernel, biases = layer.get_weights()
     layer.set_weights([2 * kernel, biases + np.array([0, 0, 0, 0, 1.5])])
-    told = Rollout(random_vignettes, 30, 7, greedy_policy(network)).run([1, 2, 3])
+    full = Rollout(random_vignettes, 30, 7, greedy_policy(network)).run([1, 2, 3])
     mute = Rollout(random_vignettes, 30, 7, _Mute(network)).run([1, 2, 3])
     assert mute.q_values is None
-    assert set(told.questions.ravel().tolist()) == set(range(8))
-    for column, expected in zip(told[:4], mute[:4], strict=True):
+    assert set(full.questions.ravel().tolist()) == set(range(8))
+    for column, expected in zip(full[:4], mute[:4], strict=True):
         np.testing.assert_array_equal(column, expected)
 
 
-def test_a_policy_is_asked_once_about_each_state_that_an_episode_comes_to(vignettes_of):
+def test_a_policy_is_called_once_for_each_state_of_an_episode(vignettes_of):
     vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([-4], [0, 0, 0, 1])])
     policy = _Counting(_network([0, 0, 1, 0, 9]))
     assert Rollout(vignettes, 6, 23, policy).run([1]).questions.tolist() == [[23, 23]]
@@ -177,7 +177,7 @@ def _record(window, decision, counts, questions):
     window.record(tf.constant([int(decision)]), tf.constant([counts], tf.uint8), tf.constant([questions]))
 
 
-def test_means_over_what_has_ended_so_far():
+def test_means_are_over_the_episodes_that_have_ended():
     window = EpisodeWindow(3)
     assert window.means() == {}
     _record(window, Action.YELLOW, [1, 0, 1, 0], 2)  # between Red and Green

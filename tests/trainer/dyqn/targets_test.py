@@ -29,8 +29,8 @@ R_T = [[0.5, 1.0, 0.0, 0.0]]  # {Red, Yellow, Yellow}: Red and Yellow are approp
 )
 def test_targets_worked_out_by_hand(query, over, expected):
     config = TargetConfig(ask_query=query, best_triage_over=over)
-    found = targets.td_targets(tf.constant(Q_TM1), tf.constant(Q_T), tf.constant(R_T), config)
-    np.testing.assert_allclose(found[0], [*R_T[0], expected], rtol=1e-6)
+    result = targets.td_targets(tf.constant(Q_TM1), tf.constant(Q_T), tf.constant(R_T), config)
+    np.testing.assert_allclose(result[0], [*R_T[0], expected], rtol=1e-6)
 
 
 def _oracle(q_tm1, q_t, r_t, config):
@@ -56,8 +56,8 @@ def test_targets_agree_with_a_naive_oracle(query, over):
     counts = generator.multinomial(3, [0.25] * 4, 200)
     r_t = (counts / counts.max(axis=1, keepdims=True)).astype(np.float32)
     config = TargetConfig(ask_query=query, best_triage_over=over)
-    found = targets.td_targets(tf.constant(q_tm1), tf.constant(q_t), tf.constant(r_t), config)
-    np.testing.assert_allclose(found, _oracle(q_tm1, q_t, r_t, config), atol=1e-6)
+    result = targets.td_targets(tf.constant(q_tm1), tf.constant(q_t), tf.constant(r_t), config)
+    np.testing.assert_allclose(result, _oracle(q_tm1, q_t, r_t, config), atol=1e-6)
 
 
 def test_no_gradient_flows_through_the_targets():
@@ -81,8 +81,8 @@ def test_loss_is_the_mean_over_the_batch_for_each_action():
     q = tf.constant([[0.0, 0.5, 0.0, 0.0, 1.0], [0.5, 0.5, 0.0, 0.0, 0.0]])
     target = tf.constant([[1.0, 0.0, 0.0, 0.0, 0.0], [0.5, 0.0, 0.0, 0.0, 0.5]])
     # Red: (1 + 0) / 2; Yellow: (.25 + .25) / 2; ask: (1 + .25) / 2.
-    found = targets.vector_loss(q, target, tf.ones([2, 5]))
-    np.testing.assert_allclose(found, [0.5, 0.25, 0.0, 0.0, 0.625])
+    result = targets.vector_loss(q, target, tf.ones([2, 5]))
+    np.testing.assert_allclose(result, [0.5, 0.25, 0.0, 0.0, 0.625])
 
 
 def test_priority_is_the_absolute_value_of_the_mean_signed_error_over_triage_decisions():
@@ -104,7 +104,7 @@ def test_cross_entropy_is_the_mean_over_the_batch_for_each_output():
     np.testing.assert_allclose(targets.cross_entropy_loss(logits, target, weights), expected, rtol=1e-6)
 
 
-def test_the_gradient_of_cross_entropy_is_the_error_also_where_a_sigmoid_is_saturated():
+def test_the_gradient_of_cross_entropy_is_the_error_even_if_a_sigmoid_is_saturated():
     logits = tf.constant([[-12.0]])
     with tf.GradientTape() as tape:
         tape.watch(logits)
@@ -114,8 +114,8 @@ def test_the_gradient_of_cross_entropy_is_the_error_also_where_a_sigmoid_is_satu
 
 def test_probability_targets_say_what_is_appropriate_and_what_is_safe():
     # {Red, Red, Green}: all from Red to Green is appropriate, and safe; {Yellow}: Red is safe, Yellow both.
-    found = targets.probability_targets(tf.constant([[1.0, 0.0, 0.5, 0.0], [0.0, 1.0, 0.0, 0.0]]))
-    np.testing.assert_array_equal(found, [[1, 1, 1, 0, 1, 1, 1, 0], [0, 1, 0, 0, 1, 1, 0, 0]])
+    result = targets.probability_targets(tf.constant([[1.0, 0.0, 0.5, 0.0], [0.0, 1.0, 0.0, 0.0]]))
+    np.testing.assert_array_equal(result, [[1, 1, 1, 0, 1, 1, 1, 0], [0, 1, 0, 0, 1, 1, 0, 0]])
 
 
 def test_the_names_of_the_queries_are_those_of_the_configuration():
@@ -127,6 +127,6 @@ def test_the_targets_read_the_table_of_queries(monkeypatch):
         targets.QUERIES, "and", lambda best_tm1, best_t, q_ask_t: best_tm1 + 10 * best_t + 100 * q_ask_t
     )
     config = TargetConfig(ask_query="and", best_triage_over="all")
-    found = targets.td_targets(tf.constant(Q_TM1), tf.constant(Q_T), tf.constant(R_T), config)
+    result = targets.td_targets(tf.constant(Q_TM1), tf.constant(Q_T), tf.constant(R_T), config)
     # Q_m(s) = .9, Q_m(s') = .8, Q(s', ask) = .25.
-    assert float(found[0, 4]) == pytest.approx(0.9 + 8 + 25)
+    assert float(result[0, 4]) == pytest.approx(0.9 + 8 + 25)

@@ -53,7 +53,7 @@ def test_vignettes_with_the_same_evidence_stay_together_in_whatever_order_it_sta
 
 
 @pytest.mark.parametrize(("parts", "share", "count"), [(0, 0.0, 50), (3, 0.2, 2), (2, 0.5, 1)])
-def test_where_there_are_too_few_all_networks_learn_from_all(vignettes_of, parts, share, count):
+def test_with_too_few_vignettes_all_networks_learn_from_all(vignettes_of, parts, share, count):
     # A fifth of two vignettes, or half of one, is none; and two vignettes are not three parts.
     vignettes = vignettes_of([([number + 1], [1, 0, 0, 0]) for number in range(count)])
     learned, parts, apart = _divide(vignettes, parts=parts, bound_share=share)
@@ -75,7 +75,7 @@ def test_a_group_that_is_too_large_does_not_keep_others_from_being_apart(vignett
         assert len(_divide(vignettes_of(rows), seed, bound_share=0.2).apart.decision_counts) == 20
 
 
-def test_no_more_are_apart_than_are_of_use(vignettes_of):
+def test_the_number_of_vignettes_apart_is_limited(vignettes_of):
     rows = [([number + 1], [1, 0, 0, 0]) for number in range(5 * MOST_JUDGED + 500)]
     assert len(_divide(vignettes_of(rows), bound_share=0.2).apart.decision_counts) == MOST_JUDGED
 
@@ -160,7 +160,7 @@ def test_the_outputs_of_vignettes_are_those_of_the_network_for_every_prefix(rand
 
 
 @pytest.mark.parametrize(("outputs", "columns", "judged"), [("q_values", 5, 4), ("probabilities", 17, 8)])
-def test_the_loss_of_a_network_that_says_nothing(vignettes_of, outputs, columns, judged):
+def test_the_loss_of_a_network_without_information(vignettes_of, outputs, columns, judged):
     # Every output is .5, which calibration cannot scale: log 2 for each reward, or for each probability.
     part = _half(vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(30)]))
     network = build_network(30, NetworkConfig(hidden_sizes=(), outputs=outputs), seed=0)
@@ -168,7 +168,7 @@ def test_the_loss_of_a_network_that_says_nothing(vignettes_of, outputs, columns,
     assert _judgement(part, networks=1).loss(network) == pytest.approx(judged * np.log(2), abs=1e-4)
 
 
-def test_being_too_sure_alone_does_not_raise_the_loss(vignettes_of):
+def test_overconfidence_alone_does_not_raise_the_loss(vignettes_of):
     # Piece d present means decision d, which the network says in a linear model; other pieces say nothing.
     eye = np.eye(4, dtype=int)
     rows = [([number % 4 + 1, number + 5], eye[number % 4].tolist()) for number in range(80)]

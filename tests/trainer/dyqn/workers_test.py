@@ -98,8 +98,8 @@ def looped():  # 5 means inside a loop in the graph, each of the one before
     return tf.while_loop(lambda step, *_: step < 5, body, (0, tf.zeros([2, 3]), tf.ones([])))[1:]
 means = [value.numpy().tolist() for value in looped()]
 weights, loss = ours._learn(slice(0, 3) if workers.chief else slice(3, 6), workers)
-told = workers.exchange(10 + workers.index)
-print(json.dumps({"chief": workers.chief, "told": told, "means": means, "weights": weights, "loss": loss}), flush=True)
+values = workers.exchange(10 + workers.index)
+print(json.dumps(dict(chief=workers.chief, values=values, means=means, weights=weights, loss=loss)), flush=True)
 if workers.chief:
     try:
         workers.exchange(0)
@@ -118,7 +118,7 @@ def test_workers_exchange_take_means_learn_from_both_batches_and_notice_a_loss(p
     first, second = (json.loads(lines[0]) for lines in said)
     assert (first.pop("chief"), second.pop("chief")) == (True, False)
     assert first == second  # to the last bit: JSON keeps every digit
-    assert first["told"] == [10, 11]
+    assert first["values"] == [10, 11]
     # Each mean adds (0 + 1) / 2 to the first, and multiplies the second by (1 + 2) / 2.
     assert first["means"] == [[[2.5] * 3] * 2, 1.5**5]
     # Two batches of three have the mean gradient, and the mean loss, of one batch of six.
@@ -166,7 +166,7 @@ def test_the_chief_comes_first_and_workers_follow(cluster, task, place):
         ),
     ],
 )
-def test_what_is_no_tf_config_of_ours_is_an_input_error_with_an_example(text, message):
+def test_what_is_not_a_tf_config_of_ours_is_an_input_error_with_an_example(text, message):
     with pytest.raises(InputError, match=rf"{message}.*expected such as"):
         place_of(text)
 

@@ -63,7 +63,7 @@ def test_a_red_flag_of_an_emergency_is_known_after_so_many_questions(found):
     assert found["first_red_flag"]["known"].mean == 1
 
 
-def test_without_emergencies_there_is_nothing_to_tell_of_red_flags(interviews, patients):
+def test_without_emergencies_there_are_no_figures_of_red_flags(interviews, patients):
     harmless = patients._replace(decision_counts=np.tile([0, 0, 0, 1], [3, 1]))
     assert policy_figures(interviews, harmless, Dial(), np.array([2]), None, 2, 0)["first_red_flag"] is None
 

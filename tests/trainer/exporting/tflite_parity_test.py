@@ -126,10 +126,10 @@ def test_no_quantisation_rounds_the_operations_of_novelty(novel, quantization):
     parity = compare(novel, model, BOUNDS[quantization], 500, 0)
     assert parity.largest_novelty_difference < 0.011  # a state may pass one of 200 percentiles, or two
     assert parity.is_novel_changed < 0.01
-    told = novel.signature(
+    outputs = novel.signature(
         **dict(zip(("states", "questions_asked"), map(tf.constant, random_states(12, 5, 500, 0)), strict=True))
     )
-    assert 0.1 < told["is_novel"].numpy().mean() < 0.9  # so that there is something to change
+    assert 0.1 < outputs["is_novel"].numpy().mean() < 0.9  # so that there is something to change
 
 
 def test_a_file_with_another_novelty_is_refused(novel):

@@ -39,7 +39,7 @@ def only_row(tmp_path, row):
         "white space around cells",
     ],
 )
-def test_the_header_tells_the_delimiter_and_cells_are_trimmed(tmp_path, content):
+def test_the_header_shows_the_delimiter_and_cells_are_trimmed(tmp_path, content):
     table = table_of(tmp_path, content)
 
     [row] = table
@@ -117,7 +117,7 @@ def test_rows_without_content_are_blank(tmp_path, row):
     assert only_row(tmp_path, row + b"\n") is None
 
 
-def test_a_stray_quote_costs_its_own_line_only(tmp_path):
+def test_a_stray_quote_spoils_only_its_own_line(tmp_path):
     broken, good = table_of(tmp_path, 'id,what\nv1,"a\nv2,b\n')
 
     assert broken.fault

@@ -172,6 +172,6 @@ def test_a_bad_conditions_file_is_one_error_with_file_and_key(tmp_path, conditio
         read(tmp_path, conditions=conditions)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_file_that_does_not_exist_is_named(tmp_path):
     with pytest.raises(InputError, match=r"none\.json: cannot read: No such file"):
         read_release(tmp_path / "c.json", tmp_path / "none.json", "en")

@@ -104,7 +104,7 @@ def test_options_of_another_format_are_refused(parsed, options, message):
         ("csv-long", "decisions.csv", "decisions.csv: no such file"),
     ],
 )
-def test_a_file_that_is_not_there_is_named_before_anything_is_read(parsed, tmp_path, name, file, message):
+def test_a_file_that_does_not_exist_is_named_before_anything_is_read(parsed, tmp_path, name, file, message):
     (tmp_path / file).unlink()
 
     with pytest.raises(InputError, match=message):

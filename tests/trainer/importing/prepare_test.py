@@ -152,7 +152,7 @@ def test_rejects_may_be_left_out(tmp_path, capsys):
         (["{", line("v1", split="test")], "no vignette is left for training"),
     ],
 )
-def test_the_list_of_rejects_is_kept_also_where_nothing_is_left(tmp_path, capsys, lines, message):
+def test_the_list_of_rejects_is_kept_even_if_nothing_is_left(tmp_path, capsys, lines, message):
     assert prepare(tmp_path, *lines, more=["--allow-rejects"]) == 2
 
     assert message in capsys.readouterr().err

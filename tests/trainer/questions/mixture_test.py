@@ -40,7 +40,7 @@ def test_what_goes_together_is_likely_together(fitted):
     assert likely[2] < 0.1
 
 
-def test_classes_know_what_is_decided_about_their_patients(fitted):
+def test_classes_have_the_decisions_about_their_patients(fitted):
     truths = _given(fitted, 0) @ fitted.truths
     # Red patients: only Red is appropriate, and only Red is safe. Blue ones: every decision is safe.
     np.testing.assert_allclose(truths, [1, 0, 0, 0, 1, 0, 0, 0], atol=0.1)

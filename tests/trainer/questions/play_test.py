@@ -44,7 +44,7 @@ def test_what_the_relations_settle_is_not_asked(patients):
     assert play(patients, network, settled, _in_order, 1, Dial()).asked.tolist() == [[2, NOTHING]]
 
 
-def test_who_knows_the_answers_asks_what_makes_the_decision_right():
+def test_a_clairvoyant_policy_asks_what_makes_the_decision_right():
     """Both codes are present, and only the second one leads to Blue, which is right."""
     patients = Patients(np.eye(4, dtype=bool)[[0]], np.array([[1, 1, 1, 0]], np.int8), np.array([[0, 0, 0, 1]]))
     interviews = play(patients, network, lambda states: states == 0, None, 1, Dial())

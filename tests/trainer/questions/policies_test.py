@@ -39,12 +39,12 @@ def test_frequencies_are_smoothed_shares_of_patients_by_decision(known):
     assert known.present[3, 1] == pytest.approx((0 + 2 * 0.5) / 4)
 
 
-def test_prevalence_asks_the_most_common_and_static_the_most_telling(policies):
+def test_prevalence_asks_the_most_common_piece_and_static_the_most_informative_one(policies):
     assert _first(policies[PREVALENCE], [[0, 0, 0]]) == [0]
     assert _first(policies[STATIC], [[0, 0, 0], [0, 0, 1]]) == [1, 1]  # whatever is known
 
 
-def test_uncertainty_asks_what_is_hardest_to_foretell(policies):
+def test_uncertainty_asks_what_is_hardest_to_predict(policies):
     # Of all patients half have 2, as many 3, and all 1. Who has 2 is probably Red, and 3 is even among them.
     assert _first(policies[UNCERTAINTY], [[0, 1, 0]]) == [2]
 

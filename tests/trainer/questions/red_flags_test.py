@@ -56,8 +56,8 @@ def test_a_red_flag_two_answers_away_is_open_where_its_rule_has_begun(vocabulary
         "both", "r", Action.RED, True, all_of=(("pain", True), ("sweating", True)), any_of=(("fainting", True),)
     )
     [opened] = OpenRedFlags((both,), vocabulary).open(tf.constant([known], tf.float32)).numpy()
-    found = {code for code, flag, state in zip(CODES, opened, known, strict=True) if flag and not state}
-    assert found == expected
+    flags = {code for code, flag, state in zip(CODES, opened, known, strict=True) if flag and not state}
+    assert flags == expected
 
 
 def test_of_codes_of_which_one_is_enough_no_other_is_asked_about(vocabulary):

@@ -37,7 +37,7 @@ def test_the_verdict_follows_both_intervals(safety, appropriateness, told):
     assert headline.headline(study(safety, appropriateness)) == [f"The preset default: {told}"]
 
 
-def test_emergencies_are_told_as_people_say_it():
+def test_emergencies_are_given_as_fractions_in_words():
     sentences = headline.headline(study((-0.09, -0.03), (0, 0.01), alone=0.43, ruled=0.97, clinicians=0.64))
     assert sentences == [
         "The preset default: no, it is less safe than the clinicians; it found about two in five emergencies (with "

@@ -50,7 +50,7 @@ def test_nothing_lies_outside_of_the_axes():
     assert high > 1
 
 
-def test_agents_are_told_in_words_too():
+def test_agents_are_described_in_words_too():
     assert agents_figure(AGENTS).alt == (
         "DyQN: appropriateness 84.0%, safety 93.0%; Random: appropriateness 40.0%, safety \u2013."
     )

@@ -86,7 +86,7 @@ def test_questions_compare_only_agents_that_learn():
     assert questions_figure({"agents": {}}) is None
 
 
-def test_folds_stand_beside_their_mean_the_single_split_and_the_paper():
+def test_folds_are_beside_their_mean_the_single_split_and_the_paper():
     runs = [{"seed": seed, "fold": fold, "safety": 0.8 + 0.1 * fold} for seed in (3, 5) for fold in (0, 1)]
     results = {
         "k_fold": {"runs": runs, "paper": {"safety": 0.9}},

@@ -65,7 +65,7 @@ def test_what_markdown_would_read_as_more_than_a_letter_is_escaped(results):
     assert rows_of(page, "The agents")[0][0] == "\\<b\\>a\\|b\\</b\\> \\# c"
 
 
-def test_cross_validation_tells_mean_and_range_over_folds(results):
+def test_cross_validation_has_mean_and_range_over_folds(results):
     # (.7 + .8 + .9 + .8) / 4 = .8
     first, *_ = rows_of(results_markdown(results), "Cross-validation")
     assert first == ["Appropriateness", "80.0%", "70.0% to 90.0%", "84.2%", "81.0%"]
@@ -80,7 +80,7 @@ def test_evidence_curves_are_joined_by_number_of_pieces(results):
     ]
 
 
-def test_facts_tell_how_to_run_it_again(results):
+def test_facts_say_how_to_run_it_again(results):
     page = results_markdown(results)
     assert "    triage reproduce --data d --out o" in page
     facts = dict(rows_of(page, "How it was run"))
@@ -99,13 +99,13 @@ def test_what_the_study_did_not_run_is_left_out_and_what_failed_is_named(results
     assert rows_of(failed, "Failed tasks") == [["dyqn\\_or-seed-0", "no room"]]
 
 
-def test_limits_stand_on_every_page(results):
+def test_limits_are_on_every_page(results):
     page = results_markdown(results)
     assert "No figure here comes from use with patients." in page
     assert "## Limits" in page
 
 
-def test_a_paragraph_goes_on_at_the_margin_and_a_list_item_does_not(results):
+def test_a_paragraph_continues_at_the_margin_and_a_list_item_does_not(results):
     page = results_markdown(results)
     first, _ = page.split("\n\n", 1)
     assert len(first.splitlines()) > 1

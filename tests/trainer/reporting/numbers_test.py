@@ -22,7 +22,7 @@ def test_an_interval_has_the_percent_sign_once_and_no_dash_beside_a_minus():
     assert numbers.interval(SAFETY, None) is None
 
 
-def test_a_mean_without_interval_stands_alone():
+def test_a_mean_without_interval_is_shown_by_itself():
     assert numbers.with_interval(SAFETY, {"mean": 0.9}) == "90.0%"
     assert numbers.with_interval(SAFETY, {"mean": 0.9, "low": 0.8, "high": 0.95}) == "90.0% (80.0\u201395.0%)"
 
@@ -35,7 +35,7 @@ def test_differences_have_a_sign_and_shares_differ_in_points():
 
 
 @pytest.mark.parametrize("value", [None, "0.5", True, float("nan"), float("inf"), [1], {}])
-def test_what_is_no_finite_number_is_not_measured(value):
+def test_what_is_not_a_finite_number_is_not_measured(value):
     assert numbers.number_at({"a": {"b": value}}, "a", "b") is None
 
 

@@ -83,7 +83,7 @@ def test_an_agent_that_a_constant_answer_equals_has_learned_nothing():
     ("questions", "words"),
     [(11.2, "the limit is 23"), (22.9, "almost never stopped"), (0.3, "on the first piece")],
 )
-def test_stopping_is_told_as_it_is(questions, words):
+def test_stopping_is_described_as_measured(questions, words):
     assert words in answers(study(agent={"questions": questions}))["When does it stop?"]
 
 
@@ -95,10 +95,10 @@ def test_adapting_needs_more_questions_on_new_vignettes():
     assert "forced in 30.0% against 10.0% of episodes" in answers(forced)["On new cases"]
 
 
-def test_how_many_red_cases_are_found_stands_with_the_dangerous_errors():
+def test_the_red_cases_found_are_reported_with_the_dangerous_errors():
     red = {"red_sensitivity": {"mean": 0.2, "low": 0.04, "high": 0.4, "vignettes": 11}}
-    told = answers({**study(), "agreement": red})["Dangerous errors"]
-    assert told.endswith("It found 20.0% of the 11 cases that most clinicians called Red.")
+    sentence = answers({**study(), "agreement": red})["Dangerous errors"]
+    assert sentence.endswith("It found 20.0% of the 11 cases that most clinicians called Red.")
     assert "Red" not in answers({**study(), "agreement": None})["Dangerous errors"]
 
 

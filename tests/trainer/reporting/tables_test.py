@@ -48,7 +48,7 @@ def test_ablations_have_the_spread_over_seeds_in_brackets():
     assert table.rows == (("none", "80.0% (1.2)", "\u2013", "9.00", "\u2013"),)
 
 
-def test_held_out_conditions_stand_beside_seen_ones():
+def test_held_out_conditions_are_beside_seen_ones():
     unseen = {
         "seen": {"questions": {"mean": 8.0, "low": 7.5, "high": 8.5}},
         "unseen": {"questions": {"mean": 9.25, "low": 8.5, "high": 10.0}},

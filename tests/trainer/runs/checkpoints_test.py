@@ -29,7 +29,7 @@ def _damage(path, step):
     (path / "checkpoints" / f"ckpt-{step}.index").write_text("garbage")
 
 
-def test_a_run_without_checkpoints_begins_anew(tmp_path, value):
+def test_a_run_without_checkpoints_starts_from_the_beginning(tmp_path, value):
     assert _checkpoints(tmp_path, value).restore(pytest.fail) is None
 
 

@@ -45,8 +45,8 @@ def trained(finished, tmp_path):
 def test_loads_the_network_of_a_checkpoint(trained, step, expected):
     job, weights = trained
     network = load_network(job.path, step)
-    for found, wanted in zip(network.model.get_weights(), weights[expected], strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for weight, saved in zip(network.model.get_weights(), weights[expected], strict=True):
+        np.testing.assert_array_equal(weight, saved)
     assert network.training["steps"] == expected
     assert network.metrics == {"step": expected, "metrics": {"safety": expected}}
     assert network.vocabulary == VOCABULARY
@@ -55,7 +55,7 @@ def test_loads_the_network_of_a_checkpoint(trained, step, expected):
     assert TrainConfig.from_dict(network.config) == CONFIG
 
 
-def test_a_missing_checkpoint_is_named_with_those_that_there_are(trained):
+def test_a_missing_checkpoint_is_named_with_those_that_exist(trained):
     with pytest.raises(InputError, match="no checkpoint of step 15; there are 10, 20"):
         load_network(trained[0].path, 15)
 
@@ -116,7 +116,7 @@ def test_each_worker_has_a_lock_and_checkpoints_of_its_own(tmp_path):
     assert job.manager(empty, 1, worker=2).directory == str(tmp_path / "checkpoints" / "worker-2")
 
 
-def test_evaluations_behind_the_checkpoint_are_forgotten_also_when_cut_short(tmp_path):
+def test_evaluations_behind_the_checkpoint_are_forgotten_even_when_cut_short(tmp_path):
     job = JobDirectory(tmp_path)
     for step in (1, 2, 3):
         job.append_evaluation({"step": step})
@@ -164,9 +164,9 @@ def test_the_statistics_of_novelty_are_made_once_and_go_with_the_network(trained
     assert load_network(job.path).novelty is None  # it is not made by loading
     job.prepare_statistics(Vignettes(200), 30)
     written = (job.path / NOVELTY).read_bytes()
-    found = load_network(job.path).novelty
-    assert found.moments == 640  # 16 of each of the 40 vignettes, a fifth, that the mixture is not fitted to
-    assert found.log_literals.shape[0] == 60
+    novelty = load_network(job.path).novelty
+    assert novelty.moments == 640  # 16 of each of the 40 vignettes, a fifth, that the mixture is not fitted to
+    assert novelty.log_literals.shape[0] == 60
     job.prepare_statistics(Vignettes(300), 30)  # as a resumed run does: what is there stays
     assert (job.path / NOVELTY).read_bytes() == written
 

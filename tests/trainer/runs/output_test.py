@@ -78,7 +78,7 @@ def test_data_is_replaced_only_where_the_user_says_so(tmp_path):
     assert names_in(tmp_path / "out") == ["stats.json"]
 
 
-def test_what_is_no_data_directory_is_never_deleted(tmp_path):
+def test_what_is_not_a_data_directory_is_never_deleted(tmp_path):
     fill(tmp_path / "out", *DATA, "thesis.tex")
 
     with pytest.raises(InputError, match=r"holds 'thesis\.tex', which is not part of a data directory"):

@@ -103,7 +103,7 @@ def path(tmp_path):
     return path
 
 
-def test_statistics_come_back_from_their_file_which_stands_alone(path):
+def test_statistics_come_back_from_their_file_which_is_complete_in_itself(path):
     loaded = novelty.load(path, KEPT_EVIDENCE)
     assert loaded.moments == 16
     for before, after in zip(NOVELTY, loaded, strict=True):
@@ -129,7 +129,7 @@ def array_file():
     ],
     ids=["empty", "text", "cut short", "overwritten", "one array", "without quantiles"],
 )
-def test_other_bytes_than_were_written_are_one_line(path, damage):
+def test_other_bytes_than_were_written_are_reported_in_one_line(path, damage):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(
         InputError, match=r"novelty\.npz: not the statistics .* delete the file, and repeat the"
@@ -150,13 +150,13 @@ def test_other_bytes_than_were_written_are_one_line(path, damage):
         ({"moments": 0}, "moments is not above 0"),
     ],
 )
-def test_arrays_that_cannot_be_of_this_vocabulary_are_told(path, change, fault):
+def test_arrays_that_cannot_be_of_this_vocabulary_are_reported(path, change, fault):
     novelty.save(NOVELTY._replace(**change), path)
     with pytest.raises(InputError, match=fault):
         novelty.load(path, KEPT_EVIDENCE)
 
 
-def test_any_single_overwritten_byte_is_told_or_harmless(path):
+def test_any_single_overwritten_byte_is_reported_or_harmless(path):
     content = path.read_bytes()
     for place in range(len(content)):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])

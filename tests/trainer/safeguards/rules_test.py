@@ -39,10 +39,10 @@ def test_the_graph_does_what_plain_python_does(rules, states, before):
         present, absent = ([code for code, cell in zip(CODES, state, strict=True) if cell == sign] for sign in (1, -1))
         assert fired[row].tolist() == [rule.fires(present, absent) for rule in rules]
         after = before
-        told = iter(chain(before, [rule for rule, does in zip(rules, fired[row], strict=True) if does]))
+        expected = iter(chain(before, [rule for rule, does in zip(rules, fired[row], strict=True) if does]))
         for place in np.flatnonzero(fired[row]):
             after = after.under(rules[place])
-            _, source, target = next(told)
+            _, source, target = next(expected)
             assert (sources[row, place], targets[row, place]) == (source, target)
         assert (raised.action[row], raised.best_triage[row]) == (after.action, after.best_triage)
 

@@ -253,9 +253,9 @@ def test_all_signatures_answer_after_the_rules(guarded):
     states = [evidence_state(*pieces, questions_asked=count) for pieces, count in zip(evidence, asked, strict=True)]
     responses = message_answers(guarded, *states)
     assert [response.action for response in responses] == [ASK, YELLOW, RED, triage_pb2.TRIAGE_ACTION_BLUE]
-    told = [[(rule.rule_id, rule.from_action, rule.to_action) for rule in r.fired_rules] for r in responses]
+    fired = [[(rule.rule_id, rule.from_action, rule.to_action) for rule in r.fired_rules] for r in responses]
     blue = triage_pb2.TRIAGE_ACTION_BLUE
-    assert told == [[], [("soon", blue, YELLOW)], [("soon", blue, YELLOW), ("now", YELLOW, RED)], []]
+    assert fired == [[], [("soon", blue, YELLOW)], [("soon", blue, YELLOW), ("now", YELLOW, RED)], []]
     assert responses[2].fired_rules[1].reason == "Fever without pain."
 
 

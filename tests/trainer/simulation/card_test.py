@@ -33,7 +33,7 @@ def _on_card(tables, cells):
     return table[:, :-1]
 
 
-def test_a_card_says_nothing_but_the_truth_and_nothing_twice(tables, patients):
+def test_a_card_has_only_true_evidence_and_none_twice(tables, patients):
     cards = _write(tables, patients, [3, 3, 2, 2])
     present, absent = _on_card(tables, cards.present), _on_card(tables, cards.absent)
     assert not (present & ~patients.present).any()
@@ -59,7 +59,7 @@ def test_no_card_denies_an_age_a_sex_or_the_kind_of_a_pain(tables, patients):
     assert not absent[:, grouped].any()
 
 
-def test_a_card_denies_a_kind_of_what_it_tells_and_not_of_what_it_does_not(tables, patients):
+def test_a_card_denies_kinds_only_of_the_findings_on_it(tables, patients):
     cards = _write(tables, patients, [4, 9, 1, 0])
     present, absent = _on_card(tables, cards.present), _on_card(tables, cards.absent)
     chest_pain, crushing = tables.index("chest_pain"), tables.index("crushing_chest_pain")
@@ -67,7 +67,7 @@ def test_a_card_denies_a_kind_of_what_it_tells_and_not_of_what_it_does_not(table
     assert not (absent[:, crushing] & ~present[:, chest_pain]).any()
 
 
-def test_the_more_salience_counts_the_more_telling_the_card(tables, patients):
+def test_the_more_salience_counts_the_more_informative_the_card(tables, patients):
     sick = patients.conditions == HEART_ATTACK
     shares = []
     for salience in (0.0, 1.0, 4.0):

@@ -47,6 +47,6 @@ def test_evenly_spread_numbers_do_not_depend_on_where_a_block_begins():
     np.testing.assert_array_equal(np.concatenate([evenly_spread(7, 0, 250, 2), evenly_spread(7, 250, 350, 2)]), whole)
 
 
-def test_evenly_spread_columns_go_separate_ways():
+def test_evenly_spread_columns_are_independent():
     numbers = np.stack([evenly_spread(0, 0, 2000, column) for column in range(5)])
     assert np.abs(np.corrcoef(numbers) - np.eye(5)).max() < 0.05

@@ -37,7 +37,7 @@ def test_given_parent_divides_and_marginal_multiplies():
     np.testing.assert_allclose(TREE.marginal(given), marginal)
 
 
-def test_a_child_of_what_never_is_never_is():
+def test_a_child_of_impossible_evidence_is_impossible():
     assert TREE.given_parent(np.array([[0.0, 0.0, 0.3, 0.2]]))[0, CRAMP] == 0.0
 
 
@@ -61,7 +61,7 @@ def test_of_an_exclusive_group_one_number_decides(shares, number, expected):
     assert tuple(drawn[0, [MILD, SEVERE]]) == expected
 
 
-def test_what_is_impossible_is_not_drawn_nor_what_hangs_on_it():
+def test_impossible_evidence_is_not_drawn_nor_its_children():
     possible = np.array([[False, True, True, True]])
     drawn = _draw([0.9, 0.9, 0.5, 0.1], [[0.1, 0.1, 0.1, 0.1]], possible=possible)
     np.testing.assert_array_equal(drawn, [[False, False, True, False]])

@@ -32,7 +32,7 @@ def test_a_parent_is_as_probable_as_its_child(toy_knowledge):
     assert (tables.probabilities[:, child] <= tables.probabilities[:, parent]).all()
 
 
-def test_age_and_sex_are_among_what_a_condition_tells(tables):
+def test_age_and_sex_depend_on_the_condition(tables):
     cells = [tables.index(code) for code in ("child", "adult", "woman", "man", "pregnant")]
     np.testing.assert_allclose(tables.probabilities[HEART_ATTACK, cells[:4]], [0, 1, 1 / 3, 2 / 3])
     np.testing.assert_allclose(tables.probabilities[MISCARRIAGE, cells], [0, 1, 1, 0, 1])
@@ -48,7 +48,7 @@ def test_likelihoods_compare_a_condition_with_anybody(tables):
     assert tables.log_present[tables.index("man"), MISCARRIAGE] == pytest.approx(np.log(IMPOSSIBLE / 0.5))
 
 
-def test_a_child_tells_only_what_its_parent_did_not(tables):
+def test_a_child_adds_only_what_its_parent_did_not(tables):
     # High fever given fever: cold (1 - .95 * .98) / (1 - .7 * .9) = .069 / .37, heart attack .02 / .1, miscarriage
     # .02 / (1 - .98 * .9) = .02 / .118.
     given = np.array([0.069 / 0.37, 0.02 / 0.1, 0.02 / 0.118])

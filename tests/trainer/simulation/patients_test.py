@@ -34,7 +34,7 @@ def test_everybody_has_one_age_and_one_sex(tables, patients):
         np.testing.assert_array_equal(patients.present[:, cells].sum(axis=1), 1)
 
 
-def test_nobody_has_what_cannot_be(tables, patients):
+def test_nobody_has_impossible_evidence(tables, patients):
     present = {code: patients.present[:, tables.index(code)] for code in tables.codes}
     assert present["pregnant"].sum() > 100
     assert not (present["pregnant"] & (present["man"] | present["child"])).any()

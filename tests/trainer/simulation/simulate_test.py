@@ -66,7 +66,7 @@ def test_an_unseen_condition_is_in_the_test_split_only(simulate):
     assert len(test) - len(unseen) == round(others * 126 / 1374)
 
 
-def test_the_directory_tells_how_it_was_made(simulate, toy_knowledge):
+def test_the_directory_states_how_it_was_made(simulate, toy_knowledge):
     _, directory = simulate("data", "--vignettes", 40, "--seed", 3, "--unseen-conditions", "heart_attack")
     stats = json.loads((directory / "stats.json").read_text())
     assert (stats["format"], stats["seed"]) == ("simulate", 3)
@@ -99,7 +99,7 @@ def test_a_bad_option_is_one_clear_line_and_nothing_is_made(simulate, capsys, ar
 
 
 @pytest.mark.parametrize("fraction", ["x", "1/0", ""])
-def test_a_test_fraction_that_is_no_number_is_refused(simulate, capsys, fraction):
+def test_a_test_fraction_that_is_not_a_number_is_refused(simulate, capsys, fraction):
     with pytest.raises(SystemExit) as caught:
         simulate("data", "--test-fraction", fraction)
     assert caught.value.code == 2

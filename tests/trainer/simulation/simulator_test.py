@@ -42,7 +42,7 @@ def test_a_vignette_can_be_prepared(make, toy_knowledge):
     assert "s0-0001000" in ids
 
 
-def test_tags_tell_condition_and_system(make, toy_knowledge):
+def test_tags_name_condition_and_system(make, toy_knowledge):
     codes = {f"condition={condition.code}" for condition in toy_knowledge.conditions}
     assert {vignette.tags[0] for vignette in make().block(0)} == codes
     assert {vignette.tags[1] for vignette in make().block(0)} == {"system=toy"}

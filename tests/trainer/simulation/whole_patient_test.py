@@ -31,7 +31,7 @@ def _codes(tables, cells):
     return [tables.codes[cell] for cell in cells if cell != NOTHING]
 
 
-def test_the_whole_case_tells_all_that_does_not_follow_from_the_rest(tables, patient):
+def test_the_whole_case_has_all_that_does_not_follow_from_the_rest(tables, patient):
     case = whole_case(tables, patient)
     assert set(_codes(tables, case.present[0])) == {"chest_pain", "severe_pain", "adult", "man"}
     absent = set(_codes(tables, case.absent[0]))
@@ -49,7 +49,7 @@ def test_a_test_vignette_lists_the_complaint_first_and_then_the_card_and_then_al
     assert _codes(tables, vignette.absent[0]) == []
 
 
-def test_a_record_tells_the_card_and_true_answers_to_questions_that_do_not_depend_on_the_patient(
+def test_a_record_has_the_card_and_true_answers_to_questions_that_do_not_depend_on_the_patient(
     tables, patient, monkeypatch
 ):
     monkeypatch.setattr("trainer.simulation.whole_patient.QUESTIONS", 1)

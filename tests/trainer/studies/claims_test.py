@@ -68,7 +68,7 @@ def test_a_single_vignette_shows_no_equivalence():
     )
 
 
-def test_the_numbers_of_a_par_are_told():
+def test_the_numbers_of_a_par_are_reported():
     differences = {"appropriateness": _difference(-0.02, 0.04), "safety": _difference(-0.13)}
     verdicts = _verdicts(comparisons={"dyqn_or": {"human": differences}})
     assert verdicts["DyQN-OR is on a par with the clinicians"]["numbers"] == (
@@ -118,7 +118,7 @@ def test_asking_more_on_test_is_asked_of_dyqn_or_without_its_forced_episodes(que
     assert _holds("DyQN-OR asks more", agents=agents) is expected
 
 
-def test_asking_more_tells_forced_episodes_and_the_papers_count():
+def test_asking_more_reports_forced_episodes_and_the_papers_count():
     train = {"questions": 5.0, "forced": 0.1, "evidence_seen": 3.6}
     verdicts = _verdicts({"dyqn_or": _agent(0.8, 0.9, 8.0, 6, 0.2, train)})
     assert verdicts["DyQN-OR asks more on test vignettes than on training vignettes"]["numbers"] == (

@@ -133,7 +133,7 @@ def test_unseen_conditions_are_named_and_compared():
     assert unseen["difference"]["questions"]["mean"] == 4.0
 
 
-def test_evidence_curve_tells_quality_and_confidence_of_each_number_of_pieces():
+def test_evidence_curve_has_quality_and_confidence_of_each_number_of_pieces():
     def triage(states):
         known = np.count_nonzero(states, axis=1)[:, np.newaxis]
         return np.where(known >= 2, [[0.9, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.6, 0.0]])

@@ -48,7 +48,7 @@ def test_a_second_study_is_kept_out(study):
         pass
 
 
-def test_the_same_data_goes_on_and_clears_what_a_kill_left(tmp_path):
+def test_the_same_data_continues_and_clears_what_a_kill_left(tmp_path):
     study = StudyDirectory(tmp_path)
     with study.claimed("sha256:data"):
         study.record(TASK, 1.0, {})

@@ -74,7 +74,7 @@ def test_an_agent_has_a_row_in_which_it_is_judged_as_clinicians_are():
     assert row["metrics"]["appropriateness"]["mean"] == pytest.approx(0.7)
 
 
-def test_agents_with_and_without_rules_stand_beside_the_clinicians():
+def test_agents_with_and_without_rules_are_beside_the_clinicians():
     figures = {name: {"red_sensitivity": {"mean": value}} for name, value in (("alone", 0.2), ("with_rules", 0.7))}
     human = {"metrics": {}, "train": {}, "vignettes": {}, "beside_agents": {"red_sensitivity": {"mean": 0.6}}}
     outcomes = {
@@ -103,7 +103,7 @@ def test_agents_that_learn_nothing_and_what_they_have_no_figure_of():
     assert agents["human"]["train"] == {"safety": 0.5}
 
 
-def test_folds_that_finished_are_told_one_by_one():
+def test_finished_folds_are_listed_one_by_one():
     folds = collect(SETTINGS, {"k_fold-seed-0-fold-1": _trained(0.75)})["k_fold"]
     assert folds["runs"] == [{"seed": 0, "fold": 1, "appropriateness": 0.75, "safety": 0.75, "questions": 0.75}]
     assert folds["paper"]["questions"] == 13.14

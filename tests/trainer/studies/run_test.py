@@ -87,7 +87,7 @@ def test_a_finished_task_is_not_run_again_and_a_changed_one_is(run):
     assert study.reused == 1
 
 
-def test_a_failed_task_is_told_with_its_reason_and_the_others_go_on(run, capfd):
+def test_a_failed_task_is_reported_with_its_reason_and_the_others_continue(run, capfd):
     study = run(
         _task("bad", "fail"), _task("waiting", needs=("bad",)), _task("refused", "refuse"), _task("killed", "die"),
         _task("good"),
@@ -152,5 +152,5 @@ def test_the_time_left_goes_by_what_tasks_of_the_kind_took():
     assert seconds_left(done, taken, left, processes=1) == pytest.approx(25.0)
 
 
-def test_no_time_is_foretold_before_a_task_is_done():
+def test_there_is_no_estimate_of_the_time_left_before_a_task_is_done():
     assert seconds_left([], {}, [_costing("a", "train", 1.0)], processes=1) is None

@@ -78,7 +78,7 @@ def test_saving_replaces_a_file_and_leaves_nothing_else_behind(path, ensemble):
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_a_file_in_a_folder_that_is_not_there_cannot_be_written(tmp_path, ensemble):
+def test_a_file_in_a_folder_that_does_not_exist_cannot_be_written(tmp_path, ensemble):
     with pytest.raises(InputError, match=r"ensemble\.skops: cannot write: No such file or directory"):
         save_ensemble(ensemble, ORIGIN, tmp_path / "nowhere" / "ensemble.skops")
 
@@ -146,7 +146,7 @@ def test_a_folder_is_no_file(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04 and then nothing"])
-def test_what_is_no_archive_is_refused(tmp_path, content):
+def test_what_is_not_a_archive_is_refused(tmp_path, content):
     (tmp_path / "x.skops").write_bytes(content)
     with pytest.raises(InputError, match=r"x\.skops: not an ensemble, or damaged"):
         load_ensemble(tmp_path / "x.skops")

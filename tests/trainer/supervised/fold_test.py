@@ -65,7 +65,7 @@ def test_the_same_seed_gives_the_same_bytes(data_directory, tmp_path):
         (41, 0, "error: --folds 41: "),
     ],
 )
-def test_a_fold_that_there_is_not_is_an_input_error(data_directory, tmp_path, capsys, folds, fold, message):
+def test_a_fold_that_does_not_exist_is_an_input_error(data_directory, tmp_path, capsys, folds, fold, message):
     assert _fold(data_directory, tmp_path / "out", folds=folds, fold=fold) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -102,7 +102,7 @@ def test_the_and_target_looks_at_the_value_of_asking_again(one_vignette):
     np.testing.assert_allclose(loop.ask_values(STATES), [0.5333, 0.5333, 0.3333], atol=0.003)
 
 
-def test_asking_leads_to_the_next_state_also_where_triage_leads_nowhere(one_vignette):
+def test_asking_leads_to_the_next_state_even_if_triage_leads_nowhere(one_vignette):
     # It is asked: 1 - .2 + .2 * .6 = .92 with one piece (.84 if the state stayed the same); .4 + .36 = .76 with two.
     triage = _by_pieces({1: [0.2, 0, 0, 0], 2: [0.6, 0, 0, 0]})
     loop = _trained(one_vignette, triage, _config("or", successor="same_state"), steps=800)
@@ -224,7 +224,7 @@ def test_the_classifier_judges_each_state_once_and_many_at_a_time(one_vignette):
     assert sorted(judged) == [(0, -1, 0, 0, 0, 0), (1, -1, 0, 0, 0, 0), (1, 0, 0, 0, 0, 0)]
 
 
-def test_episodes_are_drawn_anew_when_those_ahead_are_used_up(random_vignettes, monkeypatch):
+def test_episodes_are_drawn_again_when_those_ahead_are_used_up(random_vignettes, monkeypatch):
     monkeypatch.setattr(partially_observed, "EPISODES_AHEAD", 4)
     loop = PartiallyObservedLoop(random_vignettes, 30, _always(1, 0, 0, 0), _config())
     loop.run(50)

@@ -82,7 +82,7 @@ def test_shards_are_compressed_where_that_is_wanted(plan, tmp_path):
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_a_vignette_goes_to_the_shard_of_its_id_whatever_stands_beside_it(plan, tmp_path, compressed):
+def test_a_vignette_goes_to_the_shard_of_its_id_whatever_is_beside_it(plan, tmp_path, compressed):
     three = dataclasses.replace(plan, shards={"train": 3})
     shards_seen = []
     for number, vignettes in enumerate((VIGNETTES, VIGNETTES[:0:-1])):
@@ -111,7 +111,7 @@ def test_a_shard_counts_as_finished_when_its_figures_stand(plan, tmp_path):
     assert list(finished_shards(two)) == ["train-00001-of-00002.tfrecord"]
 
 
-def test_a_directory_that_is_not_there_is_an_error(plan):
+def test_a_directory_that_does_not_exist_is_an_error(plan):
     lost = dataclasses.replace(plan, scratch=f"{plan.scratch}/lost")
 
     with pytest.raises(tf.errors.OpError, match="lost"):

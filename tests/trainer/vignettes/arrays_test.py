@@ -117,7 +117,7 @@ def test_a_damaged_record_is_named_by_its_number(tmp_path, change):
     assert error_of_reading([shard]).startswith(f"{shard}: record 5000 is damaged, or the file ends within it: prepare")
 
 
-def test_a_record_in_the_middle_that_is_no_example_is_named_by_its_number(tmp_path):
+def test_a_record_in_the_middle_that_is_not_a_example_is_named_by_its_number(tmp_path):
     records = [encode_example(VIGNETTES[0])] * 4200
     records[4150] = b"text"
     shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", *records)
@@ -140,14 +140,14 @@ def test_a_shard_that_is_a_directory_cannot_be_read(tmp_path):
     assert error_of_reading(shards) == f"{shards[0]}: cannot read: Is a directory"
 
 
-def test_gzip_content_under_a_plain_name_is_told_apart_from_damage(tmp_path):
+def test_gzip_content_under_a_plain_name_is_reported_apart_from_damage(tmp_path):
     shards = write_shards(tmp_path, VIGNETTES)
     damage(shards[0], gzip.compress)
 
     assert "the content is gzip-compressed, but the name does not end in .gz" in error_of_reading(shards)
 
 
-def test_plain_content_under_a_gzip_name_is_told_apart_from_damage(tmp_path):
+def test_plain_content_under_a_gzip_name_is_reported_apart_from_damage(tmp_path):
     shards = write_shards(tmp_path, VIGNETTES, compressed=True)
     damage(shards[0], gzip.decompress)
 
@@ -195,7 +195,7 @@ def test_an_unknown_decision_in_an_example_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("record", [b"\xff\xff", b"text", tf.train.Example().SerializeToString()])
-def test_a_record_that_is_no_vignette_is_named(tmp_path, record):
+def test_a_record_that_is_not_a_vignette_is_named(tmp_path, record):
     shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", record)
 
     assert error_of_reading([shard]).startswith(f"{shard}: record 1 is not the tf.Example")

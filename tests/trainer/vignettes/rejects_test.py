@@ -24,7 +24,7 @@ def test_a_reject_is_a_record_in_the_file_and_a_line_on_the_screen(tmp_path):
     assert shown == ["in.jsonl:3: vignette v1: a reason"]
 
 
-def test_without_an_id_or_with_one_that_is_no_text_the_line_stays_one_line(tmp_path):
+def test_without_an_id_or_with_one_that_is_not_a_text_the_line_stays_one_line(tmp_path):
     shown = []
     with RejectLog(tmp_path / "r", shown.append) as log:
         log.add(rejected(vignette_id=None))

@@ -40,7 +40,7 @@ def test_byte_order_mark_is_left_out_at_the_start_only(tmp_path):
 
 
 @given(st.binary(max_size=60).filter(lambda content: not content.startswith(b"PK\x03\x04")))  # those are archives
-def test_nothing_of_a_file_gets_lost(tmp_path_factory, content):
+def test_no_byte_of_a_file_is_lost(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("lines") / "f"
     reader = LineReader(path)
     path.write_bytes(content)
@@ -109,7 +109,7 @@ def test_a_damaged_archive_is_named(tmp_path):
         list(LineReader(path))
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_file_that_does_not_exist_is_named(tmp_path):
     with pytest.raises(InputError, match="none: cannot read: No such file"):
         list(LineReader(tmp_path / "none"))
 

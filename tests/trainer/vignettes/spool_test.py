@@ -14,7 +14,7 @@ VOCABULARY = Vocabulary(
 )
 
 
-def test_an_id_is_claimed_once_and_then_tells_its_place(tmp_path):
+def test_an_id_is_claimed_once_and_then_has_its_place(tmp_path):
     ids = IdRegistry(tmp_path / "ids")
 
     assert ids.claim("v1", "a.jsonl:1") is None
@@ -24,7 +24,7 @@ def test_an_id_is_claimed_once_and_then_tells_its_place(tmp_path):
     ids.close()
 
 
-def test_what_goes_in_comes_out_in_order_with_its_summary(tmp_path):
+def test_vignettes_are_returned_in_order_with_their_summaries(tmp_path):
     vignettes = [
         Vignette("v1", ("fever", "smoker"), ("cough", "diabetes"), (Action.RED, Action.YELLOW)),
         Vignette("v2", ("fever", "cough"), (), (Action.BLUE,) * 255, split="test"),

@@ -67,7 +67,7 @@ def test_tags_may_stand_in_a_case(written):
         (GOOD, "vignette_id 'mi' is on line 1 already"),
     ],
 )
-def test_a_line_that_is_no_case_is_refused_with_file_line_and_reason(written, line, reason):
+def test_a_line_that_is_not_a_case_is_refused_with_file_line_and_reason(written, line, reason):
     path = written(GOOD, "", line)
     with pytest.raises(InputError) as raised:
         read_cases(path, VOCABULARY)
@@ -75,7 +75,7 @@ def test_a_line_that_is_no_case_is_refused_with_file_line_and_reason(written, li
     assert "\n" not in str(raised.value)
 
 
-def test_a_file_without_cases_and_one_that_is_not_there_are_refused(written, tmp_path):
+def test_a_file_without_cases_and_one_that_does_not_exist_are_refused(written, tmp_path):
     with pytest.raises(InputError, match="no textbook cases"):
         read_cases(written(""), VOCABULARY)
     with pytest.raises(InputError, match=r"missing\.jsonl: cannot read"):

@@ -130,7 +130,7 @@ def test_parts_of_vignettes_are_refused_where_whole_ones_are_needed(tmp_path):
         DataDirectory.open(path).whole()
 
 
-def test_a_path_that_is_no_directory_says_what_to_run(tmp_path):
+def test_a_path_that_is_not_a_directory_says_what_to_run(tmp_path):
     with pytest.raises(InputError, match="no such data directory: run triage prepare"):
         DataDirectory.open(tmp_path / "none")
 
