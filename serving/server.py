@@ -42,15 +42,16 @@ class TriageServer:
         credentials = None
         if config.encrypted:
             credentials = server_credentials(config.tls_certificate, config.tls_key, config.tls_client_ca)
-        access: Access = LocalReloads()
-        if config.tokens:
-            access = TokenAccess(TokenFile(pathlib.Path(config.tokens)))
+        tokens = TokenFile(pathlib.Path(config.tokens)) if config.tokens else None
+        access: Access = LocalReloads() if tokens is None else TokenAccess(tokens)
         self._config = config
         self._telemetry = Telemetry.of(config)
         self._workers = Workers(config.max_workers)
         places = config.max_workers + config.max_interviews + config.max_waiting
         pending = Cost(config.max_pending_states, config.max_pending_bytes)
-        limits = Limits(places, config.silence_seconds, frozenset([f"/{SERVICE}/Interview"]), pending)
+        limits = Limits(
+            places, config.silence_seconds, frozenset([f"/{SERVICE}/Interview"]), pending, config.calls_per_second
+        )
         self._front = Front(limits, self._workers, self._telemetry, access)
         self._health = health.HealthServicer()
         self._stopped = False
@@ -68,7 +69,9 @@ class TriageServer:
 
             self.http = HttpPort(self._loop, config)
         metrics = self._telemetry.metrics
-        self.metrics_port = None if metrics is None else MetricsPort(config, metrics.registry)
+        self.metrics_port = None
+        if metrics is not None:
+            self.metrics_port = MetricsPort(config, metrics.registry, tokens if config.metrics_tokens else None)
 
     def start(self, watcher: "Watcher") -> None:
         """Starts answering from the versions of `watcher`; until one is loaded, calls end with UNAVAILABLE.

@@ -25,6 +25,7 @@ from serving.calls.budget import DEFAULT_PENDING, LARGE_BYTES, Budget, Cost
 from serving.calls.capacity import Places
 from serving.calls.closing import Closing
 from serving.calls.event_loop import Workers
+from serving.calls.quota import Quota
 from serving.calls.silence import Silence, drop_traceback
 from serving.calls.status import end_of
 from serving.errors import ExhaustedError, UnsupportedError
@@ -46,12 +47,14 @@ class Limits:
         silence_seconds: see `serving.calls.silence.Silence`.
         may_be_silent: methods whose callers may say nothing for as long as they like.
         pending: what large requests may hold together, see `serving.calls.budget.Budget`.
+        calls_per_second: of one caller, see `serving.calls.quota.Quota`.
     """
 
     places: int
     silence_seconds: float
     may_be_silent: frozenset[str] = frozenset()
     pending: Cost = DEFAULT_PENDING
+    calls_per_second: float = 0.0
 
 
 class Front(grpc.GenericRpcHandler):
@@ -68,16 +71,13 @@ class Front(grpc.GenericRpcHandler):
     """
 
     def __init__(
-        self,
-        limits: Limits,
-        workers: Workers,
-        telemetry: Telemetry | None = None,
-        access: Access | None = None,
+        self, limits: Limits, workers: Workers, telemetry: Telemetry | None = None, access: Access | None = None
     ):
         self.workers = workers
         self.telemetry = telemetry or Telemetry()
         self.access = access or OpenAccess()
         self.places = Places(limits.places)
+        self.quota = Quota(limits.calls_per_second)
         self.budget = Budget(limits.pending, _TURNS)
         self.silence = Silence(limits.silence_seconds)
         self.arrivals = Arrivals(self.silence)
@@ -134,7 +134,7 @@ class _Route(abc.ABC):
         self._method, self._workers, self._places, self._budget = method, front.workers, front.places, front.budget
         self._health = method.startswith(_HEALTH)
         self._telemetry = Telemetry() if self._health else front.telemetry
-        self._access = front.access
+        self._access, self._quota = front.access, front.quota
         self._closing = front.closing
         self._read = _read_without_limit if method in front.may_be_silent else front.arrivals.read
         if self._health:
@@ -149,6 +149,7 @@ class _Route(abc.ABC):
                 if self._closing.begun:
                     await self._closing.hold_back()
                 call.caller = self._access.check(self._method, context)
+                self._quota.take(call.caller)
                 self._places.take(call.caller)
                 taken = True
             return await self._answer(call, context)

@@ -21,6 +21,7 @@ from serving.errors import (
     ForbiddenError,
     NotFoundError,
     PreconditionError,
+    QuotaError,
     UnauthenticatedError,
     UnavailableError,
     UnsupportedError,
@@ -69,6 +70,7 @@ def _table() -> tuple[_Row, ...]:
         _Row(UnsupportedError, code.UNIMPLEMENTED, "NOT_OFFERED"),
         _Row(UnavailableError, code.UNAVAILABLE, "NOT_READY", _RETRY_SECONDS),
         _Row(DeadlineError, code.DEADLINE_EXCEEDED, "TOO_LATE"),
+        _Row(QuotaError, code.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED", _RETRY_SECONDS),
         _Row(ExhaustedError, code.RESOURCE_EXHAUSTED, "OVERLOADED", _RETRY_SECONDS),
         _Row(EngineError, code.INTERNAL, "ENGINE_FAILED"),
         _Row(

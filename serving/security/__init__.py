@@ -1,17 +1,20 @@
 """Who may call: addresses, tokens, TLS."""
 
-from serving.security.access import Access, LocalReloads, OpenAccess, TokenAccess
+from serving.security.access import Access, LocalReloads, OpenAccess, TokenAccess, check_role, holder_of
 from serving.security.addresses import is_loopback
 from serving.security.tls import channel_credentials, server_credentials
-from serving.security.tokens import TokenFile, read_tokens
+from serving.security.tokens import METRICS, TokenFile, read_tokens
 
 __all__ = [
+    "METRICS",
     "Access",
     "LocalReloads",
     "OpenAccess",
     "TokenAccess",
     "TokenFile",
     "channel_credentials",
+    "check_role",
+    "holder_of",
     "is_loopback",
     "read_tokens",
     "server_credentials",

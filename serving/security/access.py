@@ -1,16 +1,18 @@
-"""Who may call what: tokens, which every service but health requires, and reloads."""
+"""Who may call what: tokens with roles, which every service but health requires, and reloads."""
 
 import logging
 import math
 import time
 import urllib.parse
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from grpc_health.v1 import health
 
 from serving.errors import ForbiddenError, UnauthenticatedError
 from serving.security.addresses import caller_at, is_loopback_target
-from serving.security.tokens import TokenFile
+from serving.security.tokens import CALL, Holder, TokenFile
+from serving.security.tokens import RELOAD as MAY_RELOAD
 
 RELOAD = "/tensorflow.serving.ModelService/HandleReloadConfigRequest"
 """The method that changes which versions are served."""
@@ -38,7 +40,7 @@ class OpenAccess:
 
 
 class TokenAccess:
-    """Allows every call with a token from a file, and health without one."""
+    """Allows every call that a token from a file permits, and health without one."""
 
     def __init__(self, tokens: TokenFile):
         self._tokens = tokens
@@ -50,14 +52,18 @@ class TokenAccess:
 
         Raises:
             UnauthenticatedError: it is missing or not valid.
+            ForbiddenError: it does not permit the call.
         """
         if method.startswith(_OPEN):
             return caller_at(context.peer())
+        values = [value for key, value in context.invocation_metadata() if key == "authorization"]
         try:
-            return self._name(context)
+            holder = holder_of(values, self._tokens)
         except UnauthenticatedError:
             self._log(context.peer())
             raise
+        check_role(holder, MAY_RELOAD if method == RELOAD else CALL)
+        return holder.name
 
     def _log(self, peer: str) -> None:
         """Logs where a token was refused, and how often, but not more often than every few seconds."""
@@ -68,14 +74,27 @@ class TokenAccess:
             _LOGGER.warning("%d calls without a valid token were refused, the last one from %s", self._refused, peer)
             self._refused, self._logged = 0, now
 
-    def _name(self, context: Any) -> str:
-        values = [value for key, value in context.invocation_metadata() if key == "authorization"]
-        if len(values) != 1 or not isinstance(values[0], str) or not values[0].lower().startswith(_SCHEME):
-            raise UnauthenticatedError(_REQUIRED)
-        name = self._tokens.name_of(values[0][len(_SCHEME) :].strip())
-        if name is None:
-            raise UnauthenticatedError("the token is not valid for this server")
-        return name
+
+def holder_of(values: Sequence[Any], tokens: TokenFile) -> Holder:
+    """Returns who sent the values of a call's `authorization`.
+
+    Raises:
+        UnauthenticatedError: they are not one valid token.
+    """
+    if len(values) != 1 or not isinstance(values[0], str) or not values[0].lower().startswith(_SCHEME):
+        raise UnauthenticatedError(_REQUIRED)
+    holder = tokens.holder_of(values[0][len(_SCHEME) :].strip())
+    if holder is None:
+        raise UnauthenticatedError("the token is not valid for this server")
+    return holder
+
+
+def check_role(holder: Holder, role: str) -> None:
+    """Raises ForbiddenError if a token does not permit something."""
+    if role not in holder.roles:
+        raise ForbiddenError(
+            f"the token has no role {role!r}: use one that has, or add it in the server's file of tokens"
+        )
 
 
 class LocalReloads:

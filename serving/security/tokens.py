@@ -7,6 +7,7 @@ import os
 import pathlib
 import string
 import threading
+from typing import NamedTuple
 
 from schemas.errors import InputError
 
@@ -16,9 +17,23 @@ _LOGGER = logging.getLogger(__name__)
 _NAME_DIGITS = 8  # of the token's SHA-256
 _ALLOWED = frozenset(string.ascii_letters + string.digits + "-._~+/=")
 
+CALL, RELOAD, METRICS = "call", "reload", "metrics"
+ROLES = frozenset([CALL, RELOAD, METRICS])
+"""What a token may permit: to ask, to change what is served, and to read the metrics."""
+_ROLES = "roles="
+
+
+class Holder(NamedTuple):
+    """Whoever holds a token: a name that does not reveal it, and what it permits, of `ROLES`."""
+
+    name: str
+    roles: frozenset[str]
+
 
 class TokenFile:
     """The tokens in a file, one per line, except blank lines and lines that begin with #. For use from any thread.
+
+    A line such as `TOKEN roles=call,metrics` limits what the token permits; a token alone permits everything.
 
     The file is read again when it changes. While it cannot be read, is faulty or has no token, the earlier tokens stay
     valid, and the log says so once, without a token.
@@ -31,26 +46,27 @@ class TokenFile:
         self._path = path
         self._lock = threading.Lock()
         self._state = self._look()
-        self._digests = _digests(read_tokens(path))
+        self._digests = _digests(read_roles(path))
 
-    def name_of(self, token: str) -> str | None:
-        """Returns a name for a token in the file, which does not reveal it, and None for any other.
+    def holder_of(self, token: str) -> Holder | None:
+        """Returns the holder of a token in the file, None for any other token.
 
         The time that it takes depends only on the number of tokens.
         """
         digest = _digest(token)  # of constant length, so that the time does not reveal a token's length
-        accepted = False
-        for known in self._current():
-            accepted |= hmac.compare_digest(known, digest)
-        return f"token {digest.hex()[:_NAME_DIGITS]}" if accepted else None
+        accepted = None
+        for known, roles in self._current().items():
+            if hmac.compare_digest(known, digest):
+                accepted = roles
+        return None if accepted is None else Holder(f"token {digest.hex()[:_NAME_DIGITS]}", accepted)
 
-    def _current(self) -> tuple[bytes, ...]:
+    def _current(self) -> dict[bytes, frozenset[str]]:
         with self._lock:
             state = self._look()
             if state != self._state:
                 self._state = state  # even of a faulty file, which is reported once
                 try:
-                    self._digests = _digests(read_tokens(self._path))
+                    self._digests = _digests(read_roles(self._path))
                     _LOGGER.info("%s: read again, %d tokens", self._path, len(self._digests))
                 except InputError as error:
                     _LOGGER.error("%s; the earlier tokens stay valid", error)
@@ -66,10 +82,16 @@ class TokenFile:
 
 
 def read_tokens(path: pathlib.Path) -> list[str]:
-    """Returns the tokens in a file, at least one.
+    """Returns the tokens in a file, at least one; raises what `read_roles` does."""
+    return list(read_roles(path))
+
+
+def read_roles(path: pathlib.Path) -> dict[str, frozenset[str]]:
+    """Returns the tokens in a file, at least one, with what each permits.
 
     Raises:
-        InputError: it cannot be read, a line is not a token, or there is no token. No message contains a token.
+        InputError: it cannot be read, a line is not a token with or without roles, a token occurs twice, or there is
+            none. No message contains a token.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -79,14 +101,19 @@ def read_tokens(path: pathlib.Path) -> list[str]:
         raise InputError(
             f"{path}: expected text with one token per line"
         ) from None  # the cause would contain the tokens
-    tokens = []
+    tokens: dict[str, frozenset[str]] = {}
     for number, line in enumerate(lines, start=1):
-        token = line.strip()
+        token, _, rest = line.strip().partition(" ")
         if not token or token.startswith("#"):
             continue
-        if not is_token(token):
+        roles = ROLES if not rest else frozenset(rest.strip().removeprefix(_ROLES).split(","))
+        if not is_token(token) or (rest and not rest.strip().startswith(_ROLES)):
             raise InputError(f"{path}:{number}: expected a token of letters, digits and -._~+/= without spaces")
-        tokens.append(token)
+        if not roles <= ROLES:
+            raise InputError(f"{path}:{number}: expected {_ROLES} with some of {', '.join(sorted(ROLES))}, and commas")
+        if token in tokens:
+            raise InputError(f"{path}:{number}: this token stands in an earlier line, too: leave one of them")
+        tokens[token] = roles
     if not tokens:
         raise InputError(f"{path}: expected one token per line, found none")
     return tokens
@@ -97,8 +124,8 @@ def is_token(text: str) -> bool:
     return bool(text) and _ALLOWED.issuperset(text)
 
 
-def _digests(tokens: list[str]) -> tuple[bytes, ...]:
-    return tuple(_digest(token) for token in tokens)
+def _digests(tokens: dict[str, frozenset[str]]) -> dict[bytes, frozenset[str]]:
+    return {_digest(token): roles for token, roles in tokens.items()}
 
 
 def _digest(token: str) -> bytes:

@@ -23,7 +23,8 @@ import wsgiref.simple_server
 
 from schemas.errors import InputError
 from serving.config import ServeConfig
-from serving.security import is_loopback
+from serving.errors import ForbiddenError, UnauthenticatedError
+from serving.security import METRICS, TokenFile, check_role, holder_of, is_loopback
 
 _CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
@@ -221,11 +222,16 @@ class _VersionCollector(Collector):
 class MetricsPort:
     """Serves `/metrics` until `close`, on other addresses than loopback over TLS if the server uses TLS.
 
+    Args:
+        config: address and certificate.
+        registry: the metrics.
+        tokens: those with the role metrics may read them; None lets everybody.
+
     Raises:
         InputError: the address cannot be bound, or a certificate or key cannot be used.
     """
 
-    def __init__(self, config: ServeConfig, registry: CollectorRegistry):
+    def __init__(self, config: ServeConfig, registry: CollectorRegistry, tokens: TokenFile | None = None):
         encryption: dict[str, Any] = {}
         encrypted = config.encrypted and not is_loopback(config.metrics_host)
         if encrypted:
@@ -247,6 +253,8 @@ class MetricsPort:
                 f"--metrics-port: cannot listen on {place}: {error.strerror or error}: choose another --metrics-port, "
                 "or 0 for any free port; --metrics-host must be an address of this machine"
             ) from error
+        if tokens is not None:
+            self._server.set_app(_guarded(prometheus_client.make_wsgi_app(registry), tokens))
         host = f"[{config.metrics_host}]" if ":" in config.metrics_host else config.metrics_host
         self.url = f"{'https' if encrypted else 'http'}://{host}:{self._server.server_port}/metrics"
 
@@ -255,3 +263,20 @@ class MetricsPort:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def _guarded(app: Any, tokens: TokenFile) -> Any:
+    """Returns a WSGI application that lets only tokens with the role metrics through to another one."""
+
+    def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        values = [environ["HTTP_AUTHORIZATION"]] if "HTTP_AUTHORIZATION" in environ else []
+        try:
+            check_role(holder_of(values, tokens), METRICS)
+        except (UnauthenticatedError, ForbiddenError) as error:
+            refused = isinstance(error, ForbiddenError)
+            status = "403 Forbidden" if refused else "401 Unauthorized"
+            start_response(status, [("Content-Type", "text/plain"), ("WWW-Authenticate", "Bearer")])
+            return [f"{error}\n".encode()]
+        return app(environ, start_response)  # type: ignore[no-any-return]
+
+    return answer

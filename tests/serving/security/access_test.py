@@ -16,9 +16,10 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from serving.errors import ForbiddenError
-from serving.security.access import RELOAD, LocalReloads
+from serving.errors import ForbiddenError, UnauthenticatedError
+from serving.security.access import RELOAD, LocalReloads, TokenAccess
 from serving.security.tls import channel_credentials
+from serving.security.tokens import TokenFile
 from triage_client import TriageClient, TriageError, evidence_state
 
 TOKEN = "right-token-123"  # noqa: S105
@@ -156,13 +157,34 @@ def test_without_tokens_this_machine_may_change_what_is_served(server):
 
 
 class Context:
-    """A call's context with the address of another machine."""
+    """A call's context with the address of another machine, and a token."""
 
-    def __init__(self, peer):
-        self._peer = peer
+    def __init__(self, peer, token=""):
+        self._peer, self._token = peer, token
 
     def peer(self):
         return self._peer
+
+    def invocation_metadata(self):
+        return [("authorization", f"Bearer {self._token}")]
+
+
+@pytest.mark.parametrize(
+    ("token", "permitted"),
+    [("all", {"Triage", "reload"}), ("asks", {"Triage"}), ("reloads", {"reload"}), ("reads", set())],
+)
+def test_a_role_permits_calls_or_reloads(tmp_path, token, permitted):
+    (tmp_path / "tokens").write_text("all\nasks roles=call\nreloads roles=reload\nreads roles=metrics\n")
+    access = TokenAccess(TokenFile(tmp_path / "tokens"))
+    for name, method, role in (("Triage", "/triage.v1.TriageService/Triage", "call"), ("reload", RELOAD, "reload")):
+        context = Context("ipv4:10.0.0.7:4100", token)
+        if name in permitted:
+            assert access.check(method, context).startswith("token ")
+        else:
+            with pytest.raises(ForbiddenError, match=f"the token has no role '{role}'"):
+                access.check(method, context)
+    with pytest.raises(UnauthenticatedError, match="not valid"):
+        access.check(RELOAD, Context("ipv4:10.0.0.7:4100", "other"))
 
 
 @pytest.mark.parametrize("peer", ["ipv4:10.0.0.7:4100", "ipv6:%5Bfe80::1%5D:4100", "unknown"])

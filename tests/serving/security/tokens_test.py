@@ -21,9 +21,9 @@ def test_blank_lines_and_comments_are_no_tokens(path):
 
 def test_only_complete_tokens_are_accepted(path):
     tokens = TokenFile(path)
-    assert [tokens.name_of(token) is not None for token in ("alpha-1", "beta+/=")] == [True, True]
+    assert [tokens.holder_of(token) is not None for token in ("alpha-1", "beta+/=")] == [True, True]
     for other in ("", "alpha", "alpha-12", "ALPHA-1", "# the ward", "alpha-1\nbeta+/="):
-        assert tokens.name_of(other) is None
+        assert tokens.holder_of(other) is None
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,9 @@ def test_only_complete_tokens_are_accepted(path):
         (b"", "tokens: expected one token per line, found none"),
         (b"# alpha\n\n", "tokens: expected one token per line, found none"),
         (b"alpha\nmy secret\n", "tokens:2: expected a token of letters, digits and"),
+        (b"alpha secret=call\n", "tokens:1: expected a token of letters, digits and"),
+        (b"alpha roles=call,secret\n", "tokens:1: expected roles= with some of call, metrics, reload"),
+        (b"secret\nsecret roles=call\n", "tokens:2: this token stands in an earlier line, too"),
         (b"secret\xff\n", "tokens: expected text with one token per line"),
     ],
 )
@@ -51,7 +54,7 @@ def test_a_missing_file_is_reported(tmp_path):
 def test_a_changed_file_changes_the_tokens(path):
     tokens = TokenFile(path)
     path.write_text("gamma-1\n")
-    assert [tokens.name_of(token) is not None for token in ("alpha-1", "gamma-1")] == [False, True]
+    assert [tokens.holder_of(token) is not None for token in ("alpha-1", "gamma-1")] == [False, True]
 
 
 @pytest.mark.parametrize("content", ["", "gamma\nmy secret\n", None], ids=["emptied", "broken", "deleted"])
@@ -62,14 +65,24 @@ def test_earlier_tokens_stay_valid_while_their_file_is_faulty_which_is_logged_on
     else:
         path.write_text(content)
     with caplog.at_level(logging.INFO):
-        assert [tokens.name_of(token) is not None for token in ("alpha-1", "gamma", "alpha-1")] == [True, False, True]
+        assert [tokens.holder_of(token) is not None for token in ("alpha-1", "gamma", "alpha-1")] == [True, False, True]
     (record,) = caplog.records
     assert record.getMessage().endswith("; the earlier tokens stay valid")
     assert not any(word in caplog.text for word in ("secret", "alpha", "gamma"))
     path.write_text("gamma\n")
-    assert [tokens.name_of(token) is not None for token in ("alpha-1", "gamma")] == [False, True]
+    assert [tokens.holder_of(token) is not None for token in ("alpha-1", "gamma")] == [False, True]
 
 
 @pytest.mark.parametrize("text", ["", "a b", "a\n", "ä", "a,b"])
 def test_a_token_has_no_characters_that_a_header_would_change(text):
     assert not is_token(text)
+
+
+def test_a_token_permits_everything_or_what_its_line_says(path):
+    path.write_text("alpha\nbeta roles=call\ngamma   roles=metrics,reload\n")
+    assert read_tokens(path) == ["alpha", "beta", "gamma"]
+    tokens = TokenFile(path)
+    roles = [set(tokens.holder_of(token).roles) for token in ("alpha", "beta", "gamma")]
+    assert roles == [{"call", "reload", "metrics"}, {"call"}, {"metrics", "reload"}]
+    assert tokens.holder_of("beta").name.startswith("token ")
+    assert "beta" not in tokens.holder_of("beta").name

@@ -7,6 +7,7 @@ import ssl
 import urllib.error
 import urllib.request
 
+import httpx
 import prometheus_client
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -15,6 +16,7 @@ from schemas.errors import InputError
 from serving.call import Call
 from serving.config import ServeConfig
 from serving.models.versions import State, Versions
+from serving.security import TokenFile
 from serving.telemetry.metrics import Metrics, MetricsPort
 from triage.v1 import triage_pb2
 
@@ -229,5 +231,21 @@ def test_on_loopback_the_metrics_are_plain_even_if_the_server_is_encrypted(regis
     try:
         assert port.url.startswith("http://127.0.0.1:")
         assert "triage_batch_size_sum" in read(port.url)
+    finally:
+        port.close()
+
+
+def test_with_tokens_only_those_for_metrics_may_read_them(metrics, tmp_path):
+    (tmp_path / "tokens").write_text("reads roles=metrics\nasks roles=call\n")
+    port = MetricsPort(ServeConfig(metrics_port=0), metrics.registry, TokenFile(tmp_path / "tokens"))
+
+    def status(**headers):
+        answer = httpx.get(port.url, headers=headers, trust_env=False, timeout=30)
+        assert ("python_info" in answer.text) == (answer.status_code == 200)
+        return answer.status_code
+
+    sent = ({}, {"authorization": "Bearer other"}, {"authorization": "Bearer asks"}, {"authorization": "Bearer reads"})
+    try:
+        assert [status(**headers) for headers in sent] == [401, 401, 403, 200]
     finally:
         port.close()
