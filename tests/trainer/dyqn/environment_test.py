@@ -184,7 +184,7 @@ def test_a_step_after_the_last_one_begins_a_new_episode_in_that_row_alone(vignet
 def test_asking_although_triage_is_forced_is_an_error(vignettes_of):
     environment = _environment(vignettes_of([([4], [1, 0, 0, 0])]))
     environment.reset()
-    with pytest.raises(tf.errors.InvalidArgumentError, match="forces a triage"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="triage is forced"):
         _act(environment, Action.ASK)
 
 
