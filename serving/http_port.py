@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from schemas.errors import InputError
 from serving.calls import EventLoop
 from serving.config import ServeConfig
+from serving.security import ServerCertificate
 
 _BEGIN_SECONDS = 0.002
 _WAITING = 1024  # connections that wait to be accepted
@@ -23,14 +24,15 @@ class HttpPort:
 
     Args:
         loop: answers the requests.
-        config: address, certificate and limits.
+        config: address and limits.
+        certificate: the server's, None for plain text.
 
     Raises:
         InputError: the address cannot be bound.
     """
 
-    def __init__(self, loop: EventLoop, config: ServeConfig):
-        self._loop, self._config = loop, config
+    def __init__(self, loop: EventLoop, config: ServeConfig, certificate: ServerCertificate | None = None):
+        self._loop, self._config, self._certificate = loop, config, certificate
         family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
         self._socket = socket.socket(family)
         try:
@@ -45,7 +47,7 @@ class HttpPort:
             ) from error
         self.port: int = self._socket.getsockname()[1]
         host = f"[{config.host}]" if ":" in config.host else config.host
-        self.url = f"{'https' if config.encrypted else 'http'}://{host}:{self.port}"
+        self.url = f"{'http' if certificate is None else 'https'}://{host}:{self.port}"
         self._server: uvicorn.Server | None = None
 
     def start(self, app: ASGIApp) -> None:
@@ -59,7 +61,7 @@ class HttpPort:
     async def _start(self, app: ASGIApp) -> None:
         config = self._config
         encryption: dict[str, Any] = {}
-        if config.encrypted:
+        if self._certificate is not None:
             encryption = {"ssl_certfile": config.tls_certificate, "ssl_keyfile": config.tls_key}
         if config.tls_client_ca:
             encryption |= {"ssl_ca_certs": config.tls_client_ca, "ssl_cert_reqs": ssl.CERT_REQUIRED}
@@ -71,6 +73,11 @@ class HttpPort:
                 server_header=False, proxy_headers=False, timeout_keep_alive=max(int(silence), 1), **encryption,
             )
         )  # fmt: skip
+        if self._certificate is not None:
+            self._server.config.load()
+            context = self._server.config.ssl
+            assert context is not None  # noqa: S101 (for the type checker)
+            context.sni_callback = self._certificate.choose
         self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
         while not self._server.started and not self._task.done():
             await asyncio.sleep(_BEGIN_SECONDS)

@@ -19,7 +19,7 @@ from serving.calls import (
     Workers,
 )
 from serving.config import ServeConfig
-from serving.security import Access, LocalReloads, TokenAccess, TokenFile, server_credentials
+from serving.security import Access, LocalReloads, ServerCertificate, TokenAccess, TokenFile
 from serving.telemetry import MetricsPort, Telemetry
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
@@ -39,9 +39,9 @@ class TriageServer:
     """
 
     def __init__(self, config: ServeConfig):
-        credentials = None
+        certificate = None
         if config.encrypted:
-            credentials = server_credentials(config.tls_certificate, config.tls_key, config.tls_client_ca)
+            certificate = ServerCertificate(config.tls_certificate, config.tls_key, config.tls_client_ca)
         tokens = TokenFile(pathlib.Path(config.tokens)) if config.tokens else None
         access: Access = LocalReloads() if tokens is None else TokenAccess(tokens)
         self._config = config
@@ -58,7 +58,7 @@ class TriageServer:
         self._healthy: bool | None = None  # what health reports, None before its first report
         self._loop = EventLoop("calls")
         try:
-            self._listener, self.probes = self._listen(credentials)
+            self._listener, self.probes = self._listen(None if certificate is None else certificate.credentials())
         except InputError:
             self._loop.close()
             raise
@@ -67,11 +67,12 @@ class TriageServer:
         if config.http_port >= 0:
             from serving.http_port import HttpPort  # loads uvicorn
 
-            self.http = HttpPort(self._loop, config)
+            self.http = HttpPort(self._loop, config, certificate)
         metrics = self._telemetry.metrics
         self.metrics_port = None
         if metrics is not None:
-            self.metrics_port = MetricsPort(config, metrics.registry, tokens if config.metrics_tokens else None)
+            readers = tokens if config.metrics_tokens else None
+            self.metrics_port = MetricsPort(config, metrics.registry, readers, certificate)
 
     def start(self, watcher: "Watcher") -> None:
         """Starts answering from the versions of `watcher`; until one is loaded, calls end with UNAVAILABLE.

@@ -2,7 +2,7 @@
 
 from serving.security.access import Access, LocalReloads, OpenAccess, TokenAccess, check_role, holder_of
 from serving.security.addresses import is_loopback
-from serving.security.tls import channel_credentials, server_credentials
+from serving.security.tls import ServerCertificate, channel_credentials
 from serving.security.tokens import METRICS, TokenFile, read_tokens
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Access",
     "LocalReloads",
     "OpenAccess",
+    "ServerCertificate",
     "TokenAccess",
     "TokenFile",
     "channel_credentials",
@@ -17,5 +18,4 @@ __all__ = [
     "holder_of",
     "is_loopback",
     "read_tokens",
-    "server_credentials",
 ]

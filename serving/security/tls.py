@@ -1,15 +1,23 @@
 """Certificates and keys from files, for both ends of a TLS connection. Needs no TensorFlow."""
 
+import logging
+import os
 import pathlib
 import ssl
+import threading
 
 import grpc
 
 from schemas.errors import InputError
 
+_LOGGER = logging.getLogger(__name__)
 
-def server_credentials(certificate: str, key: str, client_ca: str) -> grpc.ServerCredentials:
-    """Returns the credentials of a server.
+
+class ServerCertificate:
+    """A server's certificate and key, from files that may change while the server runs. For use from any thread.
+
+    The files are read again when a client connects after a change. While they are faulty, the earlier certificate
+    stays, and the log says so once. The clients' roots are read once.
 
     Args:
         certificate: PEM file of the server's certificate, followed by any intermediate certificates.
@@ -19,11 +27,69 @@ def server_credentials(certificate: str, key: str, client_ca: str) -> grpc.Serve
     Raises:
         InputError: a file is missing or malformed, or the key belongs to another certificate.
     """
-    pair = _pair("--tls-certificate", certificate, "--tls-key", key)
-    if not client_ca:
-        return grpc.ssl_server_credentials([pair])
-    roots = _certificates("--tls-client-ca", client_ca)
-    return grpc.ssl_server_credentials([pair], root_certificates=roots, require_client_auth=True)
+
+    def __init__(self, certificate: str, key: str, client_ca: str = ""):
+        self._files = (certificate, key)
+        self._roots = _certificates("--tls-client-ca", client_ca) if client_ca else None
+        self._lock = threading.Lock()
+        self._state = self._look()
+        self._read()
+        self._given = self._pair  # the one that gRPC has
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """Returns the credentials for a gRPC server."""
+        return grpc.dynamic_ssl_server_credentials(
+            self._configuration(), self._changed_configuration, require_client_authentication=self._roots is not None
+        )
+
+    def choose(self, connection: "ssl.SSLObject | ssl.SSLSocket", name: str | None, context: ssl.SSLContext) -> None:
+        """Gives a new connection the certificate of now: an `sni_callback` of another context."""
+        self._renew()
+        connection.context = self._context
+
+    def _changed_configuration(self) -> grpc.ServerCertificateConfiguration | None:
+        self._renew()
+        if self._given is self._pair:
+            return None
+        self._given = self._pair
+        return self._configuration()
+
+    def _configuration(self) -> grpc.ServerCertificateConfiguration:
+        return grpc.ssl_server_certificate_configuration([self._pair], root_certificates=self._roots)
+
+    def _renew(self) -> None:
+        """Reads the files again if they have changed."""
+        with self._lock:
+            state = self._look()
+            if state == self._state:
+                return
+            self._state = state  # even of faulty files, which are reported once
+            try:
+                self._read()
+                _LOGGER.info("%s: read again", self._files[0])
+            except InputError as error:
+                _LOGGER.error("%s; the earlier certificate stays", error)
+
+    def _read(self) -> None:
+        certificate, key = self._files
+        self._pair = _pair("--tls-certificate", certificate, "--tls-key", key)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key, password="")
+        if self._roots is not None:  # a connection looks for the roots of clients in the context that it is given
+            context.load_verify_locations(cadata=self._roots.decode("ascii", errors="ignore"))
+            context.verify_mode = ssl.CERT_REQUIRED
+        self._context = context
+
+    def _look(self) -> tuple[tuple[int, ...] | None, ...]:
+        """Returns values that change with the files, None for one that cannot be read."""
+        states: list[tuple[int, ...] | None] = []
+        for file in self._files:
+            try:
+                status = os.stat(file)
+                states.append((status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
+            except OSError:
+                states.append(None)
+        return tuple(states)
 
 
 def channel_credentials(ca: str = "", certificate: str = "", key: str = "") -> grpc.ChannelCredentials:

@@ -24,7 +24,7 @@ import wsgiref.simple_server
 from schemas.errors import InputError
 from serving.config import ServeConfig
 from serving.errors import ForbiddenError, UnauthenticatedError
-from serving.security import METRICS, TokenFile, check_role, holder_of, is_loopback
+from serving.security import METRICS, ServerCertificate, TokenFile, check_role, holder_of, is_loopback
 
 _CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
@@ -226,12 +226,19 @@ class MetricsPort:
         config: address and certificate.
         registry: the metrics.
         tokens: those with the role metrics may read them; None lets everybody.
+        certificate: the server's, which may change while it runs.
 
     Raises:
         InputError: the address cannot be bound, or a certificate or key cannot be used.
     """
 
-    def __init__(self, config: ServeConfig, registry: CollectorRegistry, tokens: TokenFile | None = None):
+    def __init__(
+        self,
+        config: ServeConfig,
+        registry: CollectorRegistry,
+        tokens: TokenFile | None = None,
+        certificate: ServerCertificate | None = None,
+    ):
         encryption: dict[str, Any] = {}
         encrypted = config.encrypted and not is_loopback(config.metrics_host)
         if encrypted:
@@ -253,6 +260,8 @@ class MetricsPort:
                 f"--metrics-port: cannot listen on {place}: {error.strerror or error}: choose another --metrics-port, "
                 "or 0 for any free port; --metrics-host must be an address of this machine"
             ) from error
+        if encrypted and certificate is not None:
+            self._server.socket.context.sni_callback = certificate.choose
         if tokens is not None:
             self._server.set_app(_guarded(prometheus_client.make_wsgi_app(registry), tokens))
         host = f"[{config.metrics_host}]" if ":" in config.metrics_host else config.metrics_host

@@ -110,9 +110,11 @@ def test_over_tls_a_client_certificate_is_wanted_where_grpc_wants_one(watcher, c
     pair = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
     with serving_http(watcher, tls_client_ca=certificates.ca, **pair) as (server, _):
         assert server.http.url.startswith("https://")
-        known, unknown = (ssl.create_default_context(cafile=certificates.ca) for _ in range(2))
+        known, unknown, stranger = (ssl.create_default_context(cafile=certificates.ca) for _ in range(3))
         known.load_cert_chain(certificates.client, certificates.key(certificates.client))
+        stranger.load_cert_chain(certificates.stranger, certificates.key(certificates.stranger))
         with httpx.Client(verify=known, trust_env=False, timeout=60) as client:
             assert client.post(f"{server.http.url}/v1/triage", json=FEVER).json()["action"] == "ask"
-        with httpx.Client(verify=unknown, trust_env=False, timeout=60) as client, pytest.raises(httpx.HTTPError):
-            client.get(f"{server.http.url}/readyz")
+        for refused in (unknown, stranger):
+            with httpx.Client(verify=refused, trust_env=False, timeout=60) as client, pytest.raises(httpx.HTTPError):
+                client.get(f"{server.http.url}/readyz")

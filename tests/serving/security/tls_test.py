@@ -1,12 +1,15 @@
 """TLS and mutual TLS against a real server, and errors for faulty files."""
 
+import logging
+import pathlib
 import shutil
+import ssl
 
 import grpc
 import pytest
 
 from schemas.errors import InputError
-from serving.security.tls import channel_credentials, server_credentials
+from serving.security.tls import ServerCertificate, channel_credentials
 from triage_client import TriageClient, TriageError, evidence_state
 
 
@@ -76,7 +79,7 @@ def test_files_that_are_not_what_they_should_be_are_reported_with_their_option(c
         ((good, key, key), f"--tls-client-ca {key}: expected certificates in PEM format"),
     ):
         with pytest.raises(InputError) as error:
-            server_credentials(*arguments)
+            ServerCertificate(*arguments)
         assert str(error.value).startswith(complaint)
 
 
@@ -84,7 +87,7 @@ def test_a_key_with_a_password_is_refused_rather_than_asked_for(certificates, tm
     key = tmp_path / "locked.key"
     openssl("ec", "-in", certificates.key(certificates.server), "-aes256", "-passout", "pass:secret", "-out", str(key))
     with pytest.raises(InputError, match=r"locked.key: expected the private key of .* without a password"):
-        server_credentials(certificates.server, str(key), "")
+        ServerCertificate(certificates.server, str(key), "")
 
 
 @pytest.mark.parametrize(
@@ -99,3 +102,36 @@ def test_faulty_settings_of_a_client_are_reported_with_their_option(names, compl
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=f"^{complaint}"):
         channel_credentials(*names)
+
+
+def shown(port):
+    """The certificate that a port shows, without what PEM leaves open."""
+    return "".join(ssl.get_server_certificate(("127.0.0.1", port), timeout=30).split())
+
+
+def of(certificate):
+    return "".join(pathlib.Path(certificate).read_text().split())
+
+
+def test_a_renewed_certificate_is_shown_at_every_port_without_a_restart(serving, certificates, tmp_path, caplog):
+    files = {"tls_certificate": str(tmp_path / "live.pem"), "tls_key": str(tmp_path / "live.key")}
+
+    def renew(certificate):
+        shutil.copy(certificates.key(certificate), files["tls_key"])
+        shutil.copy(certificate, files["tls_certificate"])
+
+    renew(certificates.server)
+    with serving(http_port=0, metrics_port=0, metrics_host="0.0.0.0", **files) as server:  # noqa: S104
+        ports = (server.port, server.http.port, int(server.metrics_port.url.rpartition(":")[2].partition("/")[0]))
+        assert [shown(port) for port in ports] == [of(certificates.server)] * 3
+        renew(certificates.client)
+        with caplog.at_level(logging.INFO):
+            assert [shown(port) for port in ports] == [of(certificates.client)] * 3
+        assert sum("live.pem: read again" in line for line in caplog.messages) == 1
+        assert code_of(server, channel_credentials(certificates.ca)) is None
+        shutil.copy(certificates.server, files["tls_certificate"])  # whose key is still to come
+        assert [shown(port) for port in ports] == [of(certificates.client)] * 3
+        (line,) = [line for line in caplog.messages if "does not belong to the certificate" in line]
+        assert line.endswith("; the earlier certificate stays")
+        renew(certificates.server)
+        assert [shown(port) for port in ports] == [of(certificates.server)] * 3
