@@ -25,7 +25,7 @@ const val MODEL_BEST_TRIAGE = "model_best_triage" // output int32 [1], the best 
 const val NOVELTY = "novelty" // output float32 [1], if the description has it
 const val IS_NOVEL = "is_novel" // output bool [1], beside it
 
-// A file in int8, or of an earlier release, lacks this signature: then the app chooses the questions.
+// A file in int8, or of few vignettes, lacks this signature: then the app chooses the questions.
 const val QUESTIONS = "questions"
 const val NOT_TO_ASK = "not_to_ask" // of questions, input bool [1, E], beside STATES
 const val QUESTION_CODES = "question_codes" // of questions, output int32 [1, Q], cells, the best first; -1 behind the last

@@ -22,7 +22,7 @@ let modelBestTriageName = "model_best_triage"  // output int32 [1], the best dec
 let noveltyName = "novelty"  // output float32 [1], if the description has it
 let isNovelName = "is_novel"  // output bool [1], beside it
 
-// A file in int8, or of an earlier release, lacks this signature: then the app chooses the questions.
+// A file in int8, or of few vignettes, lacks this signature: then the app chooses the questions.
 let questionsName = "questions"
 let notToAskName = "not_to_ask"  // of questions, input bool [1, E], beside states
 let questionCodesName = "question_codes"  // of questions, output int32 [1, Q], cells, the best first; -1 behind the last

@@ -140,7 +140,7 @@ def model_card(
         "decision": manifest["decision"],
         "safety_rules": manifest["safety_rules"],
         "novelty": manifest["novelty"],
-        "questions": _questions(manifest.get("questions")),
+        "questions": _questions(manifest["questions"]),
         "hyper_parameters": manifest["config"],
         "evaluation": evaluation,
         "gate": gate,
@@ -176,7 +176,7 @@ def _details(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _questions(questions: dict[str, Any] | None) -> dict[str, Any]:
-    """Returns what the version does about questions, and how far that is to be trusted; versions before had none."""
+    """Returns what the version does about questions, and how far to trust that."""
     if questions is None:
         return {"most": 0, "notes": _NO_QUESTIONS}
     most = questions["most"]

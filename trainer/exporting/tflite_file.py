@@ -21,6 +21,7 @@ from schemas.errors import InputError
 from schemas.model_directory import LiteRtModel, read_manifest
 from schemas.parity import random_states
 from schemas.triage import ACTION_LABELS
+from schemas.whole_file import path_replacing
 from trainer.exporting.tflite_parity import Parity, statement
 from trainer.servable.litert import litert_version, run_each
 from trainer.servable.policy import LoadedVersion
@@ -127,15 +128,12 @@ def write(path: pathlib.Path, content: bytes, description: dict[str, Any]) -> No
         InputError: they cannot be written, or the written file does not answer as `content` does.
     """
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as scratch:
-            file, sidecar = pathlib.Path(scratch) / "file", pathlib.Path(scratch) / "sidecar"
+        with path_replacing(path) as file, path_replacing(sidecar_path(path)) as sidecar:
             file.write_bytes(embed(content, description))
             _check(file, content, description)
             written = file.read_bytes()
             identity = {"name": path.name, "bytes": len(written), "sha256": hashlib.sha256(written).hexdigest()}
             sidecar.write_bytes(_text({"file": identity, **description}))
-            sidecar.replace(sidecar_path(path))
-            file.replace(path)
     except OSError as error:
         raise _unwritable(path, error) from error
 

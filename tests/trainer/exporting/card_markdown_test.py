@@ -20,6 +20,7 @@ MANIFEST = {
     "package_version": "0.1.0",
     "signatures": ["serving_default", "state"],
     "max_questions": 23,
+    "questions": None,
     "config": {"network": {"hidden_sizes": [8, 8]}},
     "training": {"steps": 1040, "episodes": 9},
     "safety_rules": {"source": "none", "fingerprint": None, "rules": []},

@@ -90,8 +90,6 @@ def test_a_card_says_what_a_decision_rests_on_where_that_is_recorded():
     effects = [{"evidence": "Fever", "presence": "absent", "effect": 0.12345}]
     (card,) = tables.cards({"errors": [{**error, "effects": effects}]})
     assert card.effects == (("Fever", "no", "0.123"),)
-    (card,) = tables.cards({"errors": [error]})  # of an earlier release
-    assert card.effects == ()
 
 
 def test_agreement_is_silent_about_what_was_not_measured():
