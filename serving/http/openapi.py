@@ -106,7 +106,7 @@ _SCHEMAS: dict[str, Any] = {
             },
             "sufficient": {
                 "type": "array",
-                "description": "pieces that give the same decision by themselves",
+                "description": "the smallest set of pieces that gives the same decision by itself",
                 "items": _object(_PIECE),
             },
             "turning": {

@@ -4,6 +4,7 @@ What counts is the best triage decision after the safety rules, so that an expla
 model minds, and a rule overrules.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -13,6 +14,9 @@ from triage.v1 import triage_pb2
 
 MOST_PIECES = 64
 """Pieces of evidence of a state that can be explained: a run of the model for each is too much for more."""
+
+_MOST_SETS = 500
+"""Sets of pieces that are tried, the smallest first: all those of up to four of ten pieces, of up to two of thirty."""
 
 Ask = Callable[[Sequence[triage_pb2.EvidenceState]], Sequence[triage_pb2.TriageResponse]]
 
@@ -62,6 +66,29 @@ def explain(
 
 
 def _sufficient(
+    state: triage_pb2.EvidenceState,
+    response: triage_pb2.TriageResponse,
+    effects: Sequence[triage_pb2.EvidenceEffect],
+    ask: Ask,
+) -> list[triage_pb2.Evidence]:
+    """Returns the smallest set that gives the decision, with the strongest pieces if there are several.
+
+    Where there are too many sets to try, it may not be the smallest, but nothing can be left out of it.
+    """
+    pieces, tried = [each.evidence for each in effects], 0
+    kept = _irreducible(state, response, effects, ask)
+    for size in range(1, len(kept)):
+        sets = list(itertools.islice(itertools.combinations(pieces, size), _MOST_SETS + 1))
+        tried += len(sets)
+        if tried > _MOST_SETS:
+            break
+        for smaller, answer in zip(sets, ask([_with(state, each) for each in sets]), strict=True):
+            if answer.best_triage == response.best_triage:
+                return list(smaller)
+    return kept
+
+
+def _irreducible(
     state: triage_pb2.EvidenceState,
     response: triage_pb2.TriageResponse,
     effects: Sequence[triage_pb2.EvidenceEffect],

@@ -40,6 +40,41 @@ def test_what_is_sufficient_gives_the_decision_and_cannot_be_less():
     assert [each.code for each in _explained(["rash"]).sufficient] == ["rash"]
 
 
+def test_the_smallest_set_is_found_where_leaving_out_the_weakest_piece_first_leads_to_a_larger_one():
+    weights = {"pain": 0.3, "sweating": 0.3, "pallor": 0.3, "collapse": 0.1}
+
+    def ask(states):
+        """Red for collapse, or for the three other signs together; each adds its weight to P(Red is right)."""
+        answers = []
+        for state in states:
+            codes = {each.code for each in state.evidence}
+            red = "collapse" in codes or codes >= {"pain", "sweating", "pallor"}
+            answer = triage_pb2.TriageResponse(best_triage=RED if red else GREEN)
+            answer.probabilities.add(decision=RED, appropriate=sum(weights[code] for code in codes), safe=1.0)
+            answers.append(answer)
+        return answers
+
+    state = state_message(list(weights))
+    # Collapse, the weakest, would be left out first; the other three give Red too, and none of them can be left out.
+    assert [each.code for each in explain(state, ask([state])[0], (), ask).sufficient] == ["collapse"]
+
+
+def test_too_many_sets_are_not_tried():
+    asked = []
+
+    def all_needed(states):
+        asked.extend(states)
+        answers = [triage_pb2.TriageResponse(best_triage=RED if len(s.evidence) == 40 else GREEN) for s in states]
+        for answer in answers:
+            answer.probabilities.add(decision=RED, appropriate=0.5, safe=1.0)
+        return answers
+
+    state = state_message([f"e{number}" for number in range(40)])
+    why = explain(state, all_needed([state])[0], (), all_needed)
+    assert len(why.sufficient) == 40
+    assert len(asked) == 1 + 40 + 40  # all, without each piece, and each piece alone; the 780 pairs are too many
+
+
 def test_answers_that_would_turn_the_decision_are_named_the_likely_ones_first():
     questions = [
         triage_pb2.NextQuestion(code="fever", likely=0.9),

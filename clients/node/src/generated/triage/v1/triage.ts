@@ -280,7 +280,10 @@ export interface TurningAnswer {
 export interface Explanation {
   /** The effect of each known piece of evidence, the largest first. */
   effects: EvidenceEffect[];
-  /** Pieces that by themselves give the same best triage decision, none of which can be left out. */
+  /**
+   * The smallest set of pieces that by itself gives the same best triage decision. With many pieces there may be a
+   * smaller one, but none of these can be left out.
+   */
   sufficient: Evidence[];
   /**
    * Of the answers to the best next questions those that would change the decision, the most likely first. Empty where
