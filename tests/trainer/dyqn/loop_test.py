@@ -255,7 +255,7 @@ def test_the_default_preset_restored_repeats_the_uninterrupted_run_bit_for_bit(r
 
 def test_a_settled_run_comes_back_with_its_calibration(random_vignettes, tmp_path):
     loop = TrainingLoop(random_vignettes, 30, _default())
-    loop.choose_for_now()
+    loop.choose_latest()
     states = np.eye(30, dtype=np.float32)
     uncalibrated = loop.chosen(states).numpy()
     outputs = loop.settle().judged.outputs
