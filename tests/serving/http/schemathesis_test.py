@@ -10,7 +10,7 @@ CASES = int(os.environ.get("TRIAGE_SCHEMATHESIS_CASES", "10000"))
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
 
-@pytest.mark.foreign
+@pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_no_request_gets_an_answer_that_the_document_does_not_describe(environment_of, http_server, tmp_path):
     python = environment_of("schemathesis", "schemathesis==4.32.5")
