@@ -43,7 +43,9 @@ class TriageServer:
         if config.encrypted:
             certificate = ServerCertificate(config.tls_certificate, config.tls_key, config.tls_client_ca)
         tokens = TokenFile(pathlib.Path(config.tokens)) if config.tokens else None
-        access: Access = LocalReloads() if tokens is None else TokenAccess(tokens)
+        access: Access = LocalReloads()
+        if tokens is not None:
+            access = TokenAccess(tokens)
         self._config = config
         self._telemetry = Telemetry.of(config)
         self._workers = Workers(config.max_workers)

@@ -6,7 +6,7 @@ No metric contains evidence or text from callers: labels are names of methods, v
 import collections
 import threading
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import prometheus_client
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -261,7 +261,7 @@ class MetricsPort:
                 "or 0 for any free port; --metrics-host must be an address of this machine"
             ) from error
         if encrypted and certificate is not None:
-            self._server.socket.context.sni_callback = certificate.choose
+            cast(ssl.SSLSocket, self._server.socket).context.sni_callback = certificate.choose
         if tokens is not None:
             self._server.set_app(_guarded(prometheus_client.make_wsgi_app(registry), tokens))
         host = f"[{config.metrics_host}]" if ":" in config.metrics_host else config.metrics_host
@@ -286,6 +286,6 @@ def _guarded(app: Any, tokens: TokenFile) -> Any:
             status = "403 Forbidden" if refused else "401 Unauthorized"
             start_response(status, [("Content-Type", "text/plain"), ("WWW-Authenticate", "Bearer")])
             return [f"{error}\n".encode()]
-        return app(environ, start_response)  # type: ignore[no-any-return]
+        return app(environ, start_response)
 
     return answer
