@@ -163,7 +163,7 @@ _SCHEMAS: dict[str, Any] = {
 
 
 def _operation(name: str, summary: str, answer: dict[str, Any], body: dict[str, Any] | None = None) -> dict[str, Any]:
-    failures = (400, 401, 411, 413, 429, 503) if body else (401, 429, 503)
+    failures = (400, 401, 403, 411, 413, 429, 503, 504) if body else (401, 403, 429, 503)
     problems = {
         str(status): {"description": TITLES[status], "content": {MEDIA_TYPE: {"schema": _reference("Problem")}}}
         for status in failures

@@ -20,6 +20,8 @@ def test_each_path_answers_as_the_document_says(http, document):
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             body = {"json": {"present": ["fever"]}} if method == "post" else {}
+            # A token that is missing, one without the role, a caller above its rate, and no version.
+            assert {"401", "403", "429", "503"} <= set(operation["responses"])
             answer = http.request(method.upper(), path, **body)
             assert answer.status_code == 200, path
             described = operation["responses"]["200"]["content"]["application/json"]["schema"]
