@@ -16,10 +16,11 @@ demo: $(VENV)/package ## vignettes -> TFRecords -> trained agent -> SavedModel -
 
 QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
              --xla_cpu_use_fusion_emitters=false
-# XLA compiles a network for each test that trains one: quickly here, and as for its users in test-all.
+# XLA compiles a network for each test that trains one: quickly here, and as for its users in test-all. The third worker
+# has work while others wait for processes.
 test: check ## format, lint, types, and all tests except the slow ones
 	XLA_FLAGS="$(QUICK_XLA)" \
-	  $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	  $(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow"
 
 test-all: check ## all tests, including the slow ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -66,6 +66,7 @@ def test_each_score_is_measured_against_each_kind_of_nonsense(prepared_python, d
     assert "called novel, of 1,600 states each" in finished.stdout
 
 
+@pytest.mark.slow
 def test_too_few_vignettes_are_reported(prepared_python, tmp_path):
     finished = measured(prepared_python, prepared(tmp_path, 100), tmp_path / "report.json")
     assert finished.returncode != 0

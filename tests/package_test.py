@@ -62,6 +62,7 @@ def _install(source_distribution, folder):
     return python
 
 
+@pytest.mark.slow  # long: it installs, and trains in a new process
 def test_a_fresh_environment_runs_a_job_from_it_on_what_the_service_says(
     source_distribution, tmp_path, toy_knowledge_directory
 ):

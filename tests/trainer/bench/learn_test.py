@@ -61,6 +61,7 @@ def test_the_table_says_who_never_gets_there(capsys):
     assert "never: its training ended" in shown
 
 
+@pytest.mark.slow
 def test_a_run_writes_table_figures_and_picture(tmp_path, capsys):
     files = {"--json": tmp_path / "measured.json", "--plot": tmp_path / "curve.png"}
     flags = [text for pair in files.items() for text in pair]
