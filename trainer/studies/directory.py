@@ -37,7 +37,7 @@ class StudyDirectory:
 
         Raises:
             InputError: it holds something else or a study of other data, a study is running in it, or it cannot be
-            written.
+                written.
         """
         try:
             self._require_ours(data_fingerprint)
