@@ -32,7 +32,7 @@ class OpenInferenceRoutes:
         return described_server()
 
     def is_ready(self, exchange: Exchange) -> Any:
-        """Tells whether a version of a model can answer.
+        """Reports that a version of a model can answer.
 
         Raises:
             NotFoundError: it cannot.
@@ -44,9 +44,9 @@ class OpenInferenceRoutes:
 
     def metadata(self, exchange: Exchange) -> Any:
         """Describes a model."""
-        found = self._models.metadata(*_model(exchange))
-        tensors = {"inputs": found.inputs, "outputs": found.outputs}
-        return {**found._asdict(), **{key: [each._asdict() for each in value] for key, value in tensors.items()}}
+        model = self._models.metadata(*_model(exchange))
+        tensors = {"inputs": model.inputs, "outputs": model.outputs}
+        return {**model._asdict(), **{key: [each._asdict() for each in value] for key, value in tensors.items()}}
 
     def infer(self, exchange: Exchange) -> Any:
         """Runs a signature."""

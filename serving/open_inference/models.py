@@ -114,8 +114,8 @@ class OpenModels:
             request.model_spec.version.value = int(engine.info.model_version)  # the same one answers below
             request.output_filter.extend(outputs)
             response = self._prediction.Predict(request, context)
-        found = outputs_of(response)
-        return Answer(name, str(response.model_spec.version.value), {each: found[each] for each in outputs or found})
+        given = outputs_of(response)
+        return Answer(name, str(response.model_spec.version.value), {each: given[each] for each in outputs or given})
 
     def _chosen(self, name: str, version: str) -> int | None:
         spec = model_pb2.ModelSpec(name=name)

@@ -30,19 +30,19 @@ class InferenceService(inference_pb2_grpc.GRPCInferenceServiceServicer):
     async def ServerLive(  # noqa: N802
         self, request: inference_pb2.ServerLiveRequest, context: Any
     ) -> inference_pb2.ServerLiveResponse:
-        """Tells that the server takes requests."""
+        """Reports that the server takes requests."""
         return inference_pb2.ServerLiveResponse(live=True)
 
     async def ServerReady(  # noqa: N802
         self, request: inference_pb2.ServerReadyRequest, context: Any
     ) -> inference_pb2.ServerReadyResponse:
-        """Tells whether a version can answer."""
+        """Reports whether a version can answer."""
         return inference_pb2.ServerReadyResponse(ready=self._models.ready)
 
     async def ModelReady(  # noqa: N802
         self, request: inference_pb2.ModelReadyRequest, context: Any
     ) -> inference_pb2.ModelReadyResponse:
-        """Tells whether a version of a model can answer."""
+        """Reports whether a version of a model can answer."""
         return inference_pb2.ModelReadyResponse(ready=self._models.is_ready(request.name, request.version))
 
     async def ServerMetadata(  # noqa: N802
@@ -55,11 +55,11 @@ class InferenceService(inference_pb2_grpc.GRPCInferenceServiceServicer):
         self, request: inference_pb2.ModelMetadataRequest, context: Any
     ) -> inference_pb2.ModelMetadataResponse:
         """Describes a model."""
-        found = self._models.metadata(request.name, request.version)
+        model = self._models.metadata(request.name, request.version)
         response = inference_pb2.ModelMetadataResponse(
-            name=found.name, versions=found.versions, platform=found.platform
+            name=model.name, versions=model.versions, platform=model.platform
         )
-        for field, tensors in ((response.inputs, found.inputs), (response.outputs, found.outputs)):
+        for field, tensors in ((response.inputs, model.inputs), (response.outputs, model.outputs)):
             for tensor in tensors:
                 field.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.shape)
         return response
