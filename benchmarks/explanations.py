@@ -21,6 +21,7 @@ from schemas import figures
 from schemas.triage import NUM_DECISIONS
 from trainer.evaluation.metrics import estimate
 from trainer.questions.effects import effects, leave_one_out
+from trainer.questions.policies import divergence
 from trainer.runs.job import TrainedNetwork, load_network
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory
@@ -65,13 +66,13 @@ def measured(
         vignettes.signed_codes[slice(*vignettes.offsets[row : row + 2])] for row in range(len(vignettes.offsets) - 1)
     ]
     rows = [rows[row] for row in generator.permutation(len(rows)) if len(rows[row]) > 1]
-    found: dict[str, list[float]] = {}
+    by_name: dict[str, list[float]] = {}
     for number in range(states):
         codes = generator.permutation(rows[number % len(rows)])
         codes = codes[: generator.integers(2, len(codes) + 1)].astype(np.int32)
         for name, value in _compared(codes, explained, asked, generator).items():
-            found.setdefault(name, []).append(value)
-    return {name: estimate(np.array(values), seed) for name, values in found.items()}
+            by_name.setdefault(name, []).append(value)
+    return {name: estimate(np.array(values), seed) for name, values in by_name.items()}
 
 
 def _compared(
@@ -94,12 +95,11 @@ def _compared(
 def _moves(here: np.ndarray, without: np.ndarray) -> dict[str, np.ndarray]:
     """Returns how far the probabilities `[T]` move without each piece, `[n, T]`; float `[n]` by each measure."""
     before, after = (np.clip(each, _LEAST, 1 - _LEAST) for each in (here, without))
-    divergence = before * np.log(before / after) + (1 - before) * np.log((1 - before) / (1 - after))
     change = np.abs(without - here)
     return {
         "mean change": change.mean(axis=1),
         "largest change": change.max(axis=1),
-        "divergence": divergence.sum(axis=1),
+        "divergence": divergence(before, after).sum(axis=1),
     }
 
 

@@ -10,19 +10,17 @@ all of them alike: compare the differences. The table on standard output is Mark
 import argparse
 import contextlib
 import dataclasses
-import os
 import pathlib
 import random
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from schemas import directories
 from schemas.evidence import Vocabulary
+from serving.bench.serve import triage_server
 from trainer.dyqn.decision import Dial
 from trainer.dyqn.network import build_network
 from trainer.presets import preset
@@ -31,7 +29,7 @@ from trainer.servable.saved_model import write_version
 from triage_client import TriageClient, evidence_state
 
 PIECES = 10
-START_SECONDS = 120.0
+CALL_SECONDS = 120.0
 
 
 def main() -> None:
@@ -45,7 +43,7 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         scratch = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         versions = {count: export(scratch / str(count), vocabulary, count) for count in arguments.networks}
-        clients = {count: stack.enter_context(served(folder.parent)) for count, folder in versions.items()}
+        clients = {count: connected(stack, folder.parent) for count, folder in versions.items()}
         milliseconds = latency(clients, vocabulary, arguments.turns, arguments.calls)
         written = sizes(versions)
     first = arguments.networks[0]
@@ -77,26 +75,10 @@ def sizes(versions: dict[int, pathlib.Path]) -> dict[int, tuple[int, int]]:
     }
 
 
-@contextlib.contextmanager
-def served(base: pathlib.Path) -> Iterator[TriageClient]:
+def connected(stack: contextlib.ExitStack, base: pathlib.Path) -> TriageClient:
     """Starts `triage serve` in a process of its own, and connects to it."""
-    port_file = base / "port"
-    command = [sys.executable, "-m", "triage_cli", "serve", "--model-base-path", base, "--port", "0"]
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    process = subprocess.Popen(
-        list(map(str, [*command, "--port-file", port_file])), env=environment, stdout=subprocess.DEVNULL
-    )
-    try:
-        end = time.monotonic() + START_SECONDS
-        while not port_file.exists():
-            if process.poll() is not None or time.monotonic() > end:
-                raise SystemExit("triage serve did not start; see its message above")
-            time.sleep(0.05)
-        with TriageClient(f"127.0.0.1:{port_file.read_text().strip()}", timeout_seconds=START_SECONDS) as client:
-            yield client
-    finally:
-        process.terminate()
-        process.wait()
+    [server] = stack.enter_context(triage_server(base, (), http=False))
+    return stack.enter_context(TriageClient(server.address, timeout_seconds=CALL_SECONDS))
 
 
 def latency(

@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     _, vocabulary = read_version(folder)
     requests = make_requests(vocabulary)
     with contextlib.ExitStack() as stack:
-        ours = stack.enter_context(_triage_server(arguments.model_base_path, arguments.serve_option, arguments.http))
+        ours = stack.enter_context(triage_server(arguments.model_base_path, arguments.serve_option, arguments.http))
         triage = ours[0]
         plain = stack.enter_context(_peer("plain", ["--version-folder", os.fspath(folder)]))
         _call(plain.address, "Triage", requests[0])  # its first call initialises the graph
@@ -179,7 +179,7 @@ def _call(address: str, method: str, request: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def _triage_server(base: pathlib.Path, options: Sequence[str], http: bool) -> Iterator[list[Server]]:
+def triage_server(base: pathlib.Path, options: Sequence[str], http: bool) -> Iterator[list[Server]]:
     """Starts the server that is measured, which is two in the figures if it is called over HTTP, too."""
     with tempfile.TemporaryDirectory() as directory:
         port_file = pathlib.Path(directory) / "port"

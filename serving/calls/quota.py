@@ -16,7 +16,7 @@ class Quota:
 
     Args:
         calls_per_second: of one caller, on average; 0 sets no limit.
-        now: tells the time in seconds.
+        now: returns the time in seconds.
     """
 
     def __init__(self, calls_per_second: float, now: Callable[[], float] = time.monotonic):

@@ -13,8 +13,8 @@ from schemas.errors import InputError
 
 _LOGGER = logging.getLogger(__name__)
 
-# RFC 6750's b68token: an HTTP header may change other characters.
 _NAME_DIGITS = 8  # of the token's SHA-256
+# RFC 6750's b64token: an HTTP header may change other characters.
 _ALLOWED = frozenset(string.ascii_letters + string.digits + "-._~+/=")
 
 CALL, RELOAD, METRICS = "call", "reload", "metrics"

@@ -77,10 +77,10 @@ def _patients(given: QuestionOptions, data: DataDirectory, vignettes: VignetteAr
                 f"{OWN_CARD}, or data of triage simulate --whole-patient"
             )
         return whole_patients(vignettes, count)
-    told = [entry.code for entry in ddxplus.demographics(ddxplus.LANGUAGES[0])]
-    if data.stats.get("format") != DDXPLUS or not all(code in data.vocabulary for code in told):
+    known_codes = [entry.code for entry in ddxplus.demographics(ddxplus.LANGUAGES[0])]
+    if data.stats.get("format") != DDXPLUS or not all(code in data.vocabulary for code in known_codes):
         raise InputError(f"{given.data}: not of triage prepare --format ddxplus: give another --track")
-    return whole_patients(vignettes, count, [data.vocabulary.index(code) for code in told])
+    return whole_patients(vignettes, count, [data.vocabulary.index(code) for code in known_codes])
 
 
 def _clinicians(given: QuestionOptions, patients: Patients) -> dict[str, Estimate] | None:
@@ -126,16 +126,14 @@ def _figures(
     first = next(iter(interviews))
     against = quality(interviews[first], patients.decision_counts, trained.dial)
     return {
-        name: (
-            policy_figures(
-                each,
-                patients,
-                trained.dial,
-                graph.red_flags.cells,
-                None if name == first else against,
-                given.minimum_decisions,
-                given.seed,
-            )
+        name: policy_figures(
+            each,
+            patients,
+            trained.dial,
+            graph.red_flags.cells,
+            None if name == first else against,
+            given.minimum_decisions,
+            given.seed,
         )
         for name, each in interviews.items()
     }
@@ -303,7 +301,7 @@ def _print_differences(console: Console, policies: Mapping[str, Any], limit: int
 
 
 def _seen(report: Mapping[str, Any]) -> str:
-    """Returns which share of the evidence is told: of a card, or of all that is present."""
+    """Returns which share of the known evidence is shown: of a card, or of all that is present."""
     return "evidence_seen" if report["track"] == OWN_CARD else "evidence_recall"
 
 

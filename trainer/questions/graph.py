@@ -27,7 +27,7 @@ And with which an interview goes on although the agent would decide: with .02 ra
 safe, for .2 questions (docs/questions.md).
 """
 RED_FLAG_WORTH = 0.3
-"""Bits that it is worth to know that a code of a rule for Red is present, whatever it says about the decision.
+"""Bits that learning of a code of a rule for Red is worth, whatever it says about the decision.
 
 The information of an answer is an average: that of a rare red flag is small. With .3 the first red flag of an emergency
 is known after half as many questions; more than that costs quality (docs/questions.md).

@@ -93,14 +93,14 @@ def card_policy(graph: QuestionGraph, network: Network, dial: Dial) -> Policy:
         truths = np.clip(np.asarray(outputs)[:, NUM_ACTIONS:], _LEAST, 1 - _LEAST)
         now, (yes, no) = truths[: len(states)][rows], np.split(truths[len(states) :], 2)
         likely = graph.likely_on_card(tf.constant(states)).numpy()[rows, cells][:, np.newaxis]
-        moved = likely * _divergence(yes, now) + (1 - likely) * _divergence(no, now)
+        moved = likely * divergence(yes, now) + (1 - likely) * divergence(no, now)
         values[rows, cells] = moved @ weights
         return values
 
     return scores
 
 
-def _divergence(after: np.ndarray, before: np.ndarray) -> np.ndarray:
+def divergence(after: np.ndarray, before: np.ndarray) -> np.ndarray:
     """Returns the Kullback-Leibler divergence of probabilities `after` from those `before`."""
     return after * np.log(after / before) + (1 - after) * np.log((1 - after) / (1 - before))
 
