@@ -1,16 +1,13 @@
 """Certificates and keys from files, for both ends of a TLS connection. Needs no TensorFlow."""
 
-import logging
-import os
 import pathlib
 import ssl
-import threading
+from typing import NamedTuple
 
 import grpc
 
 from schemas.errors import InputError
-
-_LOGGER = logging.getLogger(__name__)
+from serving.security.reread import Reread
 
 
 class ServerCertificate:
@@ -31,10 +28,8 @@ class ServerCertificate:
     def __init__(self, certificate: str, key: str, client_ca: str = ""):
         self._files = (certificate, key)
         self._roots = _certificates("--tls-client-ca", client_ca) if client_ca else None
-        self._lock = threading.Lock()
-        self._state = self._look()
-        self._read()
-        self._given = self._pair  # the one that gRPC has
+        self._loaded = Reread(self._files, self._load, "the earlier certificate stays")
+        self._given = self._loaded.current()  # what gRPC has
 
     def credentials(self) -> grpc.ServerCredentials:
         """Returns the credentials for a gRPC server."""
@@ -44,52 +39,32 @@ class ServerCertificate:
 
     def choose(self, connection: "ssl.SSLObject | ssl.SSLSocket", name: str | None, context: ssl.SSLContext) -> None:
         """Gives a new connection the certificate of now: an `sni_callback` of another context."""
-        self._renew()
-        connection.context = self._context
+        connection.context = self._loaded.current().context
 
     def _changed_configuration(self) -> grpc.ServerCertificateConfiguration | None:
-        self._renew()
-        if self._given is self._pair:
+        loaded = self._loaded.current()
+        if self._given is loaded:
             return None
-        self._given = self._pair
+        self._given = loaded
         return self._configuration()
 
     def _configuration(self) -> grpc.ServerCertificateConfiguration:
-        return grpc.ssl_server_certificate_configuration([self._pair], root_certificates=self._roots)
+        return grpc.ssl_server_certificate_configuration([self._given.pair], root_certificates=self._roots)
 
-    def _renew(self) -> None:
-        """Reads the files again if they have changed."""
-        with self._lock:
-            state = self._look()
-            if state == self._state:
-                return
-            self._state = state  # even of faulty files, which are reported once
-            try:
-                self._read()
-                _LOGGER.info("%s: read again", self._files[0])
-            except InputError as error:
-                _LOGGER.error("%s; the earlier certificate stays", error)
-
-    def _read(self) -> None:
+    def _load(self) -> "_Loaded":
         certificate, key = self._files
-        self._pair = _pair("--tls-certificate", certificate, "--tls-key", key)
+        pair = _pair("--tls-certificate", certificate, "--tls-key", key)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key, password="")
         if self._roots is not None:  # a connection looks for the roots of clients in the context that it is given
             context.load_verify_locations(cadata=self._roots.decode("ascii", errors="ignore"))
             context.verify_mode = ssl.CERT_REQUIRED
-        self._context = context
+        return _Loaded(pair, context)
 
-    def _look(self) -> tuple[tuple[int, ...] | None, ...]:
-        """Returns values that change with the files, None for one that cannot be read."""
-        states: list[tuple[int, ...] | None] = []
-        for file in self._files:
-            try:
-                status = os.stat(file)
-                states.append((status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
-            except OSError:
-                states.append(None)
-        return tuple(states)
+
+class _Loaded(NamedTuple):
+    pair: tuple[bytes, bytes]  # private key and certificates, for gRPC
+    context: ssl.SSLContext  # the same for other servers
 
 
 def channel_credentials(ca: str = "", certificate: str = "", key: str = "") -> grpc.ChannelCredentials:

@@ -2,16 +2,12 @@
 
 import hashlib
 import hmac
-import logging
-import os
 import pathlib
 import string
-import threading
 from typing import NamedTuple
 
 from schemas.errors import InputError
-
-_LOGGER = logging.getLogger(__name__)
+from serving.security.reread import Reread
 
 _NAME_DIGITS = 8  # of the token's SHA-256
 # RFC 6750's b64token: an HTTP header may change other characters.
@@ -43,10 +39,7 @@ class TokenFile:
     """
 
     def __init__(self, path: pathlib.Path):
-        self._path = path
-        self._lock = threading.Lock()
-        self._state = self._look()
-        self._digests = _digests(read_roles(path))
+        self._digests = Reread([path], lambda: _digests(read_roles(path)), "the earlier tokens stay valid")
 
     def holder_of(self, token: str) -> Holder | None:
         """Returns the holder of a token in the file, None for any other token.
@@ -55,30 +48,10 @@ class TokenFile:
         """
         digest = _digest(token)  # of constant length, so that the time does not reveal a token's length
         accepted = None
-        for known, roles in self._current().items():
+        for known, roles in self._digests.current().items():
             if hmac.compare_digest(known, digest):
                 accepted = roles
         return None if accepted is None else Holder(f"token {digest.hex()[:_NAME_DIGITS]}", accepted)
-
-    def _current(self) -> dict[bytes, frozenset[str]]:
-        with self._lock:
-            state = self._look()
-            if state != self._state:
-                self._state = state  # even of a faulty file, which is reported once
-                try:
-                    self._digests = _digests(read_roles(self._path))
-                    _LOGGER.info("%s: read again, %d tokens", self._path, len(self._digests))
-                except InputError as error:
-                    _LOGGER.error("%s; the earlier tokens stay valid", error)
-            return self._digests
-
-    def _look(self) -> tuple[int, ...] | None:
-        """Returns values that change with the file, None while it cannot be read."""
-        try:
-            status = os.stat(self._path)
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def read_tokens(path: pathlib.Path) -> list[str]:
