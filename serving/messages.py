@@ -44,12 +44,17 @@ def state_message(
 def goes_on(response: Any) -> bool:
     """Returns whether an interview goes on after a TriageResponse, of the server's package or of the client's.
 
-    It does where the model asks, and where a question that the response suggests may raise a red flag: the model may be
-    sure enough of a less urgent decision before anybody asked.
+    It does while the model asks and, where the response suggests questions, one of them is worth more than it costs. It
+    also does where one may raise a red flag, and the decision is not Red yet: the model may be sure enough of a less
+    urgent decision before anybody asked.
     """
-    flags = (question.reason == triage_pb2.QUESTION_REASON_RED_FLAG for question in response.next_questions)
-    open_flag = response.best_triage != triage_pb2.TRIAGE_ACTION_RED and any(flags)
-    return not response.forced and (response.action == triage_pb2.TRIAGE_ACTION_ASK or open_flag)
+    questions = response.next_questions
+    asks = response.action == triage_pb2.TRIAGE_ACTION_ASK and (
+        not questions or any(question.worth_asking for question in questions)
+    )
+    flags = any(question.reason == triage_pb2.QUESTION_REASON_RED_FLAG for question in questions)
+    open_flag = flags and response.best_triage != triage_pb2.TRIAGE_ACTION_RED
+    return not response.forced and (asks or open_flag)
 
 
 def codes_of(state: triage_pb2.EvidenceState) -> tuple[list[str], list[str]]:
@@ -92,6 +97,7 @@ def answer_figures(response: Any) -> dict[str, Any]:
                 "expected_gain": question.expected_gain,
                 "reason": QUESTION_REASONS[question.reason],
                 "likely": question.likely,
+                "worth_asking": question.worth_asking,
             }
             for question in response.next_questions
         ],

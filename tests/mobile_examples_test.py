@@ -172,7 +172,12 @@ def test_the_app_examples_ask_by_the_names_of_the_file(asking_file, example):
     assert (
         {name: sides[side][name]["dtype"].__name__.rstrip("_") for name, side, _ in said}
         == {name: dtype for name, _, dtype in said}
-        == {"not_to_ask": "bool", "question_codes": "int32"}
+        == {
+            "not_to_ask": "bool",
+            "question_codes": "int32",
+            "question_worth_asking": "bool",
+            "question_red_flags": "bool",
+        }
     )
     assert re.search(r'[qQ]uestions\w* = "questions"$', text, re.MULTILINE | re.IGNORECASE)
 

@@ -120,6 +120,25 @@ def test_a_saved_model_asks_as_the_trainer_does(base, states, expected):
     assert _share(answer[features.QUESTION_CODES].numpy()[:, :3], expected) >= 0.999
 
 
+def test_what_is_worth_asking_is_the_same_by_every_route(base, client, http, mixture, rules, states):
+    rows = states[:200]
+    graph = QuestionGraph(mixture, VOCABULARY, rules.rules, NEUTRAL)
+    worth = graph(tf.constant(rows), tf.zeros(rows.shape, tf.bool)).worth_asking.numpy()[:, :3]
+    assert 0.05 < worth.mean() < 0.95
+    signature = tf.saved_model.load(str(base / "1")).signatures[features.QUESTIONS]
+    answer = signature(states=tf.constant(rows), not_to_ask=tf.zeros(rows.shape, tf.bool))
+    assert (answer[features.QUESTION_WORTH_ASKING].numpy()[:, :3] == worth).mean() >= 0.999
+    model = LiteRtModel(convert(load_version(base / "1"), "none"))
+    nothing = np.zeros([1, EVIDENCE_COUNT], bool)
+    phone = [model.ask(row[np.newaxis], nothing)[features.QUESTION_WORTH_ASKING][0, :3] for row in rows]
+    assert (np.stack(phone) == worth).mean() >= 0.999
+    served = client.batch_triage(_messages(rows), questions=3)
+    assert np.mean([[q.worth_asking for q in each.next_questions] for each in served] == worth) >= 0.999
+    answers = http.post("/v1/triage", json={"states": _bodies(rows), "questions": 3}).raise_for_status().json()
+    over_http = [[question["worth_asking"] for question in each["next_questions"]] for each in answers["answers"]]
+    assert np.mean(over_http == worth) >= 0.999
+
+
 def test_a_phone_asks_as_the_trainer_does(base, states, expected):
     model = LiteRtModel(convert(load_version(base / "1"), "none"))
     nothing = np.zeros([1, EVIDENCE_COUNT], bool)
@@ -235,7 +254,7 @@ def test_an_interview_over_http_suggests_one_question_or_as_many_as_it_is_asked_
     assert (asks["done"], asks["decision"]) == (False, None)
     [question] = asks["questions"]
     assert (question["code"], question["question"], question["reason"]) == ("e2", "e2?", "red_flag")
-    others = http.post("/v1/interview", json={"present": ["e1"], "questions": 2, "not_to_ask": ["e2"]}).json()
+    others = http.post("/v1/interview", json={"questions": 2, "not_to_ask": ["e2"]}).json()
     assert len(others["questions"]) == 2
     assert "e2" not in [each["code"] for each in others["questions"]]
     assert http.post("/v1/interview", json={"present": ["e1"], "questions": 0}).json()["questions"] == []

@@ -29,10 +29,15 @@ const val IS_NOVEL = "is_novel" // output bool [1], beside it
 const val QUESTIONS = "questions"
 const val NOT_TO_ASK = "not_to_ask" // of questions, input bool [1, E], beside STATES
 const val QUESTION_CODES = "question_codes" // of questions, output int32 [1, Q], cells, the best first; -1 behind the last
+const val QUESTION_WORTH_ASKING = "question_worth_asking" // of questions, output bool [1, Q], worth more than they cost
+const val QUESTION_RED_FLAGS = "question_red_flags" // of questions, output bool [1, Q], a yes may raise a red flag
 const val MOST_QUESTIONS = 10 // Q, or E where there are fewer codes
 
 /** The input must not reach the model; the message says why. */
 class Refused(message: String) : Exception(message)
+
+/** A question that the model would put: worth more than a question costs ([worthAsking]), or about a [redFlag]. */
+data class Question(val code: String, val text: String, val worthAsking: Boolean, val redFlag: Boolean)
 
 /** The answer of the model: [action] is a triage decision or "ask", [bestTriage] its decision without asking. */
 data class Decision(
@@ -86,15 +91,21 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         interpreter = Interpreter(file)
     }
 
-    /** Returns the code that the model would ask about; null if it cannot choose, or nothing is left to ask. */
-    fun nextCode(evidence: Map<String, Boolean>, notToAsk: Set<String>): String? {
+    /** Returns the question that the model would put; null if it cannot choose, or nothing is left to ask. */
+    fun question(evidence: Map<String, Boolean>, notToAsk: Set<String>): Question? {
         if (QUESTIONS !in interpreter.signatureKeys) return null
         val withheld = arrayOf(BooleanArray(cells.size))
         for (code in notToAsk) withheld[0][cells.getValue(code)] = true
         val best = arrayOf(IntArray(minOf(MOST_QUESTIONS, cells.size)))
+        val worthAsking = arrayOf(BooleanArray(best[0].size))
         val inputs = mapOf<String, Any>(STATES to statesOf(evidence), NOT_TO_ASK to withheld)
-        interpreter.runSignature(inputs, mapOf<String, Any>(QUESTION_CODES to best), QUESTIONS)
-        return questions.keys.elementAtOrNull(best[0][0])
+        val redFlags = arrayOf(BooleanArray(best[0].size))
+        val outputs = mapOf<String, Any>(
+            QUESTION_CODES to best, QUESTION_WORTH_ASKING to worthAsking, QUESTION_RED_FLAGS to redFlags
+        )
+        interpreter.runSignature(inputs, outputs, QUESTIONS)
+        val code = questions.keys.elementAtOrNull(best[0][0]) ?: return null
+        return Question(code, questions.getValue(code), worthAsking[0][0], redFlags[0][0])
     }
 
     private fun statesOf(evidence: Map<String, Boolean>): Array<FloatArray> {
@@ -140,8 +151,8 @@ class Interview(private val model: TriageModel) {
     private val notKnown = HashSet<String>()
     private var questionsAsked = 0
 
-    /** Returns the code to ask about next, null if the app has to choose. */
-    fun nextCode(): String? = model.nextCode(evidence, notKnown)
+    /** Returns the question to put next, null if the app has to choose. */
+    fun question(): Question? = model.question(evidence, notKnown)
 
     /** Records that the patient cannot tell: the code stays unknown, and is not asked about again. */
     fun cannotTell(code: String) {
@@ -156,11 +167,19 @@ class Interview(private val model: TriageModel) {
         evidence[code] = present
     }
 
-    /** Returns the model's decision; "ask" counts as a question. */
-    fun decide(): Decision {
-        val decision = model.decide(evidence, questionsAsked)
-        if (decision.action == "ask") questionsAsked += 1
-        return decision
+    /** Returns the model's decision. */
+    fun decide(): Decision = model.decide(evidence, questionsAsked)
+
+    /** Returns whether the interview goes on: while the model asks what is worth it, and while a red flag is open. */
+    fun goesOn(decision: Decision, question: Question?): Boolean {
+        val asks = decision.action == "ask" && (question == null || question.worthAsking)
+        val openFlag = question != null && question.redFlag && decision.bestTriage != "Red"
+        return (asks || openFlag) && !decision.forced
+    }
+
+    /** Counts a question that is put. */
+    fun countQuestion() {
+        questionsAsked += 1
     }
 
     /** Returns a triage decision, as nothing more is known. */

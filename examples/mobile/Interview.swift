@@ -26,6 +26,8 @@ let isNovelName = "is_novel"  // output bool [1], beside it
 let questionsName = "questions"
 let notToAskName = "not_to_ask"  // of questions, input bool [1, E], beside states
 let questionCodesName = "question_codes"  // of questions, output int32 [1, Q], cells, the best first; -1 behind the last
+let questionWorthAskingName = "question_worth_asking"  // of questions, output bool [1, Q], worth more than they cost
+let questionRedFlagsName = "question_red_flags"  // of questions, output bool [1, Q], a yes may raise a red flag
 
 /// The input must not reach the model, and why.
 struct Refused: Error {
@@ -61,6 +63,14 @@ struct Description: Decodable {
   let vocabularyFingerprint: String
   let safetyRules: [Rule]
   let novelty: Novelty?
+}
+
+/// A question that the model would put.
+struct Question {
+  let code: String
+  let text: String  // to ask a patient
+  let worthAsking: Bool  // worth more than a question costs
+  let redFlag: Bool  // a yes may raise a red flag
 }
 
 /// The answer of the model: `action` is a triage decision or "ask", `bestTriage` its decision without asking.
@@ -111,14 +121,18 @@ final class TriageModel {
     return cells[code] != nil
   }
 
-  /// Returns the code that the model would ask about; nil if it cannot choose, or nothing is left to ask.
-  func nextCode(evidence: [String: Bool], notToAsk: Set<String>) throws -> String? {
+  /// Returns the question that the model would put; nil if it cannot choose, or nothing is left to ask.
+  func question(evidence: [String: Bool], notToAsk: Set<String>) throws -> Question? {
     guard let asker = asker else { return nil }
     var withheld = [UInt8](repeating: 0, count: cells.count)
     for code in notToAsk { withheld[cells[code]!] = 1 }
     try asker.invoke(with: [statesName: statesOf(evidence), notToAskName: Data(withheld)])
     let best = try asker.output(named: questionCodesName).data.withUnsafeBytes { $0.load(as: Int32.self) }
-    return best < 0 ? nil : description.vocabulary[Int(best)].code
+    guard best >= 0 else { return nil }
+    let entry = description.vocabulary[Int(best)]
+    let worthAsking = try asker.output(named: questionWorthAskingName).data.first != 0
+    let redFlag = try asker.output(named: questionRedFlagsName).data.first != 0
+    return Question(code: entry.code, text: entry.question, worthAsking: worthAsking, redFlag: redFlag)
   }
 
   private func statesOf(_ evidence: [String: Bool]) -> Data {
@@ -173,9 +187,9 @@ final class Interview {
     evidence[code] = present
   }
 
-  /// Returns the code to ask about next, nil if the app has to choose.
-  func nextCode() throws -> String? {
-    return try model.nextCode(evidence: evidence, notToAsk: notKnown)
+  /// Returns the question to put next, nil if the app has to choose.
+  func question() throws -> Question? {
+    return try model.question(evidence: evidence, notToAsk: notKnown)
   }
 
   /// Records that the patient cannot tell: the code stays unknown, and is not asked about again.
@@ -184,11 +198,21 @@ final class Interview {
     notKnown.insert(code)
   }
 
-  /// Returns the model's decision; "ask" counts as a question.
+  /// Returns the model's decision.
   func decide() throws -> Decision {
-    let decision = try model.decide(evidence: evidence, questionsAsked: questionsAsked)
-    if decision.action == "ask" { questionsAsked += 1 }
-    return decision
+    return try model.decide(evidence: evidence, questionsAsked: questionsAsked)
+  }
+
+  /// Returns whether the interview goes on: while the model asks what is worth it, and while a red flag is open.
+  func goesOn(_ decision: Decision, _ question: Question?) -> Bool {
+    let asks = decision.action == "ask" && (question?.worthAsking ?? true)
+    let openFlag = (question?.redFlag ?? false) && decision.bestTriage != "Red"
+    return (asks || openFlag) && !decision.forced
+  }
+
+  /// Counts a question that is put.
+  func countQuestion() {
+    questionsAsked += 1
   }
 
   /// Returns a triage decision, as nothing more is known.

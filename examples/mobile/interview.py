@@ -39,6 +39,15 @@ class Decision(NamedTuple):
     is_novel: bool  # unlike anything seen in training: the app decides what to do
 
 
+class Question(NamedTuple):
+    """A question that the model would put."""
+
+    code: str
+    text: str  # to ask a patient
+    worth_asking: bool  # worth more than a question costs
+    red_flag: bool  # a yes may raise a red flag
+
+
 class TriageModel:
     """A TFLite file that `triage tflite` wrote, with its vocabulary.
 
@@ -68,14 +77,19 @@ class TriageModel:
         asks = QUESTIONS in self._interpreter.get_signature_list()  # int8 files have no such signature
         self._ask = self._interpreter.get_signature_runner(QUESTIONS) if asks else None
 
-    def next_code(self, evidence: dict[str, bool], not_to_ask: set[str]) -> str | None:
-        """Returns the code that the model would ask about; None if it cannot choose, or nothing is left to ask."""
+    def question(self, evidence: dict[str, bool], not_to_ask: set[str]) -> Question | None:
+        """Returns the question that the model would put; None if it cannot choose, or nothing is left to ask."""
         if self._ask is None:
             return None
         states, withheld = self._state(evidence), np.zeros([1, len(self._cells)], bool)
         withheld[0, [self._cells[code] for code in not_to_ask]] = True
-        cell = int(self._ask(states=states, not_to_ask=withheld)["question_codes"][0, 0])
-        return None if cell < 0 else list(self._cells)[cell]
+        best = self._ask(states=states, not_to_ask=withheld)
+        cell = int(best["question_codes"][0, 0])
+        if cell < 0:
+            return None
+        code = list(self._cells)[cell]
+        worth_asking, red_flag = (bool(best[f"question_{name}"][0, 0]) for name in ("worth_asking", "red_flags"))
+        return Question(code, self.questions[code], worth_asking, red_flag)
 
     def _state(self, evidence: dict[str, bool]) -> np.ndarray:
         states = np.zeros([1, len(self._cells)], np.float32)
@@ -107,13 +121,9 @@ class Interview:
         self._questions_asked = 0
         self._not_known: set[str] = set()
 
-    def next_code(self) -> str | None:
-        """Returns the code to ask about next, None if the caller has to choose."""
-        return self._model.next_code(self._evidence, self._not_known)
-
-    def question(self, code: str) -> str:
-        """Returns the question to ask a patient."""
-        return self._model.questions[code]
+    def question(self) -> Question | None:
+        """Returns the question to put next, None if the caller has to choose."""
+        return self._model.question(self._evidence, self._not_known)
 
     def answer(self, code: str, answer: str) -> None:
         """Takes `y`, `n` or `?` as the answer to the question about `code`."""
@@ -136,10 +146,12 @@ class Interview:
         self._evidence[code] = present
 
     def decide(self) -> Decision:
-        """Returns the model's decision; "ask" counts as a question."""
-        decision = self._model.decide(self._evidence, self._questions_asked)
-        self._questions_asked += decision.action == "ask"
-        return decision
+        """Returns the model's decision."""
+        return self._model.decide(self._evidence, self._questions_asked)
+
+    def count_question(self) -> None:
+        """Counts a question that is put."""
+        self._questions_asked += 1
 
     def decide_now(self) -> Decision:
         """Returns a triage decision, as nothing more is known."""
@@ -164,14 +176,21 @@ def main() -> int:
 
 
 def converse(interview: Interview) -> Decision:
-    """Reads evidence until the model decides, or nothing more is known."""
+    """Reads evidence while `goes_on` says so and the user has something to tell."""
     read_evidence(interview, "What is the matter? ", needed=True)
-    while (decision := interview.decide()).action == "ask":
-        code = interview.next_code()
-        prompt = f"{interview.question(code)} (y, n, ?, or other evidence) " if code else "What else? "
-        if not read_evidence(interview, prompt, asked=code):
+    while goes_on(decision := interview.decide(), question := interview.question()):
+        interview.count_question()
+        prompt = f"{question.text} (y, n, ?, or other evidence) " if question else "What else? "
+        if not read_evidence(interview, prompt, asked=question.code if question else None):
             return interview.decide_now()
-    return decision
+    return interview.decide_now() if decision.action == "ask" else decision
+
+
+def goes_on(decision: Decision, question: Question | None) -> bool:
+    """Returns whether the interview goes on: while the model asks what is worth it, and while a red flag is open."""
+    asks = decision.action == "ask" and (question is None or question.worth_asking)
+    open_flag = question is not None and question.red_flag and decision.best_triage != "Red"
+    return (asks or open_flag) and not decision.forced
 
 
 def read_evidence(interview: Interview, prompt: str, needed: bool = False, asked: str | None = None) -> bool:

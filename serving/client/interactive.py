@@ -9,7 +9,7 @@ import rich.text
 
 from schemas.errors import InputError
 from serving.messages import action_label, goes_on
-from triage_client import EvidenceState, QuestionReason, TriageClient, TriageResponse, evidence_state
+from triage_client import EvidenceState, QuestionReason, TriageAction, TriageClient, TriageResponse, evidence_state
 
 YES, NO, NOT_KNOWN, STOP = "1", "2", "3", "4"
 _CHOICES = "1 yes   2 no   3 don't know   4 no more questions"
@@ -39,7 +39,7 @@ class Known:
 def converse(
     client: TriageClient, known: Known, max_questions: int, allow_unknown_codes: bool, read: Callable[[], str]
 ) -> TriageResponse:
-    """Puts questions until the model decides and no red flag is open, and returns its last answer.
+    """Puts questions while `goes_on` says so, and returns the model's last answer.
 
     Args:
         client: of the server.
@@ -56,10 +56,14 @@ def converse(
         response = client.triage(
             known.state(max_questions), allow_unknown_codes=allow_unknown_codes, questions=1, not_to_ask=known.not_known
         )
-        if not goes_on(response):
+        asks = goes_on(response)
+        if not asks and response.action != TriageAction.TRIAGE_ACTION_ASK:
             return response
-        if not response.next_questions:
-            known.no_more_evidence = True  # nothing is left to ask
+        if response.forced:  # nothing is known, and nobody can say more
+            return response
+        if not asks or not response.next_questions:
+            known.no_more_evidence = True
+            console.print("\nNo question is left that is worth asking.")
             continue
         [question] = response.next_questions
         red_flag = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG

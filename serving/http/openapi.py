@@ -94,6 +94,7 @@ _SCHEMAS: dict[str, Any] = {
             "expected_gain": {**_VALUE, "description": "in bits"},
             "reason": {**_TEXT, "enum": ["information", "red_flag"]},
             "likely": {**_VALUE, "description": "the probability of a yes"},
+            "worth_asking": {**_FLAG, "description": "worth more than a question costs"},
         },
         ("code", "question"),
     ),

@@ -41,16 +41,16 @@ class TriageRoutes:
         return {"answers": await self._many(exchange, fields["states"], "states", fields)}
 
     async def interview(self, exchange: Exchange) -> Any:
-        """Answers all that is known so far: a decision, or what to ask next, also while a red flag is open."""
+        """Answers all that is known so far: a decision, or what to ask next; see `serving.messages.goes_on`."""
         body = await self._body(exchange)
         response = await self._decide(exchange, body, suggested=1)
         answer = answer_figures(response)
         questions = answer.pop("next_questions")
         asks = goes_on(response)
-        decided = not asks and response.action != triage_pb2.TRIAGE_ACTION_ASK
+        nothing_known = response.forced and response.action == triage_pb2.TRIAGE_ACTION_ASK
         return {
             "done": not asks,
-            "decision": answer["action"] if decided else None,
+            "decision": None if asks or nothing_known else answer["best_triage"],
             "questions": questions if asks else [],
             "answer": answer,
         }

@@ -19,6 +19,7 @@ from triage.v1 import triage_pb2
 _CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
 QUESTION_OUTPUTS = (
     features.QUESTION_CODES, features.QUESTION_GAINS, features.QUESTION_LIKELY, features.QUESTION_RED_FLAGS,
+    features.QUESTION_WORTH_ASKING,
 )  # fmt: skip
 """The outputs that `to_questions` reads."""
 
@@ -74,9 +75,16 @@ def to_questions(
     ]
 
 
-def _question(vocabulary: Vocabulary, cell: int, gain: float, likely: float, red_flag: bool) -> triage_pb2.NextQuestion:
+def _question(
+    vocabulary: Vocabulary, cell: int, gain: float, likely: float, red_flag: bool, worth_asking: bool
+) -> triage_pb2.NextQuestion:
     reason = triage_pb2.QUESTION_REASON_RED_FLAG if red_flag else triage_pb2.QUESTION_REASON_INFORMATION
     entry = vocabulary[cell]
     return triage_pb2.NextQuestion(
-        code=entry.code, question=entry.question, expected_gain=gain, reason=reason, likely=likely
+        code=entry.code,
+        question=entry.question,
+        expected_gain=gain,
+        reason=reason,
+        likely=likely,
+        worth_asking=worth_asking,
     )

@@ -18,7 +18,7 @@ class InterviewState:
         self._limits = limits
         self._state = triage_pb2.EvidenceState()
         self._started = False
-        self._asked = False  # whether the last response was ASK
+        self._asked = False  # whether the last response was ASK, or suggested a question
         self._put = ""  # the code that its first question is about, "" if it has none
         self._not_to_ask: list[str] = []
         self.questions = 0
@@ -32,7 +32,7 @@ class InterviewState:
     def add(self, request: triage_service_pb2.InterviewRequest) -> triage_pb2.EvidenceState:
         """Adds one message and returns the evidence state with it.
 
-        A message that follows the response ASK counts as the answer to a question, even if it makes nothing known.
+        A message that follows ASK, or a suggested question, counts as an answer, even if it makes nothing known.
 
         Raises:
             FaultyRequestError: the message says nothing, contradicts an earlier one, or is otherwise faulty.
@@ -57,8 +57,8 @@ class InterviewState:
 
     def respond(self, response: triage_pb2.TriageResponse) -> triage_service_pb2.InterviewResponse:
         """Returns the message with the response to the state that `add` returned."""
-        self._asked = response.action == triage_pb2.TRIAGE_ACTION_ASK
         self._put = response.next_questions[0].code if response.next_questions else ""
+        self._asked = bool(self._put) or response.action == triage_pb2.TRIAGE_ACTION_ASK
         return triage_service_pb2.InterviewResponse(
             response=response, questions_asked=self._state.questions_asked, ended=response.forced
         )

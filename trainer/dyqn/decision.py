@@ -13,6 +13,8 @@ from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 
 TIE = 1e-6
 """Values closer than this are equal."""
+QUESTION_COST = 0.01
+"""Bits that an answer must be worth (docs/questions.md)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,11 +23,13 @@ class Dial:
 
     The triage decision is the one with the highest merit, (P(appropriate) + w P(safe)) / (1 + w), where w is the
     `safety_weight`. The agent asks until the merit of its best decision reaches `sure_enough`; if that is None, its
-    Q-values decide when to ask.
+    Q-values decide when to ask. An interview whose questions the model chooses (`trainer.questions`) also ends where no
+    answer is worth more than `question_cost` bits.
     """
 
     safety_weight: float = 0.0
     sure_enough: float | None = None
+    question_cost: float = QUESTION_COST
 
 
 NEUTRAL = Dial()

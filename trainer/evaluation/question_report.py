@@ -104,13 +104,15 @@ def _interviews(
     if not len(train.decision_counts):
         raise InputError(f"{given.data}: the train split has no vignettes, which the simple policies learn from")
     policies = simple_policies(frequencies(train, len(data.vocabulary)), trained.dial, given.seed)
-    own = given.track == OWN_CARD and trained.model.output_shape[-1] > NUM_ACTIONS
-    learned = card_policy(graph, trained.model, trained.dial) if own else learned_policy(graph)
+    own = given.track == OWN_CARD
+    judged = own and trained.model.output_shape[-1] > NUM_ACTIONS
+    learned = card_policy(graph, trained.model, trained.dial) if judged else learned_policy(graph)
+    worth = None if own else graph.ranks  # what stands on a card is not what the agent would choose to ask
     chosen: dict[str, Policy | None] = {**policies, LEARNED: learned, CLAIRVOYANT: None}
     console = Console(stderr=True)
     names = track(given.questions, "policies", console=console, disable=not console.is_terminal)
     return {
-        name: play(patients, trained.model, graph.may_ask, chosen[name], given.question_limit, trained.dial)
+        name: play(patients, trained.model, graph.may_ask, chosen[name], given.question_limit, trained.dial, worth)
         for name in names
     }, graph
 
@@ -219,7 +221,7 @@ def _first_red_flag(
 def stopping(
     interviews: Interviews, patients: Patients, dial: Dial, minimum_decisions: int, seed: int
 ) -> dict[str, Any]:
-    """Returns the results of interviews that end when the agent stops asking, or after the last question.
+    """Returns the results of interviews that end as `Interviews.ends` says, or after the last question.
 
     Returns:
         `appropriateness`, `safety` and `questions`; `evidence_recall`, the share of the present evidence that is known

@@ -13,6 +13,7 @@ from typing import Any
 from schemas import directories
 from schemas.evidence import KINDS, Vocabulary
 from schemas.triage import DECISION_LABELS
+from trainer.dyqn.decision import QUESTION_COST
 from trainer.runs.dial_options import NEVER
 from trainer.servable.saved_model import package_version
 
@@ -179,9 +180,12 @@ def _questions(questions: dict[str, Any] | None) -> dict[str, Any]:
     """Returns what the version does about questions, and how far to trust that."""
     if questions is None:
         return {"most": 0, "notes": _NO_QUESTIONS}
-    most = questions["most"]
+    most, cost = questions["most"], questions["cost"]
     does = f"It suggests up to {most} questions, the one first whose answer is expected to say most about the decision."
-    return {"most": most, "notes": [does, *_QUESTION_LIMITS]}
+    ends = (
+        f"An interview that it leads also ends where no answer is worth more than {cost:g} bits, or may be a red flag."
+    )
+    return {"most": most, "cost": cost, "notes": [does, ends, *_QUESTION_LIMITS]}
 
 
 def _limits(training_data: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
@@ -221,7 +225,7 @@ def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluatio
     evaluated = (evaluation or {}).get("orders"), (evaluation or {}).get("seed")
     how = "" if evaluation is None else f" --orders {evaluated[0]} --seed {evaluated[1]}"
     ruled = f" --rules {directories.RULES}" if manifest["safety_rules"]["rules"] else ""
-    dial = _dial(manifest["decision"])
+    dial = _dial(manifest["decision"]) + _cost(manifest["questions"])
     return [
         *([_simulate(training_data)] if training_data.get("simulation") else []),
         f'python -c "{make_config}"',
@@ -242,6 +246,12 @@ def _dial(decision: dict[str, Any]) -> str:
         weight = f"--safety-weight {decision['safety_weight']:g}"
     sure_enough = decision["sure_enough"]
     return f" {weight} --sure-enough {NEVER if sure_enough is None else format(sure_enough, 'g')}"
+
+
+def _cost(questions: dict[str, Any] | None) -> str:
+    """Returns the option that sets what a question costs, "" if it is the default."""
+    cost = QUESTION_COST if questions is None else questions["cost"]
+    return "" if cost == QUESTION_COST else f" --question-cost {cost:g}"
 
 
 def _simulate(training_data: dict[str, Any]) -> str:

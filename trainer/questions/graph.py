@@ -15,7 +15,7 @@ from schemas.evidence import Vocabulary
 from schemas.features import MOST_QUESTIONS
 from schemas.safety_rules import SafetyRule
 from schemas.triage import NUM_DECISIONS
-from trainer.dyqn.decision import Dial
+from trainer.dyqn.decision import Dial, anything_known
 from trainer.questions.mixture import Mixture
 from trainer.questions.red_flags import OpenRedFlags
 from trainer.questions.relations import settled_by
@@ -32,7 +32,8 @@ RED_FLAG_WORTH = 0.3
 The information of an answer is an average: that of a rare red flag is small. With .3 the first red flag of an emergency
 is known after half as many questions; more than that costs quality (docs/questions.md).
 """
-_FLAG = 100.0  # above any information
+RED_FLAG = 100.0
+"""What a question about an open red flag is worth at least, by its rank: more than any information."""
 _NEVER = -1.0  # below any information
 _LEAST = 1e-6
 
@@ -44,6 +45,7 @@ class Questions(NamedTuple):
     gains: tf.Tensor  # float32 [B, Q], in bits; 0 where nothing is left to ask
     likely: tf.Tensor  # float32 [B, Q], probability of a yes
     red_flags: tf.Tensor  # bool [B, Q], whether a yes would raise a red flag
+    worth_asking: tf.Tensor  # bool [B, Q], whether the answer is worth more than a question costs; red flags always are
 
 
 class QuestionGraph:
@@ -53,7 +55,7 @@ class QuestionGraph:
         mixture: of its training vignettes.
         vocabulary: of E pieces of evidence.
         rules: that it obeys; open red flags come first.
-        dial: of which the safety weight counts.
+        dial: of which the safety weight and the cost of a question count.
     """
 
     def __init__(self, mixture: Mixture, vocabulary: Vocabulary, rules: Sequence[SafetyRule], dial: Dial):
@@ -65,6 +67,7 @@ class QuestionGraph:
         weights: np.ndarray = np.repeat([1.0, dial.safety_weight], NUM_DECISIONS)
         # A mean over truths, so that values with different dials are comparable.
         self._weights = (weights / weights.sum() / np.log(2)).astype(np.float32)  # [8]
+        self._cost = dial.question_cost
         self._most = min(MOST_QUESTIONS, len(vocabulary))
 
     def __call__(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> Questions:
@@ -76,10 +79,12 @@ class QuestionGraph:
         def chosen(values: tf.Tensor) -> tf.Tensor:
             return tf.where(askable, tf.gather(values, cells, batch_dims=1), tf.zeros_like(values[:, : self._most]))
 
-        return Questions(tf.where(askable, cells, -1), chosen(gains), chosen(likely), chosen(flags))
+        nothing_known = ~anything_known(states)[:, tf.newaxis]  # nobody can be triaged on nothing
+        worth_asking = askable & ((best > self._cost) | nothing_known)
+        return Questions(tf.where(askable, cells, -1), chosen(gains), chosen(likely), chosen(flags), worth_asking)
 
     def ranks(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
-        """Returns the values by which questions are ranked, float32 `[B, E]`; negative if not to be asked."""
+        """Returns the bits by which questions are ranked, float32 `[B, E]`; negative if not to be asked."""
         return self._ranked(states, not_to_ask, *self._valued(states))
 
     def _valued(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -89,7 +94,7 @@ class QuestionGraph:
     def _ranked(
         self, states: tf.Tensor, not_to_ask: tf.Tensor, gains: tf.Tensor, likely: tf.Tensor, flags: tf.Tensor
     ) -> tf.Tensor:
-        first = tf.where(flags, _FLAG + likely, likely * self._worth)
+        first = tf.where(flags, RED_FLAG + likely, likely * self._worth)
         return tf.where(self.may_ask(states) & ~not_to_ask, gains + first, tf.fill(tf.shape(gains), _NEVER))
 
     def may_ask(self, states: tf.Tensor) -> tf.Tensor:

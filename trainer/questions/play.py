@@ -9,11 +9,14 @@ import tensorflow as tf
 from schemas.triage import Action
 from trainer.dyqn import rewards
 from trainer.dyqn.decision import Dial, best_triage, decide, merits
+from trainer.questions.graph import RED_FLAG
 from trainer.questions.patients import Patients
 from trainer.questions.policies import Network, Policy
 
 MayAsk = Callable[[tf.Tensor], tf.Tensor]
 """From states `[B, E]` to codes that are open, bool `[B, E]`, see `trainer.questions.graph`."""
+Worth = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+"""From states `[B, E]` and codes not to ask, bool `[B, E]`, to bits `[B, E]`; see `QuestionGraph.ranks`."""
 _ROWS = 512
 _CANDIDATES = 24
 NOTHING = -1
@@ -25,6 +28,7 @@ class Interviews(NamedTuple):
     outputs: np.ndarray  # float32 [Q + 1, V, O], of the network
     asked: np.ndarray  # int64 [Q, V], cells; `NOTHING` where nothing was left to ask
     answers: np.ndarray  # int8 [Q, V] in {-1, 0, 1}
+    worth: np.ndarray | None = None  # float32 [Q + 1, V], of the best question; None where the action alone ends them
 
     def decisions(self, dial: Dial) -> np.ndarray:
         """Returns the triage decision after each number of questions, int32 `[Q + 1, V]`."""
@@ -32,10 +36,16 @@ class Interviews(NamedTuple):
         return best_triage(flat, dial).numpy().reshape(self.outputs.shape[:2])
 
     def ends(self, dial: Dial) -> np.ndarray:
-        """Returns the number of questions after which the agent stops asking, or nothing is left to ask, int `[V]`."""
+        """Returns the number of questions after which an interview ends, or nothing is left to ask, int `[V]`.
+
+        By the rule of `serving.messages.goes_on`.
+        """
         flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
         here: np.ndarray = np.ones(len(flat), bool)
         asks = (decide(flat, ~here, here, dial).numpy() == Action.ASK).reshape(self.outputs.shape[:2])
+        if self.worth is not None:
+            asks &= self.worth > dial.question_cost
+            asks |= (self.worth >= RED_FLAG) & (self.decisions(dial) != Action.RED)
         # Where nothing is left to ask after q questions, question q + 1 is about nothing.
         asks[:-1] &= self.asked != NOTHING
         asks[-1] = False
@@ -43,14 +53,48 @@ class Interviews(NamedTuple):
 
 
 def play(
-    patients: Patients, network: Network, may_ask: MayAsk, policy: Policy | None, questions: int, dial: Dial
+    patients: Patients,
+    network: Network,
+    may_ask: MayAsk,
+    policy: Policy | None,
+    questions: int,
+    dial: Dial,
+    worth: Worth | None = None,
 ) -> Interviews:
-    """Returns interviews with a number of `questions`; None as policy stands for `_clairvoyant`."""
+    """Returns interviews with a number of `questions`.
+
+    Args:
+        patients: who answer.
+        network: of the agent.
+        may_ask: which codes are open.
+        policy: chooses among them; None stands for `_clairvoyant`.
+        questions: put to each patient, though the agent may stop earlier.
+        dial: of the agent.
+        worth: what the agent judges answers to be worth, whoever chooses them; None where its action ends interviews.
+    """
     parts = [
         _play(Patients(*(part[start : start + _ROWS] for part in patients)), network, may_ask, policy, questions, dial)
         for start in range(0, len(patients.answers), _ROWS)
     ]
-    return Interviews(*(np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)))
+    interviews = Interviews(*(np.concatenate(columns, axis=1) for columns in zip(*(p[:3] for p in parts), strict=True)))
+    return interviews if worth is None else interviews._replace(worth=_best_worth(patients, interviews, worth))
+
+
+def _best_worth(patients: Patients, interviews: Interviews, worth: Worth) -> np.ndarray:
+    """Returns what the best question is worth after 0, 1, ... Q questions, float32 `[Q + 1, V]`."""
+    rows = np.arange(len(patients.answers))
+    states = np.where(patients.known, patients.answers, 0).astype(np.float32)
+    best = []
+    for number in range(len(interviews.outputs)):
+        if number:
+            cells, answers = interviews.asked[number - 1], interviews.answers[number - 1]
+            states[rows, cells] = np.where(cells == NOTHING, states[rows, cells], answers)
+        parts = (slice(start, start + _ROWS) for start in range(0, len(rows), _ROWS))
+        values = [
+            worth(tf.constant(states[p]), tf.constant(patients.answers[p] == 0)).numpy().max(axis=1) for p in parts
+        ]
+        best.append(np.concatenate(values))
+    return np.stack(best)
 
 
 def _play(

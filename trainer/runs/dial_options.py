@@ -25,6 +25,7 @@ class DialOptions:
     safety_weight: float | None = None
     under_triage_at_most: float | None = None
     sure_enough: str | None = None
+    question_cost: float | None = None
 
     @property
     def flags(self) -> list[str]:
@@ -60,15 +61,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ask until (P(appropriate) + W P(safe)) / (1 + W) reaches S, in (0, 1]; never: as the Q-values say; by "
         "default S is chosen for the weight, as in training",
     )
+    parser.add_argument(
+        "--question-cost",
+        type=float,
+        metavar="BITS",
+        help="an interview whose questions the model chooses ends where no answer is worth more than BITS "
+        "(docs/questions.md)",
+    )
 
 
 def apply(given: DialOptions, trained: "TrainedNetwork", job_dir: pathlib.Path) -> "TrainedNetwork":
     """Returns `trained`, of `job_dir`, with the dial that the options set, or unchanged if none is given.
 
     Raises:
-        InputError: the network has no probabilities, a value is out of range, or the held-out vignettes cannot keep the
-            bound on under-triage.
+        InputError: the network has no probabilities, or cannot choose questions, a value is out of range, or the
+            held-out vignettes cannot keep the bound on under-triage.
     """
+    if given.question_cost is not None:
+        trained = _with_cost(trained, given.question_cost, job_dir)
+        given = dataclasses.replace(given, question_cost=None)
     weight, bound = given.safety_weight, given.under_triage_at_most
     if not given.flags:
         return trained
@@ -84,6 +95,7 @@ def apply(given: DialOptions, trained: "TrainedNetwork", job_dir: pathlib.Path) 
         dial = _bounded(trained, bound, sure_enough, job_dir)
     else:
         dial = with_weight(trained, trained.dial.safety_weight if weight is None else weight, sure_enough)
+    dial = dataclasses.replace(dial, question_cost=trained.dial.question_cost)
     chosen_by = "given" if bound is None else "bound"
     return dataclasses.replace(trained, dial=dial, dial_chosen=chosen_by, under_triage_at_most=bound)
 
@@ -106,6 +118,14 @@ def with_weight(trained: "TrainedNetwork", weight: float, sure_enough: Threshold
     if sure_enough is None and judged is not None and weight != trained.dial.safety_weight:
         return with_threshold(judged, weight)
     return Dial(weight, trained.dial.sure_enough if sure_enough is None else sure_enough.value)
+
+
+def _with_cost(trained: "TrainedNetwork", question_cost: float, job_dir: pathlib.Path) -> "TrainedNetwork":
+    if not 0 <= question_cost < math.inf:
+        raise InputError(f"--question-cost {question_cost:g}: expected bits from 0, such as 0.02")
+    if trained.questions is None:
+        raise InputError(f"--question-cost: {job_dir} cannot choose questions: train on at least 100 vignettes")
+    return dataclasses.replace(trained, dial=dataclasses.replace(trained.dial, question_cost=question_cost))
 
 
 def _threshold(text: str | None) -> Threshold | None:

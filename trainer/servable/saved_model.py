@@ -5,7 +5,6 @@ system, and renamed.
 """
 
 import contextlib
-import dataclasses
 import datetime
 import hashlib
 import importlib.metadata
@@ -212,7 +211,10 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
         "signatures": [*signatures.SIGNATURES, *([] if trained.questions is None else [features.QUESTIONS])],
         "questions": None
         if trained.questions is None
-        else {"most": min(features.MOST_QUESTIONS, len(trained.vocabulary))},
+        else {
+            "most": min(features.MOST_QUESTIONS, len(trained.vocabulary)),
+            "cost": trained.dial.question_cost,
+        },
         "safety_rules": trained.rules.described(),
         "decision": decision(trained),
         "novelty": _novelty(trained),
@@ -235,7 +237,8 @@ def decision(trained: TrainedNetwork) -> dict[str, Any]:
     bound = {} if trained.under_triage_at_most is None else {"under_triage_at_most": trained.under_triage_at_most}
     return {
         "probabilities": True,
-        **dataclasses.asdict(trained.dial),
+        "safety_weight": trained.dial.safety_weight,
+        "sure_enough": trained.dial.sure_enough,
         "chosen": trained.dial_chosen,
         **bound,
         "held_out": _held_out(trained.held_out, trained.dial),

@@ -164,6 +164,7 @@ def _asking(graph: QuestionGraph) -> Callable[[tf.Tensor, tf.Tensor], dict[str, 
             features.QUESTION_GAINS: questions.gains,
             features.QUESTION_LIKELY: questions.likely,
             features.QUESTION_RED_FLAGS: questions.red_flags,
+            features.QUESTION_WORTH_ASKING: questions.worth_asking,
         }
 
     return ask

@@ -20,8 +20,8 @@ class Script:
 class Questioner:
     """A server that asks about each of some codes in turn and then says Red."""
 
-    def __init__(self, *codes):
-        self._codes, self.states, self.not_to_ask = list(codes), [], []
+    def __init__(self, *codes, worthless=()):
+        self._codes, self._worthless, self.states, self.not_to_ask = list(codes), worthless, [], []
 
     def triage(self, state, *, allow_unknown_codes, questions, not_to_ask):
         self.states.append(({e.code: e.status for e in state.evidence}, state.questions_asked, state.no_more_evidence))
@@ -32,7 +32,10 @@ class Questioner:
         if open_codes and not state.no_more_evidence:
             response.action = TriageAction.TRIAGE_ACTION_ASK
             response.next_questions.add(
-                code=open_codes[0], question=f"{open_codes[0]}?", reason=QuestionReason.QUESTION_REASON_INFORMATION
+                code=open_codes[0],
+                question=f"{open_codes[0]}?",
+                reason=QuestionReason.QUESTION_REASON_INFORMATION,
+                worth_asking=open_codes[0] not in self._worthless,
             )
         response.forced = state.no_more_evidence
         return response
@@ -49,6 +52,13 @@ def test_an_interview_takes_numbered_answers_and_ends_with_a_decision(capsys):
     assert "1. fever?" in output
     assert "3. rash?" in output
     assert output.count("2. smoker?") == 1  # what is no answer is asked again, as the same question
+
+
+def test_an_interview_ends_with_a_decision_where_no_question_is_worth_asking(capsys):
+    server, known = Questioner("fever", "smoker", worthless=("smoker",)), Known(["chest_pain"], [])
+    response = converse(server, known, 0, False, Script("2"))
+    assert (response.action, known.absent) == (TriageAction.TRIAGE_ACTION_RED, ["fever"])
+    assert "No question is left that is worth asking." in capsys.readouterr().out
 
 
 class Flagged:

@@ -108,11 +108,16 @@ def test_the_commands_repeat_the_data_the_run_and_the_evaluation():
 
 def test_a_version_that_chooses_questions_says_how_far_to_trust_them():
     facts = training_facts("sha256:data", STATS)
-    chooses = model_card(MANIFEST | {"questions": {"most": 3}}, VOCABULARY, facts, EVALUATION, None)["questions"]
+    chooses = model_card(MANIFEST | {"questions": {"most": 3, "cost": 0.01}}, VOCABULARY, facts, EVALUATION, None)[
+        "questions"
+    ]
     notes = " ".join(chooses["notes"])
     assert (chooses["most"], chooses["notes"][0][:29]) == (3, "It suggests up to 3 questions")
+    assert "0.01 bits" in notes
     for limit in ("simulated or written", "not a finding excluded", "not validated for care"):
         assert limit in notes
+    dear = model_card(MANIFEST | {"questions": {"most": 3, "cost": 0.5}}, VOCABULARY, facts, EVALUATION, None)
+    assert "--question-cost 0.5" in " ".join(dear["reproduce"]["commands"])
     few_vignettes = model_card(MANIFEST | {"questions": None}, VOCABULARY, facts, EVALUATION, None)["questions"]
     assert few_vignettes["most"] == 0
     assert "the caller chooses" in few_vignettes["notes"][0]

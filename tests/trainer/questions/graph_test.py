@@ -54,6 +54,25 @@ def test_questions_come_by_their_value(mixture, vocabulary):
     assert (np.diff(questions.gains.numpy()[0]) <= 0).all()
 
 
+@pytest.mark.parametrize(("cost", "worth"), [(0.0, ["cough", "pain", "collapse"]), (0.05, ["cough", "pain"])])
+def test_an_answer_is_worth_asking_for_if_it_is_worth_more_than_a_question_costs(mixture, vocabulary, cost, worth):
+    """After a no to rash, which says nothing, pain is worth .08 bits and collapse almost none."""
+    graph = QuestionGraph(mixture, vocabulary, (), Dial(0.0, question_cost=cost))
+    questions = graph(tf.constant([[0.0, -1, 0, 0]]), tf.zeros([1, 4], tf.bool))
+    marked = zip(questions.codes.numpy()[0], questions.worth_asking.numpy()[0], strict=True)
+    assert [CODES[cell] for cell, worth_asking in marked if worth_asking] == worth
+
+
+def test_whatever_it_costs_a_red_flag_is_worth_asking_for_and_anything_where_nothing_is_known(mixture, vocabulary):
+    present = mixture.present.copy()
+    present[:, 3] = 0.2
+    rule = SafetyRule("collapse", "r", Action.RED, True, all_of=(("collapse", True),))
+    dear = Dial(0.0, question_cost=10.0)
+    graph = QuestionGraph(mixture._replace(present=present), vocabulary, (rule,), dear)
+    questions = graph(tf.constant([[0.0, -1, 0, 0], [0, -1, 0, -1], [0, 0, 0, 0]]), tf.zeros([3, 4], tf.bool))
+    assert questions.worth_asking.numpy().tolist() == [[True, False, False, False], [False] * 4, [True] * 4]
+
+
 def test_what_is_known_or_not_to_be_asked_is_not_asked(mixture, vocabulary):
     states = tf.constant([[1.0, 0, 0, 0], [0, -1, 0, 0], [1, 1, 1, -1]])
     not_to_ask = tf.constant([[False, False, True, False], [False] * 4, [False] * 4])

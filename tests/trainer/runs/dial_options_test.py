@@ -117,6 +117,17 @@ def test_vignettes_that_no_network_learned_from_keep_a_bound(trained):
     assert saved_model.decision(result)["held_out"]["apart"]
 
 
+def test_what_a_question_costs_is_set_beside_the_dial_that_training_chose(trained):
+    able = dataclasses.replace(trained, questions=object())
+    assert (chosen := apply(["--question-cost", "0.05"], able)).dial == Dial(0.5, 0.9, 0.05)
+    assert chosen.dial_chosen == "default"
+    assert apply(["--question-cost", "0.05", "--sure-enough", "0.8"], able).dial == Dial(0.5, 0.8, 0.05)
+    with pytest.raises(InputError, match="-1: expected bits from 0"):
+        apply(["--question-cost", "-1"], able)
+    with pytest.raises(InputError, match="job cannot choose questions: train on at least 100 vignettes"):
+        apply(["--question-cost", "0.05"], trained)
+
+
 def test_a_weight_and_a_bound_exclude_each_other():
     with pytest.raises(argparse.ArgumentError, match="not allowed with"):
         parsed("--safety-weight", "2", "--under-triage-at-most", "0.05")

@@ -91,18 +91,20 @@ class FiredRule(_message.Message):
     def __init__(self, rule_id: _Optional[str] = ..., reason: _Optional[str] = ..., from_action: _Optional[_Union[TriageAction, str]] = ..., to_action: _Optional[_Union[TriageAction, str]] = ...) -> None: ...
 
 class NextQuestion(_message.Message):
-    __slots__ = ("code", "question", "expected_gain", "reason", "likely")
+    __slots__ = ("code", "question", "expected_gain", "reason", "likely", "worth_asking")
     CODE_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_GAIN_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     LIKELY_FIELD_NUMBER: _ClassVar[int]
+    WORTH_ASKING_FIELD_NUMBER: _ClassVar[int]
     code: str
     question: str
     expected_gain: float
     reason: QuestionReason
     likely: float
-    def __init__(self, code: _Optional[str] = ..., question: _Optional[str] = ..., expected_gain: _Optional[float] = ..., reason: _Optional[_Union[QuestionReason, str]] = ..., likely: _Optional[float] = ...) -> None: ...
+    worth_asking: bool
+    def __init__(self, code: _Optional[str] = ..., question: _Optional[str] = ..., expected_gain: _Optional[float] = ..., reason: _Optional[_Union[QuestionReason, str]] = ..., likely: _Optional[float] = ..., worth_asking: bool = ...) -> None: ...
 
 class EvidenceEffect(_message.Message):
     __slots__ = ("evidence", "effect", "best_triage_without")

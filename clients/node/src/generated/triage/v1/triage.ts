@@ -247,6 +247,11 @@ export interface NextQuestion {
   reason: QuestionReason;
   /** The probability in [0, 1] that the answer is yes, as far as vignettes tell. */
   likely: number;
+  /**
+   * Whether the answer is worth more than a question costs, as a red flag always is. An interview whose questions the
+   * model chooses ends where none is: see docs/questions.md.
+   */
+  worthAsking: boolean;
 }
 
 /** What a piece of evidence does to the answer. */
@@ -876,7 +881,7 @@ export const FiredRule: MessageFns<FiredRule> = {
 };
 
 function createBaseNextQuestion(): NextQuestion {
-  return { code: "", question: "", expectedGain: 0, reason: 0, likely: 0 };
+  return { code: "", question: "", expectedGain: 0, reason: 0, likely: 0, worthAsking: false };
 }
 
 export const NextQuestion: MessageFns<NextQuestion> = {
@@ -895,6 +900,9 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     }
     if (message.likely !== 0) {
       writer.uint32(45).float(message.likely);
+    }
+    if (message.worthAsking !== false) {
+      writer.uint32(48).bool(message.worthAsking);
     }
     return writer;
   },
@@ -952,6 +960,14 @@ export const NextQuestion: MessageFns<NextQuestion> = {
             message.likely = reader.float();
             continue;
           }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.worthAsking = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -975,6 +991,11 @@ export const NextQuestion: MessageFns<NextQuestion> = {
         : 0,
       reason: isSet(object.reason) ? questionReasonFromJSON(object.reason) : 0,
       likely: isSet(object.likely) ? globalThis.Number(object.likely) : 0,
+      worthAsking: isSet(object.worthAsking)
+        ? globalThis.Boolean(object.worthAsking)
+        : isSet(object.worth_asking)
+        ? globalThis.Boolean(object.worth_asking)
+        : false,
     };
   },
 
@@ -995,6 +1016,9 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     if (message.likely !== 0) {
       obj.likely = floatToJson(message.likely);
     }
+    if (message.worthAsking !== false) {
+      obj.worthAsking = message.worthAsking;
+    }
     return obj;
   },
 
@@ -1008,6 +1032,7 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     message.expectedGain = object.expectedGain ?? 0;
     message.reason = object.reason ?? 0;
     message.likely = object.likely ?? 0;
+    message.worthAsking = object.worthAsking ?? false;
     return message;
   },
 };
