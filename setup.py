@@ -46,6 +46,8 @@ SB3 = ["stable-baselines3>=2.3.0,<2.4", "torch>=2.1.0,<2.2", "numpy>=1.26.0,<2"]
 
 BEAM = ["apache-beam>=2.77.0,<2.78"]
 
+PARQUET = ["pyarrow>=18.0.0,<26"]
+
 HYPERTUNE = ["cloudml-hypertune>=0.1.0.dev6,<0.2"]
 
 # pydantic 2 needs a later typing-extensions than the one that tf-agents pins.
@@ -64,6 +66,7 @@ DOCUMENTATION = [
 
 DEVELOPMENT = [
     *HYPERTUNE,
+    *PARQUET,
     *VERTEX,
     *BEAM,
     *KUBEFLOW,
@@ -129,6 +132,7 @@ setuptools.setup(
     install_requires=REQUIREMENTS,
     extras_require={
         "beam": BEAM,
+        "parquet": PARQUET,
         "hypertune": HYPERTUNE,
         "vertex": VERTEX,
         "kubeflow": KUBEFLOW,

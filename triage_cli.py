@@ -43,6 +43,7 @@ COMMANDS = {
     "serve": ("serving.command", "serve a model over gRPC as triage.v1.TriageService"),
     "ask": ("serving.client.ask", "ask a server about one patient"),
     "health": ("serving.client.health", "check whether a server is serving"),
+    "score": ("serving.scoring.command", "answer files of stored cases with a model, without a server"),
     "monitor": ("serving.monitor.command", "compare an audit log with the cases a version was made for"),
 }
 BENCH = "bench"
@@ -68,6 +69,7 @@ NEED_TENSORFLOW = (
     "bench train",
     "serve",
     "monitor",
+    "score",
 )
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 GRPC_LOG = "GRPC_VERBOSITY"

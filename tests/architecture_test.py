@@ -42,7 +42,7 @@ LAYERS = {
         ("http",),
         ("server",),
         ("command",),
-        ("bench", "client", "monitor"),
+        ("bench", "client", "monitor", "scoring"),
     ),
 }
 

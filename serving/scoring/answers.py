@@ -1,0 +1,138 @@
+"""A model's answers to cases, as columns."""
+
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from schemas import features
+from schemas.errors import InputError
+from schemas.evidence import StateEncoder
+from schemas.triage import ACTION_LABELS, DECISION_LABELS
+from serving.models.engine import SavedModelEngine
+from serving.scoring.cases import ID, Cases
+
+Columns = dict[str, list[Any]]
+"""Values by name, of the same length: text, a number, a truth, a list of texts, or None."""
+_DIGITS = 6  # float32 has no more
+
+
+class Scorer:
+    """Answers cases with one version, as the server does.
+
+    Args:
+        folder: the version.
+        questions: how many questions to suggest, 0 or more.
+        allow_unknown_codes: whether codes that the model does not know are listed, not refused.
+
+    Raises:
+        InputError: the version is damaged, or cannot choose questions.
+    """
+
+    def __init__(self, folder: pathlib.Path, questions: int, allow_unknown_codes: bool):
+        self.engine = SavedModelEngine(folder)
+        if questions and not self.engine.info.questions:
+            raise InputError(
+                f"--questions {questions}: {folder} cannot choose questions: train on 100 vignettes or more"
+            )
+        self._encoder = StateEncoder(self.engine.vocabulary)
+        self._questions = questions
+        self._allow_unknown_codes = allow_unknown_codes
+
+    def encode(self, path: pathlib.Path, cases: Cases) -> dict[str, np.ndarray]:
+        """Returns what `answer` takes: states `[B, E]`, questions asked `[B]`, and unknown codes.
+
+        Raises:
+            InputError: a code is both present and absent, or not in the vocabulary; `path` is for the message.
+        """
+        codes = list(chain.from_iterable(chain.from_iterable(zip(cases.present, cases.absent, strict=True))))
+        lengths = [length for pair in zip(cases.present, cases.absent, strict=True) for length in map(len, pair)]
+        present: np.ndarray = np.repeat(np.arange(len(lengths)) % 2 == 0, lengths)
+        encoded = self._encoder.encode(codes, np.reshape(lengths, [-1, 2]).sum(axis=1).tolist(), present, ~present)
+        if encoded.conflicting_codes.size:
+            where, code = _first(path, cases, encoded.conflicting_codes)
+            raise InputError(f"{where}: {code!r} is both present and absent: give one of them")
+        if encoded.unknown_codes.size and not self._allow_unknown_codes:
+            where, code = _first(path, cases, encoded.unknown_codes)
+            raise InputError(
+                f"{where}: {self.engine.vocabulary.unknown_message(code)}; --allow-unknown-codes leaves such codes out "
+                "of the decision, and lists them"
+            )
+        return {
+            features.STATES: encoded.states,
+            features.QUESTIONS_ASKED: cases.questions_asked,
+            features.UNKNOWN_CODES: encoded.unknown_codes,
+        }
+
+    def answer(self, ids: Sequence[str], encoded: Mapping[str, np.ndarray]) -> Columns:
+        """Returns the answers to encoded cases.
+
+        Columns: `vignette_id`, `action`, `best_triage`, `forced`, `q_red` ... `q_ask`; `appropriate_red` ...
+        `safe_blue` where the model has probabilities; `fired_rules`; `novelty` and `is_novel` where it scores novelty;
+        `unknown_codes`; `next_questions` and `worth_asking` where questions are suggested.
+        """
+        states = encoded[features.STATES]
+        outputs = self.engine.decide(states, encoded[features.QUESTIONS_ASKED])
+        labels = np.array(ACTION_LABELS, object)
+        columns: Columns = {
+            ID: list(ids),
+            **{name: labels[outputs[name]].tolist() for name in (features.ACTION, features.BEST_TRIAGE)},
+            features.FORCED: outputs[features.FORCED].tolist(),
+            **_numbers("q", ACTION_LABELS, outputs[features.Q_VALUES]),
+        }
+        if self.engine.info.probabilities:
+            columns |= _numbers("appropriate", DECISION_LABELS, outputs[features.P_APPROPRIATE])
+            columns |= _numbers("safe", DECISION_LABELS, outputs[features.P_SAFE])
+        rules = [rule.rule_id for rule in self.engine.info.rules]
+        fired = outputs[features.RULES_FIRED] if rules else np.zeros([len(ids), 0], bool)
+        columns["fired_rules"] = _chosen(fired, rules)
+        if self.engine.info.novelty_threshold is not None:
+            columns[features.NOVELTY] = _rounded(outputs[features.NOVELTY])
+            columns[features.IS_NOVEL] = outputs[features.IS_NOVEL].tolist()
+        unknown = encoded[features.UNKNOWN_CODES].tolist()
+        columns[features.UNKNOWN_CODES] = [[code.decode() for code in row if code] for row in unknown]
+        return columns | self._next_questions(states, columns[features.FORCED])
+
+    def _next_questions(self, states: np.ndarray, forced: Sequence[bool]) -> Columns:
+        if not self._questions:
+            return {}
+        anything = {features.STATES: states, features.NOT_TO_ASK: np.zeros(states.shape, bool)}
+        outputs = self.engine.predict(features.QUESTIONS, anything)
+        cells = outputs[features.QUESTION_CODES][:, : self._questions]
+        cells = np.where(np.array(forced)[:, np.newaxis], -1, cells).tolist()  # asking is not possible
+        worth = outputs[features.QUESTION_WORTH_ASKING][:, : self._questions].tolist()
+        codes = self.engine.vocabulary.codes
+        kept = [[place for place, cell in enumerate(row) if cell >= 0] for row in cells]
+        return {
+            "next_questions": [
+                [codes[row[place]] for place in places] for row, places in zip(cells, kept, strict=True)
+            ],
+            "worth_asking": [any(row[place] for place in places) for row, places in zip(worth, kept, strict=True)],
+        }
+
+
+def _first(path: pathlib.Path, cases: Cases, codes: np.ndarray) -> tuple[str, str]:
+    """Returns the first case of which there are `codes`, bytes `[B, N]`, in words, and the first of its codes."""
+    row, code = next((row, listed[0]) for row, listed in enumerate(codes.tolist()) if listed[0])
+    return f"{path}: {cases.ids[row]!r} (line or record {cases.places[row]})", code.decode()
+
+
+def _numbers(prefix: str, labels: Iterable[str], values: np.ndarray) -> Columns:
+    """Returns a column for each column of `values` `[B, N]`."""
+    names = (f"{prefix}_{label.lower()}" for label in labels)
+    return dict(zip(names, _rounded(values.T), strict=True))
+
+
+def _rounded(values: np.ndarray) -> list[Any]:
+    rounded: list[Any] = np.round(values.astype(np.float64), _DIGITS).tolist()
+    return rounded
+
+
+def _chosen(flags: np.ndarray, names: Sequence[str]) -> list[list[str]]:
+    """Returns the names whose flags `[B, N]` are set in each row."""
+    rows: list[list[str]] = [[] for _ in flags]
+    for row, column in zip(*(places.tolist() for places in np.nonzero(flags)), strict=True):
+        rows[row].append(names[column])
+    return rows

@@ -1,0 +1,207 @@
+"""Reads the cases of a file, batch by batch: JSON Lines, CSV, TFRecord or Parquet, the first three also gzipped.
+
+A case has a `vignette_id`, the codes that are `present` and those that are `absent`, and optionally `questions_asked`
+and `no_more_evidence`. Vignettes are cases, whose decisions, splits and tags are not read.
+"""
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from schemas.errors import InputError, first_line
+from schemas.triage import NO_QUESTIONS_LEFT
+
+JSONL, CSV, TFRECORD, PARQUET = FORMATS = "jsonl", "csv", "tfrecord", "parquet"
+"""The formats of input and output; each is also the ending of file names."""
+COMPRESSED = ".gz"
+ID, PRESENT, ABSENT, ASKED, ENDED = FIELDS = (
+    "vignette_id", "present", "absent", "questions_asked", "no_more_evidence",
+)  # fmt: skip
+_NOT_READ = ("decisions", "split", "tags")
+_MOST_QUESTIONS = 2**31 - 1
+
+
+class Cases(NamedTuple):
+    """B cases of a file."""
+
+    places: list[int]  # line, or number of the record, from 1
+    ids: list[str]
+    present: list[list[str]]
+    absent: list[list[str]]
+    questions_asked: np.ndarray  # int32 [B], as the signature `state` takes it
+
+
+class Case(NamedTuple):
+    """One of them."""
+
+    place: int
+    vignette_id: str
+    present: list[str]
+    absent: list[str]
+    questions_asked: int
+
+
+def format_of(path: pathlib.Path) -> str | None:
+    """Returns the format that the name of a file says, None for another name."""
+    stem = path.name.removesuffix(COMPRESSED)
+    return next((each for each in FORMATS if stem.endswith(f".{each}")), None)
+
+
+def read(path: pathlib.Path, batch_size: int) -> Iterator[Cases]:
+    """Yields the cases of a file in batches of `batch_size`, the last one of fewer.
+
+    Raises:
+        InputError: the file cannot be read, or a case is faulty; the message names its line or record.
+    """
+    kind = format_of(path)
+    rows = _READERS[kind](path) if kind in _READERS else _records(path, batch_size, kind == PARQUET)
+    cases = (_case(path, place, row, _UNIT.get(kind or "", "record")) for place, row in rows)
+    try:
+        while batch := list(itertools.islice(cases, batch_size)):
+            places, ids, present, absent, asked = map(list, zip(*batch, strict=True))
+            yield Cases(places, ids, present, absent, np.array(asked, np.int32))
+    except (OSError, EOFError) as error:  # gzip raises EOFError where a file is cut off
+        raise InputError(f"{path}: cannot read: {first_line(error)}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def _case(path: pathlib.Path, place: int, row: Any, unit: str) -> Case:
+    where = f"{path}: {unit} {place}"
+    if not isinstance(row, Mapping):
+        raise InputError(f"{where}: expected an object with {', '.join(FIELDS[:3])}")
+    if not row.keys() <= _KNOWN:
+        name = next(name for name in row if name not in _KNOWN)
+        raise InputError(f"{where}: unknown field {name!r}: expected {', '.join(FIELDS)}")
+    vignette_id = row.get(ID)
+    if not isinstance(vignette_id, str) or not vignette_id:
+        raise InputError(f"{where}: no {ID}: every case needs one, to find its answer by")
+    present, absent = row.get(PRESENT, []), row.get(ABSENT, [])
+    for name, codes in ((PRESENT, present), (ABSENT, absent)):
+        if not isinstance(codes, list) or not all(map(str.__instancecheck__, codes)):
+            raise InputError(f"{where}, {vignette_id!r}: {name}: expected a list of codes")
+    asked, ended = row.get(ASKED, 0), row.get(ENDED, False)
+    if type(asked) is not int or not 0 <= asked <= _MOST_QUESTIONS:
+        raise InputError(f"{where}, {vignette_id!r}: {ASKED}: expected a number from 0, not {asked!r}")
+    if type(ended) is not bool:
+        raise InputError(f"{where}, {vignette_id!r}: {ENDED}: expected true or false, not {ended!r}")
+    return Case(place, vignette_id, present, absent, NO_QUESTIONS_LEFT if ended else asked)
+
+
+_KNOWN = {*FIELDS, *_NOT_READ}
+
+
+def _open(path: pathlib.Path) -> IO[bytes]:
+    opened: Any = gzip.open if path.name.endswith(COMPRESSED) else open
+    file: IO[bytes] = opened(path, "rb")
+    return file
+
+
+def _json_lines(path: pathlib.Path) -> Iterator[tuple[int, Any]]:
+    with _open(path) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.isspace():
+                try:
+                    yield number, json.loads(line)
+                except ValueError as error:
+                    raise InputError(f"{path}: line {number}: not JSON: {error}") from error
+
+
+def _csv_rows(path: pathlib.Path) -> Iterator[tuple[int, Any]]:
+    """Yields the rows of a CSV file, in which codes are separated by spaces."""
+    with _open(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as file:
+        rows = csv.DictReader(file, strict=True)
+        try:
+            for row in rows:
+                if None in row or None in row.values():
+                    raise InputError(f"{path}: line {rows.line_num}: expected {len(rows.fieldnames or ())} columns")
+                yield rows.line_num, {name: _cell(path, rows.line_num, name, text) for name, text in row.items()}
+        except csv.Error as error:
+            raise InputError(f"{path}: line {rows.line_num}: not valid CSV: {error}") from error
+
+
+def _cell(path: pathlib.Path, line: int, name: str, text: str) -> Any:
+    if name in (PRESENT, ABSENT):
+        return text.split()
+    if name == ASKED:
+        try:
+            return int(text or 0)
+        except ValueError:
+            raise InputError(f"{path}: line {line}: {ASKED}: expected a number from 0, not {text!r}") from None
+    return _TRUTHS.get(text.lower(), text) if name == ENDED else text
+
+
+_TRUTHS = {"": False, "0": False, "false": False, "1": True, "true": True}
+
+
+def _records(path: pathlib.Path, batch_size: int, parquet: bool) -> Iterator[tuple[int, Any]]:
+    return enumerate((_parquet if parquet else _examples)(path, batch_size), start=1)
+
+
+def _examples(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]]:
+    """Yields the tf.Examples of a file, see schemas/vignette.pbtxt."""
+    import tensorflow as tf
+
+    texts, numbers = ([tf.io.RaggedFeature(dtype) for _ in range(2)] for dtype in (tf.string, tf.int64))
+    shape = {
+        ID: tf.io.FixedLenFeature([], tf.string, ""),
+        **dict(zip((PRESENT, ABSENT), texts, strict=True)),
+        **dict(zip((ASKED, ENDED), numbers, strict=True)),
+    }
+    kind = "GZIP" if path.name.endswith(COMPRESSED) else ""
+    try:
+        for batch in tf.data.TFRecordDataset(str(path), kind).batch(batch_size):
+            parsed = tf.io.parse_example(batch, shape)
+            columns = [[code.decode() for code in parsed[ID].numpy()]]
+            columns += [_decoded(parsed[name]) for name in (PRESENT, ABSENT)]
+            asked, ended = (parsed[name].to_list() for name in (ASKED, ENDED))
+            columns += [[row[0] if row else 0 for row in asked], [bool(row and row[0]) for row in ended]]
+            yield from (dict(zip(FIELDS, row, strict=True)) for row in zip(*columns, strict=True))
+    except tf.errors.OpError as error:
+        raise InputError(f"{path}: not a TFRecord file of cases, or damaged: {first_line(error)}") from error
+
+
+def _decoded(codes: Any) -> list[list[str]]:
+    return [[code.decode() for code in row] for row in codes.to_list()]
+
+
+def _parquet(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]]:
+    parquet = import_parquet(path)
+    import pyarrow
+
+    try:
+        file = parquet.ParquetFile(path)
+        for batch in file.iter_batches(
+            batch_size, columns=[name for name in file.schema_arrow.names if name in FIELDS]
+        ):
+            for row in batch.to_pylist():
+                yield {name: value for name, value in row.items() if value is not None}
+    except pyarrow.ArrowException as error:
+        raise InputError(f"{path}: not a Parquet file, or damaged: {first_line(error)}") from error
+
+
+def import_parquet(path: pathlib.Path) -> Any:
+    """Returns pyarrow.parquet.
+
+    Raises:
+        InputError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError(f"{path}: Parquet needs pyarrow: pip install 'dyqn-triage[parquet]'") from None
+    return pyarrow.parquet
+
+
+_READERS: Mapping[str | None, Callable[[pathlib.Path], Iterable[tuple[int, Any]]]] = {
+    JSONL: _json_lines,
+    CSV: _csv_rows,
+}
+_UNIT = {JSONL: "line", CSV: "line"}

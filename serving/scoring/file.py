@@ -1,0 +1,56 @@
+"""Scores one file: reads, answers and writes batch by batch."""
+
+import collections
+import concurrent.futures
+import pathlib
+from collections.abc import Callable, Iterator
+
+from schemas import features
+from schemas.errors import InputError
+from serving.scoring.answers import Columns, Scorer
+from serving.scoring.cases import read
+from serving.scoring.writers import writing
+
+_AHEAD = 2  # batches that are read while the model runs
+
+
+def score_file(
+    scorer: Scorer, source: pathlib.Path, target: pathlib.Path, batch_size: int, show: Callable[[int], None]
+) -> collections.Counter[str]:
+    """Writes the answers to the cases of a file; returns their number by best triage decision.
+
+    Args:
+        scorer: of the model.
+        source: the file of cases.
+        target: the file of the answers, which is there as a whole in the end, or not at all.
+        batch_size: cases at a time.
+        show: is told the number of cases so far.
+
+    Raises:
+        InputError: the file is faulty or has no cases, or the answers cannot be written.
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    try:
+        with writing(target) as write:
+            for columns in _answers(scorer, source, batch_size):
+                write(columns)
+                counts.update(columns[features.BEST_TRIAGE])
+                show(counts.total())
+            if not counts:
+                raise InputError(f"{source}: no cases in it")
+    except OSError as error:
+        raise InputError(f"{target}: cannot write: {error.strerror or error}") from error
+    return counts
+
+
+def _answers(scorer: Scorer, source: pathlib.Path, batch_size: int) -> Iterator[Columns]:
+    """Yields the answers batch by batch; further batches are read while the model runs."""
+    running: collections.deque[concurrent.futures.Future[Columns]] = collections.deque()
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        for cases in read(source, batch_size):
+            encoded = scorer.encode(source, cases)
+            running.append(thread.submit(scorer.answer, cases.ids, encoded))
+            if len(running) > _AHEAD:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()

@@ -1,0 +1,145 @@
+"""The same cases are read from files of every format."""
+
+import csv
+import gzip
+import io
+import json
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+import tensorflow as tf
+
+from schemas.errors import InputError
+from schemas.triage import NO_QUESTIONS_LEFT
+from serving.scoring import cases
+
+ROWS = [
+    {"vignette_id": "v1", "present": ["fever", "cough"], "absent": [], "questions_asked": 3, "no_more_evidence": False},
+    {"vignette_id": "v2", "present": [], "absent": ["fever"], "questions_asked": 0, "no_more_evidence": True},
+    {"vignette_id": "ü, \"5\"", "present": ["a"], "absent": ["b"], "questions_asked": 0, "no_more_evidence": False},
+]  # fmt: skip
+ASKED = [3, NO_QUESTIONS_LEFT, 0]
+
+
+def _json_lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def _csv(rows):
+    file = io.StringIO()
+    writer = csv.DictWriter(file, cases.FIELDS)
+    writer.writeheader()
+    writer.writerows({**row, "present": " ".join(row["present"]), "absent": " ".join(row["absent"])} for row in rows)
+    return file.getvalue().encode()
+
+
+def _examples(path, rows):
+    with tf.io.TFRecordWriter(str(path), "GZIP" if path.name.endswith(".gz") else "") as file:
+        for row in rows:
+            texts = {"vignette_id": [row["vignette_id"]], "present": row["present"], "absent": row["absent"]}
+            feature = {
+                name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode() for text in values]))
+                for name, values in texts.items()
+            }
+            for name in ("questions_asked", "no_more_evidence"):
+                feature[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=[int(row[name])]))
+            file.write(tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString())
+
+
+def write(path, rows):
+    """Writes rows in the format that the name of the file says."""
+    kind = cases.format_of(path)
+    if kind == "tfrecord":
+        _examples(path, rows)
+    elif kind == "parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    else:
+        content = (_json_lines if kind == "jsonl" else _csv)(rows)
+        path.write_bytes(gzip.compress(content) if path.name.endswith(".gz") else content)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "csv", "csv.gz", "tfrecord", "tfrecord.gz", "parquet"])
+def test_every_format_holds_the_same_cases(tmp_path, ending):
+    first, second = cases.read(write(tmp_path / f"cases.{ending}", ROWS), 2)
+    assert first.ids + second.ids == [row["vignette_id"] for row in ROWS]
+    assert first.present + second.present == [row["present"] for row in ROWS]
+    assert first.absent + second.absent == [row["absent"] for row in ROWS]
+    assert np.concatenate([first.questions_asked, second.questions_asked]).tolist() == ASKED
+    header = ending.startswith("csv")  # the first case stands in line 2
+    assert first.places + second.places == ([2, 3, 4] if header else [1, 2, 3])
+
+
+_CODES = st.lists(st.from_regex(r"[a-z0-9_.@:/+()'-]{1,8}", fullmatch=True), max_size=4)
+_ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "vignette_id": st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=8),
+            "present": _CODES,
+            "absent": _CODES,
+            "questions_asked": st.integers(0, 2**31 - 1),
+            "no_more_evidence": st.booleans(),
+        }
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@hypothesis.given(rows=_ROWS)
+@hypothesis.settings(max_examples=30)
+def test_whatever_a_case_holds_both_texts_say_the_same(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("cases")
+    read = [
+        next(cases.read(write(folder / f"cases.{kind}", rows), 10))._replace(places=[]) for kind in ("jsonl", "csv")
+    ]
+    assert read[0]._replace(questions_asked=[]) == read[1]._replace(questions_asked=[])
+    assert read[0].questions_asked.tolist() == read[1].questions_asked.tolist()
+
+
+def test_vignettes_are_cases_whose_decisions_are_not_read(tmp_path):
+    path = tmp_path / "v.jsonl"
+    path.write_text('\n{"vignette_id": "a", "present": ["x"], "absent": [], "decisions": ["Red"], "tags": ["t"]}\n')
+    [read] = cases.read(path, 10)
+    assert (read.ids, read.places) == (["a"], [2])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("a.jsonl", b'{"vignette_id": "a"}\n{"vignette_id": }\n', "a.jsonl: line 2: not JSON"),
+        ("a.jsonl", b'[1]\n', "a.jsonl: line 1: expected an object with vignette_id, present, absent"),
+        ("a.jsonl", b'{"present": ["x"]}\n', "a.jsonl: line 1: no vignette_id"),
+        ("a.jsonl", b'{"vignette_id": "a", "presnt": []}\n', "a.jsonl: line 1: unknown field 'presnt'"),
+        ("a.jsonl", b'{"vignette_id": "a", "present": "x"}\n', "line 1, 'a': present: expected a list of codes"),
+        ("a.jsonl", b'{"vignette_id": "a", "questions_asked": -1}\n', "questions_asked: expected a number"),
+        ("a.jsonl", b'{"vignette_id": "a", "no_more_evidence": 1}\n', "no_more_evidence: expected true or false"),
+        ("a.jsonl", b'\xff\n', "a.jsonl: line 1: not JSON"),
+        ("a.jsonl.gz", b"no gzip", "a.jsonl.gz: cannot read"),
+        ("a.jsonl.gz", gzip.compress(b'{"vignette_id": "a"}\n' * 9)[:-9], "a.jsonl.gz: cannot read"),
+        ("a.csv", b"vignette_id,present\na,x,y\n", "a.csv: line 2: expected 2 columns"),
+        ("a.csv", b"vignette_id,present\na\n", "a.csv: line 2: expected 2 columns"),
+        ("a.csv", b"id,present\na,x\n", "a.csv: line 2: unknown field 'id'"),
+        ("a.csv", b'vignette_id,present\n"a,x\n', "not valid CSV"),
+        ("a.csv", b"vignette_id,questions_asked\na,many\n", "line 2: questions_asked: expected a number from 0"),
+        ("a.csv", b"vignette_id\n\xff\n", "a.csv: not UTF-8"),
+        ("a.tfrecord", b"this is no record of TensorFlow", "a.tfrecord: not a TFRecord file of cases, or damaged"),
+        ("a.parquet", b"no table", "a.parquet: not a Parquet file, or damaged"),
+    ],
+)  # fmt: skip
+def test_a_faulty_case_is_named_by_file_and_line(tmp_path, name, content, complaint):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        list(cases.read(path, 10))
+    assert complaint in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_name_says_the_format(tmp_path):
+    names = ["a.jsonl", "a.csv.gz", "train-00000-of-00001.tfrecord.gz", "a.parquet", "a.txt", "jsonl"]
+    assert [cases.format_of(tmp_path / name) for name in names] == ["jsonl", "csv", "tfrecord", "parquet", None, None]

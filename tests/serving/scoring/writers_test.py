@@ -1,0 +1,79 @@
+"""Every format holds the columns that were written, batch after batch."""
+
+import csv
+import gzip
+import json
+
+import pyarrow.parquet
+import pytest
+import tensorflow as tf
+
+from serving.scoring.writers import writing
+
+BATCHES = [
+    {"vignette_id": ["a", "b"], "forced": [True, False], "q_red": [0.25, 0.5], "fired_rules": [["pain", "hot"], []]},
+    {"vignette_id": ["ü"], "forced": [False], "q_red": [1.0], "fired_rules": [[]]},
+]
+ROWS = [("a", True, 0.25, ["pain", "hot"]), ("b", False, 0.5, []), ("ü", False, 1.0, [])]
+
+
+def _written(path):
+    with writing(path) as write:
+        for batch in BATCHES:
+            write(batch)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz"])
+def test_json_lines(tmp_path, ending):
+    path = _written(tmp_path / f"answers.{ending}")
+    text = gzip.decompress(path.read_bytes()).decode() if ending.endswith("gz") else path.read_text(encoding="utf-8")
+    assert [tuple(json.loads(line).values()) for line in text.splitlines()] == ROWS
+    assert list(json.loads(text.splitlines()[0])) == list(BATCHES[0])
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_csv(tmp_path, ending):
+    path = _written(tmp_path / f"answers.{ending}")
+    opened = gzip.open if ending.endswith("gz") else open
+    with opened(path, "rt", encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == list(BATCHES[0])
+    assert rows == [["a", "true", "0.25", "pain hot"], ["b", "false", "0.5", ""], ["ü", "false", "1.0", ""]]
+
+
+def test_parquet(tmp_path):
+    table = pyarrow.parquet.read_table(_written(tmp_path / "answers.parquet"))
+    assert [tuple(row.values()) for row in table.to_pylist()] == ROWS
+    assert [str(field.type) for field in table.schema] == ["string", "bool", "double", "list<element: string>"]
+
+
+@pytest.mark.parametrize("ending", ["tfrecord", "tfrecord.gz"])
+def test_tfrecord(tmp_path, ending):
+    path = _written(tmp_path / f"answers.{ending}")
+    records = tf.data.TFRecordDataset(str(path), "GZIP" if ending.endswith("gz") else "")
+    parsed = [tf.train.Example.FromString(record.numpy()).features.feature for record in records]
+    assert [
+        (
+            each["vignette_id"].bytes_list.value[0].decode(),
+            bool(each["forced"].int64_list.value[0]),
+            each["q_red"].float_list.value[0],
+            [rule.decode() for rule in each["fired_rules"].bytes_list.value],
+        )
+        for each in parsed
+    ] == ROWS
+
+
+def test_a_file_that_is_not_finished_is_not_there(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    path.write_text("earlier")
+
+    def fail():
+        with writing(path) as write:
+            write(BATCHES[0])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert path.read_text() == "earlier"
+    assert list(tmp_path.iterdir()) == [path]
