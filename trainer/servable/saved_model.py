@@ -172,8 +172,7 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
         asset = pathlib.Path(scratch) / directories.VOCABULARY
         vocabulary.save(asset)
         safeguards = signatures.Safeguards(trained.rules, trained.novelty, trained.dial, trained.questions)
-        archive = signatures.build_archive(trained.model, asset, identity, safeguards)
-        archive.write_out(os.fspath(folder), verbose=False)
+        signatures.write(folder, trained.model, asset, identity, safeguards)
     warmup.write_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
     if len(trained.rules):
         (folder / directories.RULES).write_text(trained.rules.text, encoding="utf-8", newline="\n")

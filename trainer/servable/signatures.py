@@ -4,6 +4,7 @@
 vectors. Each turns its input into states for the same `_Decider`, so all three give the same answers.
 """
 
+import os
 import pathlib
 from collections.abc import Callable
 from typing import NamedTuple
@@ -82,15 +83,20 @@ class AssetLookup:
         return self.table.lookup(codes) - 1
 
 
-def build_archive(
-    model: keras.Model, vocabulary: pathlib.Path, identity: Identity, safeguards: Safeguards = UNGUARDED
-) -> keras.export.ExportArchive:
-    """Returns an archive with all three signatures, ready for `write_out`.
+def write(
+    folder: pathlib.Path,
+    model: keras.Model,
+    vocabulary: pathlib.Path,
+    identity: Identity,
+    safeguards: Safeguards = UNGUARDED,
+) -> None:
+    """Writes a SavedModel with all three signatures, and `questions` if they can be chosen.
 
     Args:
+        folder: of the SavedModel.
         model: from states `[B, E]` float32 to outputs `[B, A]` or `[B, O]` float32, see `trainer.dyqn.network`.
-        vocabulary: path of the vocabulary file; it must exist until the archive is written.
-        identity: the version that the archive becomes.
+        vocabulary: path of the vocabulary file, which becomes an asset.
+        identity: the version that the SavedModel becomes.
         safeguards: rules, novelty and dial.
 
     Raises:
@@ -98,9 +104,9 @@ def build_archive(
     """
     lookup = AssetLookup(vocabulary)
     decider = _Decider(model, Vocabulary.load(vocabulary), safeguards)
-    archive = keras.export.ExportArchive()  # a plain tf.Module would lose a Keras 3 model's weights
-    archive.track(model)
-    archive.track(lookup.table)
+    module = tf.Module()
+    module.weights = [variable.value for variable in model.variables]  # it would not look for them in a Keras 3 model
+    module.table = lookup.table
 
     def serving_default(present: tf.Tensor, absent: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
         _check_sizes(present=present, absent=absent, questions_asked=questions_asked)
@@ -123,16 +129,23 @@ def build_archive(
     absent = tf.TensorSpec([None, None], tf.string, features.ABSENT)
     evidence_states = tf.TensorSpec([None], tf.string, features.EVIDENCE_STATES)
     states = tf.TensorSpec([None, identity.evidence_count], tf.float32, features.STATES)
-    archive.add_endpoint(features.SERVING_DEFAULT, serving_default, [present, absent, questions_asked])
-    archive.add_endpoint(features.TRIAGE, triage, [evidence_states])
-    archive.add_endpoint(features.STATE, dense, [states, questions_asked])
+    functions = {
+        features.SERVING_DEFAULT: _traced(serving_default, present, absent, questions_asked),
+        features.TRIAGE: _traced(triage, evidence_states),
+        features.STATE: _traced(dense, states, questions_asked),
+    }
     if safeguards.questions is not None:
         graph = QuestionGraph(
             safeguards.questions, Vocabulary.load(vocabulary), safeguards.rules.rules, safeguards.dial
         )
         not_to_ask = tf.TensorSpec([None, identity.evidence_count], tf.bool, features.NOT_TO_ASK)
-        archive.add_endpoint(features.QUESTIONS, _asking(graph), [states, not_to_ask])
-    return archive
+        functions[features.QUESTIONS] = _traced(_asking(graph), states, not_to_ask)
+    # Not keras.export.ExportArchive, which traces every signature twice.
+    tf.saved_model.save(module, os.fspath(folder), signatures=functions)
+
+
+def _traced(function: Callable[..., dict[str, tf.Tensor]], *specs: tf.TensorSpec) -> tf.types.experimental.Callable:
+    return tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
 
 
 def _check_sizes(**inputs: tf.Tensor) -> None:

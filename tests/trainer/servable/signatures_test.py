@@ -3,6 +3,7 @@
 import math
 import shutil
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -50,8 +51,7 @@ def served(tmp_path_factory):
     model = build_network(len(VOCABULARY), NetworkConfig(hidden_sizes=()), seed=0)
     model.get_layer("q_values").set_weights([tf.constant(WEIGHTS), tf.zeros([5])])
     identity = signatures.Identity("7", VOCABULARY.fingerprint, len(VOCABULARY), MAX_QUESTIONS)
-    archive = signatures.build_archive(model, made / "vocabulary.csv", identity)
-    archive.write_out(str(made / "model"), verbose=False)
+    signatures.write(made / "model", model, made / "vocabulary.csv", identity)
     moved = tmp_path_factory.mktemp("moved") / "elsewhere"
     shutil.copytree(made / "model", moved)
     shutil.rmtree(made)
@@ -231,8 +231,7 @@ def guarded(tmp_path_factory):
     quantiles = np.array([[-1, 0.5]], np.float32)
     statistics = Novelty(np.zeros(1, np.float32), log_literals, quantiles, 10)
     safeguards = signatures.Safeguards(RULES, statistics)
-    archive = signatures.build_archive(model, folder / "vocabulary.csv", identity, safeguards)
-    archive.write_out(str(folder / "model"), verbose=False)
+    signatures.write(folder / "model", model, folder / "vocabulary.csv", identity, safeguards)
     return tf.saved_model.load(str(folder / "model"))
 
 
@@ -266,3 +265,23 @@ def test_novelty_is_the_share_of_moments_that_were_less_unusual(guarded):
     assert answer["is_novel"].numpy().tolist() == [True, False, False]
     response, _ = message_answers(guarded, evidence_state(("pain", PRESENT)), evidence_state())
     assert (response.novelty, response.is_novel) == (1.0, True)
+
+
+class _Counted(keras.layers.Layer):
+    """Passes its input on, and counts its calls."""
+
+    calls = 0
+
+    def call(self, inputs):
+        self.calls += 1
+        return inputs
+
+
+def test_each_signature_is_traced_once(tmp_path):
+    VOCABULARY.save(tmp_path / "vocabulary.csv")
+    states, counted = keras.Input([len(VOCABULARY)]), _Counted()
+    model = keras.Model(states, keras.layers.Dense(5, "sigmoid")(counted(states)))
+    counted.calls = 0
+    identity = signatures.Identity("7", VOCABULARY.fingerprint, len(VOCABULARY), MAX_QUESTIONS)
+    signatures.write(tmp_path / "model", model, tmp_path / "vocabulary.csv", identity)
+    assert counted.calls == len(signatures.SIGNATURES) == 3

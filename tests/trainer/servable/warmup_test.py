@@ -17,10 +17,8 @@ def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     VOCABULARY.save(folder / "vocabulary.csv")
     identity = signatures.Identity("1", VOCABULARY.fingerprint, len(VOCABULARY), 23)
-    archive = signatures.build_archive(
-        build_network(2, NetworkConfig(hidden_sizes=()), seed=0), folder / "vocabulary.csv", identity
-    )
-    archive.write_out(str(folder / "saved"), verbose=False)
+    network = build_network(2, NetworkConfig(hidden_sizes=()), seed=0)
+    signatures.write(folder / "saved", network, folder / "vocabulary.csv", identity)
     return tf.saved_model.load(str(folder / "saved"))
 
 
