@@ -5,6 +5,7 @@ on what the ensemble was trained on. It is read and checked before anything is l
 """
 
 import dataclasses
+import importlib.metadata
 import json
 import pathlib
 import zipfile
@@ -14,8 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 import sklearn
-import skops
-import skops.io
 
 from schemas import whole_file
 from schemas.errors import InputError, first_line
@@ -62,6 +61,8 @@ def save_ensemble(ensemble: TriageEnsemble, origin: Origin, path: pathlib.Path) 
         "evidence_count": ensemble.evidence_count,
     }
     voters = {name: list(each) for name, each in ensemble.voters.items()}
+    import skops.io  # which searches all modules as it loads, for seconds; few commands need it
+
     try:
         with whole_file.path_replacing(path) as unfinished:
             skops.io.dump(voters, unfinished, compression=zipfile.ZIP_DEFLATED)
@@ -91,6 +92,8 @@ def load_ensemble(path: pathlib.Path, vocabulary_fingerprint: str | None = None)
             f"{path}: written by scikit-learn {written_by}, not {sklearn.__version__}: install that version, or "
             f"{_TRAIN_AGAIN}"
         )
+    import skops.io
+
     try:
         foreign = sorted(set(skops.io.get_untrusted_types(file=path)) - set(TRUSTED_TYPES))
         if foreign:
@@ -147,7 +150,7 @@ def _damaged(path: pathlib.Path, error: Exception) -> InputError:
 def _versions() -> Mapping[str, str]:
     return {
         "scikit-learn": sklearn.__version__,
-        "skops": skops.__version__,
+        "skops": importlib.metadata.version("skops"),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
     }
