@@ -40,6 +40,7 @@ def pytest_collection():
 
 def pytest_collection_finish():
     gc.freeze()  # what was imported stays for good: no collection needs to look at it
+    gc.set_threshold(2_000, 10, 50)  # tracing makes so many objects that collections took a fourteenth of all time
     gc.enable()
 
 
@@ -304,15 +305,14 @@ class PreparedPython:
     of each command starts Python itself.
     """
 
-    def __init__(self, folder):
-        self._folder = folder
-        self._server = None
+    def __init__(self, address):
+        self._address = address
 
     def start(self, *arguments, **options):
         """Does what `subprocess.Popen` does with `sys.executable` before the arguments."""
         if sys.platform != "linux":  # elsewhere a copy of a process is not always as good as it
             return subprocess.Popen([sys.executable, *arguments], **options)
-        return _PreparedProcess(self._address(), arguments, **options)
+        return _PreparedProcess(self._address, arguments, **options)
 
     def run(self, *arguments, timeout, **options):
         """Returns what `subprocess.run` does of a command whose output it captures as text."""
@@ -325,27 +325,44 @@ class PreparedPython:
                 raise
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
-    def _address(self):
-        address = str(self._folder / "socket")
-        if self._server is None:
-            variables = {"TF_CPP_MIN_LOG_LEVEL": "3", "OPENBLAS_NUM_THREADS": "1"}
-            variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-            self._server = subprocess.Popen(
-                [sys.executable, pathlib.Path(__file__).with_name("prepared_python.py"), address],
-                env=os.environ | variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-            )  # fmt: skip
-            assert self._server.stdout.readline() == "ready\n"
-        return address
+
+class PreparedServer:
+    """The process behind `PreparedPython`, which loads TensorFlow when it is first needed."""
+
+    def __init__(self):
+        self._folder = tempfile.TemporaryDirectory()  # pytest's own may be too long for the address of a socket
+        self.address = str(pathlib.Path(self._folder.name) / "socket")
+        variables = {"TF_CPP_MIN_LOG_LEVEL": "3", "OPENBLAS_NUM_THREADS": "1"}
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        self._process = subprocess.Popen(
+            [sys.executable, pathlib.Path(__file__).with_name("prepared_python.py"), self.address],
+            env=os.environ | variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self._process.stdout.readline() == "listening\n"
 
     def close(self):
-        if self._server is not None:
-            self._server.kill()
-            self._server.communicate()
+        self._process.kill()
+        self._process.communicate()
+        self._folder.cleanup()
+
+
+SERVER = pytest.StashKey[PreparedServer]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Has pytest-xdist's workers share one process, as each of them would load TensorFlow in its own."""
+    if SERVER not in node.config.stash:
+        node.config.stash[SERVER] = PreparedServer()
+        node.config.add_cleanup(node.config.stash[SERVER].close)
+    node.workerinput["prepared_python"] = node.config.stash[SERVER].address
 
 
 @pytest.fixture(scope="session")
-def prepared_python():
-    with tempfile.TemporaryDirectory() as folder:  # pytest's own may be too long for the address of a socket
-        python = PreparedPython(pathlib.Path(folder))
-        yield python
-        python.close()
+def prepared_python(request):
+    if hasattr(request.config, "workerinput"):
+        yield PreparedPython(request.config.workerinput["prepared_python"])
+        return
+    server = PreparedServer()
+    yield PreparedPython(server.address)
+    server.close()

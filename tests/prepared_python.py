@@ -3,9 +3,9 @@
 Loading takes a process some 5 seconds of processor time, and a copy (`fork`) hundredths of one. Each command still has
 a process of its own, with its own arguments, variables and files, which signals reach and which ends as Python ends.
 
-A request is a connection to the socket that the first argument names. It brings the file descriptors 0, 1 and 2 of the
-command, and a line of JSON with the arguments of `run`. The answers are two lines: the number of the process and, when
-it has ended, its status as `os.waitpid` reports it.
+A request is a connection to the socket that the first argument names; the first one waits until all is loaded. It
+brings the file descriptors 0, 1 and 2 of the command, and a line of JSON with the arguments of `run`. The answers are
+two lines: the number of the process and, when it has ended, its status as `os.waitpid` reports it.
 """
 
 import atexit
@@ -15,6 +15,7 @@ import importlib
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import sys
@@ -32,22 +33,19 @@ LOADED = (
 
 
 def main(path):
-    for name in LOADED:
-        importlib.import_module(name)
-    gc.collect()
-    gc.freeze()  # the copies share these objects for as long as nobody touches them
-    assert threading.active_count() == 1, "a copy would have only one of the threads"
-    signal.signal(signal.SIGCHLD, reap)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()
-        sys.stdout.write("ready\n")
+        sys.stdout.write("listening\n")
         sys.stdout.flush()
+        await_request(listener)
+        load()
         while True:
             connection, _ = listener.accept()
             if os.fork() == 0:
                 break
             connection.close()
+            await_request(listener)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     request, streams, *_ = socket.recv_fds(connection, 1 << 20, 3)
     process = os.fork()
@@ -63,6 +61,21 @@ def main(path):
     for stream in streams:
         os.close(stream)
     end(**json.loads(request))
+
+
+def await_request(listener):
+    """Returns when there is a request, and ends with whoever started this process."""
+    if sys.stdin in select.select([listener, sys.stdin], [], [])[0]:
+        os._exit(0)
+
+
+def load():
+    for name in LOADED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # the copies share these objects for as long as nobody touches them
+    assert threading.active_count() == 1, "a copy would have only one of the threads"
+    signal.signal(signal.SIGCHLD, reap)
 
 
 def reap(*_):
