@@ -77,12 +77,31 @@ def test_an_unknown_command_is_refused_with_the_known_ones():
     assert "'prepare'" in finished.stderr or "prepare" in finished.stderr
 
 
-def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
-    finished = _run("evaluate", "--job-dir", str(tmp_path), "--data", str(tmp_path / "none"))
-    assert finished.returncode == 2
-    assert finished.stdout == ""
+THEN_KERAS = """
+import sys, triage_cli
+code = triage_cli.main()
+import keras, tf_agents.agents.tf_agent
+print("keras", keras.__version__)
+sys.exit(code)
+"""
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    """A command that was given bad input, in a process without any variable of TensorFlow's."""
+    folder = tmp_path_factory.mktemp("job")
+    return _run("evaluate", "--job-dir", str(folder), "--data", str(folder / "none"), code=THEN_KERAS)
+
+
+def test_bad_input_is_one_line_and_exit_code_2(refused):
+    assert refused.returncode == 2
     # One line: nothing of TensorFlow's start either.
-    assert re.fullmatch(r"triage evaluate: error: .*: no such data directory.*\n", finished.stderr)
+    assert re.fullmatch(r"triage evaluate: error: .*: no such data directory.*\n", refused.stderr)
+
+
+def test_tf_agents_and_keras_3_work_side_by_side_without_any_variable_set(refused):
+    assert re.fullmatch(r"keras 3\..*\n", refused.stdout)
+    assert "unmaintained" not in refused.stderr  # gym's notice, about a library that nothing here uses
 
 
 def test_ctrl_c_ends_with_130(monkeypatch, capsys):

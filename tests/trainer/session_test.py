@@ -14,6 +14,7 @@ from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.evaluation import metrics
 from trainer.evaluation.evaluate import order_seeds
 from trainer.presets import preset
+from trainer.runs import held_out
 from trainer.runs.job import JobDirectory, load_network
 from trainer.session import EVALUATION_SEED, Surroundings, TrainingSession
 from trainer.vignettes.tfrecord import DataDirectory
@@ -59,14 +60,6 @@ def test_evaluates_and_checkpoints_when_due_and_at_the_end(finished):
     assert report["last_evaluation"]["metrics"]["safety"]["vignettes"] == 10
 
 
-def test_a_request_to_stop_ends_with_a_checkpoint_and_more_steps_can_follow(data, tmp_path):
-    asked = iter([False, True])
-    assert TrainingSession(tmp_path, data, _config()).train(lambda: next(asked))["steps"] == 25
-    assert (tmp_path / "checkpoints" / "ckpt-25.index").exists()
-    longer = TrainingSession(tmp_path, data, _config(steps=120)).train(NEVER)
-    assert (longer["steps"], longer["steps_this_session"]) == (120, 95)
-
-
 def test_a_finished_run_is_left_as_it_is(finished, data, tmp_path):
     path = shutil.copytree(finished[0], tmp_path / "job")
     before = (path / "evaluations.jsonl").read_text()
@@ -82,17 +75,33 @@ def test_a_training_starts_from_another_agent_and_continues_with_the_same_one_on
     copy_weights(session._loop.network, ours)
     states = np.eye(12, dtype=np.float32)
     np.testing.assert_allclose(logits_of(ours)(states), logits_of(theirs)(states), atol=1e-6)
-    session.train(NEVER)
+    session.train(lambda: True)
     steps = settled[1]["steps"]
     assert load_network(tmp_path).start_from == f"{data.data_fingerprint} after {steps} steps"
     with pytest.raises(InputError, match=rf"--start-from sha256:\w+ after {steps} steps there, None given"):
         TrainingSession(tmp_path, data, _default(steps=20))
 
 
-def test_evaluations_take_no_part_in_the_training_randomness(finished, data, tmp_path):
-    unwatched = TrainingSession(tmp_path, data, _config(evaluation_interval=0))
-    assert unwatched.train(NEVER)["last_evaluation"] is None
-    assert _weights(unwatched) == finished[1]
+def test_a_request_to_stop_ends_with_a_checkpoint_and_the_session_can_go_on_from_there(stopped):
+    _, first, kept, second = stopped
+    assert (first["steps"], first["finished"], kept) == (25, False, ["ckpt-25"])
+    assert (second["steps"], second["steps_this_session"], second["finished"]) == (100, 75, True)
+
+
+@pytest.fixture(scope="module")
+def stopped(data, tmp_path_factory):
+    """A session without evaluations that was stopped and went on, and what it reported and kept each time."""
+    path, asked = tmp_path_factory.mktemp("stopped"), iter([False, True])
+    session = TrainingSession(path, data, _config(evaluation_interval=0))
+    first = session.train(lambda: next(asked))
+    kept = [each.stem for each in (path / "checkpoints").glob("*.index")]
+    return session, first, kept, session.train(NEVER)
+
+
+def test_evaluations_take_no_part_in_the_training_randomness(finished, stopped):
+    session, *_, report = stopped
+    assert report["last_evaluation"] is None
+    assert _weights(session) == finished[1]
 
 
 def test_summaries_reach_tensorboard(finished):
@@ -214,14 +223,13 @@ def test_a_run_stopped_before_any_weights_are_chosen_leaves_the_latest_and_ends_
 
 
 def test_a_run_killed_while_it_chose_its_dial_chooses_it_again(settled, data, tmp_path):
-    session = TrainingSession(tmp_path, data, _default())
-    session._job.write_held_out = lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)  # killed before its last file
-    with pytest.raises(KeyboardInterrupt):
-        session.train(NEVER)
-    report = TrainingSession(tmp_path, data, _default()).train(NEVER)
+    path = shutil.copytree(settled[0], tmp_path / "job")
+    held_out.remove(path)  # as if it had been killed before it wrote its last files
+    report = TrainingSession(path, data, _default()).train(NEVER)
+    assert report["steps_this_session"] == 0
     assert report["last_evaluation"] == settled[1]["last_evaluation"]
-    assert JobDirectory(tmp_path).dial() == JobDirectory(settled[0]).dial()
-    for mine, theirs in zip(JobDirectory(tmp_path).held_out(), JobDirectory(settled[0]).held_out(), strict=True):
+    assert JobDirectory(path).dial() == JobDirectory(settled[0]).dial()
+    for mine, theirs in zip(JobDirectory(path).held_out(), JobDirectory(settled[0]).held_out(), strict=True):
         np.testing.assert_array_equal(mine.outputs, theirs.outputs)
 
 

@@ -1,4 +1,4 @@
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -51,8 +51,23 @@ def _weights(loop):
     return [weight.tobytes() for weight in loop.network.get_weights()]
 
 
-def test_trajectory_of_an_agent_that_asks_until_nothing_is_left(vignettes_of):
+@pytest.fixture(scope="module")
+def of_a_pair(vignettes_of, tmp_path_factory):
+    """A loop with one vignette, which does not learn, and its checkpoint of step 0."""
     loop = _loop(vignettes_of([PAIR]), 4, exploration=QUIET)
+    return loop, loop.checkpoint().write(str(tmp_path_factory.mktemp("pair") / "checkpoint"))
+
+
+@pytest.fixture
+def pair_loop(of_a_pair):
+    """The same loop at step 0."""
+    loop, beginning = of_a_pair
+    loop.checkpoint().read(beginning).assert_consumed()
+    return loop
+
+
+def test_trajectory_of_an_agent_that_asks_until_nothing_is_left(pair_loop):
+    loop = pair_loop
     _set_biases(loop, [0, 1, 2, 0, 9])
     loop.run(4)
     both = {1, -3}
@@ -67,8 +82,10 @@ def test_trajectory_of_an_agent_that_asks_until_nothing_is_left(vignettes_of):
 
 
 @pytest.mark.parametrize(("successor", "looks_on"), [("counterfactual", True), ("same_state", False)])
-def test_trajectory_of_an_agent_that_triages_at_once(vignettes_of, successor, looks_on):
-    loop = _loop(vignettes_of([PAIR]), 4, exploration=QUIET, target={"ask_successor": successor})
+def test_trajectory_of_an_agent_that_triages_at_once(pair_loop, vignettes_of, successor, looks_on):
+    loop = pair_loop
+    if loop.config.target.ask_successor != successor:
+        loop = _loop(vignettes_of([PAIR]), 4, exploration=QUIET, target={"ask_successor": successor})
     _set_biases(loop, [9, 0, 0, 0, 0])
     loop.run(3)
     for known, action, reward, following in _stored(loop, 3):
@@ -78,83 +95,97 @@ def test_trajectory_of_an_agent_that_triages_at_once(vignettes_of, successor, lo
     assert loop.episode == 3
 
 
-def test_priorities_are_those_of_the_q_values_at_collection(vignettes_of):
-    loop = _loop(vignettes_of([PAIR]), 4, exploration=QUIET)
+def test_priorities_are_those_of_the_q_values_at_collection(pair_loop):
+    loop = pair_loop
     _set_biases(loop, [0, 0, 0, 0, -9])  # Q = .5 for each triage decision
     loop.run(2)
     # |mean(r - .5)| = |(-.5 + 0 + .5 - .5) / 4| = .125
     np.testing.assert_allclose(loop.memory.priorities.numpy()[:2], 0.125, atol=1e-6)
 
 
-def test_one_optimisation_a_step_after_the_burn_in(random_vignettes):
-    loop = _loop(random_vignettes, burn_in=50)
-    before = _weights(loop)
-    quiet = loop.run(50)
-    assert _weights(loop) == before
-    assert quiet.loss is None
-    learned = loop.run(80)
-    assert int(loop.agent.train_step_counter) == 30
-    assert _weights(loop) != before
-    assert learned.loss == pytest.approx(sum(learned.action_losses.values()))
-    assert list(learned.action_losses) == ["Red", "Yellow", "Green", "Blue", "ask"]
-    assert int(loop.memory.stored) == 80
-
-
 class _Uninterrupted(NamedTuple):
-    """What a run without a break leaves at its end, and on its way."""
+    """What a run without a break leaves after 150 steps, and on its way."""
 
-    loop: TrainingLoop  # after 150 steps; nobody trains it on
-    weights: dict[int, list[bytes]]  # by the step
-    window: dict[str, float]  # after 90 steps
+    loop: TrainingLoop  # whoever trains it on begins with the checkpoint
+    weights: dict[int, list[np.ndarray]]  # by the step
+    episode: int
+    memory: list[np.ndarray]
+    actions: np.ndarray  # those in the memory
+    windows: dict[int, dict[str, float]]  # by the step
     checkpoint: str  # of step 90
 
 
 @pytest.fixture(scope="module")
 def uninterrupted(random_vignettes, tmp_path_factory):
-    loop, weights = _loop(random_vignettes, burn_in=20), {}
-    for until in (60, 90, 150):
+    loop, weights, windows = _loop(random_vignettes, burn_in=20), {}, {}
+    for until in (90, 150):
         loop.run(until)
-        weights[until] = _weights(loop)
+        weights[until], windows[until] = loop.network.get_weights(), loop.window.means()
         if until == 90:
-            window = loop.window.means()
             path = loop.checkpoint().write(str(tmp_path_factory.mktemp("loop") / "checkpoint"))
-    return _Uninterrupted(loop, weights, window, path)
+    actions = loop.memory.a_tm1.numpy()
+    return _Uninterrupted(loop, weights, loop.episode, _memory(loop), actions, windows, path)
 
 
-def test_where_the_calls_end_changes_nothing_and_the_same_seed_repeats_the_run(uninterrupted, random_vignettes):
-    pieces = _loop(random_vignettes, burn_in=20)
-    for until in (7, 20, 21, 100, 150):
-        pieces.run(until)
-    assert _weights(pieces) == uninterrupted.weights[150]
-    assert pieces.episode == uninterrupted.loop.episode
+def _memory(loop):
+    return [variable.numpy() for variable in loop.memory.variables]
 
 
-def test_another_seed_gives_another_run(uninterrupted, random_vignettes):
-    other = _loop(random_vignettes, burn_in=20, loop={"seed": 4})
-    other.run(60)
-    assert _weights(other) != uninterrupted.weights[60]
+def _assert_same(ours, theirs):
+    for mine, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+def test_one_optimisation_a_step_after_the_burn_in_wherever_the_calls_end(uninterrupted, random_vignettes):
+    loop = _loop(random_vignettes, burn_in=20)
+    before = _weights(loop)
+    loop.run(7)
+    quiet = loop.run(20)
+    assert _weights(loop) == before
+    assert quiet.loss is None
+    learned = loop.run(21)
+    assert int(loop.agent.train_step_counter) == 1
+    assert _weights(loop) != before
+    assert learned.loss == pytest.approx(sum(learned.action_losses.values()))
+    assert list(learned.action_losses) == ["Red", "Yellow", "Green", "Blue", "ask"]
+    assert int(loop.memory.stored) == 21
+    for until in (100, 150):
+        loop.run(until)
+    assert int(loop.agent.train_step_counter) == 130
+    _assert_same(loop.network.get_weights(), uninterrupted.weights[150])
+    assert loop.episode == uninterrupted.episode
+
+
+def test_another_seed_draws_other_weights_evidence_noise_and_batches(random_vignettes):
+    loops = [_loop(random_vignettes, loop={"seed": seed}) for seed in (3, 3, 4)]
+    kernels = [loop.network.get_layer("hidden_1").kernel.numpy() for loop in loops]
+    assert (kernels[0] == kernels[1]).all()
+    assert (kernels[0] != kernels[2]).any()
+    for name in ("environment", "exploration", "memory"):
+        draws = [loop.checkpoint().generators[name].uniform([9]).numpy() for loop in loops]
+        assert (draws[0] == draws[1]).all(), name
+        assert (draws[0] != draws[2]).all(), name
 
 
 def test_a_run_restored_from_a_checkpoint_repeats_the_uninterrupted_one_bit_for_bit(uninterrupted, random_vignettes):
-    whole, resumed = uninterrupted.loop, _loop(random_vignettes, burn_in=20)
+    resumed = _loop(random_vignettes, burn_in=20)
     resumed.checkpoint().read(uninterrupted.checkpoint).assert_consumed()
     assert resumed.step == 90
-    assert _weights(resumed) == uninterrupted.weights[90]
-    assert resumed.window.means() == uninterrupted.window
+    _assert_same(resumed.network.get_weights(), uninterrupted.weights[90])
+    assert resumed.window.means() == uninterrupted.windows[90]
     resumed.run(150)
-    assert _weights(resumed) == uninterrupted.weights[150]
-    assert resumed.window.means() == whole.window.means()
-    for mine, theirs in zip(resumed.memory.variables, whole.memory.variables, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    _assert_same(resumed.network.get_weights(), uninterrupted.weights[150])
+    assert resumed.window.means() == uninterrupted.windows[150]
+    _assert_same(_memory(resumed), uninterrupted.memory)
 
 
 def test_both_engines_take_the_same_course(uninterrupted, random_vignettes):
-    fused, plain = uninterrupted.loop, _loop(random_vignettes, burn_in=20, learner={"engine": "plain"})
-    assert fused.config.learner.engine == "fused"
+    plain = _loop(random_vignettes, burn_in=20, learner={"engine": "plain"})
+    assert uninterrupted.loop.config.learner.engine == "fused"
     plain.run(150)
-    assert fused.episode == plain.episode
-    np.testing.assert_array_equal(fused.memory.a_tm1, plain.memory.a_tm1)
-    for mine, theirs in zip(fused.network.get_weights(), plain.network.get_weights(), strict=True):
+    assert plain.episode == uninterrupted.episode
+    np.testing.assert_array_equal(plain.memory.a_tm1, uninterrupted.actions)
+    for mine, theirs in zip(uninterrupted.weights[150], plain.network.get_weights(), strict=True):
         np.testing.assert_allclose(mine, theirs, atol=1e-5)
 
 
@@ -169,28 +200,28 @@ def test_both_engines_take_the_same_course(uninterrupted, random_vignettes):
 def test_a_run_with_other_arithmetic_repeats_itself_after_a_checkpoint_bit_for_bit(
     random_vignettes, tmp_path, settings
 ):
-    whole = _loop(random_vignettes, burn_in=20, **settings)
-    whole.run(40)
-    path = whole.checkpoint().write(str(tmp_path / "checkpoint"))
-    whole.run(60)
-    resumed = _loop(random_vignettes, burn_in=20, **settings)
-    resumed.checkpoint().read(path).assert_consumed()
-    resumed.run(60)
-    assert _weights(resumed) == _weights(whole)
+    loop = _loop(random_vignettes, burn_in=20, **settings)
+    loop.run(40)
+    path = loop.checkpoint().write(str(tmp_path / "checkpoint"))
+    loop.run(60)
+    weights = _weights(loop)
+    loop.checkpoint().read(path).assert_consumed()
+    loop.run(60)
+    assert _weights(loop) == weights
 
 
-def test_a_weight_that_is_not_a_number_stops_the_run_and_is_named(random_vignettes):
-    loop = _loop(random_vignettes, burn_in=10)
-    loop.run(30)
+def test_a_weight_that_is_not_a_number_stops_the_run_and_is_named(uninterrupted):
+    loop = uninterrupted.loop
+    loop.checkpoint().read(uninterrupted.checkpoint).assert_consumed()
     kernel = loop.network.get_layer("hidden_1").kernel
     poisoned = kernel.numpy()
     poisoned[0, 0] = np.nan
     kernel.assign(poisoned)
     # Evidence 0 need not be in the first batch, yet row 0 is what padding reads, and a NaN times zero is a NaN.
-    with pytest.raises(TrainingDivergedError, match=r"step 30, .*weights hidden_1/kernel.*TD errors of Red"):
-        loop.run(60)
-    assert loop.step == 30
-    assert int(loop.agent.train_step_counter) == 20
+    with pytest.raises(TrainingDivergedError, match=r"step 90, .*weights hidden_1/kernel.*TD errors of Red"):
+        loop.run(120)
+    assert loop.step == 90
+    assert int(loop.agent.train_step_counter) == 70
 
 
 def test_state_width_of_the_memory_follows_the_question_limit(vignettes_of):
@@ -230,27 +261,54 @@ def _train(loop, until):
     return loop
 
 
-def test_the_default_preset_restored_repeats_the_uninterrupted_run_bit_for_bit(random_vignettes, tmp_path):
-    config = _default(loop={"steps": 80})
-    whole, paths = TrainingLoop(random_vignettes, 30, config), []
-    for stop in (30, 40):  # between two looks, and at one
-        _train(whole, stop)
-        paths.append(whole.checkpoint().write(str(tmp_path / f"checkpoint-{stop}")))
-    settled = _train(whole, 80).settle()
-    assert whole.best_step > 0
-    resumed = TrainingLoop(random_vignettes, 30, config)
-    for path in paths:
+class _Default(NamedTuple):
+    """What a run of the tiny default preset leaves at its end, and on its way."""
+
+    loop: TrainingLoop  # whoever trains it on begins with a checkpoint
+    losses: list[float]  # of each look
+    looked_at: list[list[np.ndarray]]  # the weights
+    chosen: list[np.ndarray]  # the weights, not yet calibrated
+    end: dict[str, Any]
+    checkpoints: list[str]  # of a look before any weights are chosen, and between two looks after that
+
+
+def _end(loop):
+    """What a restored run must repeat."""
+    settled = loop.settle()
+    return {
+        "best step": loop.best_step,
+        "window": loop.window.means(),
+        "weights": _weights(loop),
+        "chosen": [weight.tobytes() for weight in loop.chosen.get_weights()],
+        "memory": [values.tobytes() for values in _memory(loop)],
+        "settled": [part.outputs.tobytes() for part in settled],
+    }
+
+
+@pytest.fixture(scope="module")
+def default(random_vignettes, tmp_path_factory):
+    loop, folder = TrainingLoop(random_vignettes, 30, _default()), tmp_path_factory.mktemp("default")
+    latest, losses, looked_at, paths = build_network(30, loop.config.network.served, seed=0), [], [], []
+    for stop in (20, 40, 60, 80, 100, 120, 140, 160, 170, 180, 200):
+        loop.run(stop)
+        if stop % 20 == 0:
+            losses.append(loop.validate())
+            loop.agent.copy_weights_to(latest)
+            looked_at.append(latest.get_weights())
+        if stop in (140, 170):
+            paths.append(loop.checkpoint().write(str(folder / f"checkpoint-{stop}")))
+    assert loop.finished
+    chosen = loop.chosen.get_weights()
+    return _Default(loop, losses, looked_at, chosen, _end(loop), paths)
+
+
+def test_the_default_preset_restored_repeats_the_uninterrupted_run_bit_for_bit(default, random_vignettes):
+    resumed = TrainingLoop(random_vignettes, 30, _default())
+    for path in default.checkpoints:
         resumed.checkpoint().read(path).assert_consumed()
-        again = _train(resumed, 80).settle()
-        assert _weights(whole) == _weights(resumed)
-        assert whole.best_step == resumed.best_step
-        assert whole.window.means() == resumed.window.means()
-        for mine, theirs in zip(whole.memory.variables, resumed.memory.variables, strict=True):
-            np.testing.assert_array_equal(mine, theirs)
-        for mine, theirs in zip(whole.chosen.get_weights(), resumed.chosen.get_weights(), strict=True):
-            assert mine.tobytes() == theirs.tobytes()
-        for mine, theirs in zip(settled, again, strict=True):
-            np.testing.assert_array_equal(mine.outputs, theirs.outputs)
+        end = _end(_train(resumed, 200))
+        for name, value in default.end.items():
+            assert end[name] == value, name
 
 
 def test_a_settled_run_comes_back_with_its_calibration(random_vignettes, tmp_path):
@@ -267,31 +325,21 @@ def test_a_settled_run_comes_back_with_its_calibration(random_vignettes, tmp_pat
     np.testing.assert_array_equal(resumed.settle().judged.outputs, outputs)
 
 
-def test_the_weights_with_the_lowest_validation_loss_are_kept(random_vignettes):
-    loop = TrainingLoop(random_vignettes, 30, _default())
-    losses, weights = [], []
-    latest = build_network(30, loop.config.network.served, seed=0)
-    while not loop.finished:
-        loop.run(loop.step + 20)
-        losses.append(loop.validate())
-        loop.agent.copy_weights_to(latest)
-        weights.append(latest.get_weights())
+def test_the_weights_with_the_lowest_validation_loss_are_kept(default):
     # Weights are chosen from three quarters on: step 10 + .75 * 190 = 152, the eighth look.
-    best = 7 + int(np.argmin(losses[7:]))
-    assert loop.best_step == 20 * (best + 1)
-    for mine, theirs in zip(loop.chosen.get_weights(), weights[best], strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-    # It ends at its 200 steps, or 3 looks of 20 steps after the best one.
-    assert loop.step == min(200, loop.best_step + 60)
+    best = 7 + int(np.argmin(default.losses[7:]))
+    assert default.end["best step"] == 20 * (best + 1)
+    _assert_same(default.chosen, default.looked_at[best])
 
 
 def test_training_ends_early_where_the_loss_does_not_fall(random_vignettes):
-    loop = TrainingLoop(random_vignettes, 30, _default(optimiser={"learning_rate": 1e-12}, loop={"steps": 400}))
-    best = _train(loop, 400).best_step
-    # Weights may be chosen from three quarters on, and rounding alone changes the loss after that.
-    assert 300 <= best <= 340
-    assert loop.step < 400
-    assert loop.finished
+    loop = TrainingLoop(random_vignettes, 30, _default(loop={"steps": 400}))
+    step = loop.checkpoint().step
+    while not loop.finished:
+        step.assign_add(20)
+        loop.validate()  # of weights that stay the same
+    # Weights may be chosen from three quarters on, step 10 + .75 * 390 = 302, and three looks later it ends.
+    assert (loop.best_step, loop.step) == (320, 380)
 
 
 def test_vignettes_from_which_no_network_learns_are_not_drawn(vignettes_of):
@@ -312,12 +360,12 @@ def test_training_works_with_too_few_vignettes_to_leave_any_out(vignettes_of):
     assert loop.finished
 
 
-def test_a_weight_that_is_not_a_number_is_named_beside_probabilities(random_vignettes):
-    loop = TrainingLoop(random_vignettes, 30, _default())
-    loop.run(20)
+def test_a_weight_that_is_not_a_number_is_named_beside_probabilities(default):
+    loop = default.loop
+    loop.checkpoint().read(default.checkpoints[0]).assert_consumed()
     bias = loop.network.get_layer("q_values_of_1").bias
     poisoned = bias.numpy()
     poisoned[12] = np.nan
     bias.assign(poisoned)
-    with pytest.raises(TrainingDivergedError, match=r"step 20, .*weights q_values_of_1/bias.*TD errors of safe Blue"):
-        loop.run(40)
+    with pytest.raises(TrainingDivergedError, match=r"step 140, .*weights q_values_of_1/bias.*TD errors of safe Blue"):
+        loop.run(160)
