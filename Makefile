@@ -16,10 +16,10 @@ demo: $(VENV)/package ## vignettes -> TFRecords -> trained agent -> SavedModel -
 
 QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
              --xla_cpu_use_fusion_emitters=false
-# XLA compiles a network for each test that trains one: quickly here, and as for its users in test-all. The third worker
-# has work while others wait for processes.
+# Tests compile many graphs and run each for a few steps: here without the expensive optimisations of XLA and of
+# TensorFlow's graphs (QUICK_GRAPHS), in test-all as for users. The third worker has work while others wait for processes.
 test: check ## format, lint, types, and all tests except the slow ones
-	XLA_FLAGS="$(QUICK_XLA)" \
+	QUICK_GRAPHS=1 XLA_FLAGS="$(QUICK_XLA)" \
 	  $(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow"
 
 test-all: check ## all tests, including the slow ones

@@ -3,6 +3,7 @@
 TensorFlow itself is not imported here: pytest-xdist's controller, which runs no test, loads this file too.
 """
 
+import contextlib
 import gc
 import json
 import os
@@ -42,6 +43,8 @@ def pytest_collection_finish():
     gc.freeze()  # what was imported stays for good: no collection needs to look at it
     gc.set_threshold(2_000, 10, 50)  # tracing makes so many objects that collections took a fourteenth of all time
     gc.enable()
+    if os.environ.get("QUICK_GRAPHS") and "tensorflow" in sys.modules:
+        sys.modules["tensorflow"].config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 TOY_EVIDENCE = """\
@@ -257,6 +260,22 @@ def object_store(tmp_path, monkeypatch):
     store = ObjectStore(tmp_path / "objects")
     store.install(monkeypatch.setattr)
     return store
+
+
+@pytest.fixture(scope="session")
+def without_litert():
+    """A context in which versions are written without the file for LiteRT, which their manifests name all the same."""
+    from schemas import directories
+    from trainer.servable import saved_model
+
+    @contextlib.contextmanager
+    def context():
+        with pytest.MonkeyPatch.context() as patch:
+            entry = {"file": directories.LITERT, "sha256": "made up"}
+            patch.setattr(saved_model, "_write_litert", lambda folder, trained: entry)
+            yield
+
+    return context
 
 
 class _PreparedProcess(subprocess.Popen):
