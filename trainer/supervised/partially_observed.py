@@ -146,8 +146,8 @@ class PartiallyObservedLoop:
             )
         episode, place = self._current, self._questions  # each question reveals a piece, as long as there is one
         forced = is_forced(place, self.config.environment.max_questions, place + 1 >= episode.evidence)
-        ask = self.ask_values(episode.codes[place : place + 1])[0] + self._noise.standard_normal() * self._noise_scale
-        asks = bool(not forced and ask > episode.best[place])
+        noise = self._noise.standard_normal() * self._noise_scale
+        asks = bool(not forced and self.ask_values(episode.codes[place : place + 1])[0] + noise > episode.best[place])
         successor = min(place + 1, len(episode.codes) - 1)
         if not asks and self.config.target.ask_successor == "same_state":
             successor = place
