@@ -70,8 +70,15 @@ def await_request(listener):
 
 
 def load():
-    for name in LOADED:
-        importlib.import_module(name)
+    shown, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)  # TensorFlow's lines about processors and graphics cards
+    try:
+        for name in LOADED:
+            importlib.import_module(name)
+    finally:
+        os.dup2(shown, 2)
+        os.close(shown)
+        os.close(nowhere)
     gc.collect()
     gc.freeze()  # the copies share these objects for as long as nobody touches them
     assert threading.active_count() == 1, "a copy would have only one of the threads"

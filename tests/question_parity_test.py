@@ -198,10 +198,11 @@ def test_an_interview_asks_and_does_not_ask_again_what_nobody_could_tell(client)
         assert answer.response.action == TriageAction.TRIAGE_ACTION_ASK
 
 
-def test_a_version_without_questions_says_so_where_they_are_asked_for(base, tmp_path):
+def test_a_version_without_questions_says_so_where_they_are_asked_for(without_litert, tmp_path):
     model = build_network(EVIDENCE_COUNT, NetworkConfig(hidden_sizes=()), seed=0)
     trained = TrainedNetwork(model, VOCABULARY, {}, 23, "sha256:data", {}, {})
-    saved_model.write_version(tmp_path, trained)
+    with without_litert():
+        saved_model.write_version(tmp_path, trained)
     server = TriageServer(ServeConfig(port=0, grace_seconds=0))
     watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
     watcher.look()
@@ -262,12 +263,13 @@ def test_an_interview_over_http_suggests_one_question_or_as_many_as_it_is_asked_
     assert (over["done"], over["decision"], over["questions"]) == (True, "Green", [])
 
 
-def test_an_interview_over_http_goes_on_while_a_red_flag_is_open(mixture, rules, tmp_path):
+def test_an_interview_over_http_goes_on_while_a_red_flag_is_open(mixture, rules, without_litert, tmp_path):
     """The model is sure of Green; after e1 a yes to e2 would be the red flag."""
     model = build_network(EVIDENCE_COUNT, NetworkConfig(hidden_sizes=()), seed=0)
     model.get_layer("q_values").set_weights([np.zeros([EVIDENCE_COUNT, 5]), np.array([0.0, 0.0, 2.0, 0.0, 1.0])])
     trained = TrainedNetwork(model, VOCABULARY, {}, 23, "sha256:data", {}, {}, rules=rules, questions=mixture)
-    saved_model.write_version(tmp_path, trained)
+    with without_litert():
+        saved_model.write_version(tmp_path, trained)
     server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0))
     watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
     watcher.look()

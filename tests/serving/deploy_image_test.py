@@ -8,7 +8,6 @@ import runpy
 import subprocess
 import sys
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -135,20 +134,39 @@ class OnlyLocked:
         if name.startswith("trainer") or (found and not found & allowed):
             raise ModuleNotFoundError(f"{name} is not in the image", name=name)
 sys.meta_path.insert(0, OnlyLocked())
+"""
+RUN = """
 import triage_cli
 sys.exit(triage_cli.main())
 """
+ANSWER = """
+import pathlib, serving.client.ask, serving.command, serving.triage.service
+from serving.messages import state_message
+from serving.models.engine import SavedModelEngine
+[answer] = SavedModelEngine(pathlib.Path(sys.argv.pop(1))).triage([state_message(["fever"])])
+print("version", answer.model_version)
+"""
 
 
-@pytest.mark.parametrize("command", ["serve", "health"])
-def test_a_command_of_the_image_needs_no_more_than_the_lock(command, tmp_path):
+def with_locked(code, *arguments):
+    """Runs code in the image's place; the code of training is missing there, too."""
     allowed = ",".join([*pins(), *REQUIREMENTS["INSTEAD"], "dyqn-triage", "dyqn-triage-client"])
-    # A folder without versions is reported only after everything was loaded.
-    options = {"serve": ["--model-base-path", tmp_path, "--port", "0"], "health": ["--server", "127.0.0.1:1"]}
-    ran = subprocess.run(
-        [sys.executable, "-c", ONLY_LOCKED, allowed, command, *options[command]],
-        cwd=ROOT, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'proto'}"},
+    return subprocess.run(
+        [sys.executable, "-c", ONLY_LOCKED + code, allowed, *map(str, arguments)],
+        cwd=ROOT, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'proto'}:{ROOT / 'clients' / 'python'}"},
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
-    expected = {"serve": (2, "error: .* version"), "health": (1, "no server at 127.0.0.1:1")}[command]
-    assert (ran.returncode, bool(re.search(expected[1], ran.stderr))) == (expected[0], True), ran.stderr
+
+
+def test_answering_and_serving_need_no_more_than_the_lock_and_nothing_of_training(model_base_path, tmp_path):
+    # A folder without versions is reported only after everything was loaded.
+    ran = with_locked(ANSWER + RUN, model_base_path / "3", "serve", "--model-base-path", tmp_path, "--port", "0")
+    assert ran.stdout == "version 3\n", ran.stderr
+    assert ran.returncode == 2
+    assert re.search("error: .* version", ran.stderr), ran.stderr
+
+
+def test_the_image_checks_its_health_with_no_more_than_the_lock():
+    ran = with_locked(RUN, "health", "--server", "127.0.0.1:1")
+    assert ran.returncode == 1
+    assert "no server at 127.0.0.1:1" in ran.stderr

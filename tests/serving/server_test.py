@@ -2,11 +2,8 @@
 
 import contextlib
 import logging
-import os
 import pathlib
 import queue
-import subprocess
-import sys
 import threading
 import time
 
@@ -26,7 +23,6 @@ from serving.server import TriageServer
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient, TriageError, evidence_state
 
-ROOT = pathlib.Path(__file__).parents[2]
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
@@ -263,17 +259,3 @@ def test_with_a_remote_engine_only_the_typed_service_is_offered(remote_server):
     names = {service.name for service in answer.list_services_response.service}
     assert "triage.v1.TriageService" in names
     assert not any(name.startswith("tensorflow") for name in names)
-
-
-def test_serving_needs_nothing_of_training(model_base_path):
-    script = (
-        "import pathlib, sys, serving.command, serving.triage.service, serving.models.engine, serving.client.ask\n"
-        "engine = serving.models.engine.SavedModelEngine(pathlib.Path(sys.argv[1]) / '3')\n"
-        "engine.triage([serving.messages.state_message(['fever'])])\n"
-        "print([name for name in ('trainer', 'tf_agents', 'tf_keras') if name in sys.modules])"  # tensorflow has keras
-    )
-    environment = {key: value for key, value in os.environ.items() if key != "TF_USE_LEGACY_KERAS"}
-    environment["PYTHONPATH"] = f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python"
-    command = [sys.executable, "-c", script, str(model_base_path)]
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    assert finished.stdout == "[]\n", finished.stderr

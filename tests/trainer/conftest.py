@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 import triage_cli
-from schemas import directories
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import DECISION_LABELS
 from trainer.config import NetworkConfig
@@ -71,16 +70,14 @@ def data_directory(tmp_path_factory):
 
 
 @pytest.fixture
-def light_exports(monkeypatch):
+def light_exports(without_litert):
     """Exports in half the time, for tests that are about neither LiteRT nor compiled functions.
 
-    The manifest names a file for LiteRT that is not there, and what would be traced to be called once is called as it
-    is. The SavedModel is whole.
+    What would be traced to be called once is called as it is. The SavedModel is whole.
     """
-    entry = {"file": directories.LITERT, "sha256": "made up"}
-    monkeypatch.setattr(saved_model, "_write_litert", lambda folder, trained: entry)
     tf.config.run_functions_eagerly(True)
-    yield
+    with without_litert():
+        yield
     tf.config.run_functions_eagerly(False)
 
 

@@ -212,7 +212,7 @@ def test_a_run_stopped_before_any_weights_are_chosen_leaves_the_latest_and_ends_
         np.testing.assert_array_equal(mine, theirs)
     assert JobDirectory(tmp_path).held_out() is None
     assert load_network(tmp_path).dial == NEUTRAL
-    report = TrainingSession(tmp_path, data, _default()).train(NEVER)
+    report = session.train(NEVER)
     assert report["last_evaluation"] == settled[1]["last_evaluation"]
     assert report["best_step"] == settled[1]["best_step"]
     for mine, theirs in zip(

@@ -4,11 +4,8 @@ import asyncio
 import gc
 import json
 import logging
-import os
-import pathlib
 import queue
 import subprocess
-import sys
 import threading
 import time
 import types
@@ -39,7 +36,6 @@ from serving.telemetry.recorder import Telemetry
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient
 
-ROOT = pathlib.Path(__file__).parents[3]
 TRIAGE = {"grpc_type": "unary", "grpc_service": "triage.v1.TriageService", "grpc_method": "Triage"}
 
 
@@ -490,14 +486,11 @@ def test_calls_take_places_when_their_headers_arrive(fronted):
         call.cancel()
 
 
-def test_the_command_logs_each_call_as_json_without_evidence(model_base_path):
-    set_by_tests = ("TF_USE_LEGACY_KERAS", "TF_CPP_MIN_LOG_LEVEL")
-    environment = {key: value for key, value in os.environ.items() if key not in set_by_tests}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "proto")])
+def test_the_command_logs_each_call_as_json_without_evidence(prepared_python, model_base_path):
     options = ["--model-base-path", str(model_base_path), "--port", "0", "--metrics-port", "0"]
-    process = subprocess.Popen(
-        [sys.executable, ROOT / "triage_cli.py", "serve", *options, "--log-format", "json", "--log-calls"],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    process = prepared_python.start(
+        "-m", "triage_cli", "serve", *options, "--log-format", "json", "--log-calls",
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         address = process.stdout.readline().split()[2].rstrip(",")

@@ -98,6 +98,6 @@ def test_a_version_that_is_not_blessed_stays_where_it_is(tmp_path):
 
 
 def test_a_command_that_fails_fails_its_task(capfd):
-    with pytest.raises(RuntimeError, match="triage stats ended with exit code 2"):
-        pipeline.triage(["stats", "nowhere"])
-    assert "nowhere" in capfd.readouterr().err
+    with pytest.raises(RuntimeError, match="triage health ended with exit code 1"):
+        pipeline.triage(["health", "--server", "127.0.0.1:1"])
+    assert "no server at 127.0.0.1:1" in capfd.readouterr().err

@@ -38,13 +38,14 @@ class Answers:
 
 
 @pytest.fixture(scope="module")
-def constant(version, tmp_path_factory):
+def constant(version, without_litert, tmp_path_factory):
     """A version with these Q-values whatever the state, hence Yellow; the vocabulary and limit of `version`."""
     network = build_network(12, NetworkConfig(hidden_sizes=(4,)), seed=0)
     logits = np.log(Q_VALUES / (1 - Q_VALUES))
     network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), logits])
     trained = TrainedNetwork(network, version.vocabulary, {}, 5, "sha256:d", {}, {})
-    return load_version(saved_model.write_version(tmp_path_factory.mktemp("constant"), trained))
+    with without_litert():
+        return load_version(saved_model.write_version(tmp_path_factory.mktemp("constant"), trained))
 
 
 def changed(**values):
@@ -112,12 +113,13 @@ class Vignettes:
 
 
 @pytest.fixture(scope="module")
-def novel(version, tmp_path_factory):
+def novel(version, without_litert, tmp_path_factory):
     """A version that tells novelty."""
     network = build_network(12, NetworkConfig(hidden_sizes=(4,)), seed=0)
     statistics = novelty.fit(Vignettes, 12, seed=0)
     trained = TrainedNetwork(network, version.vocabulary, {}, 5, "sha256:d", {}, {}, novelty=statistics)
-    return load_version(saved_model.write_version(tmp_path_factory.mktemp("novel"), trained))
+    with without_litert():
+        return load_version(saved_model.write_version(tmp_path_factory.mktemp("novel"), trained))
 
 
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)

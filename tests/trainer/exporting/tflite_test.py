@@ -90,7 +90,9 @@ def test_the_command_knows_the_quantisations_that_the_conversion_does():
     assert _QUANTIZATIONS == conversion.QUANTIZATIONS
 
 
-def test_a_file_that_lost_its_weights_is_not_left_behind(version_base, version, tmp_path, monkeypatch, capsys):
+def test_a_file_that_lost_its_weights_is_not_left_behind(
+    version_base, version, without_litert, tmp_path, monkeypatch, capsys
+):
     out = tmp_path / "f.tflite"
     assert run(capsys, "--model", version_base, "--out", out)[0] == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -98,9 +100,10 @@ def test_a_file_that_lost_its_weights_is_not_left_behind(version_base, version, 
         12, NetworkConfig(hidden_sizes=(32, 16)), seed=9
     )  # what a converter that does not track the weights would find
     vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in version.vocabulary.codes)
-    folder = saved_model.write_version(
-        tmp_path / "other", TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
-    )
+    with without_litert():
+        folder = saved_model.write_version(
+            tmp_path / "other", TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
+        )
     broken = conversion.convert(load_version(folder), "none")
     shutil.rmtree(tmp_path / "other")
     monkeypatch.setattr(conversion, "convert", lambda *_: broken)

@@ -25,13 +25,15 @@ def calibration():
 
 
 @pytest.fixture(scope="module")
-def tied(tmp_path_factory):
+def tied(without_litert, tmp_path_factory):
     """Equal Q-values of Yellow, Green and ask, above those of Red and Blue, whatever the state; triages at 2."""
     network = build_network(3, NetworkConfig(hidden_sizes=(4,)), seed=0)
     network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), np.array([-2, 1, 1, -2, 1], np.float32)])
     vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abc")
     base = tmp_path_factory.mktemp("tied")
-    return load_version(saved_model.write_version(base, TrainedNetwork(network, vocabulary, {}, 2, "sha256:d", {}, {})))
+    with without_litert():
+        folder = saved_model.write_version(base, TrainedNetwork(network, vocabulary, {}, 2, "sha256:d", {}, {}))
+    return load_version(folder)
 
 
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)
@@ -55,12 +57,13 @@ def test_at_the_question_limit_the_action_is_the_best_triage(version, calibratio
     np.testing.assert_array_equal(forced["action"], free["best_triage"])
 
 
-def test_quantised_files_are_smaller_in_proportion_to_their_weights(tmp_path, calibration):
+def test_quantised_files_are_smaller_in_proportion_to_their_weights(without_litert, tmp_path, calibration):
     # 12 * 512 + 512 * 256 weights, 4 bytes each, outweigh all else: about 549 kB.
     network = build_network(12, NetworkConfig(hidden_sizes=(512, 256)), seed=0)
     vocabulary = Vocabulary(Evidence(f"e{cell}", "symptom", "x", "x?") for cell in range(12))
     trained = TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
-    version = load_version(saved_model.write_version(tmp_path, trained))
+    with without_litert():
+        version = load_version(saved_model.write_version(tmp_path, trained))
     sizes = {name: len(convert(version, name, calibration)) for name in QUANTIZATIONS}
     weights = 12 * 512 + 512 * 256
     assert 4 * weights < sizes["none"] < 4.2 * weights
@@ -69,7 +72,7 @@ def test_quantised_files_are_smaller_in_proportion_to_their_weights(tmp_path, ca
         assert weights < sizes[name] < 1.2 * weights
 
 
-def test_int8_keeps_the_negative_side_of_selu(tmp_path):
+def test_int8_keeps_the_negative_side_of_selu(without_litert, tmp_path):
     # SELU(-1) is -1.11 and SELU(9) is 9.5; exp(9) is 8,103, of which one of 256 steps is 32. Were the exponential in
     # int8, SELU(-1) would be off by up to 28; the Q-value of Red, sigmoid(SELU(-1)) = 0.25, would be about 0 or 1.
     network = build_network(2, NetworkConfig(hidden_sizes=(1,)), seed=0)
@@ -77,7 +80,8 @@ def test_int8_keeps_the_negative_side_of_selu(tmp_path):
     network.get_layer("q_values").set_weights([np.array([[1, 0, 0, 0, 0]], np.float32), np.zeros(5, np.float32)])
     vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "ab")
     trained = TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
-    version = load_version(saved_model.write_version(tmp_path, trained))
+    with without_litert():
+        version = load_version(saved_model.write_version(tmp_path, trained))
     states = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
     answer = LiteRtModel(convert(version, "int8", states)).run(states[:1], np.zeros(1, np.int32))
     assert answer["q_values"][0, 0] == pytest.approx(0.25, abs=0.05)

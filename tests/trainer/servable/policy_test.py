@@ -40,9 +40,14 @@ def network_of(biases, first=NOTHING, last=NOTHING, cells=6):
     return network
 
 
-def exported(base, network, vocabulary=CODES, max_questions=23):
-    trained = TrainedNetwork(network, vocabulary, {}, max_questions, "sha256:data", {}, {"steps": 1, "episodes": 1})
-    return saved_model.write_version(base, trained)
+@pytest.fixture(scope="module")
+def exported(without_litert):
+    def write(base, network, vocabulary=CODES, max_questions=23):
+        trained = TrainedNetwork(network, vocabulary, {}, max_questions, "sha256:data", {}, {"steps": 1, "episodes": 1})
+        with without_litert():
+            return saved_model.write_version(base, trained)
+
+    return write
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +61,7 @@ def arrays_of(vignettes_of):
 
 
 @pytest.fixture(scope="module")
-def version(tmp_path_factory):
+def version(exported, tmp_path_factory):
     """A version that asks until evidence a is present, then says Red."""
     return exported(tmp_path_factory.mktemp("base"), network_of(ASKS_FIRST, first=TO_RED))
 
@@ -66,7 +71,7 @@ def damaged(version, tmp_path):
     return pathlib.Path(shutil.copytree(version, tmp_path / "1"))
 
 
-def test_a_version_decides_as_the_network_that_it_was_exported_from(random_vignettes, arrays_of, tmp_path):
+def test_a_version_decides_as_the_network_that_it_was_exported_from(exported, random_vignettes, arrays_of, tmp_path):
     network = build_network(30, NetworkConfig(hidden_sizes=(16,)), seed=4)
     vocabulary = vocabulary_of(*(f"e{index}" for index in range(30)))
     folder = exported(tmp_path, network, vocabulary)
@@ -79,7 +84,7 @@ def test_a_version_decides_as_the_network_that_it_was_exported_from(random_vigne
     np.testing.assert_allclose(outcomes.q_values, expected.q_values, atol=1e-6)
 
 
-def test_the_limit_on_questions_is_the_version_s_own(arrays_of, tmp_path):
+def test_the_limit_on_questions_is_the_version_s_own(exported, arrays_of, tmp_path):
     folder = exported(tmp_path, network_of([0, 0, 0, 1, 9]), max_questions=2)
     outcomes = play(load_version(folder), arrays_of([([1, 2, 3, 4], [1, 0, 0, 0])]), CODES, [0])
     assert outcomes.questions.tolist() == [[2]]
@@ -88,7 +93,7 @@ def test_the_limit_on_questions_is_the_version_s_own(arrays_of, tmp_path):
 
 
 def test_evidence_orders_are_the_same_for_versions_that_ask_differently_often(
-    arrays_of, version, tmp_path, monkeypatch
+    exported, arrays_of, version, tmp_path, monkeypatch
 ):
     # First batch, evidence f or a alone. On f one version says Green at once, the other asks 23 times in vain, while
     # the rows with a begin one episode after the other: a random generator that both batches shared would have moved
@@ -105,7 +110,7 @@ def test_evidence_orders_are_the_same_for_versions_that_ask_differently_often(
     assert (waits[0][0] != waits[0][1]).any()  # another seed, other orders
 
 
-def test_codes_are_translated_to_a_version_with_another_vocabulary(arrays_of, tmp_path):
+def test_codes_are_translated_to_a_version_with_another_vocabulary(exported, arrays_of, tmp_path):
     # The version's cell 0 is evidence b, which is cell 1, hence signed code 2, in the data.
     network = network_of([0, 0, 1, 0, -9], first=TO_RED, cells=3)
     version = load_version(exported(tmp_path, network, vocabulary_of("b", "c", "a")))

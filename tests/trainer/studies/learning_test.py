@@ -112,10 +112,14 @@ def test_the_common_split_is_that_of_the_directory_and_folds_are_of_all(data_dir
     assert sorted(tested) == sorted([*common.train.vignette_ids, *common.test.vignette_ids])
 
 
-def test_evaluations_do_not_change_what_a_dyqn_agent_learns(splits):
+def test_evaluations_do_not_change_what_a_dyqn_agent_learns(splits, tmp_path):
     config = _config(steps=40, evaluation_interval=15)
-    evaluated, undisturbed = (TrainingLoop(splits.train, splits.evidence_count, config) for _ in range(2))
-    learn(evaluated, _evaluations(splits, evaluated.agent, config), config)
-    undisturbed.run(40)
-    weights = [[each.tobytes() for each in loop.network.get_weights()] for loop in (evaluated, undisturbed)]
-    assert weights[0] == weights[1]
+    loop = TrainingLoop(splits.train, splits.evidence_count, config)
+    beginning = loop.checkpoint().write(str(tmp_path / "checkpoint"))
+    loop.run(40)
+    undisturbed = loop.network.get_weights()
+    loop.checkpoint().read(beginning).assert_consumed()
+    learn(loop, _evaluations(splits, loop.agent, config), config)
+    assert loop.step == 40
+    for mine, theirs in zip(loop.network.get_weights(), undisturbed, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
