@@ -43,6 +43,10 @@ def pytest_collection_finish():
     gc.freeze()  # what was imported stays for good: no collection needs to look at it
     gc.set_threshold(2_000, 10, 50)  # tracing makes so many objects that collections took a fourteenth of all time
     gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_graphs():
     if os.environ.get("QUICK_GRAPHS") and "tensorflow" in sys.modules:
         sys.modules["tensorflow"].config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 

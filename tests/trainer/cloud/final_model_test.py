@@ -42,10 +42,11 @@ def run(data_directory, tmp_path_factory):
     return path / "job", path / "logs", evaluated
 
 
-def test_the_model_lies_right_in_the_directory_and_answers(run, data_directory, tmp_path):
+def test_the_model_lies_right_in_the_directory_and_answers(run, data_directory, without_litert, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "saved_model.pb").write_text("of the run before")
-    exported = write_final_model(run[0], tmp_path / "model", 3, data_directory)
+    with without_litert():
+        exported = write_final_model(run[0], tmp_path / "model", 3, data_directory)
     assert exported.folder == tmp_path / "model"
     assert exported.evaluation["vignettes"] == 10
     manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())

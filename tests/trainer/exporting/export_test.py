@@ -101,6 +101,7 @@ def run(capsys, *arguments):
     return code, *capsys.readouterr()
 
 
+@pytest.mark.usefixtures("light_exports")
 def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tmp_path, capsys):
     assert triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"wrote version 1 to {tmp_path / '1'}\n"
@@ -115,6 +116,7 @@ def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tm
     assert "not evaluated" in (tmp_path / "1" / "model_card.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("light_exports")
 def test_with_json_on_standard_output_nothing_else_is_printed(job_dir, tmp_path, capsys):
     options = ["--version", "12", "--step", "40", "--model-name", "nurse", "--json", "-"]
     assert triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(tmp_path), *options]) == 0
