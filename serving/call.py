@@ -38,6 +38,7 @@ class Call:
         large: whether work for it would block the event loop for too long.
         arrived: time of arrival, by `time.perf_counter`.
         stages: (stage, begin, end) by `time.perf_counter`; a stage may occur several times.
+        model_name: the model that was asked, "" until that is known.
         model_version: the version that answered, "" until then.
         signature: the signature that answered, "" until then.
         states: number of answered evidence states.
@@ -53,8 +54,8 @@ class Call:
     """
 
     __slots__ = (
-        "arrived", "caller", "large", "method", "model_version", "outgoing", "peer", "reason", "request_id", "runs",
-        "signature", "span", "stages", "states", "trace_id", "unknown_codes",
+        "arrived", "caller", "large", "method", "model_name", "model_version", "outgoing", "peer", "reason",
+        "request_id", "runs", "signature", "span", "stages", "states", "trace_id", "unknown_codes",
     )  # fmt: skip
 
     def __init__(self, method: str = "", request_id: str = ""):
@@ -63,6 +64,7 @@ class Call:
         self.request_id = request_id
         self.large = False
         self.stages: list[tuple[str, float, float]] = []
+        self.model_name = ""
         self.model_version = ""
         self.signature = ""
         self.states = 0

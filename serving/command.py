@@ -1,6 +1,7 @@
 """`triage serve`: runs a server until a signal comes, and keeps its versions up to date."""
 
 import argparse
+import contextlib
 import dataclasses
 import logging
 import pathlib
@@ -8,13 +9,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from schemas.errors import InputError
 from serving import process, vertex
 from serving.calls import step_back, take_short_turns
 from serving.config import ServeConfig
+from serving.model_config import ModelConfig, read_file
 from serving.models.model_store import ModelStore, local_base
 from serving.models.version_policy import VersionPolicy, Wanted, parse_labels
 from serving.process import EndSignals
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 _JOIN_SECONDS = 1.0  # for a look that is in progress
 _END_SECONDS = 6.0  # for everything after the grace period, such as the last records of the audit log
+_OF_ONE_MODEL = ("model_base_path", "model_name", "version", "label", "shadow_version")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.argument_default = argparse.SUPPRESS
     text = "directory with a folder for each version, local or gs://"
     parser.add_argument("--model-base-path", metavar="BASE", help=text)
+    parser.add_argument(
+        "--model-config-file",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="file of models to serve, each with name, base path, versions and labels: TensorFlow Serving's "
+        "ModelServerConfig in text format; instead of --model-base-path",
+    )
     parser.add_argument(
         "--config",
         type=pathlib.Path,
@@ -79,16 +89,21 @@ def check(arguments: argparse.Namespace) -> None:
     Raises:
         InputError: the file of options is faulty, or no model is named.
     """
-    settings: dict[str, Any] = {"version": None, "label": [], "shadow_version": None, "port_file": None}
-    settings |= {field.name: field.default for field in dataclasses.fields(ServeConfig)} | vertex.defaults()
-    settings["model_base_path"] = vertex.model_base_path()
+    defaults: dict[str, Any] = {"version": None, "label": [], "shadow_version": None}
+    defaults |= {"config": None, "port_file": None, "model_config_file": None}
+    defaults |= {field.name: field.default for field in dataclasses.fields(ServeConfig)} | vertex.defaults()
+    defaults["model_base_path"] = vertex.model_base_path()
     file = getattr(arguments, "config", None)
-    settings |= {"config": None} if file is None else read_settings(file)
-    settings |= vars(arguments)
-    if settings["model_base_path"] is None:
+    settings = defaults | ({} if file is None else read_settings(file)) | vars(arguments)
+    if settings["model_config_file"] is not None:
+        for name in _OF_ONE_MODEL:
+            if settings[name] != defaults[name]:
+                raise InputError(f"--model-config-file names the models: leave out --{name.replace('_', '-')}")
+    elif settings["model_base_path"] is None:
         raise InputError("--model-base-path: missing: name the directory with a folder for each version")
-    if settings["port_file"] is not None:
-        settings["port_file"] = pathlib.Path(settings["port_file"])
+    for name in ("port_file", "model_config_file"):
+        if settings[name] is not None:
+            settings[name] = pathlib.Path(settings[name])
     vars(arguments).update(settings)
 
 
@@ -100,15 +115,43 @@ def run(arguments: argparse.Namespace) -> int:
     """
     process.limit_arenas()
     check(arguments)
-    with local_base(arguments.model_base_path) as (base, store):
-        config = ServeConfig(**{each.name: getattr(arguments, each.name) for each in dataclasses.fields(ServeConfig)})
-        configure_logging(config.log_format)
+    config = ServeConfig(**{each.name: getattr(arguments, each.name) for each in dataclasses.fields(ServeConfig)})
+    if arguments.model_config_file is None:
         pinned = VersionPolicy(numbers=None if arguments.version is None else frozenset([arguments.version]))
-        labels = _labels(arguments.label, arguments.shadow_version, config.canary_percent)
-        return _serve(config, Wanted(base, pinned, labels), store, arguments.port_file)
+        labels = _labels(arguments.label, arguments.shadow_version)
+        models = [ModelConfig(config.model_name, arguments.model_base_path, pinned, labels)]
+        rules = {config.model_name: config.rules}
+    else:
+        models = read_file(arguments.model_config_file)
+        rules = _rules(config.rules, [model.name for model in models])
+    if config.canary_percent and not any("canary" in model.labels for model in models):
+        raise InputError("--canary-percent: no version has the label canary: set it with --label canary=VERSION")
+    configure_logging(config.log_format)
+    with _local(models, config, rules) as served:
+        return _serve(config, served, arguments.port_file)
 
 
-def _serve(config: ServeConfig, wanted: Wanted, store: ModelStore | None, port_file: pathlib.Path | None) -> int:
+class _Model(NamedTuple):
+    """The arguments of `watcher_of`."""
+
+    config: ServeConfig
+    wanted: Wanted
+    store: ModelStore | None
+
+
+@contextlib.contextmanager
+def _local(models: Sequence[ModelConfig], config: ServeConfig, rules: Mapping[str, str]) -> Iterator[list[_Model]]:
+    """Yields the models with their base paths on this machine."""
+    with contextlib.ExitStack() as stack:
+        served = []
+        for model in models:
+            base, store = stack.enter_context(local_base(model.base_path))
+            of_model = dataclasses.replace(config, model_name=model.name, rules=rules[model.name])
+            served.append(_Model(of_model, Wanted(base, model.policy, model.labels), store))
+        yield served
+
+
+def _serve(config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Path | None) -> int:
     if config.insecure:
         _LOGGER.warning("--insecure: others on the network can read and change requests and answers")
     if config.rules and config.engine == "saved-model":
@@ -117,27 +160,26 @@ def _serve(config: ServeConfig, wanted: Wanted, store: ModelStore | None, port_f
     server = TriageServer(config)  # before the model, to report a taken port at once
     from serving.models.served_models import watcher_of  # loads TensorFlow
 
-    watcher = watcher_of(config, wanted, store)
-    server.start(watcher)
+    watchers = [watcher_of(*model) for model in models]
+    server.start(*watchers)
     process.freeze_loaded_objects()  # before loading models, which must be freed
     try:
         if port_file is not None:
             process.remove(port_file)  # left by an earlier server
-        watcher.look()
-        _check(watcher, config)
+        for watcher in watchers:
+            watcher.look()
+            _check(watcher, config)
         signals = EndSignals()
         server.update_health()
         if port_file is not None:
             process.write(port_file, server.port)
-        version = watcher.versions.default
-        state = "no model version yet" if version is None else f"model version {version}"
-        sys.stdout.write(f"listening on {server.address}, {state}\n")
+        sys.stdout.write(f"listening on {server.address}, {_state(watchers)}\n")
         if server.http is not None:
             sys.stdout.write(f"HTTP at {server.http.url}\n")
         if server.metrics_port is not None:
             sys.stdout.write(f"metrics at {server.metrics_port.url}\n")
         sys.stdout.flush()
-        number, loading = _watch_until(signals, watcher, server, config)
+        number, loading = _watch_until(signals, watchers, server, config)
     finally:
         server.stop()
         if port_file is not None:
@@ -157,16 +199,36 @@ def _check(watcher: "Watcher", config: ServeConfig) -> None:
         _LOGGER.warning("%s; trying again every %g s", error, config.poll_seconds)
 
 
-def _labels(given: Sequence[str], shadow_version: int | None, canary_percent: float) -> dict[str, int]:
+def _state(watchers: Sequence["Watcher"]) -> str:
+    """Returns which version answers, for each model if there are several."""
+    numbers = {watcher.versions.model_name: watcher.versions.default for watcher in watchers}
+    texts = {name: "no version yet" if number is None else f"version {number}" for name, number in numbers.items()}
+    if len(texts) > 1:
+        return "models " + ", ".join(f"{name} {text}" for name, text in texts.items())
+    [text] = texts.values()
+    return text.replace("version", "model version")
+
+
+def _rules(rules: str, names: Sequence[str]) -> dict[str, str]:
+    """Returns the rules of each model: the same of all, or in `rules` those of some, as NAME=FILE,NAME=FILE."""
+    if "=" not in rules:
+        return dict.fromkeys(names, rules)
+    of_models = dict.fromkeys(names, "")
+    for text in rules.split(","):
+        name, _, file = text.partition("=")
+        if name not in of_models or not file:
+            raise InputError(f"--rules {text}: expected MODEL=FILE with one of the models {', '.join(names)}")
+        of_models[name] = file
+    return of_models
+
+
+def _labels(given: Sequence[str], shadow_version: int | None) -> dict[str, int]:
     shadow = [] if shadow_version is None else [f"shadow={shadow_version}"]
-    labels = parse_labels([*given, *shadow])
-    if canary_percent and "canary" not in labels:
-        raise InputError("--canary-percent: no version has the label canary: set it with --label canary=VERSION")
-    return labels
+    return parse_labels([*given, *shadow])
 
 
 def _watch_until(
-    signals: EndSignals, watcher: "Watcher", server: TriageServer, config: ServeConfig
+    signals: EndSignals, watchers: Sequence["Watcher"], server: TriageServer, config: ServeConfig
 ) -> tuple[int, bool]:
     """Looks for new versions until a signal comes, drains after SIGTERM, and stops.
 
@@ -175,12 +237,12 @@ def _watch_until(
     """
     stop, seconds = threading.Event(), config.poll_seconds
 
-    def look() -> None:
+    def look(watcher: "Watcher") -> None:
         step_back()
         watcher.run(seconds, stop, server.update_health)
 
-    poll = threading.Thread(target=look, name="versions", daemon=True)
-    if seconds:
+    polls = [threading.Thread(target=look, args=[watcher], name="versions", daemon=True) for watcher in watchers]
+    for poll in polls if seconds else ():
         poll.start()
     number = signals.wait()
     drain_seconds = config.drain_seconds if number == signal.SIGTERM else 0.0
@@ -190,6 +252,7 @@ def _watch_until(
         time.sleep(config.drain_seconds)
     stop.set()
     server.stop()
-    if seconds:
-        poll.join(_JOIN_SECONDS)
-    return number, poll.is_alive()
+    end = time.monotonic() + _JOIN_SECONDS
+    for poll in polls if seconds else ():
+        poll.join(max(0.0, end - time.monotonic()))
+    return number, any(poll.is_alive() for poll in polls)

@@ -41,7 +41,7 @@ class ServeConfig:
         0.0, "calls per second that one caller may make, over ten seconds; more are refused; 0 sets no limit"
     )
     insecure: bool = _field(False, "allow plain text on other addresses than loopback")
-    model_name: str = _field("triage", "name of the model for clients of TensorFlow Serving's services")
+    model_name: str = _field("triage", "name of the model, by which clients may choose it")
     engine: str = _field(
         "saved-model",
         "what runs the model: saved-model runs it in this process, tensorflow-serving calls another server",
@@ -106,7 +106,8 @@ class ServeConfig:
     )
     rules: str = _field(
         "",
-        "file of safety rules, or default, that TriageService (alone) applies after those in the model",
+        "file of safety rules, or default, that TriageService (alone) applies after those in the model; with "
+        "--model-config-file one for all models, or MODEL=FILE,MODEL=FILE",
     )
     canary_percent: float = _field(0.0, "percentage of TriageService's calls that the version labelled canary answers")
     drain_seconds: float = _field(

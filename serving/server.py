@@ -1,6 +1,7 @@
 """A server: TriageService and TensorFlow Serving's services over gRPC, with health and reflection, and HTTP."""
 
 import pathlib
+import threading
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -24,6 +25,7 @@ from serving.telemetry import MetricsPort, Telemetry
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 if TYPE_CHECKING:
+    from serving.models.served_models import ServedModels
     from serving.models.watcher import Watcher
 
 SERVICE = triage_service_pb2.DESCRIPTOR.services_by_name["TriageService"].full_name
@@ -57,6 +59,7 @@ class TriageServer:
         self._front = Front(limits, self._workers, self._telemetry, access)
         self._health = health.HealthServicer()
         self._stopped = False
+        self._health_lock = threading.Lock()
         self._healthy: bool | None = None  # what health reports, None before its first report
         self._loop = EventLoop("calls")
         try:
@@ -76,25 +79,28 @@ class TriageServer:
             readers = tokens if config.metrics_tokens else None
             self.metrics_port = MetricsPort(config, metrics.registry, readers, certificate)
 
-    def start(self, watcher: "Watcher") -> None:
-        """Starts answering from the versions of `watcher`; until one is loaded, calls end with UNAVAILABLE.
+    def start(self, *watchers: "Watcher") -> None:
+        """Starts answering from models, one for each watcher; the first answers requests that name none.
+
+        Until a version of a model is loaded, calls of it end with UNAVAILABLE.
 
         The server also offers TensorFlow Serving's services and the Open Inference Protocol, unless a TensorFlow
         Serving is the engine.
         """
-        from serving.triage import TriageService  # loads TensorFlow
+        from serving.models.served_models import ServedModels  # loads TensorFlow
+        from serving.triage import TriageService
 
-        self._telemetry.watch(watcher.versions)
-        service = TriageService(watcher, self._config, self._front, self._telemetry)
+        self._models = ServedModels(watchers)
+        self._telemetry.watch(*(watcher.versions for watcher in watchers))
+        service = TriageService(self._models, self._config, self._front, self._telemetry)
         triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._front)
         services = [SERVICE]
         if self._config.engine == "saved-model":
-            services += _add_signatures(self._front, watcher, self._config, self._telemetry)
+            services += _add_signatures(self._front, self._models, self._config, self._telemetry)
         health_pb2_grpc.add_HealthServicer_to_server(HealthService(self._health), self._front)
         reflected = reflection.aio.ReflectionServicer((*services, health.SERVICE_NAME, reflection.SERVICE_NAME))
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, self._front)
         self._health_services = ("", *services)
-        self._watcher = watcher
         self.update_health()
         self._listener.start()
         if self.probes is not None:
@@ -102,17 +108,18 @@ class TriageServer:
         if self.http is not None:
             from serving.http import application_of  # loads TensorFlow
 
-            self.http.start(application_of(self._front, watcher, self._config, service, self._telemetry))
+            self.http.start(application_of(self._front, self._models, self._config, service, self._telemetry))
 
     def update_health(self) -> None:
-        """Reports SERVING for the server ("") and each service if a version can answer, NOT_SERVING otherwise."""
-        ready = self._watcher.ready
-        if ready is self._healthy:
-            return  # watchers get changes only
-        self._healthy = ready
-        status = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
-        for service in self._health_services:
-            self._health.set(service, status)
+        """Reports SERVING for the server ("") and each service if each model can answer, NOT_SERVING otherwise."""
+        with self._health_lock:
+            ready = self._models.ready
+            if ready is self._healthy:
+                return  # watchers get changes only
+            self._healthy = ready
+            status = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
+            for service in self._health_services:
+                self._health.set(service, status)
 
     def drain(self) -> None:
         """Reports NOT_SERVING from now on, while calls are still answered."""
@@ -154,7 +161,7 @@ class TriageServer:
         return listener, ProbePort(self._loop, config.host, config.probe_port, self._health, silence)
 
 
-def _add_signatures(front: Front, watcher: "Watcher", config: ServeConfig, telemetry: Telemetry) -> list[str]:
+def _add_signatures(front: Front, models: "ServedModels", config: ServeConfig, telemetry: Telemetry) -> list[str]:
     """Offers the services that run signatures, TensorFlow Serving's and Open Inference's, and returns their names."""
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # load TensorFlow
 
@@ -162,9 +169,9 @@ def _add_signatures(front: Front, watcher: "Watcher", config: ServeConfig, telem
     from serving.tf_serving import MODEL_SERVICE, PREDICTION_SERVICE, ModelService, PredictionService
     from triage.open_inference import inference_pb2_grpc
 
-    prediction = PredictionService(watcher.versions, config, telemetry)
+    prediction = PredictionService(models, config, telemetry)
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(prediction, front)
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(watcher), front)
-    service = open_inference.InferenceService(open_inference.OpenModels(watcher, prediction))
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(models), front)
+    service = open_inference.InferenceService(open_inference.OpenModels(models, prediction))
     inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(service, front)
     return [PREDICTION_SERVICE, MODEL_SERVICE, open_inference.SERVICE]

@@ -16,7 +16,8 @@ from schemas.errors import InputError
 from serving.config import ServeConfig
 
 OTHERS: Mapping[str, type] = {
-    "model_base_path": str, "version": int, "label": list, "shadow_version": int, "port_file": str,
+    "model_base_path": str, "model_config_file": str, "version": int, "label": list, "shadow_version": int,
+    "port_file": str,
 }  # fmt: skip
 """The options that are no fields of ServeConfig, by their names in the code."""
 _EXPECTED = {

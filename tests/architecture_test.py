@@ -34,6 +34,7 @@ LAYERS = {
         ("config",),
         ("settings_file",),
         ("models",),
+        ("model_config",),
         ("telemetry",),
         ("calls",),
         ("http_port",),

@@ -12,7 +12,7 @@ import rich.text
 from schemas import figures
 from schemas.errors import InputError
 from serving.client import channel
-from serving.client.interactive import Known, ask_complaint, converse
+from serving.client.interactive import Asked, Known, ask_complaint, converse
 from serving.messages import action_label, answer_figures
 from triage_client import (
     DeadlineExceededError,
@@ -20,6 +20,7 @@ from triage_client import (
     EvidenceStatus,
     InvalidArgumentError,
     NextQuestion,
+    NotFoundError,
     QuestionReason,
     TriageClient,
     TriageError,
@@ -49,6 +50,7 @@ class Patient:
     questions: int
     interactive: bool
     allow_unknown_codes: bool
+    model_name: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--interactive", action="store_true", help="put the questions, one by one, until the model decides"
     )
+    parser.add_argument(
+        "--model-name", default="", metavar="NAME", help="model to ask, if the server has several; default: the first"
+    )
     parser.add_argument("--allow-unknown-codes", action="store_true", help="ignore codes that the model does not know")
     figures.add_argument(parser)
 
@@ -90,6 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
         response = _ask(patient, connection)
     except InvalidArgumentError as error:
         raise InputError(error.message) from error
+    except NotFoundError as error:
+        raise InputError(f"--model-name {patient.model_name}: {error.message}") from error
     except TriageError as error:
         sys.stderr.write(f"triage ask: error: {_failure(error, connection)}\n")
         return FAILED
@@ -119,6 +126,7 @@ def _ask(patient: Patient, connection: channel.Connection) -> TriageResponse:
             allow_unknown_codes=patient.allow_unknown_codes,
             questions=patient.questions,
             explain=patient.explain,
+            model=patient.model_name,
         )
 
 
@@ -145,14 +153,20 @@ def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
     """Returns the last answer of an interview on the terminal."""
     known = Known([*patient.present], [*patient.absent], questions_asked=patient.questions_asked)
     if not known.present and not known.absent:
-        codes = frozenset(entry.code for entry in client.vocabulary().entries)
+        codes = frozenset(entry.code for entry in client.vocabulary(model=patient.model_name).entries)
         ask_complaint(known, codes, sys.stdin.readline)
-    response = converse(client, known, patient.max_questions, patient.allow_unknown_codes, sys.stdin.readline)
+    asked = Asked(patient.max_questions, patient.allow_unknown_codes, patient.model_name)
+    response = converse(client, known, asked, sys.stdin.readline)
     sys.stdout.write("\n")
     if not patient.explain:
         return response
-    state, unknown = known.state(patient.max_questions), patient.allow_unknown_codes
-    return client.triage(state, allow_unknown_codes=unknown, not_to_ask=known.not_known, explain=True)
+    return client.triage(
+        known.state(patient.max_questions),
+        allow_unknown_codes=patient.allow_unknown_codes,
+        not_to_ask=known.not_known,
+        explain=True,
+        model=patient.model_name,
+    )
 
 
 def _failure(error: TriageError, connection: channel.Connection) -> str:

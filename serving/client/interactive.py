@@ -36,16 +36,22 @@ class Known:
         )
 
 
-def converse(
-    client: TriageClient, known: Known, max_questions: int, allow_unknown_codes: bool, read: Callable[[], str]
-) -> TriageResponse:
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What is asked of the server beside the patient: as in EvidenceState and TriageRequest."""
+
+    max_questions: int = 0
+    allow_unknown_codes: bool = False
+    model: str = ""
+
+
+def converse(client: TriageClient, known: Known, asked: Asked, read: Callable[[], str]) -> TriageResponse:
     """Puts questions while `goes_on` says so, and returns the model's last answer.
 
     Args:
         client: of the server.
         known: the complaint; the answers are added to it.
-        max_questions: as in EvidenceState.
-        allow_unknown_codes: as in TriageRequest.
+        asked: what else each request asks.
         read: returns a line that somebody types, "" at the end of the input.
 
     Raises:
@@ -54,7 +60,11 @@ def converse(
     console = rich.console.Console(highlight=False, soft_wrap=True)
     while True:
         response = client.triage(
-            known.state(max_questions), allow_unknown_codes=allow_unknown_codes, questions=1, not_to_ask=known.not_known
+            known.state(asked.max_questions),
+            allow_unknown_codes=asked.allow_unknown_codes,
+            questions=1,
+            not_to_ask=known.not_known,
+            model=asked.model,
         )
         asks = goes_on(response)
         if not asks and response.action != TriageAction.TRIAGE_ACTION_ASK:

@@ -20,7 +20,7 @@ from serving.http.openapi import POLICY, document, page
 from serving.http.problems import TITLES, problem
 from serving.http.tf_serving_routes import TfServingRoutes
 from serving.http.triage_routes import TriageRoutes
-from serving.models.watcher import Watcher
+from serving.models.served_models import ServedModels
 from serving.open_inference import OpenModels
 from serving.telemetry import Telemetry
 from serving.tf_serving import ModelService, PredictionService
@@ -31,23 +31,23 @@ _OPEN_MODEL = "/v2/models/{model}"
 
 
 def application_of(
-    front: Front, watcher: Watcher, config: ServeConfig, service: TriageService, telemetry: Telemetry
+    front: Front, models: ServedModels, config: ServeConfig, service: TriageService, telemetry: Telemetry
 ) -> Starlette:
     """Returns the application of a server.
 
     Args:
         front: whose places, turns, access and telemetry HTTP requests share.
-        watcher: what to answer from.
+        models: what to answer from.
         config: the server's settings.
         service: the typed service.
         telemetry: records predictions.
     """
     door, signatures = Door(front, config), []
     if config.engine == "saved-model":
-        prediction = PredictionService(watcher.versions, config, telemetry)
-        signatures += _tf_serving(door, TfServingRoutes(watcher.versions, prediction, ModelService(watcher)))
-        signatures += _open_inference(door, OpenInferenceRoutes(OpenModels(watcher, prediction)))
-    return application(door, TriageRoutes(service), signatures, lambda: watcher.ready, config)
+        prediction = PredictionService(models, config, telemetry)
+        signatures += _tf_serving(door, TfServingRoutes(models, prediction, ModelService(models)))
+        signatures += _open_inference(door, OpenInferenceRoutes(OpenModels(models, prediction)))
+    return application(door, TriageRoutes(service), signatures, lambda: models.ready, config)
 
 
 def application(
@@ -59,7 +59,7 @@ def application(
         door: lets requests in.
         triage: our own API.
         signatures: the paths that run signatures, none if the engine has no signatures.
-        ready: whether a version can answer.
+        ready: whether each model can answer.
         config: for which other sites pages may call (`cors_origins`).
     """
 

@@ -25,7 +25,9 @@ _STATE: dict[str, Any] = {
 }
 _UNKNOWN = {"allow_unknown_codes": {**_FLAG, "description": "ignore codes that the model does not know"}}
 _QUESTIONS = {"questions": {"type": "integer", "minimum": 0, "maximum": MOST_QUESTIONS}}
+_MODEL_NAME = {"type": "string", "description": "name of the model; by default the first one of the server"}
 _FOR_ONE = _UNKNOWN | {
+    "model": _MODEL_NAME,
     "questions": {
         **_QUESTIONS["questions"],
         "description": "how many questions to suggest: by default 0, in an interview 1 if the model can choose any",
@@ -63,7 +65,8 @@ _SCHEMAS: dict[str, Any] = {
         **_object({name: _STATE[name] for name in STATE_FIELDS} | _FOR_ONE, closed=True), "example": _EXAMPLE,
     },
     "Batch": _object(
-        {"states": {"type": "array", "items": _reference("State")}, **_UNKNOWN, **_QUESTIONS}, ("states",), closed=True
+        {"states": {"type": "array", "items": _reference("State")}, **_UNKNOWN, **_QUESTIONS, "model": _MODEL_NAME},
+        ("states",), closed=True,
     ),
     "Answer": _object(
         {
@@ -164,7 +167,7 @@ _SCHEMAS: dict[str, Any] = {
 
 
 def _operation(name: str, summary: str, answer: dict[str, Any], body: dict[str, Any] | None = None) -> dict[str, Any]:
-    failures = (400, 401, 403, 411, 413, 429, 503, 504) if body else (401, 403, 429, 503)
+    failures = (400, 401, 403, 404, 411, 413, 429, 503, 504) if body else (401, 403, 404, 429, 503)
     problems = {
         str(status): {"description": TITLES[status], "content": {MEDIA_TYPE: {"schema": _reference("Problem")}}}
         for status in failures
@@ -176,6 +179,8 @@ def _operation(name: str, summary: str, answer: dict[str, Any], body: dict[str, 
     }
     if body:
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    else:
+        operation["parameters"] = [{"name": "model", "in": "query", "schema": _MODEL_NAME}]
     return operation
 
 

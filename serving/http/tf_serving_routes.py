@@ -12,8 +12,8 @@ from schemas.errors import InputError
 from serving.errors import NotFoundError, PreconditionError
 from serving.http.door import Exchange
 from serving.http.tensor_json import read_columns, read_rows, write_columns, write_rows
-from serving.models.versions import Versions
-from serving.tf_serving import ModelService, PredictionService, chosen_version, outputs_of, to_request
+from serving.models.served_models import ServedModels
+from serving.tf_serving import ModelService, PredictionService, borrow, outputs_of, to_request
 
 _BODY = ("signature_name", "instances", "inputs")
 
@@ -22,15 +22,15 @@ class TfServingRoutes:
     """Answers from the services that TensorFlow Serving's gRPC clients call.
 
     Args:
-        versions: the loaded versions.
+        models: the models.
         prediction: runs signatures.
-        model: tells the states of versions.
+        status: tells the states of versions.
     """
 
-    def __init__(self, versions: Versions, prediction: PredictionService, model: ModelService):
-        self._versions = versions
+    def __init__(self, models: ServedModels, prediction: PredictionService, status: ModelService):
+        self._models = models
         self._prediction = prediction
-        self._model = model
+        self._status = status
 
     def predict(self, exchange: Exchange) -> Any:
         """Runs a signature on `instances` (rows) or `inputs` (columns)."""
@@ -40,8 +40,7 @@ class TfServingRoutes:
         name = body.get("signature_name") or features.SERVING_DEFAULT
         if not isinstance(name, str):
             raise InputError("signature_name: expected a string")
-        number = chosen_version(spec, self._versions)
-        with self._versions.borrow(number) as engine:
+        with borrow(spec, self._models) as engine:
             signature = engine.signatures.get(name)
             if signature is None or not signature.inputs:
                 raise PreconditionError(f'Serving signature key "{name}" not found.')
@@ -61,7 +60,7 @@ class TfServingRoutes:
     def status(self, exchange: Exchange) -> Any:
         """Returns the state of the versions."""
         request = get_model_status_pb2.GetModelStatusRequest(model_spec=_spec(exchange.request))
-        status = self._model.GetModelStatus(request, exchange.context)
+        status = self._status.GetModelStatus(request, exchange.context)
         return {
             "model_version_status": [
                 {

@@ -90,6 +90,14 @@ def read_flag(fields: Mapping[str, Any], name: str, begin: str = "") -> bool:
     return value
 
 
+def read_text(fields: Mapping[str, Any], name: str, begin: str = "") -> str:
+    """Returns a field that is a text, by default ""; raises FaultyRequestError for any other value."""
+    value = fields.get(name, "")
+    if not isinstance(value, str) or _SURROGATE.search(value):
+        raise FaultyRequestError([Fault(f"{begin}{name}", "expected a text", "WRONG_TYPE")])
+    return value
+
+
 def in_json(error: FaultyRequestError, bodies: Sequence[Mapping[str, Any]], list_name: str) -> FaultyRequestError:
     """Returns the same faults with paths in the JSON body instead of the message.
 

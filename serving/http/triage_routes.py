@@ -10,7 +10,7 @@ from serving.call import PARSE, current
 from serving.calls import Cost
 from serving.errors import Fault, FaultyRequestError
 from serving.http.door import Exchange
-from serving.http.triage_json import check_fields, in_json, read_codes, read_flag, read_number, read_state
+from serving.http.triage_json import check_fields, in_json, read_codes, read_flag, read_number, read_state, read_text
 from serving.messages import answer_figures, goes_on
 from serving.triage import TriageService
 from triage.v1 import triage_pb2, triage_service_pb2
@@ -20,7 +20,8 @@ _KINDS = {
     triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR: "risk_factor",
 }
 _UNKNOWN, _QUESTIONS, _NOT_TO_ASK, _EXPLAIN = "allow_unknown_codes", "questions", "not_to_ask", "explain"
-_OF_ALL = (_UNKNOWN, _QUESTIONS)
+_MODEL = "model"
+_OF_ALL = (_UNKNOWN, _QUESTIONS, _MODEL)
 """Fields beside `states`."""
 _OF_ONE = (*_OF_ALL, _NOT_TO_ASK, _EXPLAIN)
 """Fields beside those of a single state."""
@@ -66,7 +67,9 @@ class TriageRoutes:
 
     def vocabulary(self, exchange: Exchange) -> Any:
         """Lists the evidence that the model knows."""
-        vocabulary = self._service.GetVocabulary(triage_service_pb2.GetVocabularyRequest(), exchange.context)
+        vocabulary = self._service.GetVocabulary(
+            triage_service_pb2.GetVocabularyRequest(model=_model(exchange)), exchange.context
+        )
         return {
             "vocabulary_fingerprint": vocabulary.vocabulary_fingerprint,
             "entries": [
@@ -77,7 +80,9 @@ class TriageRoutes:
 
     def model(self, exchange: Exchange) -> Any:
         """Describes the model that answers."""
-        info = self._service.GetModelInfo(triage_service_pb2.GetModelInfoRequest(), exchange.context)
+        info = self._service.GetModelInfo(
+            triage_service_pb2.GetModelInfoRequest(model=_model(exchange)), exchange.context
+        )
         return {
             "model_version": info.model_version,
             "vocabulary_fingerprint": info.vocabulary_fingerprint,
@@ -112,6 +117,7 @@ class TriageRoutes:
             questions=read_number(body, _QUESTIONS) if _QUESTIONS in body else suggested,
             not_to_ask=read_codes(body, _NOT_TO_ASK),
             explain=read_flag(body, _EXPLAIN),
+            model=read_text(body, _MODEL),
         )
         try:
             return await self._service.triage(request, exchange.context, questions_if_able=_QUESTIONS not in body)
@@ -125,11 +131,12 @@ class TriageRoutes:
         if not isinstance(bodies, list):
             raise FaultyRequestError([Fault(name, "expected a list of evidence states", "WRONG_TYPE")])
         allowed, questions = read_flag(fields, _UNKNOWN, begin), read_number(fields, _QUESTIONS, begin)
+        model = read_text(fields, _MODEL, begin)
 
         def read() -> triage_service_pb2.BatchTriageRequest:
             states = [read_state(body, f"{name}[{number}]") for number, body in enumerate(bodies)]
             return triage_service_pb2.BatchTriageRequest(
-                states=states, allow_unknown_codes=allowed, questions=questions
+                states=states, allow_unknown_codes=allowed, questions=questions, model=model
             )
 
         large = current().large
@@ -143,3 +150,8 @@ class TriageRoutes:
             return [answer_figures(response) for response in answers.responses]
 
         return await self._service.workers.run(write) if large else write()
+
+
+def _model(exchange: Exchange) -> str:
+    """Returns the model that a request without a body names, "" for none."""
+    return exchange.request.query_params.get(_MODEL, "")

@@ -1,12 +1,16 @@
-"""Assembles sources, engines and watcher from the settings."""
+"""The models of a server: assembled from the settings, and found by their names."""
 
 import contextlib
 import logging
 import pathlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 
 from schemas import directories
 from schemas.model_directory import list_versions
+from serving.call import current
 from serving.config import ServeConfig
+from serving.errors import NotFoundError
 from serving.models import warmup
 from serving.models.batching import BatchedModels
 from serving.models.connection import Connection
@@ -80,3 +84,70 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
     if config.enable_batching:
         source = BatchedModels(source, config.batching)  # outermost, so that batches pass the rest in their own threads
     return Watcher(Versions(config.model_name), source, wanted, config.load_seconds)
+
+
+class ServedModels:
+    """The models of a server by name. Here, and only here, a name becomes a model.
+
+    Args:
+        watchers: one for each model, with different names; the first answers requests that name none.
+    """
+
+    def __init__(self, watchers: Sequence[Watcher]):
+        self._models = {watcher.versions.model_name: watcher for watcher in watchers}
+        self._first = watchers[0]
+        self._reloading = threading.Lock()
+
+    def __iter__(self) -> Iterator[Watcher]:
+        return iter(self._models.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, the first model's first."""
+        return tuple(self._models)
+
+    @property
+    def ready(self) -> bool:
+        """Whether each model can answer."""
+        return all(model.ready for model in self)
+
+    def named(self, name: str) -> Watcher:
+        """Returns the model called `name`, the first one for "", and notes it in the current call.
+
+        Raises:
+            NotFoundError: there is no such model; the message lists the names.
+        """
+        model = self._models.get(name) if name else self._first
+        if model is None:
+            raise NotFoundError(f"no model {name[:80]!r}: this server has {', '.join(self.names)}")
+        current().model_name = model.versions.model_name
+        return model
+
+    def reload(self, wanted: Mapping[str, Wanted]) -> None:
+        """Changes what to serve of each model, or changes nothing if one of them cannot be served.
+
+        Versions of all models are loaded before the first changes.
+
+        Args:
+            wanted: what to serve, for each model by its name.
+
+        Raises:
+            PreconditionError: no version of a model can be served; the message says why.
+        """
+        with self._reloading:
+            before: list[tuple[Watcher, Wanted]] = []
+            try:
+                for name, each in wanted.items():
+                    self._models[name].prepare(each)
+                for name, each in wanted.items():
+                    model = self._models[name]
+                    old = model.wanted
+                    model.reload(each)
+                    before.append((model, old))
+            except Exception:  # files that were there when they were loaded have gone
+                for model, old in before:
+                    model.reload(old)
+                raise
+            finally:
+                for name in wanted:
+                    self._models[name].drop_prepared()

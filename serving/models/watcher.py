@@ -4,14 +4,14 @@ import gc
 import logging
 import pathlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from schemas.errors import InputError
 from schemas.model_directory import file_states, find_version
 from serving.errors import DeadlineError, PreconditionError, UnavailableError
 from serving.models.engine import Engine
-from serving.models.version_policy import Wanted
+from serving.models.version_policy import VersionPolicy, Wanted
 from serving.models.versions import State, Versions
 from serving.time_limit import TimeLimit
 
@@ -41,7 +41,7 @@ class Watcher:
     only when another wanted version can answer, so the last one stays even if its files are deleted.
 
     Args:
-        versions: the loaded versions, which only this watcher changes.
+        versions: the loaded versions of one model, which only this watcher changes.
         source: where versions come from.
         wanted: what to serve.
         limit_seconds: the longest time for a look at the files, and for loading a version.
@@ -57,8 +57,14 @@ class Watcher:
         self._folders: dict[int, pathlib.Path] = {}  # of the loaded versions
         self._broken: dict[int, tuple[pathlib.Path, object]] = {}  # folder and state of its files when loading failed
         self._errors: dict[int, str] = {}  # why a version is not loaded
+        self._prepared: dict[pathlib.Path, tuple[object, Engine]] = {}  # folder -> state of its files, and the engine
         self._logged_before: set[str] = set()  # warnings of the last look
         self._logged: set[str] = set()
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is served, as far as it is there."""
+        return self._wanted
 
     @property
     def ready(self) -> bool:
@@ -86,6 +92,27 @@ class Watcher:
             if self.versions.default is None:
                 raise self._reason(None)
 
+    def prepare(self, wanted: Wanted) -> Wanted:
+        """Loads what `wanted` needs beside what is served, which stays; a `reload` then takes no time.
+
+        Returns:
+            `wanted` with the versions that can be served in place of its policy.
+
+        Raises:
+            PreconditionError: no version of it can be served; the message says why.
+        """
+        with self._lock:
+            before, self._wanted = self._wanted, wanted
+            try:
+                return self._prepare()
+            finally:
+                self._wanted = before
+
+    def drop_prepared(self) -> None:
+        """Frees what `prepare` loaded and no `reload` used."""
+        with self._lock:
+            self._drop(())
+
     def reload(self, wanted: Wanted) -> None:
         """Changes what to serve, or changes nothing if no version of it can be served.
 
@@ -97,13 +124,13 @@ class Watcher:
             try:
                 if self._look():
                     return
-                reason = self._reason(None)
+                refusal = self._refusal(self._reason(None))
             except Exception:
                 self._wanted = before
                 raise
             self._wanted = before
             self._look()
-            raise PreconditionError(f"no such version can be served, the old configuration stays: {reason}")
+            raise refusal
 
     def run(self, seconds: float, stop: threading.Event, after: Callable[[], None]) -> None:
         """Looks every `seconds` until `stop` is set, and calls `after` each time."""
@@ -114,24 +141,59 @@ class Watcher:
             except Exception:  # the traceback has no evidence, and the server must survive errors here
                 _LOGGER.exception("looking for new versions failed")
 
+    def _prepare(self) -> Wanted:
+        try:
+            there = self._begin()
+        except (InputError, UnavailableError, DeadlineError) as error:
+            raise self._refusal(error) from error
+        failed = set(self._broken)
+        while missing := {n for n in self._missing(there, failed) if there[n] not in self._prepared}:
+            number = max(missing)
+            if not self._load(number, there[number]):
+                failed.add(number)
+                gc.collect()  # frees a partly loaded SavedModel, see below
+        chosen, wanted = self._wanted_of(there, failed)
+        self._drop({there[number] for number in wanted})
+        if not chosen:
+            raise self._refusal(self._reason(None))
+        labels = {label: number for label, number in self._wanted.labels.items() if number in wanted - failed}
+        return Wanted(self._wanted.base, VersionPolicy(numbers=chosen), labels)
+
+    def _drop(self, but: Collection[pathlib.Path]) -> None:
+        """Frees prepared versions, except those in the folders `but`."""
+        folders = [folder for folder in self._prepared if folder not in but]
+        for folder in folders:
+            del self._prepared[folder]
+            self.versions.note(int(folder.name), State.END)
+        if folders:
+            gc.collect()
+
+    def _refusal(self, reason: Exception) -> PreconditionError:
+        name = self.versions.model_name
+        return PreconditionError(f"no such version of {name} can be served, the old configuration stays: {reason}")
+
+    def _begin(self) -> dict[int, pathlib.Path]:
+        """Returns the folder of each version, and forgets what has changed; raises what the source raises."""
+        self._logged_before, self._logged = self._logged, set()
+        base = self._wanted.base
+        there = self._limit.run(f"{base}: looking for versions", self._source.versions, base)
+        self._broken = {
+            number: (folder, files)
+            for number, (folder, files) in self._broken.items()
+            if there.get(number) == folder and self._files(folder) == files
+        }
+        self._errors = {number: text for number, text in self._errors.items() if number in there}
+        return there
+
     def _look(self) -> bool:
         """Returns whether a version of the policy can answer now."""
-        self._logged_before, self._logged = self._logged, set()
         try:
-            base = self._wanted.base
-            there = self._limit.run(f"{base}: looking for versions", self._source.versions, base)
-            unchanged = {
-                number: (folder, files)
-                for number, (folder, files) in self._broken.items()
-                if there.get(number) == folder and self._files(folder) == files
-            }
+            there = self._begin()
             self._reachable = True
         except (InputError, UnavailableError, DeadlineError) as error:
             self._reachable = isinstance(error, InputError)
             self._warn_once(str(error))
             return False
-        self._broken = unchanged
-        self._errors = {number: text for number, text in self._errors.items() if number in there}
         self.versions.forget(self._errors.keys())
         failed = set(self._broken)
         while missing := self._missing(there, failed):
@@ -153,13 +215,18 @@ class Watcher:
         return {number for number in wanted - failed if self._folders.get(number) != there[number]}
 
     def _load(self, number: int, folder: pathlib.Path) -> bool:
+        """Loads a version for `_settle` to publish, unless it is prepared already; returns whether it can be served."""
         self.versions.note(number, State.LOADING)
         files: object = None
         try:
             files = self._files(folder)
-            engine = self._limit.run(f"{folder}: loading it", self._source.load, folder)
-            if self._files(folder) != files:
-                raise InputError(f"{folder}: its files changed while it was loaded: it will be loaded again")
+            before, _ = self._prepared.get(folder, (None, None))
+            if before != files:
+                self._prepared.pop(folder, None)
+                engine = self._limit.run(f"{folder}: loading it", self._source.load, folder)
+                if self._files(folder) != files:
+                    raise InputError(f"{folder}: its files changed while it was loaded: it will be loaded again")
+                self._prepared[folder] = (files, engine)
         except (UnavailableError, DeadlineError) as error:
             self._fail(number, str(error))
             self._warn_once(str(error))
@@ -170,12 +237,10 @@ class Watcher:
             self._broken[number] = (folder, files)
             self._fail(number, text)
             _LOGGER.error(
-                "version %d cannot be loaded and is tried again when its files change: %s",
-                number, text, exc_info=None if expected else error,
+                "%s: version %d cannot be loaded and is tried again when its files change: %s",
+                self.versions.model_name, number, text, exc_info=None if expected else error,
             )  # fmt: skip
             return False
-        self.versions.publish(engine)
-        self._folders[number] = folder
         self._errors.pop(number, None)
         return True
 
@@ -190,17 +255,23 @@ class Watcher:
     def _settle(self, there: Mapping[int, pathlib.Path], failed: set[int]) -> bool:
         """Chooses the default, moves labels, retires the rest; returns whether a version of the policy can answer."""
         chosen, wanted = self._wanted_of(there, failed)
+        for number in wanted - failed:
+            if there[number] in self._prepared:
+                _, engine = self._prepared.pop(there[number])
+                self.versions.publish(engine)
+                self._folders[number] = there[number]
         loaded = self.versions.loaded
         ready = {number for number in chosen & loaded if self._folders[number] == there[number]}
         if ready:
             best, default = max(ready), self.versions.default
             if best != default:
                 self.versions.set_default(best)
-                _LOGGER.info("version %d is the default%s", best, "" if default is None else f", after {default}")
+                after = "" if default is None else f", after {default}"
+                _LOGGER.info("%s: version %d is the default%s", self.versions.model_name, best, after)
             for number in sorted(loaded - wanted):
                 self.versions.retire(number)
                 del self._folders[number]
-                _LOGGER.info("version %d is no longer wanted", number)
+                _LOGGER.info("%s: version %d is no longer wanted", self.versions.model_name, number)
         elif self.versions.default is not None:
             self._warn_once(f"{self._wanted.base}: no wanted version: version {self.versions.default} stays")
         self.versions.set_labels({label: n for label, n in self._wanted.labels.items() if n in self.versions.loaded})
@@ -214,8 +285,8 @@ class Watcher:
             there = self._source.versions(self._wanted.base)
         except (InputError, UnavailableError, DeadlineError) as error:
             return error
-        if number is None and there:
-            number = max(there)
+        if number is None:
+            number = max(self._wanted.policy.numbers or there, default=None)
         if number in there and number in self._errors:
             return InputError(self._errors[number])
         try:

@@ -34,11 +34,13 @@ class Reading:
     files: int = 0
     records: int = 0
     unread: int = 0  # records whose signature or outputs lack evidence or action
+    others: int = 0  # records of other models than the one asked for
+    models: set[str] = dataclasses.field(default_factory=set)  # names of those in the other records
     damaged: list[str] = dataclasses.field(default_factory=list)  # files that end inside a record
 
 
-def read_cases(directory: pathlib.Path, reading: Reading) -> Iterator[Case]:
-    """Yields every answer in the log in `directory`, and updates `reading`.
+def read_cases(directory: pathlib.Path, reading: Reading, model_name: str = "") -> Iterator[Case]:
+    """Yields the answers of a model, by default of all, in the log in `directory`, and updates `reading`.
 
     Raises:
         InputError: the directory cannot be read or has no files, or a file is not from an audit log.
@@ -56,6 +58,11 @@ def read_cases(directory: pathlib.Path, reading: Reading) -> Iterator[Case]:
             for serialized in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
                 log = prediction_log_pb2.PredictionLog.FromString(serialized)
                 reading.records += 1
+                name = log.log_metadata.model_spec.name
+                if model_name and name != model_name:
+                    reading.others += 1
+                    continue
+                reading.models.add(name)
                 cases = _cases(log)
                 reading.unread += not cases
                 yield from cases

@@ -24,6 +24,7 @@ class MonitorOptions:
     log: pathlib.Path
     model: pathlib.Path | None
     data: pathlib.Path | None
+    model_name: str
     alpha: float
     fewest_cases: int
     unknown_limit: float
@@ -53,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reference.add_argument(
         "--data", type=pathlib.Path, metavar="DIR", help="data directory that the version was trained on"
     )
+    parser.add_argument(
+        "--model-name", default="", metavar="NAME", help="model whose answers count, if the server had several"
+    )
     parser.add_argument("--alpha", type=float, default=0.01, help="false discovery rate (default 0.01)")
     parser.add_argument(
         "--fewest-cases", type=int, default=100, metavar="N", help="draw no conclusion from fewer cases (default 100)"
@@ -81,18 +85,22 @@ def run(arguments: argparse.Namespace) -> int:
 
     reference, version = _reference(given.model, given.data)
     reading, observed, others, asked = Reading(), Observed(), 0, 0
-    for case in read_cases(given.log, reading):
+    for case in read_cases(given.log, reading, given.model_name):
         if version is not None and case.version != version:
             others += 1
         elif decided(case):
             observed.add(case)
         else:
             asked += 1
+    if len(reading.models) > 1:
+        names = ", ".join(sorted(reading.models))
+        raise InputError(f"--log {given.log}: answers of several models, {names}: choose one with --model-name")
     thresholds = Thresholds(given.alpha, given.fewest_cases, given.unknown_limit)
     report = {
         "log": str(given.log),
         "records": reading.records,
         "records_not_read": reading.unread,
+        "records_of_other_models": reading.others,
         "damaged_files": reading.damaged,
         "answers_of_other_versions": others,
         "answers_that_ask": asked,

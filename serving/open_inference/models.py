@@ -1,5 +1,6 @@
 """What the Open Inference Protocol asks of models, whatever carries it: readiness, metadata and inference."""
 
+import contextlib
 import importlib.metadata
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,9 +13,10 @@ from schemas import features
 from schemas.directories import LARGEST_VERSION
 from schemas.errors import InputError
 from serving.errors import NotFoundError, PreconditionError
-from serving.models.watcher import Watcher
+from serving.models.engine import Engine
+from serving.models.served_models import ServedModels
 from serving.open_inference.tensors import Given, datatype_of, read_inputs
-from serving.tf_serving import PredictionService, chosen_version, outputs_of, to_request
+from serving.tf_serving import PredictionService, borrow, outputs_of, to_request
 
 SERVER_NAME = "dyqn-triage"
 EXTENSIONS = ("binary_tensor_data",)
@@ -53,24 +55,23 @@ class OpenModels:
     """Answers from the service that TensorFlow Serving's clients call.
 
     Args:
-        watcher: keeps the versions up to date.
+        models: the models.
         prediction: runs signatures.
     """
 
-    def __init__(self, watcher: Watcher, prediction: PredictionService):
-        self._watcher = watcher
-        self._versions = watcher.versions
+    def __init__(self, models: ServedModels, prediction: PredictionService):
+        self._models = models
         self._prediction = prediction
 
     @property
     def ready(self) -> bool:
-        """Whether a version can answer."""
-        return self._watcher.ready
+        """Whether each model can answer."""
+        return self._models.ready
 
     def is_ready(self, name: str, version: str) -> bool:
         """Returns whether a version of a model, by default the default one, can answer."""
         try:
-            with self._versions.borrow(self._chosen(name, version)):
+            with self._borrow(name, version):
                 return True
         except (InputError, NotFoundError):
             return False
@@ -81,9 +82,9 @@ class OpenModels:
         Raises:
             NotFoundError: this server does not serve the model or version.
         """
-        with self._versions.borrow(self._chosen(name, version)) as engine:
+        with self._borrow(name, version) as engine:
             signature = engine.signatures[features.SERVING_DEFAULT]
-        versions = [str(number) for number in sorted(self._versions.loaded)]
+        versions = [str(number) for number in sorted(self._models.named(name).versions.loaded)]
         return ModelMetadata(name, versions, PLATFORM, _described(signature.inputs), _described(signature.outputs))
 
     def infer(
@@ -105,7 +106,7 @@ class OpenModels:
             InputError: inputs or outputs do not fit the signature.
         """
         signature = signature or features.SERVING_DEFAULT
-        with self._versions.borrow(self._chosen(name, version)) as engine:
+        with self._borrow(name, version) as engine:
             declared = engine.signatures.get(signature)
             if declared is None or not declared.inputs:
                 raise PreconditionError(f'Serving signature key "{signature[:80]}" not found.')
@@ -117,13 +118,13 @@ class OpenModels:
         given = outputs_of(response)
         return Answer(name, str(response.model_spec.version.value), {each: given[each] for each in outputs or given})
 
-    def _chosen(self, name: str, version: str) -> int | None:
+    def _borrow(self, name: str, version: str) -> contextlib.AbstractContextManager[Engine]:
         spec = model_pb2.ModelSpec(name=name)
         if version:
             if not (version.isascii() and version.isdecimal() and int(version[:20]) <= LARGEST_VERSION):
                 raise NotFoundError(f"Could not find version {version[:40]} of model {name}")
             spec.version.value = int(version)
-        return chosen_version(spec, self._versions)
+        return borrow(spec, self._models)
 
 
 def described_server() -> dict[str, Any]:

@@ -37,7 +37,6 @@ class AuditLog:
 
     Args:
         directory: where the files go; it is made if needed.
-        model_name: the name of the model in the records.
         percent: percentage of answers to record, drawn at random, above 0 and up to 100.
         rotation: size in bytes at which a new file begins, and number of files to keep in the directory, after which
             the oldest are deleted; 0 keeps all.
@@ -50,12 +49,11 @@ class AuditLog:
     def __init__(
         self,
         directory: pathlib.Path,
-        model_name: str,
         percent: float = 100.0,
         rotation: tuple[int, int] = (64 * 1024 * 1024, 0),
         count: Callable[[str, int], None] | None = None,
     ):
-        self._directory, self._model_name, self._share = directory, model_name, percent / 100
+        self._directory, self._share = directory, percent / 100
         self._count = _ignore if count is None else count
         self._file_bytes, self._files = rotation
         self._random = random.SystemRandom()
@@ -84,10 +82,11 @@ class AuditLog:
             return
         # Serialized now, as an interview's state changes while this waits.
         requests, answers = [s.SerializeToString() for s in states], [r.SerializeToString() for r in responses]
-        version, request_id, seconds = int(responses[0].model_version), call.request_id, int(time.time())
+        version, seconds = int(responses[0].model_version), int(time.time())
+        name, request_id = call.model_name, call.request_id
 
         def record() -> Message:
-            log = self._record(version, features.TRIAGE, request_id, seconds)
+            log = self._record((name, version, features.TRIAGE), request_id, seconds)
             predict = log.predict_log
             for key, tensors, values in (
                 (features.EVIDENCE_STATES, predict.request.inputs, requests),
@@ -108,9 +107,10 @@ class AuditLog:
         if not self._in_sample():
             return
         spec, seconds = response.model_spec, int(time.time())
+        name, request_id = call.model_name, call.request_id
 
         def record() -> Message:
-            log = self._record(spec.version.value, spec.signature_name, call.request_id, seconds)
+            log = self._record((name, spec.version.value, spec.signature_name), request_id, seconds)
             log.predict_log.request.inputs.MergeFrom(request.inputs)
             log.predict_log.response.outputs.MergeFrom(response.outputs)
             return log
@@ -127,7 +127,9 @@ class AuditLog:
     def _in_sample(self) -> bool:
         return self._share >= 1 or self._random.random() < self._share
 
-    def _record(self, version: int, signature: str, request_id: str, seconds: int) -> prediction_log_pb2.PredictionLog:
+    def _record(self, model: tuple[str, int, str], request_id: str, seconds: int) -> prediction_log_pb2.PredictionLog:
+        """Returns a record without tensors; `model` is its name, version and signature."""
+        name, version, signature = model
         log = prediction_log_pb2.PredictionLog()
         log.log_metadata.sampling_config.sampling_rate = self._share
         log.log_metadata.timestamp_secs = seconds
@@ -135,7 +137,7 @@ class AuditLog:
         for spec in (
             log.log_metadata.model_spec, log.predict_log.request.model_spec, log.predict_log.response.model_spec
         ):  # fmt: skip
-            spec.name, spec.signature_name = self._model_name, signature
+            spec.name, spec.signature_name = name, signature
         log.log_metadata.model_spec.version.value = version
         log.predict_log.response.model_spec.version.value = version
         return log

@@ -4,6 +4,7 @@ No metric contains evidence or text from callers: labels are names of methods, v
 """
 
 import collections
+import functools
 import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -35,14 +36,9 @@ _STATES = ("loading", "available", "unloading", "broken")
 
 
 class Metrics:
-    """The metrics of one server, in a separate registry; its methods may be called from any thread.
+    """The metrics of one server, in a separate registry; its methods may be called from any thread."""
 
-    Args:
-        model_name: the name of the model for clients of TensorFlow Serving.
-    """
-
-    def __init__(self, model_name: str):
-        self._model_name = model_name
+    def __init__(self) -> None:
         self._series: list[_Series] = []
         self.registry = CollectorRegistry()
         prometheus_client.ProcessCollector(registry=self.registry)
@@ -76,10 +72,11 @@ class Metrics:
         )
         self._audit = self._counter("triage_audit_records", "Audit records by outcome", ("outcome",))
 
-    def watch(self, versions: "Versions") -> None:
-        """Exports the states, labels and default of `versions`, and drops the metrics of versions they forget."""
-        self.registry.register(_VersionCollector(versions))
-        versions.on_forget(self._forget)
+    def watch(self, *models: "Versions") -> None:
+        """Exports states, labels and default of the models' versions, and drops the metrics of versions they forget."""
+        self.registry.register(_VersionCollector(models))
+        for versions in models:
+            versions.on_forget(functools.partial(self._forget, versions.model_name))
 
     def count_call(self, call: Call, kind: str, code: str, seconds: float) -> None:
         """Counts a call with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
@@ -94,15 +91,15 @@ class Metrics:
             seconds[stage] += end - begin
         for stage in STAGES:
             if stage in seconds:
-                self._stages(self._model_name, call.model_version, call.signature, stage).observe(seconds[stage])
+                self._stages(call.model_name, call.model_version, call.signature, stage).observe(seconds[stage])
 
-    def observe_run(self, version: str, signature: str, states: int) -> None:
+    def observe_run(self, model_name: str, version: str, signature: str, states: int) -> None:
         """Observes one run of the model for a number of evidence states."""
-        self._batches(self._model_name, version, signature).observe(states)
+        self._batches(model_name, version, signature).observe(states)
 
-    def count_answers(self, responses: Sequence[triage_pb2.TriageResponse]) -> None:
+    def count_answers(self, model_name: str, responses: Sequence[triage_pb2.TriageResponse]) -> None:
         """Counts what one version decided."""
-        named = (self._model_name, responses[0].model_version)
+        named = (model_name, responses[0].model_version)
         for action, count in collections.Counter(response.action for response in responses).items():
             self._actions(*named, action_label(action)).inc(count)
         for urgency, count in collections.Counter(response.best_triage for response in responses).items():
@@ -111,25 +108,28 @@ class Metrics:
             if response.forced:
                 self._forced(*named).inc()
             if response.unknown_codes:
-                self._unknown(self._model_name, "left_out").inc(len(response.unknown_codes))
+                self._unknown(model_name, "left_out").inc(len(response.unknown_codes))
             if response.conflicting_codes:
                 self._conflicting(*named).inc(len(response.conflicting_codes))
             for rule in response.fired_rules:
                 self._rules(*named, rule.rule_id).inc()
 
-    def count_refused_codes(self, number: int) -> None:
+    def count_refused_codes(self, model_name: str, number: int) -> None:
         """Counts unknown codes that a call was refused for."""
-        self._unknown(self._model_name, "refused").inc(number)
+        self._unknown(model_name, "refused").inc(number)
 
-    def count_comparison(self, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]) -> None:
+    def count_comparison(
+        self, model_name: str, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]
+    ) -> None:
         """Counts the actions of two versions on the same states.
 
         Args:
+            model_name: the model of both versions.
             role: the reason for the comparison, `canary` or `shadow`.
             versions: the version that answered, and the other one.
             actions: pairs of their TriageActions.
         """
-        named = (self._model_name, role, *versions)
+        named = (model_name, role, *versions)
         for (action, other), count in collections.Counter(actions).items():
             self._compared(*named).inc(count)
             if action != other:
@@ -151,10 +151,10 @@ class Metrics:
         self._series.append(series)
         return series
 
-    def _forget(self, versions: frozenset[int]) -> None:
+    def _forget(self, model_name: str, versions: frozenset[int]) -> None:
         names = frozenset(map(str, versions))
         for series in self._series:
-            series.forget(names)
+            series.forget(model_name, names)
 
 
 class _Series:
@@ -167,6 +167,7 @@ class _Series:
 
     def __init__(self, metric: Any, labels: Sequence[str]):
         self._metric = metric
+        self._models = [place for place, label in enumerate(labels) if label == "model_name"]
         self._versions = [place for place, label in enumerate(labels) if label in _VERSION_LABELS]
         self._children: dict[tuple[str, ...], Any] = {}
         self._lock = threading.Lock()
@@ -179,11 +180,12 @@ class _Series:
                 child = self._children.setdefault(values, self._metric.labels(*values))
         return child
 
-    def forget(self, versions: frozenset[str]) -> None:
-        """Drops the children of these versions."""
+    def forget(self, model_name: str, versions: frozenset[str]) -> None:
+        """Drops the children of these versions of a model."""
         with self._lock:
             for values in [*self._children]:
-                if any(values[place] in versions for place in self._versions):
+                of_model = all(values[place] == model_name for place in self._models)
+                if of_model and any(values[place] in versions for place in self._versions):
                     del self._children[values]
                     self._metric.remove(*values)
 
@@ -191,32 +193,29 @@ class _Series:
 class _VersionCollector(Collector):
     """Exports the state of the versions when Prometheus scrapes."""
 
-    def __init__(self, versions: "Versions"):
-        self._versions = versions
+    def __init__(self, models: Sequence["Versions"]):
+        self._models = models
 
     def collect(self) -> Iterable[Metric]:
-        name = self._versions.model_name
         number = GaugeMetricFamily("triage_versions", "Versions by state", labels=("model_name", "state"))
         state = GaugeMetricFamily("triage_version_state", "1 for each version", labels=(*_VERSION, "state"))
-        counts = dict.fromkeys(_STATES, 0)
-        for status in self._versions.statuses():
-            known = "broken" if status.error else status.state.name.lower()
-            if known not in counts:
-                continue  # it has been unloaded
-            counts[known] += 1
-            state.add_metric((name, str(status.version), known), 1)
-        for known, count in counts.items():
-            number.add_metric((name, known), count)
-        yield number
-        yield state
         default = GaugeMetricFamily("triage_default_version", "The version that answers", labels=("model_name",))
-        if (version := self._versions.default) is not None:
-            default.add_metric((name,), version)
-        yield default
         labels = GaugeMetricFamily("triage_version_label", "1 for each label", labels=(*_VERSION, "version_label"))
-        for label, version in sorted(self._versions.labels.items()):
-            labels.add_metric((name, str(version), label), 1)
-        yield labels
+        for versions in self._models:
+            name, counts = versions.model_name, dict.fromkeys(_STATES, 0)
+            for status in versions.statuses():
+                known = "broken" if status.error else status.state.name.lower()
+                if known not in counts:
+                    continue  # it has been unloaded
+                counts[known] += 1
+                state.add_metric((name, str(status.version), known), 1)
+            for known, count in counts.items():
+                number.add_metric((name, known), count)
+            if (version := versions.default) is not None:
+                default.add_metric((name,), version)
+            for label, version in sorted(versions.labels.items()):
+                labels.add_metric((name, str(version), label), 1)
+        return (number, state, default, labels)
 
 
 class MetricsPort:

@@ -53,7 +53,7 @@ class Telemetry:
         """
         metrics, audit, tracing = None, None, None
         if config.metrics_port >= 0:
-            metrics = Metrics(config.model_name)
+            metrics = Metrics()
         if config.traces:
             from serving.telemetry.tracing import Tracing, exporter_of  # needs an extra
 
@@ -63,13 +63,13 @@ class Telemetry:
 
             rotation = (config.audit_file_bytes, config.audit_files)
             count = None if metrics is None else metrics.count_audit_records
-            audit = AuditLog(pathlib.Path(config.audit_log), config.model_name, config.audit_percent, rotation, count)
+            audit = AuditLog(pathlib.Path(config.audit_log), config.audit_percent, rotation, count)
         return cls(metrics, config.log_calls, audit, tracing)
 
-    def watch(self, versions: "Versions") -> None:
-        """Exports the state of the versions from now on, see `Metrics.watch`."""
+    def watch(self, *models: "Versions") -> None:
+        """Exports the state of the models' versions from now on, see `Metrics.watch`."""
         if self.metrics is not None:
-            self.metrics.watch(versions)
+            self.metrics.watch(*models)
 
     def close(self) -> None:
         """Writes what is waiting, and ends."""
@@ -91,14 +91,14 @@ class Telemetry:
         call.model_version = responses[0].model_version
         call.states += len(responses)
         if self.metrics is not None:
-            self.metrics.count_answers(responses)
+            self.metrics.count_answers(call.model_name, responses)
         if self._audit is not None:
             self._audit.record_answers(call, states, responses)
 
     def record_run(self, version: str, signature: str, states: int) -> None:
-        """Records one run of the model for a number of evidence states, of one or more calls."""
+        """Records one run of the model of the current call, for a number of evidence states of one or more calls."""
         if self.metrics is not None:
-            self.metrics.observe_run(version, signature, states)
+            self.metrics.observe_run(current().model_name, version, signature, states)
 
     def record_predict(
         self,
@@ -114,14 +114,16 @@ class Telemetry:
         call.states = max(sizes, default=0)
         self.record_run(call.model_version, call.signature, call.states)
         if self.metrics is not None and decisions:
-            self.metrics.count_answers(decisions)
+            self.metrics.count_answers(call.model_name, decisions)
         if self._audit is not None:
             self._audit.record_predict(call, request, response)
 
-    def record_comparison(self, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]) -> None:
+    def record_comparison(
+        self, model_name: str, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]
+    ) -> None:
         """Records the actions of two versions on the same states, see `Metrics.count_comparison`."""
         if self.metrics is not None:
-            self.metrics.count_comparison(role, versions, actions)
+            self.metrics.count_comparison(model_name, role, versions, actions)
 
     def record_stages(self, call: Call) -> None:
         """Records the stages of an answer that was sent, and clears them for the next answer of a stream."""
@@ -137,7 +139,7 @@ class Telemetry:
         if self.metrics is not None:
             self.metrics.count_call(call, kind, code, seconds)
             if call.unknown_codes:
-                self.metrics.count_refused_codes(call.unknown_codes)
+                self.metrics.count_refused_codes(call.model_name, call.unknown_codes)
         if self._tracing is not None:
             self._tracing.record_stages(call)
             self._tracing.end(call, code)
@@ -147,7 +149,7 @@ class Telemetry:
                 fields["peer"] = urllib.parse.unquote(call.peer)
             if call.caller != call.peer:
                 fields["caller"] = call.caller
-            for name in ("model_version", "states", "reason"):
+            for name in ("model_name", "model_version", "states", "reason"):
                 if getattr(call, name):
                     fields[name] = getattr(call, name)
             _CALLS.info("call", extra={"fields": fields})

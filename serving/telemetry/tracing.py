@@ -72,6 +72,7 @@ class Tracing:
         for name, value in (
             ("rpc.grpc.status_code", code),
             ("triage.request_id", call.request_id),
+            ("triage.model_name", call.model_name),
             ("triage.model_version", call.model_version),
             ("triage.states", call.states),
             ("triage.reason", call.reason),

@@ -4,14 +4,14 @@ from serving.tf_serving.model_service import SERVICE as MODEL_SERVICE
 from serving.tf_serving.model_service import ModelService
 from serving.tf_serving.predict import outputs_of, to_request
 from serving.tf_serving.prediction_service import SERVICE as PREDICTION_SERVICE
-from serving.tf_serving.prediction_service import PredictionService, chosen_version
+from serving.tf_serving.prediction_service import PredictionService, borrow
 
 __all__ = [
     "MODEL_SERVICE",
     "PREDICTION_SERVICE",
     "ModelService",
     "PredictionService",
-    "chosen_version",
+    "borrow",
     "outputs_of",
     "to_request",
 ]

@@ -13,21 +13,20 @@ from tensorflow_serving.config import model_server_config_pb2
 
 from schemas.errors import InputError
 from serving.errors import NotFoundError, PreconditionError
-from serving.models.version_policy import VersionPolicy, Wanted
-from serving.models.versions import Versions, VersionStatus
-from serving.models.watcher import Watcher
-from serving.tf_serving.prediction_service import chosen_version
+from serving.model_config import read_message
+from serving.models.served_models import ServedModels
+from serving.models.version_policy import Wanted
+from serving.models.versions import VersionStatus
 
 SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
 
 
 # The method names are those of the .proto file, not snake case (N802).
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    """Reports the states of a model's versions, and changes which are served."""
+    """Reports the states of the models' versions, and changes which are served."""
 
-    def __init__(self, watcher: Watcher):
-        self._watcher = watcher
-        self._versions = watcher.versions
+    def __init__(self, models: ServedModels):
+        self._models = models
 
     def GetModelStatus(  # noqa: N802
         self, request: get_model_status_pb2.GetModelStatusRequest, context: grpc.ServicerContext
@@ -36,10 +35,17 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         if not request.HasField("model_spec"):
             raise InputError("Missing ModelSpec")
         spec = request.model_spec
-        known = self._versions.statuses() if spec.name == self._versions.model_name else []
+        if not spec.name:
+            raise InputError("ModelSpec has no name specified.")
         number = spec.version.value if spec.WhichOneof("version_choice") == "version" else None
+        try:
+            versions = self._models.named(spec.name).versions
+        except NotFoundError as error:
+            what = "any versions" if number is None else f"version {number}"
+            raise NotFoundError(f"Could not find {what} of model {spec.name[:80]}: {error}") from None
         if spec.WhichOneof("version_choice") == "version_label":
-            number = chosen_version(spec, self._versions)
+            number = versions.version_of(spec.version_label)
+        known = versions.statuses()
         wanted = [status for status in known if number is None or status.version == number]
         if not wanted and number is not None:
             raise NotFoundError(f"Could not find version {number} of model {spec.name}")
@@ -51,7 +57,7 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         self, request: model_management_pb2.ReloadConfigRequest, context: grpc.ServicerContext
     ) -> model_management_pb2.ReloadConfigResponse:
         """Applies a new configuration, and answers once it is in effect."""
-        self._watcher.reload(read_config(request.config, self._versions))
+        self._models.reload(read_config(request.config, self._models))
         response = model_management_pb2.ReloadConfigResponse()
         response.status.SetInParent()
         return response
@@ -67,14 +73,11 @@ def _entry(status: VersionStatus) -> get_model_status_pb2.ModelVersionStatus:
     return entry
 
 
-PLATFORM = "tensorflow"
-
-
-def read_config(config: model_server_config_pb2.ModelServerConfig, versions: Versions) -> Wanted:
-    """Returns what `config` asks the server to serve.
+def read_config(config: model_server_config_pb2.ModelServerConfig, models: ServedModels) -> dict[str, Wanted]:
+    """Returns what `config` asks the server to serve, for each of its models by name.
 
     Raises:
-        InputError: it is not a list of exactly the served model, or a field is not supported.
+        InputError: it is not a list of exactly the served models, or a field is missing or not supported.
         PreconditionError: a label names a version that is not loaded now.
     """
     if config.WhichOneof("config") != "model_config_list":
@@ -82,32 +85,23 @@ def read_config(config: model_server_config_pb2.ModelServerConfig, versions: Ver
             "ServerModelConfig type not supported by HandleReloadConfigRequest. "
             "Only ModelConfigList is currently supported"
         )
-    models = config.model_config_list.config
-    names = [model.name for model in models]
-    if names != [versions.model_name]:
-        raise InputError(f"this server serves one model: expected one config, for {versions.model_name}, got {names}")
-    (model,) = models
-    if model.model_platform != PLATFORM and model.model_type != model_server_config_pb2.TENSORFLOW:
-        raise InputError(f"Model {model.name} requests unsupported platform {model.model_platform!r}: use {PLATFORM!r}")
-    if not pathlib.PurePath(model.base_path).is_absolute():
-        raise InputError(f"Expected model {model.name} to have an absolute path; got base_path()={model.base_path}")
-    loaded = versions.loaded
-    for version in model.version_labels.values():
-        if version not in loaded:
-            raise PreconditionError(
-                f"Request to assign label to version {version} of model {model.name}, which is not currently available "
-                "for inference"
-            )
-    return Wanted(pathlib.Path(model.base_path), _policy(model), dict(model.version_labels))
-
-
-def _policy(model: model_server_config_pb2.ModelConfig) -> VersionPolicy:
-    kind = model.model_version_policy.WhichOneof("policy_choice")
-    if kind == "all":
-        return VersionPolicy(count=None)
-    if kind == "specific":
-        numbers = model.model_version_policy.specific.versions
-        if not numbers:
-            raise InputError(f"model {model.name}: the policy 'specific' has no versions")
-        return VersionPolicy(numbers=frozenset(numbers))
-    return VersionPolicy(count=model.model_version_policy.latest.num_versions or 1)
+    entries = {entry.name: entry for entry in read_message(config)}
+    if set(entries) != set(models.names):
+        raise InputError(
+            f"expected one config for each model of this server, {', '.join(models.names)}, got "
+            f"{', '.join(entries)}: to add or remove one, start the server again"
+        )
+    wanted = {}
+    for model in models:
+        name, loaded = model.versions.model_name, model.versions.loaded
+        entry = entries[name]
+        if not pathlib.PurePath(entry.base_path).is_absolute():
+            raise InputError(f"model {name}: base_path {entry.base_path}: expected a path on the server's machine")
+        for version in entry.labels.values():
+            if version not in loaded:
+                raise PreconditionError(
+                    f"Request to assign label to version {version} of model {name}, which is not currently available "
+                    "for inference"
+                )
+        wanted[name] = Wanted(pathlib.Path(entry.base_path), entry.policy, entry.labels)
+    return wanted

@@ -18,8 +18,8 @@ from serving.calls import costs
 from serving.config import ServeConfig
 from serving.errors import NotFoundError, UnsupportedError
 from serving.models.engine import Engine
+from serving.models.served_models import ServedModels
 from serving.models.state_tensors import to_decisions
-from serving.models.versions import Versions
 from serving.telemetry import Telemetry
 from serving.tf_serving.predict import cost_of, predict
 
@@ -31,8 +31,8 @@ _SIGNATURE_DEF = "signature_def"
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     """Answers Predict and GetModelMetadata; no signature takes the tf.Examples of the other methods."""
 
-    def __init__(self, versions: Versions, config: ServeConfig, telemetry: Telemetry | None = None):
-        self._versions = versions
+    def __init__(self, models: ServedModels, config: ServeConfig, telemetry: Telemetry | None = None):
+        self._models = models
         self._config = config
         self._telemetry = telemetry or Telemetry()
 
@@ -91,27 +91,27 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         """
         if not request.HasField("model_spec"):
             raise InputError("Missing ModelSpec")
-        return self._versions.borrow(chosen_version(request.model_spec, self._versions))
+        return borrow(request.model_spec, self._models)
 
 
-def chosen_version(spec: model_pb2.ModelSpec, versions: Versions) -> int | None:
-    """Returns the version that `spec` names by number or label, None if it names neither.
+def borrow(spec: model_pb2.ModelSpec, models: ServedModels) -> contextlib.AbstractContextManager[Engine]:
+    """Lends the engine of the version that `spec` names by number or label, of the default version if by neither.
 
     Raises:
         InputError: the model name is missing, or the label is unknown.
-        NotFoundError: the name is that of another model.
+        NotFoundError: there is no such model, which the message lists, or version.
     """
     if not spec.name:
         raise InputError("ModelSpec has no name specified.")
-    choice = spec.WhichOneof("version_choice")
-    if spec.name != versions.model_name:
-        if choice == "version_label":
-            raise InputError(f"Unrecognized servable version label: {spec.version_label}")
-        wanted = f"Specific({spec.name}, {spec.version.value})" if choice == "version" else f"Latest({spec.name})"
-        raise NotFoundError(f"Servable not found for request: {wanted}")
+    choice, number = spec.WhichOneof("version_choice"), spec.version.value
+    try:
+        versions = models.named(spec.name).versions
+    except NotFoundError as error:
+        wanted = f"Specific({spec.name[:80]}, {number})" if choice == "version" else f"Latest({spec.name[:80]})"
+        raise NotFoundError(f"Servable not found for request: {wanted}: {error}") from None
     if choice == "version_label":
-        return versions.version_of(spec.version_label)
-    return spec.version.value if choice == "version" else None
+        return versions.borrow(versions.version_of(spec.version_label))
+    return versions.borrow(number if choice == "version" else None)
 
 
 def _without_signature(call: str) -> UnsupportedError:

@@ -106,7 +106,8 @@ class Routing:
             with self._versions.borrow(other_version) as engine:
                 answers = engine.triage(states)
             both = [(action, answer.action) for action, answer in zip(actions, answers, strict=True)]
-            self._telemetry.record_comparison(role, (version, engine.info.model_version), both)
+            versions = (version, engine.info.model_version)
+            self._telemetry.record_comparison(self._versions.model_name, role, versions, both)
             if role != SHADOW:
                 return
             pairs = collections.Counter(pair for pair in both if pair[0] != pair[1])
@@ -114,14 +115,15 @@ class Routing:
             self._differing += pairs.total()
             for (action, other), count in sorted(pairs.items()):
                 _LOGGER.warning(
-                    "shadow version %s decides %s where %s decides %s, %d times in a call; %d of %d differ so far",
-                    engine.info.model_version, action_label(other), version, action_label(action), count,
+                    "%s: shadow version %s decides %s where %s decides %s, %d times in a call; %d of %d differ so far",
+                    self._versions.model_name, engine.info.model_version, action_label(other), version,
+                    action_label(action), count,
                     self._differing, self._compared,
                 )  # fmt: skip
         except (InputError, NotFoundError):
             pass  # the version has been unloaded meanwhile
         except Exception as error:  # its message may hold evidence
             name = SHADOW if role == SHADOW else "default"
-            _LOGGER.error("the %s version failed: %s", name, type(error).__qualname__)
+            _LOGGER.error("%s: the %s version failed: %s", self._versions.model_name, name, type(error).__qualname__)
         finally:
             self._places.release()

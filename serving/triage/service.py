@@ -13,6 +13,7 @@ A `Triage` request passes six steps from the wire to the model:
 What a step raises ends the call with the status that `serving/calls/status.py` gives it.
 """
 
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from serving.config import ServeConfig
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
 from serving.models.engine import Engine
 from serving.models.safeguards import described_rules
-from serving.models.watcher import Watcher
+from serving.models.served_models import ServedModels
 from serving.telemetry import Telemetry
 from serving.triage.explanation import check_explainable, explain
 from serving.triage.interview import InterviewState
@@ -46,28 +47,31 @@ class Asked(NamedTuple):
     questions: int = 0  # how many the responses suggest
     not_to_ask: tuple[str, ...] = ()
     explain: bool = False
+    model: str = ""  # its name, "" for the server's first model
     questions_if_able: bool = False  # a model that cannot choose questions answers without, instead of refusing
 
 
 # The method names are those of the .proto file, not snake case (N802).
 class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
-    """Answers `triage.v1.TriageService` from the default version of a model, or from its canary.
+    """Answers `triage.v1.TriageService` from the default version of each model, or from its canary.
 
     Args:
-        watcher: keeps the versions up to date.
+        models: what to answer from.
         config: limits, and the canary's share of the calls.
         front: passes calls to this service; its workers run whatever would block the event loop.
         telemetry: records what was answered.
     """
 
-    def __init__(self, watcher: Watcher, config: ServeConfig, front: Front, telemetry: Telemetry | None = None):
-        self._watcher = watcher
-        self._versions = watcher.versions
+    def __init__(self, models: ServedModels, config: ServeConfig, front: Front, telemetry: Telemetry | None = None):
+        self._models = models
         self._config = config
         self.workers = front.workers
         self._places = front.places
         self._telemetry = telemetry or Telemetry()
-        self._routing = Routing(watcher.versions, config.canary_percent, telemetry=self._telemetry)
+        self._routings = {
+            model.versions.model_name: Routing(model.versions, config.canary_percent, telemetry=self._telemetry)
+            for model in models
+        }
         self._interviews = 0
 
     async def Triage(  # noqa: N802
@@ -90,7 +94,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
         asked = Asked(
             request.allow_unknown_codes, request.questions, tuple(request.not_to_ask), request.explain,
-            questions_if_able,
+            request.model, questions_if_able,
         )  # fmt: skip
         if request.explain:
             check_explainable(request.state)
@@ -102,7 +106,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, request: triage_service_pb2.BatchTriageRequest, context: Any
     ) -> triage_service_pb2.BatchTriageResponse:
         """Answers several evidence states in their order; no states get no responses."""
-        asked = Asked(request.allow_unknown_codes, request.questions)
+        asked = Asked(request.allow_unknown_codes, request.questions, model=request.model)
         responses = await self._answer(request.states, asked, context, batch=True)
         return triage_service_pb2.BatchTriageResponse(responses=responses)
 
@@ -123,16 +127,20 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             )
         self._interviews += 1
         try:
-            with self._routing.borrow() as engine:
-                interview = InterviewState(self._limits(engine, allow_unknown_codes=False))
+            with contextlib.ExitStack() as stack:
+                interview: InterviewState | None = None
                 async for request in requests:
+                    if interview is None:  # the first message names the model
+                        routing = self._routing(request.settings.model)
+                        engine = stack.enter_context(routing.borrow())
+                        interview = InterviewState(self._limits(engine, allow_unknown_codes=False))
                     state = await self.workers.run(_add_message, interview, request)
                     check_questions(interview.questions, "settings.questions", engine.info)
                     responses = await self._run(engine, [state], context)
                     asked = Asked(questions=interview.questions, not_to_ask=interview.not_to_ask)
                     await self._add_questions(engine, [state], responses, asked)
                     (response,) = responses
-                    self._record([state], [response])
+                    self._record(routing, [state], [response])
                     message = interview.respond(response)
                     yield message
                     if message.ended:
@@ -144,7 +152,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, request: triage_service_pb2.GetModelInfoRequest, context: Any
     ) -> triage_service_pb2.GetModelInfoResponse:
         """Describes the model that answers, and how it was made."""
-        with self._versions.borrow_default() as engine:
+        with self._models.named(request.model).versions.borrow_default() as engine:
             info = engine.info
         return triage_service_pb2.GetModelInfoResponse(
             model_version=info.model_version,
@@ -161,7 +169,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, request: triage_service_pb2.GetVocabularyRequest, context: Any
     ) -> triage_service_pb2.GetVocabularyResponse:
         """Lists the evidence that the model knows, in the order of its state vector."""
-        with self._versions.borrow_default() as engine:
+        with self._models.named(request.model).versions.borrow_default() as engine:
             vocabulary = engine.vocabulary
         entries = [
             triage_service_pb2.VocabularyEntry(
@@ -178,13 +186,14 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         try:
             return await self._answer_with_one_version(states, asked, context, batch)
         except GoneError:
-            await self.workers.run(self._watcher.look)
+            await self.workers.run(self._models.named(asked.model).look)
             return await self._answer_with_one_version(states, asked, context, batch)
 
     async def _answer_with_one_version(
         self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, context: Any, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
-        with self._routing.borrow() as engine:
+        routing = self._routing(asked.model)
+        with routing.borrow() as engine:
             if asked.questions_if_able and not engine.info.questions:
                 asked = asked._replace(questions=0)
             check_questions(asked.questions, "questions", engine.info)
@@ -196,10 +205,14 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             if asked.explain:
                 await self.workers.run(_add_explanation, engine, states[0], responses[0])
         if current().large:
-            await self.workers.run(self._record, states, responses)
+            await self.workers.run(self._record, routing, states, responses)
         else:
-            self._record(states, responses)
+            self._record(routing, states, responses)
         return responses
+
+    def _routing(self, model: str) -> Routing:
+        """Returns what chooses the version of a model, of the first one for ""; raises NotFoundError without it."""
+        return self._routings[self._models.named(model).versions.model_name]
 
     def _limits(self, engine: Engine, allow_unknown_codes: bool) -> RequestLimits:
         config = self._config
@@ -240,7 +253,10 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                 response.next_questions.extend(questions)
 
     def _record(
-        self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]
+        self,
+        routing: Routing,
+        states: Sequence[triage_pb2.EvidenceState],
+        responses: Sequence[triage_pb2.TriageResponse],
     ) -> None:
         call = current()
         call.signature = features.SERVING_DEFAULT
@@ -248,7 +264,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         for run in runs:
             self._telemetry.record_run(responses[0].model_version, features.SERVING_DEFAULT, run)
         self._telemetry.record_answers(states, responses)
-        self._routing.show(states, responses)
+        routing.show(states, responses)
 
 
 def _add_explanation(engine: Engine, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> None:

@@ -57,6 +57,24 @@ def test_calls_run_side_by_side_and_answer_as_the_sync_client(run, server):
     ]
 
 
+def test_each_call_names_its_model(run):
+    async def use(client, model):
+        async with client.interview(model=model) as interview:
+            return await asyncio.gather(
+                client.triage(STATE, model=model),
+                client.batch_triage([STATE], model=model),
+                client.model_info(model=model),
+                client.vocabulary(model=model),
+                interview.present("fever"),
+                return_exceptions=True,
+            )
+
+    for refusal in run(lambda client: use(client, "adults")):
+        assert isinstance(refusal, triage_client.NotFoundError)
+        assert refusal.message == "no model 'adults': this server has triage"
+    assert not any(isinstance(answer, Exception) for answer in run(lambda client: use(client, "triage")))
+
+
 def test_an_interview_is_answered_on_all_that_was_said(run):
     async def use(client):
         async with client.interview(max_questions=2) as interview:

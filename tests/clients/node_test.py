@@ -209,6 +209,38 @@ client.close();
     assert "did you mean fever" in interview["message"]
 
 
+def test_each_call_names_its_model(node, server):
+    printed = node(
+        HEADER
+        + """
+const client = new TriageClient(server, { timeoutMs: 60000 });
+const state = evidenceState({ present: ["fever"] });
+const ask = (model) => [
+  () => client.triage(state, { model }),
+  () => client.batchTriage([state], { model }),
+  () => client.modelInfo({ model }),
+  () => client.vocabulary({ model }),
+  async () => {
+    const interview = client.interview({ model });
+    try {
+      return await interview.present("fever");
+    } finally {
+      interview.close();
+    }
+  },
+];
+print(await Promise.all(ask("adults").map(told)));
+print((await Promise.all(ask("triage").map((call) => call()))).length);
+client.close();
+""",
+        server.address,
+    )
+    refusals, answers = map(json.loads, printed.splitlines())
+    missing = ("NotFoundError", "no model 'adults': this server has triage")
+    assert [(refusal["name"], refusal["message"]) for refusal in refusals] == [missing] * 5
+    assert answers == 5
+
+
 def test_the_details_of_a_refusal_name_its_fields(node, detailed):
     code = """
 const client = new TriageClient(server, { timeoutMs: 60000 });
@@ -280,7 +312,7 @@ def test_tls_a_client_certificate_and_a_token_get_in_and_nothing_less_does(node,
         tokens=str(tokens),
     )
     closed = TriageServer(config)
-    closed.start(server._watcher)  # the same model
+    closed.start(*server._models)  # the same model
     try:
         printed = node(
             HEADER

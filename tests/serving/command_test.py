@@ -136,6 +136,79 @@ def test_the_command_swaps_a_new_version_in_without_failing_a_call(start_server,
         process.communicate()
 
 
+def models_file(path, **bases):
+    """Writes a configuration of models, each with the policy and the labels that follow its base path."""
+    entries = (f'config {{ name: "{name}" model_platform: "tensorflow" {rest} }}' for name, rest in bases.items())
+    path.write_text("model_config_list {\n" + "\n".join(entries) + "\n}\n")
+    return str(path)
+
+
+RULES = """
+[smoke]
+reason = "Smokes."
+urgency = "Red"
+all.present = ["smoker"]
+"""
+
+
+def test_the_command_serves_several_models_each_with_its_own_versions_and_rules(
+    start_server, model_base_path, contrary_version, tmp_path
+):
+    base = tmp_path / "models"
+    shutil.copytree(model_base_path / "3", base / "3")
+    (tmp_path / "rules.toml").write_text(RULES)
+    file = models_file(
+        tmp_path / "models.config",
+        adults=f'base_path: "{base}"',
+        contrary=f'base_path: "{contrary_version.parent}" version_labels {{ key: "stable" value: 6 }}',
+    )
+    rules = f"contrary={tmp_path / 'rules.toml'}"
+    process = start_server("--model-config-file", file, "--port", "0", "--poll-seconds", "0.1", "--rules", rules)
+    try:
+        line = process.stdout.readline()
+        assert line.endswith(", models adults version 3, contrary version 6\n")
+        with TriageClient(line.split()[2].rstrip(","), timeout_seconds=30.0) as client:
+            smoker = evidence_state(["smoker"])
+            fired = {name: client.triage(smoker, model=name).fired_rules for name in ("adults", "contrary")}
+            assert {name: len(rules) for name, rules in fired.items()} == {"adults": 0, "contrary": 1}
+            shutil.copytree(model_base_path / "3", tmp_path / "whole")
+            (tmp_path / "whole").rename(base / "5")
+            end = time.monotonic() + 120
+            while client.model_info(model="adults").model_version != "5" and time.monotonic() < end:
+                time.sleep(0.05)
+            versions = [client.triage(smoker, model=name).model_version for name in ("adults", "contrary")]
+            assert versions == ["5", "6"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--model-base-path", "m"], "--model-config-file names the models: leave out --model-base-path"),
+        (["--label", "stable=3"], "--model-config-file names the models: leave out --label"),
+        (["--model-name", "adults"], "--model-config-file names the models: leave out --model-name"),
+        (
+            ["--rules", "infants=rules.toml"],
+            "--rules infants=rules.toml: expected MODEL=FILE with one of the models adults",
+        ),
+        (["--canary-percent", "5"], "no version has the label canary: set it with --label canary=VERSION"),
+        ([], "no version 7: the versions here are 3"),
+    ],
+)
+def test_a_fault_in_the_options_of_several_models_is_one_line(model_base_path, tmp_path, capsys, options, complaint):
+    policy = "model_version_policy { specific { versions: 7 } }"
+    file = models_file(tmp_path / "models.config", adults=f'base_path: "{model_base_path}" {policy}')
+    arguments = ["serve", "--model-config-file", file, "--port", "0", "--grace-seconds", "0", *options]
+    assert triage_cli.main(arguments) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("triage serve: error: ")
+    assert complaint in line
+
+
 def test_a_remote_engine_may_come_later_than_the_server(start_server, model_base_path, config, watcher):
     with socket.socket() as taken:  # bound but not listening, so no other process answers on this port
         taken.bind(("127.0.0.1", 0))

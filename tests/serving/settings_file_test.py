@@ -30,7 +30,14 @@ def settings(*words):
 
 
 def test_every_option_of_the_command_line_can_stand_in_the_file(file):
-    values = {"model_base_path": "models", "version": 3, "label": ["a=3"], "shadow_version": 4, "port_file": "port"}
+    values = {
+        "model_base_path": "models",
+        "model_config_file": "models.config",
+        "version": 3,
+        "label": ["a=3"],
+        "shadow_version": 4,
+        "port_file": "port",
+    }
     assert set(values) == set(OTHERS)
     values |= {field.name: field.default for field in dataclasses.fields(ServeConfig)}
     parser = argparse.ArgumentParser()

@@ -23,6 +23,8 @@ export interface CallSettings {
   timeoutMs?: number;
   /** Ends the call, which then rejects with a CallCancelledError. */
   signal?: AbortSignal;
+  /** Name of the model, if the server has several; the first one by default. */
+  model?: string;
 }
 
 /** Settings of one call with evidence. */
@@ -77,6 +79,7 @@ export class TriageClient {
       questions: int32("questions", settings.questions),
       notToAsk: [...(settings.notToAsk ?? [])],
       explain: settings.explain,
+      model: settings.model,
     });
     return this.#call(this.#stub.triage, request, settings);
   }
@@ -87,18 +90,19 @@ export class TriageClient {
       states: [...states],
       allowUnknownCodes: settings.allowUnknownCodes,
       questions: int32("questions", settings.questions),
+      model: settings.model,
     });
     return (await this.#call(this.#stub.batchTriage, request, settings)).responses;
   }
 
   /** Resolves to the model that answers, and how it was made. */
   modelInfo(settings: CallSettings = {}): Promise<GetModelInfoResponse> {
-    return this.#call(this.#stub.getModelInfo, GetModelInfoRequest.create(), settings);
+    return this.#call(this.#stub.getModelInfo, GetModelInfoRequest.create({ model: settings.model }), settings);
   }
 
   /** Resolves to the evidence that the model knows, with the question to ask a patient for each. */
   vocabulary(settings: CallSettings = {}): Promise<GetVocabularyResponse> {
-    return this.#call(this.#stub.getVocabulary, GetVocabularyRequest.create(), settings);
+    return this.#call(this.#stub.getVocabulary, GetVocabularyRequest.create({ model: settings.model }), settings);
   }
 
   /** Begins an interview. `close` it, or say things until an answer has `ended`. */

@@ -52,10 +52,11 @@ class AsyncTriageClient:
         questions: int = 0,
         not_to_ask: Iterable[str] = (),
         explain: bool = False,
+        model: str = "",
         timeout_seconds: Optional[float] = None,
     ) -> triage_pb2.TriageResponse:
         """Returns the answer to one evidence state, with the best `questions` to put next, without `not_to_ask`."""
-        request = messages.triage_request(state, allow_unknown_codes, questions, not_to_ask, explain)
+        request = messages.triage_request(state, allow_unknown_codes, questions, not_to_ask, explain, model)
         return await self._call(self._stub.Triage, request, timeout_seconds)
 
     async def batch_triage(
@@ -64,19 +65,26 @@ class AsyncTriageClient:
         *,
         allow_unknown_codes: bool = False,
         questions: int = 0,
+        model: str = "",
         timeout_seconds: Optional[float] = None,
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answer to each evidence state, in the same order. One faulty state fails the call."""
-        request = messages.batch_request(states, allow_unknown_codes, questions)
+        request = messages.batch_request(states, allow_unknown_codes, questions, model)
         return list((await self._call(self._stub.BatchTriage, request, timeout_seconds)).responses)
 
-    async def model_info(self, *, timeout_seconds: Optional[float] = None) -> triage_service_pb2.GetModelInfoResponse:
+    async def model_info(
+        self, *, model: str = "", timeout_seconds: Optional[float] = None
+    ) -> triage_service_pb2.GetModelInfoResponse:
         """Returns a description of the model that answers, and of how it was made."""
-        return await self._call(self._stub.GetModelInfo, triage_service_pb2.GetModelInfoRequest(), timeout_seconds)
+        request = triage_service_pb2.GetModelInfoRequest(model=model)
+        return await self._call(self._stub.GetModelInfo, request, timeout_seconds)
 
-    async def vocabulary(self, *, timeout_seconds: Optional[float] = None) -> triage_service_pb2.GetVocabularyResponse:
+    async def vocabulary(
+        self, *, model: str = "", timeout_seconds: Optional[float] = None
+    ) -> triage_service_pb2.GetVocabularyResponse:
         """Returns the evidence that the model knows, with the question to ask a patient for each."""
-        return await self._call(self._stub.GetVocabulary, triage_service_pb2.GetVocabularyRequest(), timeout_seconds)
+        request = triage_service_pb2.GetVocabularyRequest(model=model)
+        return await self._call(self._stub.GetVocabulary, request, timeout_seconds)
 
     def interview(
         self,
@@ -84,10 +92,11 @@ class AsyncTriageClient:
         max_questions: int = 0,
         allow_unknown_codes: bool = False,
         questions: int = 0,
+        model: str = "",
         timeout_seconds: float = INTERVIEW_SECONDS,
     ) -> "AsyncInterview":
         """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager (`async with`)."""
-        script = messages.Script(max_questions, allow_unknown_codes, questions)
+        script = messages.Script(max_questions, allow_unknown_codes, questions, model)
         checked_seconds("timeout_seconds", timeout_seconds)
         try:
             return AsyncInterview(self._stub.Interview, script, self._connection, timeout_seconds)

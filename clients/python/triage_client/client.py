@@ -26,6 +26,8 @@ class TriageClient:
         insecure: whether the token may go to another host in plain text.
         http_proxy: whether to use the HTTP proxy of the environment, which can read plain text.
 
+    Where a server has several models, `model` is the name of one; "" is its first.
+
     A call that fails with UNAVAILABLE is tried again within its deadline, up to four attempts in all. Methods raise
     `TriageError`, and ValueError for an invalid `timeout_seconds` or after `close`.
 
@@ -65,10 +67,11 @@ class TriageClient:
         questions: int = 0,
         not_to_ask: Iterable[str] = (),
         explain: bool = False,
+        model: str = "",
         timeout_seconds: Optional[float] = None,
     ) -> triage_pb2.TriageResponse:
         """Returns the answer to one evidence state, with the best `questions` to put next, without `not_to_ask`."""
-        request = messages.triage_request(state, allow_unknown_codes, questions, not_to_ask, explain)
+        request = messages.triage_request(state, allow_unknown_codes, questions, not_to_ask, explain, model)
         return self._call(self._stub.Triage, request, timeout_seconds)
 
     def batch_triage(
@@ -77,19 +80,26 @@ class TriageClient:
         *,
         allow_unknown_codes: bool = False,
         questions: int = 0,
+        model: str = "",
         timeout_seconds: Optional[float] = None,
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answer to each evidence state, in the same order. One faulty state fails the call."""
-        request = messages.batch_request(states, allow_unknown_codes, questions)
+        request = messages.batch_request(states, allow_unknown_codes, questions, model)
         return list(self._call(self._stub.BatchTriage, request, timeout_seconds).responses)
 
-    def model_info(self, *, timeout_seconds: Optional[float] = None) -> triage_service_pb2.GetModelInfoResponse:
+    def model_info(
+        self, *, model: str = "", timeout_seconds: Optional[float] = None
+    ) -> triage_service_pb2.GetModelInfoResponse:
         """Returns a description of the model that answers, and of how it was made."""
-        return self._call(self._stub.GetModelInfo, triage_service_pb2.GetModelInfoRequest(), timeout_seconds)
+        request = triage_service_pb2.GetModelInfoRequest(model=model)
+        return self._call(self._stub.GetModelInfo, request, timeout_seconds)
 
-    def vocabulary(self, *, timeout_seconds: Optional[float] = None) -> triage_service_pb2.GetVocabularyResponse:
+    def vocabulary(
+        self, *, model: str = "", timeout_seconds: Optional[float] = None
+    ) -> triage_service_pb2.GetVocabularyResponse:
         """Returns the evidence that the model knows, with the question to ask a patient for each."""
-        return self._call(self._stub.GetVocabulary, triage_service_pb2.GetVocabularyRequest(), timeout_seconds)
+        request = triage_service_pb2.GetVocabularyRequest(model=model)
+        return self._call(self._stub.GetVocabulary, request, timeout_seconds)
 
     def interview(
         self,
@@ -97,13 +107,14 @@ class TriageClient:
         max_questions: int = 0,
         allow_unknown_codes: bool = False,
         questions: int = 0,
+        model: str = "",
         timeout_seconds: float = INTERVIEW_SECONDS,
     ) -> "Interview":
         """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager.
 
         Each answer has the best `questions` to put next; `not_known` is about the first of them.
         """
-        script = messages.Script(max_questions, allow_unknown_codes, questions)
+        script = messages.Script(max_questions, allow_unknown_codes, questions, model)
         checked_seconds("timeout_seconds", timeout_seconds)
         return Interview(self._stub.Interview, script, self._connection, timeout_seconds)
 

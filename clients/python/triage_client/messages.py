@@ -51,6 +51,7 @@ def triage_request(
     questions: int,
     not_to_ask: Iterable[str],
     explain: bool,
+    model: str,
 ) -> triage_service_pb2.TriageRequest:
     """Returns the request of `Triage`."""
     if isinstance(not_to_ask, (str, bytes)):
@@ -61,25 +62,29 @@ def triage_request(
         questions=questions,
         not_to_ask=not_to_ask,
         explain=explain,
+        model=model,
     )
 
 
 def batch_request(
-    states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool, questions: int
+    states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool, questions: int, model: str
 ) -> triage_service_pb2.BatchTriageRequest:
     """Returns the request of `BatchTriage`."""
     return triage_service_pb2.BatchTriageRequest(
-        states=states, allow_unknown_codes=allow_unknown_codes, questions=questions
+        states=states, allow_unknown_codes=allow_unknown_codes, questions=questions, model=model
     )
 
 
 class Script:
     """Makes the requests of one interview, of which only the first has the settings."""
 
-    def __init__(self, max_questions: int, allow_unknown_codes: bool, questions: int):
+    def __init__(self, max_questions: int, allow_unknown_codes: bool, questions: int, model: str):
         self._first: dict[str, Any] = {
             "settings": triage_service_pb2.InterviewSettings(
-                max_questions=max_questions, allow_unknown_codes=allow_unknown_codes, questions=questions
+                max_questions=max_questions,
+                allow_unknown_codes=allow_unknown_codes,
+                questions=questions,
+                model=model,
             )
         }
 

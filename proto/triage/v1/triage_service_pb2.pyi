@@ -27,28 +27,32 @@ EVIDENCE_KIND_SYMPTOM: EvidenceKind
 EVIDENCE_KIND_RISK_FACTOR: EvidenceKind
 
 class TriageRequest(_message.Message):
-    __slots__ = ("state", "allow_unknown_codes", "questions", "not_to_ask", "explain")
+    __slots__ = ("state", "allow_unknown_codes", "questions", "not_to_ask", "explain", "model")
     STATE_FIELD_NUMBER: _ClassVar[int]
     ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     NOT_TO_ASK_FIELD_NUMBER: _ClassVar[int]
     EXPLAIN_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     state: _triage_pb2.EvidenceState
     allow_unknown_codes: bool
     questions: int
     not_to_ask: _containers.RepeatedScalarFieldContainer[str]
     explain: bool
-    def __init__(self, state: _Optional[_Union[_triage_pb2.EvidenceState, _Mapping]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., not_to_ask: _Optional[_Iterable[str]] = ..., explain: bool = ...) -> None: ...
+    model: str
+    def __init__(self, state: _Optional[_Union[_triage_pb2.EvidenceState, _Mapping]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., not_to_ask: _Optional[_Iterable[str]] = ..., explain: bool = ..., model: _Optional[str] = ...) -> None: ...
 
 class BatchTriageRequest(_message.Message):
-    __slots__ = ("states", "allow_unknown_codes", "questions")
+    __slots__ = ("states", "allow_unknown_codes", "questions", "model")
     STATES_FIELD_NUMBER: _ClassVar[int]
     ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     states: _containers.RepeatedCompositeFieldContainer[_triage_pb2.EvidenceState]
     allow_unknown_codes: bool
     questions: int
-    def __init__(self, states: _Optional[_Iterable[_Union[_triage_pb2.EvidenceState, _Mapping]]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ...) -> None: ...
+    model: str
+    def __init__(self, states: _Optional[_Iterable[_Union[_triage_pb2.EvidenceState, _Mapping]]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., model: _Optional[str] = ...) -> None: ...
 
 class BatchTriageResponse(_message.Message):
     __slots__ = ("responses",)
@@ -69,14 +73,16 @@ class InterviewRequest(_message.Message):
     def __init__(self, settings: _Optional[_Union[InterviewSettings, _Mapping]] = ..., evidence: _Optional[_Union[_triage_pb2.Evidence, _Mapping]] = ..., not_known: bool = ..., no_more_evidence: bool = ...) -> None: ...
 
 class InterviewSettings(_message.Message):
-    __slots__ = ("max_questions", "allow_unknown_codes", "questions")
+    __slots__ = ("max_questions", "allow_unknown_codes", "questions", "model")
     MAX_QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     max_questions: int
     allow_unknown_codes: bool
     questions: int
-    def __init__(self, max_questions: _Optional[int] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ...) -> None: ...
+    model: str
+    def __init__(self, max_questions: _Optional[int] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., model: _Optional[str] = ...) -> None: ...
 
 class InterviewResponse(_message.Message):
     __slots__ = ("response", "questions_asked", "ended")
@@ -89,8 +95,10 @@ class InterviewResponse(_message.Message):
     def __init__(self, response: _Optional[_Union[_triage_pb2.TriageResponse, _Mapping]] = ..., questions_asked: _Optional[int] = ..., ended: bool = ...) -> None: ...
 
 class GetModelInfoRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("model",)
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    def __init__(self, model: _Optional[str] = ...) -> None: ...
 
 class GetModelInfoResponse(_message.Message):
     __slots__ = ("model_version", "vocabulary_fingerprint", "data_fingerprint", "evidence_count", "max_questions", "manifest_json", "rules", "novelty_threshold")
@@ -127,8 +135,10 @@ class SafetyRule(_message.Message):
     def __init__(self, rule_id: _Optional[str] = ..., reason: _Optional[str] = ..., urgency: _Optional[_Union[_triage_pb2.TriageAction, str]] = ..., stops_asking: bool = ..., source: _Optional[_Union[RuleSource, str]] = ...) -> None: ...
 
 class GetVocabularyRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("model",)
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    def __init__(self, model: _Optional[str] = ...) -> None: ...
 
 class GetVocabularyResponse(_message.Message):
     __slots__ = ("entries", "vocabulary_fingerprint")

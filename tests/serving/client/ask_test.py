@@ -34,7 +34,7 @@ def ask(server, capsys):
 
 
 def test_an_answer_for_people_shows_decision_values_and_disclaimer(ask):
-    code, output, _ = ask("--present", "fever", "--questions-asked", "10")
+    code, output, _ = ask("--present", "fever", "--questions-asked", "10", "--model-name", "triage")
     lines = [line.strip() for line in output.splitlines()]
     assert code == 0
     assert lines[0] == "action       Yellow (asking was not possible)"
@@ -136,6 +136,10 @@ def test_where_nothing_is_known_the_answer_is_ask_and_neither_a_rule_nor_novel(a
     [
         (["--present", "fevr"], "state.evidence[0].code: unknown evidence code 'fevr': did you mean fever?"),
         (["--present", "fever", "--questions-asked", "99999999999"], "not an evidence state: Value out of range"),
+        (
+            ["--present", "fever", "--model-name", "adults"],
+            "--model-name adults: no model 'adults': this server has triage",
+        ),
         (["--present", "fever", "--timeout", "0"], "--timeout 0.0: expected a number of seconds above 0"),
         (["--present", "fever", "--timeout", "nan"], "--timeout nan: expected a number of seconds above 0"),
     ],

@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.errors import InputError
-from serving.client.interactive import Known, ask_complaint, converse
+from serving.client.interactive import Asked, Known, ask_complaint, converse
 from triage_client import EvidenceStatus, QuestionReason, TriageAction, TriageResponse
 
 
@@ -23,7 +23,7 @@ class Questioner:
     def __init__(self, *codes, worthless=()):
         self._codes, self._worthless, self.states, self.not_to_ask = list(codes), worthless, [], []
 
-    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask):
+    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask, model):
         self.states.append(({e.code: e.status for e in state.evidence}, state.questions_asked, state.no_more_evidence))
         self.not_to_ask = list(not_to_ask)
         response = TriageResponse(action=TriageAction.TRIAGE_ACTION_RED, best_triage=TriageAction.TRIAGE_ACTION_RED)
@@ -43,7 +43,7 @@ class Questioner:
 
 def test_an_interview_takes_numbered_answers_and_ends_with_a_decision(capsys):
     server, known = Questioner("fever", "smoker", "rash"), Known(["chest_pain"], [])
-    response = converse(server, known, 0, False, Script("1", "maybe", "2", "3"))
+    response = converse(server, known, Asked(), Script("1", "maybe", "2", "3"))
     assert response.action == TriageAction.TRIAGE_ACTION_RED
     assert (known.present, known.absent, known.not_known) == (["chest_pain", "fever"], ["smoker"], ["rash"])
     assert server.not_to_ask == ["rash"]
@@ -56,7 +56,7 @@ def test_an_interview_takes_numbered_answers_and_ends_with_a_decision(capsys):
 
 def test_an_interview_ends_with_a_decision_where_no_question_is_worth_asking(capsys):
     server, known = Questioner("fever", "smoker", worthless=("smoker",)), Known(["chest_pain"], [])
-    response = converse(server, known, 0, False, Script("2"))
+    response = converse(server, known, Asked(), Script("2"))
     assert (response.action, known.absent) == (TriageAction.TRIAGE_ACTION_RED, ["fever"])
     assert "No question is left that is worth asking." in capsys.readouterr().out
 
@@ -64,7 +64,7 @@ def test_an_interview_ends_with_a_decision_where_no_question_is_worth_asking(cap
 class Flagged:
     """A server that is sure of Yellow from the start, and of Red where a red flag is present: fever, or a rash."""
 
-    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask):
+    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask, model):
         present = {each.code for each in state.evidence if each.status == EvidenceStatus.EVIDENCE_STATUS_PRESENT}
         red = bool(present & {"fever", "rash"})
         action = TriageAction.TRIAGE_ACTION_RED if red else TriageAction.TRIAGE_ACTION_YELLOW
@@ -89,14 +89,14 @@ class Flagged:
 )
 def test_an_interview_goes_on_while_a_red_flag_is_open(lines, asked, action):
     known = Known(["pain"], [])
-    response = converse(Flagged(), known, 0, False, Script(*lines))
+    response = converse(Flagged(), known, Asked(), Script(*lines))
     assert (known.questions_asked, response.action) == (asked, action)
 
 
 @pytest.mark.parametrize("ending", [("4",), ()], ids=["no more questions", "end of input"])
 def test_an_interview_ends_when_nobody_answers_any_more(ending):
     server, known = Questioner("fever", "smoker"), Known(["chest_pain"], [])
-    response = converse(server, known, 0, False, Script("2", *ending))
+    response = converse(server, known, Asked(), Script("2", *ending))
     assert response.forced
     assert server.states[-1][2]
     assert known.questions_asked == 1

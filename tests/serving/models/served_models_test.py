@@ -1,5 +1,6 @@
 """Versions on this machine's disk, and that one which is let go gives its memory back."""
 
+import contextvars
 import gc
 import shutil
 import weakref
@@ -7,15 +8,18 @@ import weakref
 import pytest
 
 from schemas.errors import InputError
+from serving.call import Call, current, enter
 from serving.config import ServeConfig
-from serving.errors import UnavailableError
+from serving.errors import NotFoundError, PreconditionError, UnavailableError
 from serving.messages import state_message
 from serving.models.batching import BatchedEngine
 from serving.models.engine import SavedModelEngine
 from serving.models.litert import LiteRtEngine
 from serving.models.safeguards import SafeguardedEngine
-from serving.models.served_models import LocalModels, watcher_of
+from serving.models.served_models import LocalModels, ServedModels, watcher_of
 from serving.models.version_policy import Wanted
+from serving.models.versions import Versions
+from serving.models.watcher import Watcher
 
 
 def test_versions_are_found_and_loaded(model_base_path, hand_set):
@@ -96,3 +100,101 @@ def test_a_folder_whose_number_is_no_64_bit_integer_is_ignored_with_one_warning(
         assert models.versions(tmp_path).keys() == {3, 2**63 - 1}
     (record,) = caplog.records
     assert record.getMessage() == f"{tmp_path / str(2**63)}: ignored: the largest version is 9223372036854775807"
+
+
+class Info:
+    def __init__(self, version):
+        self.model_version = version
+
+
+class Folder:
+    """An engine that knows where it came from."""
+
+    def __init__(self, path):
+        self.path, self.info = path, Info(path.name)
+
+
+class Folders:
+    """A source of folders, of which it loads those without a file `damaged`."""
+
+    def versions(self, base):
+        return {int(path.name): path for path in base.iterdir()}
+
+    def load(self, path):
+        if (path / "damaged").exists():
+            raise InputError(f"{path}: damaged")
+        return Folder(path)
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Two models, each with version 3, and a base path for each with version 4."""
+
+    def base(name, version):
+        path = tmp_path / name
+        (path / version).mkdir(parents=True)
+        return path
+
+    names = ("adults", "children")
+    watchers = [Watcher(Versions(name), Folders(), Wanted(base(name, "3"))) for name in names]
+    for watcher in watchers:
+        watcher.look()
+    return ServedModels(watchers), {name: Wanted(base(f"new {name}", "4")) for name in names}
+
+
+def defaults(models):
+    return {model.versions.model_name: model.versions.default for model in models}
+
+
+def test_a_name_becomes_a_model_which_the_call_then_has_and_none_is_the_first(two):
+    models, _ = two
+
+    def named(name):
+        enter(Call())
+        return models.named(name).versions.model_name, current().model_name
+
+    for name, expected in (("adults", "adults"), ("children", "children"), ("", "adults")):
+        assert contextvars.copy_context().run(named, name) == (expected, expected)
+    with pytest.raises(NotFoundError, match=r"^no model 'infants': this server has adults, children$"):
+        models.named("infants")
+
+
+def test_the_models_are_ready_when_each_of_them_is(two):
+    models, _ = two
+    assert models.ready
+    empty = Watcher(Versions("infants"), Folders(), Wanted(two[1]["adults"].base))
+    assert not ServedModels([*models, empty]).ready
+
+
+def test_a_reload_changes_all_models(two):
+    models, wanted = two
+    models.reload(wanted)
+    assert defaults(models) == {"adults": 4, "children": 4}
+
+
+def test_a_reload_changes_no_model_if_one_of_them_cannot_be_served(two, monkeypatch):
+    models, wanted = two
+    switched = []
+    monkeypatch.setattr(Versions, "set_default", lambda versions, number: switched.append(number))
+    (wanted["children"].base / "4" / "damaged").touch()
+    with pytest.raises(PreconditionError, match=r"^no such version of children can be served, .*4: damaged$"):
+        models.reload(wanted)
+    assert switched == []  # not even for a moment
+    assert defaults(models) == {"adults": 3, "children": 3}
+    states = [(status.version, status.state.name) for model in models for status in model.versions.statuses()]
+    assert states == [(3, "AVAILABLE"), (4, "END")] * 2
+
+
+def test_a_reload_is_undone_if_files_disappear_between_loading_and_changing(two):
+    models, wanted = two
+    _, children = models
+    prepare = children.prepare
+
+    def prepare_and_lose(wanted):
+        prepare(wanted)
+        shutil.rmtree(wanted.base / "4")
+
+    children.prepare = prepare_and_lose
+    with pytest.raises(PreconditionError, match="no such version of children can be served"):
+        models.reload(wanted)
+    assert defaults(models) == {"adults": 3, "children": 3}

@@ -295,6 +295,58 @@ def test_a_reload_that_cannot_be_served_says_why_and_the_old_one_stays(watch, fo
     assert watcher.versions.version_of("stable") == 3
 
 
+def test_what_is_prepared_changes_nothing_and_a_reload_then_loads_nothing(watch, folders, tmp_path):
+    watcher = watch(3, 5)
+    other = tmp_path / "other"
+    other.mkdir()
+    for number in (4, 5):
+        (other / str(number)).mkdir()
+        (other / str(number) / "model").write_text("good")
+    wanted = Wanted(other, VersionPolicy(count=2))
+    pinned = Wanted(other, VersionPolicy(numbers=frozenset([4, 5])))
+    assert watcher.prepare(wanted) == pinned
+    assert folders.loads == [5, 5, 4]
+    assert served(watcher) == (5, {5})
+    with watcher.versions.borrow(5) as engine:
+        assert engine.folder == folders.base / "5"
+    watcher.reload(pinned)
+    assert folders.loads == [5, 5, 4]
+    assert served(watcher) == (5, {4, 5})
+    with watcher.versions.borrow(5) as engine:
+        assert engine.folder == other / "5"
+
+
+def test_what_was_prepared_is_read_again_if_its_files_have_changed_or_it_was_dropped(watch, folders):
+    watcher = watch(3)
+    wanted = Wanted(folders.base, VersionPolicy(numbers=frozenset([4])))
+    folders.put(4)
+    watcher.prepare(wanted)
+    folders.put(4, "damaged since")
+    with pytest.raises(PreconditionError, match="4: damaged"):
+        watcher.reload(wanted)
+    folders.put(4)
+    watcher.prepare(wanted)
+    watcher.drop_prepared()
+    watcher.reload(wanted)
+    assert folders.loads == [3, 4, 4, 4, 4]
+    assert served(watcher) == (4, {4})
+
+
+def test_what_cannot_be_prepared_is_refused_with_the_reason(watch, folders):
+    watcher = watch(3)
+    folders.put(4, "half")
+    refused = "^no such version of triage can be served, the old configuration stays: .*"
+    with pytest.raises(PreconditionError, match=refused + "4: damaged"):
+        watcher.prepare(Wanted(folders.base, VersionPolicy(numbers=frozenset([4]))))
+    with pytest.raises(PreconditionError, match=refused + "no version 7: the versions here are 3, 4"):
+        watcher.prepare(Wanted(folders.base, VersionPolicy(numbers=frozenset([7]))))
+    folders.offline = True
+    with pytest.raises(PreconditionError, match=refused + "cannot read the model base path"):
+        watcher.prepare(Wanted(folders.base))
+    assert served(watcher) == (3, {3})
+    assert watcher.wanted == Wanted(folders.base)
+
+
 def test_a_reload_that_raises_keeps_the_old_configuration(watch, folders, monkeypatch):
     watcher = watch(3)
     monkeypatch.setattr(folders, "versions", lambda base: 1 / 0)
@@ -365,3 +417,21 @@ def test_a_base_path_that_blocks_leaves_what_is_served_until_it_answers_again(fo
     folders.put(5)
     watcher.look()
     assert served(watcher) == (5, {5})
+
+
+def test_a_broken_version_is_prepared_again_only_when_its_files_change(watch, folders, caplog):
+    watcher = watch(3)
+    folders.put(5, "half")
+    wanted = watcher.wanted
+    pinned = [watcher.prepare(wanted).policy.numbers for _ in range(3)]
+    assert pinned == [{3}] * 3
+    assert folders.loads == [3, 5]
+    assert caplog.text.count("version 5 cannot be loaded") == 1
+    folders.put(5)
+    assert watcher.prepare(wanted).policy.numbers == {5}
+    assert watcher.prepare(wanted).policy.numbers == {5}
+    assert folders.loads == [3, 5, 5]
+    folders.put(6)
+    watcher.prepare(wanted)
+    assert watcher.versions.statuses()[1:] == [VersionStatus(5, State.END), VersionStatus(6, State.LOADING)]
+    assert served(watcher) == (3, {3})

@@ -4,6 +4,8 @@ import json
 import shutil
 
 import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
 
 import triage_cli
 from schemas import directories
@@ -30,6 +32,16 @@ def log_of(serving, path, red, blue):
         states = [evidence_state(["chest_pain"])] * red + [evidence_state([], ["smoker"], no_more_evidence=True)] * blue
         client.batch_triage([*states, evidence_state(["fever"])])  # the last one gets the answer ask
     return str(path)
+
+
+def rename_model(path, name):
+    """Changes which model a file of records is about."""
+    records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in records:
+            log = prediction_log_pb2.PredictionLog.FromString(record)
+            log.log_metadata.model_spec.name = name
+            writer.write(log.SerializeToString())
 
 
 def monitor(tmp_path, *options):
@@ -71,6 +83,21 @@ def test_answers_of_another_version_do_not_count(serving, model, tmp_path):
     log = log_of(serving, tmp_path / "log", 200, 10)
     _, report = monitor(tmp_path, "--log", log, "--model", str(other))
     assert (report["verdict"], report["cases"], report["answers_of_other_versions"]) == ("too_few_cases", 0, 211)
+
+
+def test_of_several_models_in_a_log_one_is_chosen(serving, model, tmp_path, capsys):
+    log, other = tmp_path / "log", tmp_path / "other"
+    log_of(serving, log, 100, 110)
+    log_of(serving, other, 200, 10)
+    for path in other.iterdir():
+        rename_model(path, "adults")
+        path.rename(log / f"other-{path.name}")
+    arguments = ["--log", str(log), "--model", str(model)]
+    assert triage_cli.main(["monitor", *arguments]) == 2
+    assert "answers of several models, adults, triage: choose one with --model-name" in capsys.readouterr().err
+    for name, verdict in (("triage", "no_drift"), ("adults", "drift")):
+        _, report = monitor(tmp_path, *arguments, "--model-name", name)
+        assert (report["verdict"], report["cases"], report["records_of_other_models"]) == (verdict, 210, 1)
 
 
 @pytest.mark.parametrize(

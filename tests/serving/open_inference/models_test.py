@@ -6,11 +6,17 @@ import pytest
 
 from serving.config import ServeConfig
 from serving.errors import NotFoundError
+from serving.models.served_models import ServedModels
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.open_inference import OpenModels, described_server
 from serving.tf_serving import PredictionService
+
+
+def models_of(watcher, config):
+    models = ServedModels([watcher])
+    return OpenModels(models, PredictionService(models, config))
 
 
 class Nothing:
@@ -22,7 +28,7 @@ class Nothing:
 
 def test_without_a_version_nothing_is_ready():
     watcher = Watcher(Versions("triage"), Nothing(), Wanted(pathlib.Path("models")))
-    models = OpenModels(watcher, PredictionService(watcher.versions, ServeConfig()))
+    models = models_of(watcher, ServeConfig())
     assert not models.ready
     assert not models.is_ready("triage", "")
     with pytest.raises(NotFoundError, match=r"Latest\(triage\)"):
@@ -30,7 +36,7 @@ def test_without_a_version_nothing_is_ready():
 
 
 def test_a_version_beyond_all_numbers_is_not_there(watcher, config):
-    models = OpenModels(watcher, PredictionService(watcher.versions, config))
+    models = models_of(watcher, config)
     assert models.is_ready("triage", "3")
     assert not models.is_ready("triage", "9" * 30)
 

@@ -35,13 +35,15 @@ def records(directory):
 
 def test_a_typed_answer_is_a_record_of_the_signature_triage(tmp_path):
     counts = Counts()
-    log = AuditLog(tmp_path / "audit", "triage", count=counts)
+    log = AuditLog(tmp_path / "audit", count=counts)
     state = state_message(["fever"])
-    log.record_answers(Call(request_id="r-17"), [state, state_message(["rash"])], [RESPONSE, RESPONSE])
+    call = Call(request_id="r-17")
+    call.model_name = "children"
+    log.record_answers(call, [state, state_message(["rash"])], [RESPONSE, RESPONSE])
     state.evidence[0].code = "changed"  # as an interview's state is, after its answer
     log.close()
     [record] = records(tmp_path / "audit")
-    assert (record.log_metadata.model_spec.name, record.log_metadata.model_spec.version.value) == ("triage", 3)
+    assert (record.log_metadata.model_spec.name, record.log_metadata.model_spec.version.value) == ("children", 3)
     assert record.log_metadata.request_origin == "r-17"
     assert record.log_metadata.sampling_config.sampling_rate == 1.0
     assert record.predict_log.request.model_spec.signature_name == "triage"
@@ -60,7 +62,7 @@ def test_a_predict_is_recorded_as_it_came(tmp_path):
     request.inputs["present"].CopyFrom(tf.make_tensor_proto([["fever"]]))
     response.outputs["action"].CopyFrom(tf.make_tensor_proto([0]))
     response.model_spec.signature_name, response.model_spec.version.value = "serving_default", 3
-    log = AuditLog(tmp_path, "triage")
+    log = AuditLog(tmp_path)
     log.record_predict(Call(), request, response)
     log.close()
     [record] = records(tmp_path)
@@ -70,7 +72,7 @@ def test_a_predict_is_recorded_as_it_came(tmp_path):
 
 
 def test_only_this_user_may_read_it(tmp_path):
-    log = AuditLog(tmp_path / "audit", "triage")
+    log = AuditLog(tmp_path / "audit")
     log.close()
     [path] = (tmp_path / "audit").iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -78,7 +80,7 @@ def test_only_this_user_may_read_it(tmp_path):
 
 
 def test_a_share_of_the_answers_is_recorded(tmp_path):
-    log = AuditLog(tmp_path, "triage", percent=25.0)
+    log = AuditLog(tmp_path, percent=25.0)
     for _ in range(1000):
         log.record_answers(Call(), [state_message(["fever"])], [RESPONSE])
     log.close()
@@ -86,7 +88,7 @@ def test_a_share_of_the_answers_is_recorded(tmp_path):
 
 
 def test_files_are_ended_at_their_size_and_the_oldest_removed(tmp_path):
-    log = AuditLog(tmp_path, "triage", rotation=(1, 2))  # every record is longer than a byte
+    log = AuditLog(tmp_path, rotation=(1, 2))  # every record is longer than a byte
     for number in range(5):
         log.record_answers(Call(request_id=f"r-{number}"), [state_message(["fever"])], [RESPONSE])
     log.close()
@@ -96,7 +98,7 @@ def test_files_are_ended_at_their_size_and_the_oldest_removed(tmp_path):
 
 def test_what_the_disk_is_too_slow_for_is_dropped_and_counted(tmp_path, monkeypatch):
     gate, counts = threading.Event(), Counts()
-    log = AuditLog(tmp_path, "triage", count=counts)
+    log = AuditLog(tmp_path, count=counts)
 
     class SlowFile:
         def __init__(self, file):
@@ -123,7 +125,7 @@ def test_what_the_disk_is_too_slow_for_is_dropped_and_counted(tmp_path, monkeypa
 
 def test_a_disk_that_is_full_for_a_while_is_reported_once_and_then_written_again(tmp_path, monkeypatch, caplog):
     counts = Counts()
-    log = AuditLog(tmp_path, "triage", count=counts)
+    log = AuditLog(tmp_path, count=counts)
 
     class FullFile:
         def __init__(self, path):
@@ -166,16 +168,16 @@ def test_a_disk_that_is_full_for_a_while_is_reported_once_and_then_written_again
 def test_a_directory_that_cannot_be_written_is_reported_at_the_start(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"^--audit-log .*file: cannot write: File exists: give a directory"):
-        AuditLog(tmp_path / "file", "triage")
+        AuditLog(tmp_path / "file")
     if os.geteuid():  # root may write anywhere
         (tmp_path / "closed").mkdir(mode=0o500)
         with pytest.raises(InputError, match=rf"closed: cannot write: {os.strerror(errno.EACCES)}"):
-            AuditLog(tmp_path / "closed", "triage")
+            AuditLog(tmp_path / "closed")
 
 
 def test_after_the_end_answers_are_dropped(tmp_path):
     counts = Counts()
-    log = AuditLog(pathlib.Path(tmp_path), "triage", count=counts)
+    log = AuditLog(pathlib.Path(tmp_path), count=counts)
     log.close()
     log.record_answers(Call(), [state_message(["fever"])], [RESPONSE])
     assert counts == {"dropped": 1}

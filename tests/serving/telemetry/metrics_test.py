@@ -25,7 +25,7 @@ RED, YELLOW, ASK = triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW
 
 @pytest.fixture
 def metrics():
-    return Metrics("triage")
+    return Metrics()
 
 
 def value(metrics, name, **labels):
@@ -47,7 +47,7 @@ def test_a_call_is_counted_by_how_it_ended_and_how_long_it_took(metrics):
 
 def test_repeated_stages_are_one_observation(metrics):
     call = Call()
-    call.model_version, call.signature = "3", "serving_default"
+    call.model_name, call.model_version, call.signature = "triage", "3", "serving_default"
     for begin, end in ((1.0, 1.25), (2.0, 2.5)):
         call.add("queue", begin, end)
     call.add("model", 3.0, 3.125)
@@ -62,11 +62,12 @@ def test_repeated_stages_are_one_observation(metrics):
 def test_answers_are_counted_by_what_they_decide(metrics):
     rule = triage_pb2.FiredRule(rule_id="chest_pain_red")
     metrics.count_answers(
+        "triage",
         [
             triage_pb2.TriageResponse(action=ASK, best_triage=YELLOW, model_version="3", unknown_codes=["a", "b"]),
             triage_pb2.TriageResponse(action=YELLOW, best_triage=YELLOW, forced=True, conflicting_codes=["c"]),
             triage_pb2.TriageResponse(action=RED, best_triage=RED, fired_rules=[rule]),
-        ]
+        ],
     )
     named = {"model_name": "triage", "model_version": "3"}
     assert value(metrics, "triage_actions_total", **named, action="ask") == 1
@@ -76,13 +77,13 @@ def test_answers_are_counted_by_what_they_decide(metrics):
     assert value(metrics, "triage_unknown_codes_total", model_name="triage", outcome="left_out") == 2
     assert value(metrics, "triage_conflicting_codes_total", **named) == 1
     assert value(metrics, "triage_rules_fired_total", **named, rule_id="chest_pain_red") == 1
-    metrics.count_refused_codes(4)
+    metrics.count_refused_codes("triage", 4)
     assert value(metrics, "triage_unknown_codes_total", model_name="triage", outcome="refused") == 4
 
 
 def test_runs_of_the_model_are_counted_by_version_and_signature(metrics):
     for states in (1, 3, 64):
-        metrics.observe_run("3", "serving_default", states)
+        metrics.observe_run("triage", "3", "serving_default", states)
     named = {"model_name": "triage", "model_version": "3", "signature": "serving_default"}
     assert value(metrics, "triage_batch_size_count", **named) == 3
     assert value(metrics, "triage_batch_size_sum", **named) == 68
@@ -90,7 +91,7 @@ def test_runs_of_the_model_are_counted_by_version_and_signature(metrics):
 
 
 def test_two_versions_are_compared_action_by_action(metrics):
-    metrics.count_comparison("shadow", ("3", "6"), [(RED, RED), (RED, YELLOW), (ASK, YELLOW), (RED, YELLOW)])
+    metrics.count_comparison("triage", "shadow", ("3", "6"), [(RED, RED), (RED, YELLOW), (ASK, YELLOW), (RED, YELLOW)])
     named = {"model_name": "triage", "role": "shadow", "model_version": "3", "other_version": "6"}
     assert value(metrics, "triage_compared_answers_total", **named) == 4
     assert value(metrics, "triage_disagreements_total", **named, action="Red", other_action="Yellow") == 2
@@ -124,16 +125,16 @@ def test_nothing_is_kept_of_a_version_that_is_forgotten(metrics):
 
     def use(version):
         call = Call("/triage.v1.TriageService/Triage")
-        call.model_version, call.signature = version, "serving_default"
+        call.model_name, call.model_version, call.signature = "triage", version, "serving_default"
         call.add("model", 1.0, 1.25)
         response = triage_pb2.TriageResponse(
             action=RED, best_triage=RED, model_version=version, forced=True, conflicting_codes=["c"], fired_rules=[rule]
         )
-        metrics.count_answers([response])
+        metrics.count_answers("triage", [response])
         metrics.observe_stages(call)
-        metrics.observe_run(version, "serving_default", 1)
-        metrics.count_comparison("canary", ("12", version), [(RED, ASK)])
-        metrics.count_comparison("shadow", (version, "12"), [(RED, ASK)])
+        metrics.observe_run("triage", version, "serving_default", 1)
+        metrics.count_comparison("triage", "canary", ("12", version), [(RED, ASK)])
+        metrics.count_comparison("triage", "shadow", (version, "12"), [(RED, ASK)])
 
     def told():
         """Versions in the labels of the metrics."""
@@ -173,8 +174,8 @@ def read(url, context=None):
 
 @pytest.fixture
 def registry():
-    metrics = Metrics("triage")
-    metrics.observe_run("3", "serving_default", 2)
+    metrics = Metrics()
+    metrics.observe_run("triage", "3", "serving_default", 2)
     return metrics.registry
 
 

@@ -19,16 +19,24 @@ def test_without_arguments_nothing_is_kept(caplog):
     call = calls.Call("/s/m")
     with caplog.at_level(logging.DEBUG):
         telemetry.record_run("3", "serving_default", 1)
-        telemetry.record_comparison("shadow", ("3", "4"), [(1, 2)])
+        telemetry.record_comparison("triage", "shadow", ("3", "4"), [(1, 2)])
         telemetry.record_stages(call)
         telemetry.end(call, "unary", "OK")
     assert caplog.text == ""
 
 
+def _answer(telemetry):
+    """Records an answer of the model "triage"."""
+    call = calls.Call("/s/m")
+    call.model_name = "triage"
+    calls.enter(call)
+    telemetry.record_answers([triage_pb2.EvidenceState()], [RESPONSE])
+
+
 def test_a_server_keeps_what_its_settings_ask_for(tmp_path):
     assert Telemetry.of(ServeConfig()).metrics is None
     telemetry = Telemetry.of(ServeConfig(metrics_port=0, audit_log=str(tmp_path)))
-    telemetry.record_answers([triage_pb2.EvidenceState()], [RESPONSE])
+    contextvars.copy_context().run(_answer, telemetry)
     telemetry.close()
     named = {"model_name": "triage", "model_version": "3", "action": "Red"}
     assert telemetry.metrics.registry.get_sample_value("triage_actions_total", named) == 1
@@ -47,19 +55,19 @@ def test_an_answer_names_the_version_of_its_call():
 
 
 def test_each_answer_of_a_stream_has_its_own_stages():
-    metrics = Metrics("triage")
+    metrics = Metrics()
     telemetry, call = Telemetry(metrics), calls.Call("/s/m")
     for _ in range(2):
         call.add(calls.MODEL, 1.0, 2.0)
         telemetry.record_stages(call)
-    named = {"model_name": "triage", "model_version": "", "signature": "", "stage": "model"}
+    named = {"model_name": "", "model_version": "", "signature": "", "stage": "model"}
     assert metrics.registry.get_sample_value("triage_stage_seconds_count", named) == 2
     assert metrics.registry.get_sample_value("triage_stage_seconds_sum", named) == 2.0
 
 
 def test_a_call_is_a_line_in_the_log_on_request(caplog):
     call = calls.Call("/triage.v1.TriageService/Triage", "r-17")
-    call.model_version, call.states = "3", 2
+    call.model_name, call.model_version, call.states = "triage", "3", 2
     call.peer, call.caller = "ipv6:%5B::1%5D:4100", "token 0a1b2c3d"
     with caplog.at_level(logging.INFO):
         Telemetry(log_calls=True).end(call, "unary", "OK")
@@ -70,15 +78,16 @@ def test_a_call_is_a_line_in_the_log_on_request(caplog):
         "code": "OK",
         "peer": "ipv6:[::1]:4100",
         "caller": "token 0a1b2c3d",
+        "model_name": "triage",
         "model_version": "3",
         "states": 2,
     }
 
 
 def test_a_failed_call_has_its_reason_and_its_unknown_codes_are_counted(caplog):
-    metrics = Metrics("triage")
+    metrics = Metrics()
     call = calls.Call("/triage.v1.TriageService/Triage")
-    call.reason, call.unknown_codes = "INVALID_REQUEST", 2
+    call.model_name, call.reason, call.unknown_codes = "triage", "INVALID_REQUEST", 2
     with caplog.at_level(logging.INFO):
         Telemetry(metrics, log_calls=True).end(call, "unary", "INVALID_ARGUMENT")
     assert caplog.records[0].fields["reason"] == "INVALID_REQUEST"

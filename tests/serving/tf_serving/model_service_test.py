@@ -1,24 +1,21 @@
 """ModelService through the wire, with the stubs of tensorflow-serving-api."""
 
-import pathlib
 import shutil
 
 import grpc
 import pytest
-from google.protobuf import text_format
 from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_pb2, model_service_pb2_grpc
-from tensorflow_serving.config import model_server_config_pb2
 
 from schemas.errors import InputError
 from serving.config import ServeConfig
-from serving.errors import PreconditionError
-from serving.models.served_models import LocalModels
-from serving.models.version_policy import VersionPolicy, Wanted
+from serving.models.served_models import LocalModels, ServedModels
+from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from serving.tf_serving.model_service import ModelService, read_config
 
+OTHER = "no model 'other': this server has triage"
 AVAILABLE = get_model_status_pb2.ModelVersionStatus.AVAILABLE
 END = get_model_status_pb2.ModelVersionStatus.END
 
@@ -48,8 +45,9 @@ def test_a_loaded_version_is_available(stub, message):
 @pytest.mark.parametrize(
     ("message", "code", "details"),
     [
-        (request("other"), grpc.StatusCode.NOT_FOUND, "Could not find any versions of model other"),
-        (request("other", 3), grpc.StatusCode.NOT_FOUND, "Could not find version 3 of model other"),
+        (request("other"), grpc.StatusCode.NOT_FOUND, f"Could not find any versions of model other: {OTHER}"),
+        (request("other", 3), grpc.StatusCode.NOT_FOUND, f"Could not find version 3 of model other: {OTHER}"),
+        (request(""), grpc.StatusCode.INVALID_ARGUMENT, "ModelSpec has no name specified."),
         (request(version=7), grpc.StatusCode.NOT_FOUND, "Could not find version 7 of model triage"),
         (request(label="x"), grpc.StatusCode.INVALID_ARGUMENT, "Unrecognized servable version label: x"),
         (get_model_status_pb2.GetModelStatusRequest(), grpc.StatusCode.INVALID_ARGUMENT, "Missing ModelSpec"),
@@ -76,11 +74,9 @@ def own(model_base_path, tmp_path):
     server.stop()
 
 
-def reload_request(base, versions, labels):
+def reload_request(base, versions, labels, name="triage"):
     message = model_management_pb2.ReloadConfigRequest()
-    config = message.config.model_config_list.config.add(
-        name="triage", base_path=str(base), model_platform="tensorflow"
-    )
+    config = message.config.model_config_list.config.add(name=name, base_path=str(base), model_platform="tensorflow")
     config.model_version_policy.specific.versions.extend(versions)
     config.version_labels.update(labels)
     return message
@@ -108,7 +104,9 @@ def test_a_reload_without_effect_changes_nothing(own, tmp_path):
         with pytest.raises(grpc.RpcError) as error:
             stub.HandleReloadConfigRequest(message, timeout=60)
         assert error.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-        assert error.value.details().startswith("no such version can be served, the old configuration stays: ")
+        assert error.value.details().startswith(
+            "no such version of triage can be served, the old configuration stays: "
+        )
     assert (versions.default, versions.loaded) == (5, {5})
 
 
@@ -118,79 +116,21 @@ def test_a_broken_version_has_its_error_in_the_status(model_base_path, tmp_path)
     (tmp_path / "4" / "manifest.json").write_text("{")
     watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
     watcher.look()
-    entries = ModelService(watcher).GetModelStatus(request(), None).model_version_status
+    entries = ModelService(ServedModels([watcher])).GetModelStatus(request(), None).model_version_status
     assert [(entry.version, entry.state) for entry in entries] == [(3, AVAILABLE), (4, END)]
     assert entries[1].status.error_code == 3  # INVALID_ARGUMENT
     assert "manifest.json: not a manifest" in entries[1].status.error_message
 
 
-MODEL = 'name: "triage" base_path: "/models" model_platform: "tensorflow"'
-
-
-class Info:
-    model_version = "3"
-
-
-class Engine:
-    info = Info()
-
-
-@pytest.fixture
-def versions():
-    versions = Versions("triage")
-    versions.publish(Engine())
-    return versions
-
-
-def config(*models):
-    text = "\n".join(f"config {{ {model} }}" for model in models)
-    return text_format.Parse(f"model_config_list {{ {text} }}", model_server_config_pb2.ModelServerConfig())
-
-
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
-        ("", VersionPolicy(1)),
-        ("model_version_policy { latest {} }", VersionPolicy(1)),
-        ("model_version_policy { latest { num_versions: 2 } }", VersionPolicy(2)),
-        ("model_version_policy { all {} }", VersionPolicy(None)),
-        (
-            "model_version_policy { specific { versions: 3 versions: 5 } }",
-            VersionPolicy(numbers=frozenset([3, 5])),
-        ),
-    ],
-)
-def test_each_policy_is_read(versions, policy, expected):
-    assert read_config(config(f"{MODEL} {policy}"), versions) == Wanted(pathlib.Path("/models"), expected)
-
-
-def test_labels_of_loaded_versions_are_read(versions):
-    labels = 'version_labels { key: "stable" value: 3 }'
-    assert read_config(config(f"{MODEL} {labels}"), versions).labels == {"stable": 3}
-
-
-def test_the_deprecated_type_is_read(versions):
-    assert read_config(config('name: "triage" base_path: "/m" model_type: TENSORFLOW'), versions).base.name == "m"
-
-
 @pytest.mark.parametrize(
     ("message", "complaint"),
     [
-        (model_server_config_pb2.ModelServerConfig(), "Only ModelConfigList is currently supported"),
-        (config(), r"expected one config, for triage, got \[\]"),
-        (config('name: "other"'), r"got \['other'\]"),
-        (config(MODEL, MODEL), r"got \['triage', 'triage'\]"),
-        (config('name: "triage" base_path: "/m"'), "requests unsupported platform ''"),
-        (config('name: "triage" base_path: "/m" model_platform: "other"'), "requests unsupported platform 'other'"),
-        (config('name: "triage" base_path: "m" model_platform: "tensorflow"'), "to have an absolute path"),
-        (config(f"{MODEL} model_version_policy {{ specific {{}} }}"), "has no versions"),
+        (model_management_pb2.ReloadConfigRequest(), "Only ModelConfigList is currently supported"),
+        (reload_request("/models", [3], {}, "other"), "expected one config for each model of this server, triage, got"),
+        (reload_request("gs://bucket/models", [3], {}), "expected a path on the server's machine"),
+        (reload_request("models", [3], {}), "to have an absolute path"),
     ],
 )
-def test_what_does_not_fit_is_reported(versions, message, complaint):
+def test_a_configuration_that_does_not_fit_the_server_is_refused(watcher, message, complaint):
     with pytest.raises(InputError, match=complaint):
-        read_config(message, versions)
-
-
-def test_a_label_needs_a_loaded_version(versions):
-    with pytest.raises(PreconditionError, match="Request to assign label to version 4 of model triage, which is not"):
-        read_config(config(f'{MODEL} version_labels {{ key: "canary" value: 4 }}'), versions)
+        read_config(message.config, ServedModels([watcher]))

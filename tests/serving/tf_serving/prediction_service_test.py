@@ -33,14 +33,15 @@ def metadata_request(model_spec, *fields):
     return get_model_metadata_pb2.GetModelMetadataRequest(model_spec=model_spec, metadata_field=fields)
 
 
+OTHER = "no model 'other': this server has triage"
 REFUSED = [
     (None, INVALID_ARGUMENT, "Missing ModelSpec"),
     (spec(name=""), INVALID_ARGUMENT, "ModelSpec has no name specified."),
-    (spec(name="other"), NOT_FOUND, "Servable not found for request: Latest(other)"),
-    (spec(name="other", version=3), NOT_FOUND, "Servable not found for request: Specific(other, 3)"),
+    (spec(name="other"), NOT_FOUND, f"Servable not found for request: Latest(other): {OTHER}"),
+    (spec(name="other", version=3), NOT_FOUND, f"Servable not found for request: Specific(other, 3): {OTHER}"),
     (spec(version=7), NOT_FOUND, "Servable not found for request: Specific(triage, 7)"),
     (spec(label="canary"), INVALID_ARGUMENT, "Unrecognized servable version label: canary"),
-    (spec(name="other", label="stable"), INVALID_ARGUMENT, "Unrecognized servable version label: stable"),
+    (spec(name="other", label="stable"), NOT_FOUND, f"Servable not found for request: Latest(other): {OTHER}"),
 ]
 
 

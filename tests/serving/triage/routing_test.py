@@ -140,7 +140,7 @@ def test_without_the_label_nobody_watches(versions):
 def test_what_the_canary_answered_is_asked_of_the_default_version_too_and_counted(versions, caplog):
     versions.publish(Engine(5))
     versions.set_labels({"canary": 5})
-    telemetry = Telemetry(Metrics("triage"))
+    telemetry = Telemetry(Metrics())
     routing = Routing(versions, 50.0, telemetry=telemetry)
     for version in ("5", "3", "5"):  # of the default version's own answers there is nothing to compare
         answer = triage_pb2.TriageResponse(action=YELLOW, model_version=version)

@@ -245,7 +245,8 @@ def test_the_canary_answers_the_typed_service_and_the_shadow_watches(model_base_
     logging.getLogger("serving").removeHandler(watch)
     server.stop()
     assert (
-        watch.lines[0] == "shadow version 6 decides Blue where 5 decides Red, 1 times in a call; 1 of 1 differ so far"
+        watch.lines[0]
+        == "triage: shadow version 6 decides Blue where 5 decides Red, 1 times in a call; 1 of 1 differ so far"
     )
     assert not any("chest_pain" in line for line in watch.lines)
 

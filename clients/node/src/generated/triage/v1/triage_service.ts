@@ -138,6 +138,8 @@ export interface TriageRequest {
   notToAsk: string[];
   /** True: the response explains itself, which takes some further runs of the model. */
   explain: boolean;
+  /** Name of the model. Empty: the first one of the server. */
+  model: string;
 }
 
 /** Asks for an answer to each of several evidence states. */
@@ -148,6 +150,8 @@ export interface BatchTriageRequest {
   allowUnknownCodes: boolean;
   /** As in TriageRequest, for each state. */
   questions: number;
+  /** As in TriageRequest. */
+  model: string;
 }
 
 /** The answers to a batch of evidence states. */
@@ -185,6 +189,8 @@ export interface InterviewSettings {
    * not suggested again.
    */
   questions: number;
+  /** As in TriageRequest, for the whole interview. */
+  model: string;
 }
 
 /** The answer on all that was said so far. */
@@ -201,6 +207,8 @@ export interface InterviewResponse {
 
 /** Asks which model answers. */
 export interface GetModelInfoRequest {
+  /** As in TriageRequest. */
+  model: string;
 }
 
 /** The model that answers. */
@@ -239,6 +247,8 @@ export interface SafetyRule {
 
 /** Asks for the vocabulary. */
 export interface GetVocabularyRequest {
+  /** As in TriageRequest. */
+  model: string;
 }
 
 /** The evidence that the model knows. */
@@ -272,7 +282,7 @@ export interface UnknownCode {
 }
 
 function createBaseTriageRequest(): TriageRequest {
-  return { state: undefined, allowUnknownCodes: false, questions: 0, notToAsk: [], explain: false };
+  return { state: undefined, allowUnknownCodes: false, questions: 0, notToAsk: [], explain: false, model: "" };
 }
 
 export const TriageRequest: MessageFns<TriageRequest> = {
@@ -291,6 +301,9 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     }
     if (message.explain !== false) {
       writer.uint32(40).bool(message.explain);
+    }
+    if (message.model !== "") {
+      writer.uint32(50).string(message.model);
     }
     return writer;
   },
@@ -348,6 +361,14 @@ export const TriageRequest: MessageFns<TriageRequest> = {
             message.explain = reader.bool();
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.model = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -375,6 +396,7 @@ export const TriageRequest: MessageFns<TriageRequest> = {
         ? object.not_to_ask.map((e: any) => globalThis.String(e))
         : [],
       explain: isSet(object.explain) ? globalThis.Boolean(object.explain) : false,
+      model: isSet(object.model) ? globalThis.String(object.model) : "",
     };
   },
 
@@ -395,6 +417,9 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     if (message.explain !== false) {
       obj.explain = message.explain;
     }
+    if (message.model !== "") {
+      obj.model = message.model;
+    }
     return obj;
   },
 
@@ -410,12 +435,13 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     message.questions = object.questions ?? 0;
     message.notToAsk = object.notToAsk?.map((e) => e) || [];
     message.explain = object.explain ?? false;
+    message.model = object.model ?? "";
     return message;
   },
 };
 
 function createBaseBatchTriageRequest(): BatchTriageRequest {
-  return { states: [], allowUnknownCodes: false, questions: 0 };
+  return { states: [], allowUnknownCodes: false, questions: 0, model: "" };
 }
 
 export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
@@ -428,6 +454,9 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
     }
     if (message.questions !== 0) {
       writer.uint32(24).int32(message.questions);
+    }
+    if (message.model !== "") {
+      writer.uint32(34).string(message.model);
     }
     return writer;
   },
@@ -469,6 +498,14 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
             message.questions = reader.int32();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.model = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -490,6 +527,7 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
         ? globalThis.Boolean(object.allow_unknown_codes)
         : false,
       questions: isSet(object.questions) ? globalThis.Number(object.questions) : 0,
+      model: isSet(object.model) ? globalThis.String(object.model) : "",
     };
   },
 
@@ -504,6 +542,9 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
     if (message.questions !== 0) {
       obj.questions = Math.round(message.questions);
     }
+    if (message.model !== "") {
+      obj.model = message.model;
+    }
     return obj;
   },
 
@@ -515,6 +556,7 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
     message.states = object.states?.map((e) => EvidenceState.fromPartial(e)) || [];
     message.allowUnknownCodes = object.allowUnknownCodes ?? false;
     message.questions = object.questions ?? 0;
+    message.model = object.model ?? "";
     return message;
   },
 };
@@ -720,7 +762,7 @@ export const InterviewRequest: MessageFns<InterviewRequest> = {
 };
 
 function createBaseInterviewSettings(): InterviewSettings {
-  return { maxQuestions: 0, allowUnknownCodes: false, questions: 0 };
+  return { maxQuestions: 0, allowUnknownCodes: false, questions: 0, model: "" };
 }
 
 export const InterviewSettings: MessageFns<InterviewSettings> = {
@@ -733,6 +775,9 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
     }
     if (message.questions !== 0) {
       writer.uint32(24).int32(message.questions);
+    }
+    if (message.model !== "") {
+      writer.uint32(34).string(message.model);
     }
     return writer;
   },
@@ -774,6 +819,14 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
             message.questions = reader.int32();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.model = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -799,6 +852,7 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
         ? globalThis.Boolean(object.allow_unknown_codes)
         : false,
       questions: isSet(object.questions) ? globalThis.Number(object.questions) : 0,
+      model: isSet(object.model) ? globalThis.String(object.model) : "",
     };
   },
 
@@ -813,6 +867,9 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
     if (message.questions !== 0) {
       obj.questions = Math.round(message.questions);
     }
+    if (message.model !== "") {
+      obj.model = message.model;
+    }
     return obj;
   },
 
@@ -824,6 +881,7 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
     message.maxQuestions = object.maxQuestions ?? 0;
     message.allowUnknownCodes = object.allowUnknownCodes ?? false;
     message.questions = object.questions ?? 0;
+    message.model = object.model ?? "";
     return message;
   },
 };
@@ -936,11 +994,14 @@ export const InterviewResponse: MessageFns<InterviewResponse> = {
 };
 
 function createBaseGetModelInfoRequest(): GetModelInfoRequest {
-  return {};
+  return { model: "" };
 }
 
 export const GetModelInfoRequest: MessageFns<GetModelInfoRequest> = {
-  encode(_: GetModelInfoRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+  encode(message: GetModelInfoRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.model !== "") {
+      writer.uint32(10).string(message.model);
+    }
     return writer;
   },
 
@@ -957,6 +1018,14 @@ export const GetModelInfoRequest: MessageFns<GetModelInfoRequest> = {
       while (reader.pos < end) {
         const tag = reader.uint32();
         switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.model = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -969,20 +1038,24 @@ export const GetModelInfoRequest: MessageFns<GetModelInfoRequest> = {
     }
   },
 
-  fromJSON(_: any): GetModelInfoRequest {
-    return {};
+  fromJSON(object: any): GetModelInfoRequest {
+    return { model: isSet(object.model) ? globalThis.String(object.model) : "" };
   },
 
-  toJSON(_: GetModelInfoRequest): unknown {
+  toJSON(message: GetModelInfoRequest): unknown {
     const obj: any = {};
+    if (message.model !== "") {
+      obj.model = message.model;
+    }
     return obj;
   },
 
   create(base?: DeepPartial<GetModelInfoRequest>): GetModelInfoRequest {
     return GetModelInfoRequest.fromPartial(base ?? {});
   },
-  fromPartial(_: DeepPartial<GetModelInfoRequest>): GetModelInfoRequest {
+  fromPartial(object: DeepPartial<GetModelInfoRequest>): GetModelInfoRequest {
     const message = createBaseGetModelInfoRequest();
+    message.model = object.model ?? "";
     return message;
   },
 };
@@ -1349,11 +1422,14 @@ export const SafetyRule: MessageFns<SafetyRule> = {
 };
 
 function createBaseGetVocabularyRequest(): GetVocabularyRequest {
-  return {};
+  return { model: "" };
 }
 
 export const GetVocabularyRequest: MessageFns<GetVocabularyRequest> = {
-  encode(_: GetVocabularyRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+  encode(message: GetVocabularyRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.model !== "") {
+      writer.uint32(10).string(message.model);
+    }
     return writer;
   },
 
@@ -1370,6 +1446,14 @@ export const GetVocabularyRequest: MessageFns<GetVocabularyRequest> = {
       while (reader.pos < end) {
         const tag = reader.uint32();
         switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.model = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1382,20 +1466,24 @@ export const GetVocabularyRequest: MessageFns<GetVocabularyRequest> = {
     }
   },
 
-  fromJSON(_: any): GetVocabularyRequest {
-    return {};
+  fromJSON(object: any): GetVocabularyRequest {
+    return { model: isSet(object.model) ? globalThis.String(object.model) : "" };
   },
 
-  toJSON(_: GetVocabularyRequest): unknown {
+  toJSON(message: GetVocabularyRequest): unknown {
     const obj: any = {};
+    if (message.model !== "") {
+      obj.model = message.model;
+    }
     return obj;
   },
 
   create(base?: DeepPartial<GetVocabularyRequest>): GetVocabularyRequest {
     return GetVocabularyRequest.fromPartial(base ?? {});
   },
-  fromPartial(_: DeepPartial<GetVocabularyRequest>): GetVocabularyRequest {
+  fromPartial(object: DeepPartial<GetVocabularyRequest>): GetVocabularyRequest {
     const message = createBaseGetVocabularyRequest();
+    message.model = object.model ?? "";
     return message;
   },
 };

@@ -1,0 +1,195 @@
+"""Two models in one server, chosen by name over every route."""
+
+import base64
+
+import grpc
+import httpx
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+)
+
+from serving.config import ServeConfig
+from serving.messages import state_message
+from serving.models.served_models import watcher_of
+from serving.models.version_policy import Wanted
+from serving.monitor.audit_reader import Reading, read_cases
+from serving.server import TriageServer
+from triage.open_inference import inference_pb2, inference_pb2_grpc
+from triage_client import NotFoundError, TriageAction, TriageClient, evidence_state
+
+PAIN = evidence_state(["chest_pain"])
+DECISIONS = [("", "Red", "4"), ("adults", "Red", "4"), ("contrary", "Blue", "6")]
+"""The name that a request gives, and the decision on chest pain and the version of the model that then answers."""
+HTTP_STATE = {"present": ["chest_pain"]}
+MISSING = "no model 'infants': this server has adults, contrary"
+
+
+@pytest.fixture(scope="module")
+def audit_log(tmp_path_factory):
+    return tmp_path_factory.mktemp("audit")
+
+
+@pytest.fixture(scope="module")
+def several(guarded_base_path, contrary_version, audit_log):
+    """Serves version 4 of "adults", whose rules and novelty the other has not, and 6 of "contrary"."""
+    config = ServeConfig(port=0, http_port=0, grace_seconds=0.0, metrics_port=0, audit_log=str(audit_log))
+    watchers = []
+    for name, base in (("adults", guarded_base_path), ("contrary", contrary_version.parent)):
+        watchers.append(watcher_of(ServeConfig(model_name=name), Wanted(base, labels={"stable": 4})))
+        watchers[-1].look()
+    server = TriageServer(config)
+    server.start(*watchers)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def client(several):
+    with TriageClient(several.address, timeout_seconds=30.0) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def http(several):
+    with httpx.Client(base_url=several.http.url, trust_env=False, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def channel(several):
+    with grpc.insecure_channel(several.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        yield channel
+
+
+def decided(response):
+    return TriageAction.Name(response.action).removeprefix("TRIAGE_ACTION_").capitalize(), response.model_version
+
+
+@pytest.mark.parametrize(("name", "action", "version"), DECISIONS)
+def test_the_typed_service_answers_from_the_model_that_a_request_names(client, name, action, version):
+    response = client.triage(PAIN, model=name)
+    assert decided(response) == (action, version)
+    assert bool(response.fired_rules) == response.HasField("novelty") == (version == "4")  # each has its own safeguards
+    [response] = client.batch_triage([PAIN], model=name)
+    assert decided(response) == (action, version)
+    with client.interview(model=name) as interview:
+        assert decided(interview.present("chest_pain").response) == (action, version)
+    assert client.model_info(model=name).model_version == version
+    assert len(client.vocabulary(model=name).entries) == 3
+
+
+def test_an_unknown_name_is_not_found_and_the_answer_lists_the_names(client):
+    with client.interview(model="infants") as interview:
+        for call in (
+            lambda: client.triage(PAIN, model="infants"),
+            lambda: client.batch_triage([PAIN], model="infants"),
+            lambda: client.model_info(model="infants"),
+            lambda: client.vocabulary(model="infants"),
+            lambda: interview.present("chest_pain"),
+        ):
+            with pytest.raises(NotFoundError) as error:
+                call()
+            assert error.value.message == MISSING
+
+
+@pytest.mark.parametrize(("name", "action", "version"), DECISIONS)
+def test_our_http_api_answers_from_the_model_that_a_request_names(http, name, action, version):
+    model = {"model": name} if name else {}
+    answer = http.post("/v1/triage", json={**HTTP_STATE, **model}).json()
+    assert (answer["action"], answer["model_version"]) == (action, version)
+    [answer] = http.post("/v1/triage", json={"states": [HTTP_STATE], **model}).json()["answers"]
+    assert (answer["action"], answer["model_version"]) == (action, version)
+    assert http.post("/v1/interview", json={**HTTP_STATE, **model}).json()["decision"] == action
+    assert http.get("/v1/model", params=model).json()["model_version"] == version
+    assert http.get("/v1/vocabulary", params=model).status_code == 200
+
+
+def test_over_http_an_unknown_name_is_not_found_and_one_that_is_no_text_is_refused(http):
+    bodies = ({**HTTP_STATE, "model": "infants"}, {"states": [HTTP_STATE], "model": "infants"})
+    answers = [http.post("/v1/triage", json=body) for body in bodies]
+    answers += [http.get(path, params={"model": "infants"}) for path in ("/v1/model", "/v1/vocabulary")]
+    assert [(answer.status_code, answer.json()["detail"]) for answer in answers] == [(404, MISSING)] * 4
+    [error] = http.post("/v1/triage", json={**HTTP_STATE, "model": 1}).json()["errors"]
+    assert (error["field"], error["reason"]) == ("model", "WRONG_TYPE")
+
+
+@pytest.mark.parametrize(("name", "action", "version"), DECISIONS[1:])
+def test_tensorflow_servings_clients_get_the_model_of_their_model_spec(channel, http, name, action, version):
+    spec = model_pb2.ModelSpec(name=name, signature_name="triage")
+    state = state_message(["chest_pain"]).SerializeToString()
+    request = predict_pb2.PredictRequest(model_spec=spec)
+    request.inputs["evidence_states"].CopyFrom(tf.make_tensor_proto([state]))
+    prediction = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+    answer = prediction.Predict(request, timeout=30)
+    assert (answer.model_spec.name, answer.model_spec.version.value) == (name, int(version))
+    metadata = get_model_metadata_pb2.GetModelMetadataRequest(model_spec=spec, metadata_field=["signature_def"])
+    assert prediction.GetModelMetadata(metadata, timeout=30).model_spec.version.value == int(version)
+    status = get_model_status_pb2.GetModelStatusRequest(model_spec=spec)
+    [entry] = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(status, timeout=30).model_version_status
+    assert entry.version == int(version)
+    body = {"signature_name": "triage", "instances": [{"b64": base64.b64encode(state).decode()}]}
+    [rest] = http.post(f"/v1/models/{name}:predict", json=body).json()["predictions"]
+    assert base64.b64decode(rest["b64"]) == answer.outputs["triage_responses"].string_val[0]
+    assert http.get(f"/v1/models/{name}").json()["model_version_status"][0]["version"] == version
+    assert http.get(f"/v1/models/{name}/metadata").json()["model_spec"]["version"] == version
+
+
+def test_labels_are_those_of_the_named_model(http):
+    assert http.get("/v1/models/adults/labels/stable").json()["model_version_status"][0]["version"] == "4"
+    missing = http.get("/v1/models/contrary/labels/stable")  # it has no version 4
+    assert (missing.status_code, missing.json()["error"]) == (400, "Unrecognized servable version label: stable")
+
+
+@pytest.mark.parametrize(("name", "action", "version"), DECISIONS[1:])
+def test_clients_of_the_open_inference_protocol_get_the_model_that_they_name(channel, http, name, action, version):
+    assert http.get(f"/v2/models/{name}").json()["versions"] == [version]
+    tensors = (("present", "BYTES", ["chest_pain"]), ("absent", "BYTES", [""]))
+    inputs = [{"name": key, "datatype": kind, "shape": [1, 1], "data": data} for key, kind, data in tensors]
+    inputs.append({"name": "questions_asked", "datatype": "INT32", "shape": [1], "data": [0]})
+    body = {"inputs": inputs, "outputs": [{"name": "action_label"}]}
+    answer = http.post(f"/v2/models/{name}/infer", json=body).json()
+    assert (answer["model_name"], answer["model_version"], answer["outputs"][0]["data"]) == (name, version, [action])
+    stub = inference_pb2_grpc.GRPCInferenceServiceStub(channel)
+    assert stub.ModelReady(inference_pb2.ModelReadyRequest(name=name), timeout=30).ready
+    described = stub.ModelMetadata(inference_pb2.ModelMetadataRequest(name=name), timeout=30)
+    assert (described.name, list(described.versions)) == (name, [version])
+
+
+def test_the_other_protocols_do_not_find_an_unknown_name_and_list_the_names(channel, http):
+    for path in ("/v1/models/infants", "/v1/models/infants/metadata", "/v2/models/infants"):
+        answer = http.get(path)
+        assert answer.status_code == 404
+        assert MISSING in answer.text
+    stub = inference_pb2_grpc.GRPCInferenceServiceStub(channel)
+    assert not stub.ModelReady(inference_pb2.ModelReadyRequest(name="infants"), timeout=30).ready
+
+
+def test_metrics_and_audit_records_are_those_of_the_model_that_answered(several, client, audit_log):
+    def counted():
+        value, named = several._telemetry.metrics.registry.get_sample_value, {"model_name": "contrary"}
+        return [
+            value("triage_actions_total", {**named, "model_version": "6", "action": "Blue"}) or 0,
+            value("triage_unknown_codes_total", {**named, "outcome": "refused"}) or 0,
+            value("triage_default_version", named),
+        ]
+
+    before = counted()
+    client.triage(PAIN, model="contrary")
+    with pytest.raises(Exception, match="unknown evidence code"):
+        client.triage(evidence_state(["gout"]), model="contrary")
+    assert [after - old for after, old in zip(counted(), before, strict=True)] == [1, 1, 0]
+    assert counted()[2] == 6
+    value = several._telemetry.metrics.registry.get_sample_value
+    assert value("triage_actions_total", {"model_name": "adults", "model_version": "4", "action": "Blue"}) is None
+    several._telemetry._audit.close()  # writes what waits
+    for name, version in (("adults", 4), ("contrary", 6)):
+        reading = Reading()
+        assert {case.version for case in read_cases(audit_log, reading, name)} == {version}
+        assert reading.others > 0
