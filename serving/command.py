@@ -22,7 +22,7 @@ from serving.models.version_policy import VersionPolicy, Wanted, parse_labels
 from serving.process import EndSignals
 from serving.server import TriageServer
 from serving.settings_file import read_settings
-from serving.telemetry import configure_logging
+from serving.telemetry import MetricsPort, configure_logging, metrics_files, summed_registry
 
 if TYPE_CHECKING:
     from serving.models.watcher import Watcher
@@ -156,6 +156,8 @@ def _serve(config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Pat
         _LOGGER.warning("--insecure: others on the network can read and change requests and answers")
     if config.rules and config.engine == "saved-model":
         _LOGGER.warning("--rules: PredictionService does not apply them: export the model with rules for its clients")
+    if config.processes > 1:
+        return _serve_together(config, models, port_file)
     take_short_turns()
     server = TriageServer(config)  # before the model, to report a taken port at once
     from serving.models.served_models import watcher_of  # loads TensorFlow
@@ -173,7 +175,8 @@ def _serve(config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Pat
         server.update_health()
         if port_file is not None:
             process.write(port_file, server.port)
-        sys.stdout.write(f"listening on {server.address}, {_state(watchers)}\n")
+        numbers = {watcher.versions.model_name: watcher.versions.default for watcher in watchers}
+        sys.stdout.write(f"listening on {server.address}, {_state(numbers)}\n")
         if server.http is not None:
             sys.stdout.write(f"HTTP at {server.http.url}\n")
         if server.metrics_port is not None:
@@ -189,6 +192,46 @@ def _serve(config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Pat
     return process.exit_code(number)
 
 
+def _serve_together(config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Path | None) -> int:
+    """Serves with several processes, which this one supervises."""
+    if any(model.store is not None for model in models):
+        raise InputError("--processes: expected base paths on this machine: copy the models here first")
+    from serving.fleet.ports import with_ports
+    from serving.fleet.supervisor import Supervisor  # loads TensorFlow
+
+    with contextlib.ExitStack() as stack:
+        shared = with_ports(config, stack)
+        directory = stack.enter_context(metrics_files()) if config.metrics_port >= 0 else None
+        supervisor = Supervisor(shared, [(model.config, model.wanted) for model in models])
+        metrics = None
+        if directory is not None:
+            registry = summed_registry(directory, lambda: supervisor.reports, lambda: supervisor.processes)
+            metrics = MetricsPort.of(config, registry)
+            stack.callback(metrics.close)
+        if port_file is not None:
+            process.remove(port_file)  # left by an earlier server
+        stack.callback(supervisor.stop)
+        supervisor.start()
+        signals = EndSignals()
+        if port_file is not None:
+            process.write(port_file, shared.port)
+            stack.callback(process.remove, port_file)
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        state = _state({report.model_name: report.default for report in supervisor.reports})
+        sys.stdout.write(f"listening on {host}:{shared.port}, {state}, {config.processes} processes\n")
+        if shared.http_port >= 0:
+            sys.stdout.write(f"HTTP at {'https' if config.encrypted else 'http'}://{host}:{shared.http_port}\n")
+        if metrics is not None:
+            sys.stdout.write(f"metrics at {metrics.url}\n")
+        sys.stdout.flush()
+        number = signals.wait()
+        process.end_after(config.drain_seconds + config.grace_seconds + 3 * _END_SECONDS, process.exit_code(number))
+        if number == signal.SIGTERM:
+            supervisor.drain()
+            time.sleep(config.drain_seconds)
+    return process.exit_code(number)
+
+
 def _check(watcher: "Watcher", config: ServeConfig) -> None:
     """Refuses to start without a version, unless a remote engine may become reachable later."""
     from serving.errors import DeadlineError, UnavailableError
@@ -199,9 +242,8 @@ def _check(watcher: "Watcher", config: ServeConfig) -> None:
         _LOGGER.warning("%s; trying again every %g s", error, config.poll_seconds)
 
 
-def _state(watchers: Sequence["Watcher"]) -> str:
+def _state(numbers: Mapping[str, int | None]) -> str:
     """Returns which version answers, for each model if there are several."""
-    numbers = {watcher.versions.model_name: watcher.versions.default for watcher in watchers}
     texts = {name: "no version yet" if number is None else f"version {number}" for name, number in numbers.items()}
     if len(texts) > 1:
         return "models " + ", ".join(f"{name} {text}" for name, text in texts.items())

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import pathlib
 import re
+import sys
 from typing import Any
 
 from schemas.errors import InputError
@@ -56,6 +57,9 @@ class ServeConfig:
     enable_batching: bool = _field(True, "answer calls that arrive at about the same time with one run of the model")
     batching_parameters_file: str = _field(
         "", "file of BatchingParameters in text format, as for TensorFlow Serving; default: see the documentation"
+    )
+    processes: int = _field(
+        1, "number of processes that answer calls on the same ports; each has the limits below for itself"
     )
     max_workers: int = _field(64, "number of threads for calls that are not batched, and for large requests")
     max_interviews: int = _field(32, "largest number of interviews in progress")
@@ -145,6 +149,7 @@ class ServeConfig:
         if self.batching_parameters_file and not self.enable_batching:
             raise InputError("--batching-parameters-file needs batching: leave out this option or --no-enable-batching")
         _ = self.batching  # reports a faulty file before the port is taken
+        self._check_processes()
         if self.max_waiting < 0:
             raise InputError(f"--max-waiting {self.max_waiting}: expected a whole number, 0 or more")
         for name in (
@@ -205,6 +210,18 @@ class ServeConfig:
                 f"--metrics-host {self.metrics_host}: others on the network could read the metrics: give "
                 "--tls-certificate and --tls-key, or --insecure to listen there in plain text"
             )
+
+    def _check_processes(self) -> None:
+        if self.processes < 1:
+            raise InputError(f"--processes {self.processes}: expected a whole number from 1")
+        if self.processes == 1:
+            return
+        if sys.platform != "linux":
+            raise InputError("--processes: only Linux shares a port among processes: leave out this option")
+        if self.engine != "saved-model":
+            raise InputError(f"--processes: not with --engine {self.engine}, which runs no model here")
+        if self.audit_files:
+            raise InputError("--processes: not with --audit-files, as the oldest file may be another process's newest")
 
     def _check_engine(self) -> None:
         if self.engine not in ENGINES:

@@ -11,7 +11,9 @@ import signal
 import sys
 import threading
 import time
-from typing import NoReturn
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, NoReturn
 
 from schemas import whole_file
 from schemas.errors import InputError
@@ -122,3 +124,10 @@ def limit_arenas() -> None:
     except (OSError, TypeError, AttributeError):  # not glibc
         return
     mallopt(ctypes.c_int(_ARENA_MAX), ctypes.c_int(max(2, os.cpu_count() or 1)))
+
+
+def with_standard_error(stream: Connection, function: Callable[..., None], *arguments: Any) -> None:
+    """Runs a function in a process that was started with another standard error than `stream`, which it gets here."""
+    os.dup2(stream.fileno(), sys.stderr.fileno())
+    stream.close()
+    function(*arguments)

@@ -42,6 +42,7 @@ LAYERS = {
         ("open_inference",),
         ("http",),
         ("server",),
+        ("fleet",),
         ("command",),
         ("bench", "client", "monitor", "scoring"),
     ),

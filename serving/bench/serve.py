@@ -165,12 +165,17 @@ def _round(number: int, servers: Sequence[Server], load: _Load, seconds: float) 
 
 
 def _processor_seconds(process: int) -> float:
-    """Returns the processor time of a process so far, NaN without /proc."""
-    try:
-        fields = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except OSError:
-        return float("nan")
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Returns the processor time so far of a process and of those that it started, NaN without /proc."""
+    fields: dict[int, list[str]] = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            fields[int(path.parent.name)] = path.read_text(encoding="utf-8").rpartition(")")[2].split()
+    family, newest = set(), {process} & fields.keys()
+    while newest:
+        family |= newest
+        newest = {each for each, (_, parent, *_) in fields.items() if int(parent) in newest}
+    ticks = sum(int(fields[each][11]) + int(fields[each][12]) for each in family)
+    return ticks / os.sysconf("SC_CLK_TCK") if family else float("nan")
 
 
 def _call(address: str, method: str, request: bytes) -> bytes:

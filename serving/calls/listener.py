@@ -44,7 +44,7 @@ class Listener:
         self._watch: asyncio.Task[None] | None = None
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         # Without this two servers could share a port, and clients would reach either.
-        self._options = [("grpc.so_reuseport", 0), *silence_options(silence_seconds), *options]
+        self._options = [*silence_options(silence_seconds), *({"grpc.so_reuseport": 0} | dict(options)).items()]
         self.port = loop.run(self._hold(f"{host}:{address[1]}", credentials))
         self.address = f"{host}:{self.port}"
 
@@ -100,12 +100,21 @@ class ProbePort:
         port: number of the port, 0 for any free one.
         servicer: the statuses that the server's main port reports.
         silence_seconds: as in ServeConfig.
+        options: further options of gRPC.
 
     Raises:
         InputError: the address cannot be bound.
     """
 
-    def __init__(self, loop: EventLoop, host: str, port: int, servicer: health.HealthServicer, silence_seconds: float):
+    def __init__(
+        self,
+        loop: EventLoop,
+        host: str,
+        port: int,
+        servicer: health.HealthServicer,
+        silence_seconds: float,
+        options: Sequence[tuple[str, int]] = (),
+    ):
         self._servicer = servicer
         front = Front(Limits(_PLACES, silence_seconds), Workers(1))
         check = grpc.unary_unary_rpc_method_handler(
@@ -114,7 +123,7 @@ class ProbePort:
         # Check only: a Watch would last as long as its caller likes.
         front.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(health.SERVICE_NAME, {"Check": check}),))
         try:
-            self._listener = Listener(loop, front, (host, port), silence_seconds)
+            self._listener = Listener(loop, front, (host, port), silence_seconds, options)
         except OSError as error:
             raise InputError(
                 f"--probe-port: {error}: is another server running there? Choose another --probe-port, 0 for any free "

@@ -1,20 +1,28 @@
 """`triage serve`: settings, signals, the port file, and versions that come later."""
 
+import contextlib
 import dataclasses
+import json
 import os
+import pathlib
 import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import grpc
+import httpx
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from prometheus_client.parser import text_string_to_metric_families
 from tensorflow_serving.apis import get_model_status_pb2, model_pb2, model_service_pb2_grpc
 
 import triage_cli
+from serving.messages import state_message
 from serving.server import TriageServer
+from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient, TriageError, evidence_state
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -141,6 +149,106 @@ def models_file(path, **bases):
     entries = (f'config {{ name: "{name}" model_platform: "tensorflow" {rest} }}' for name, rest in bases.items())
     path.write_text("model_config_list {\n" + "\n".join(entries) + "\n}\n")
     return str(path)
+
+
+class Load(threading.Thread):
+    """Calls a server over a connection of its own, one call after the other and without second attempts."""
+
+    def __init__(self, address):
+        super().__init__()
+        self._address, self._stop_calling = address, threading.Event()
+        self.answers, self.failures = [], []  # begin and end of a call, and the version that answered
+
+    def run(self):
+        options = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+        state = state_message(["fever"])
+        with grpc.insecure_channel(self._address, options=options) as channel:
+            stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+            while not self._stop_calling.is_set():
+                begin, version = time.monotonic(), ""
+                with contextlib.suppress(grpc.RpcError):
+                    request = triage_service_pb2.TriageRequest(state=state)
+                    version = stub.Triage(request, timeout=30, wait_for_ready=True).model_version
+                (self.answers if version else self.failures).append((begin, time.monotonic(), version))
+                time.sleep(0.01)
+
+    def end(self):
+        self._stop_calling.set()
+        self.join(60)
+
+
+@pytest.mark.slow
+def test_several_processes_are_one_server(start_server, model_base_path, tmp_path):
+    base = tmp_path / "models"
+    shutil.copytree(model_base_path / "3", base / "3")
+    shutil.copytree(model_base_path / "3", tmp_path / "whole")
+    ports = ["--port", "0", "--http-port", "0", "--metrics-port", "0"]
+    options = [*ports, "--processes", "2", "--poll-seconds", "0.1", "--log-format", "json"]
+    process = start_server("--model-base-path", str(base), *options)
+
+    def metric(name, **labels):
+        text = httpx.get(metrics, trust_env=False, timeout=30).text
+        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+        return sum(each.value for each in samples if each.name == name and labels.items() <= each.labels.items())
+
+    try:
+        line, http, metrics = (process.stdout.readline() for _ in range(3))
+        assert line.endswith(", model version 3, 2 processes\n")
+        address, http, metrics = line.split()[2].rstrip(","), http.split()[-1], metrics.split()[-1]
+        workers = [int(pid) for pid in children_of(children_of(process.pid))]
+        assert len(workers) == 2
+        loads = [Load(address) for _ in range(8)]
+        for load in loads:
+            load.start()
+        wait_for(lambda: all(len(load.answers) > 20 for load in loads))
+        killed = time.monotonic()
+        os.kill(workers[0], signal.SIGKILL)
+        died = time.monotonic()
+        wait_for(lambda: len(set(children_of(children_of(process.pid))) - set(map(str, workers))) == 1)
+        (tmp_path / "whole").rename(base / "5")
+        wait_for(lambda: all(load.answers[-1][2] == "5" for load in loads))
+        for load in loads:
+            load.end()
+        failures = [call for load in loads for call in load.failures]
+        # Only calls that were in progress: the connections of those that begin later are new.
+        assert all(begin < died + 0.1 and end > killed for begin, end, _ in failures)
+        assert len(failures) <= len(loads)
+        answers = [call for load in loads for call in load.answers]
+        last_old = max(end for _, end, version in answers if version == "3")
+        first_new = min(begin for begin, _, version in answers if version == "5")
+        assert first_new > last_old - 0.5  # all change within moments
+        handled = metric("grpc_server_handled_total", grpc_method="Triage", grpc_code="OK")
+        assert handled in range(len(answers), len(answers) + len(failures) + 1)  # those of the dead process, too
+        assert metric("triage_default_version", model_name="triage") == 5
+        assert httpx.post(f"{http}/v1/triage", json={"present": ["fever"]}, trust_env=False).json()["action"] == "ask"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        wait_for(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers))
+    finally:
+        process.kill()
+        errors = process.communicate()[1]
+    lines = [json.loads(line) for line in errors.splitlines()]  # nothing else is among them, as of TensorFlow
+    assert not any("stack" in line for line in lines)
+    [death] = [line["message"] for line in lines if "died" in line["message"]]
+    assert death == f"process {workers[0]} died (exit code -9): another takes its place"
+
+
+def children_of(parents):
+    """Returns the ids of the processes that a process, or any of several, has started."""
+    parents = {str(parents)} if isinstance(parents, int) else set(parents)
+    children = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            if path.read_text().rpartition(")")[2].split()[1] in parents:
+                children.append(path.parent.name)
+    return children
+
+
+def wait_for(condition):
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.05)
 
 
 RULES = """
