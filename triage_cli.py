@@ -30,7 +30,7 @@ COMMANDS = {
         "expand a data directory to every subset of each vignette's evidence (D_pow)",
     ),
     "train": ("trainer.task", "train a DyQN agent on a data directory"),
-    "evaluate": ("trainer.evaluation.evaluate", "evaluate a trained agent on the vignettes of a data directory"),
+    "evaluate": ("trainer.assessment.evaluate", "evaluate a trained agent on the vignettes of a data directory"),
     "reproduce": ("trainer.studies.reproduce", "repeat the paper's study on a data directory and write a report"),
     "export": (
         "trainer.exporting.export",

@@ -24,7 +24,7 @@ from trainer.config import TrainConfig
 from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.rollout import Rollout
 from trainer.evaluation import metrics
-from trainer.evaluation.evaluate import order_seeds
+from trainer.evaluation.measurement import order_seeds
 from trainer.vignettes.tfrecord import DataDirectory
 
 LEARNERS: dict[str, dict[str, str]] = {

@@ -21,7 +21,7 @@ from schemas import figures
 from schemas.model_directory import LiteRtModel, version_folder
 from schemas.parity import random_states
 from trainer.dyqn.rollout import Outcomes
-from trainer.evaluation.evaluate import ORDERS
+from trainer.evaluation.measurement import ORDERS
 from trainer.exporting import tflite_file, tflite_parity
 from trainer.exporting.publish import Examination
 from trainer.exporting.tflite import STATES

@@ -134,7 +134,7 @@ def measure_evaluation(repeats: int) -> dict[str, Any]:
     from trainer.config import NetworkConfig
     from trainer.dyqn.network import build_network
     from trainer.dyqn.rollout import Rollout, greedy_policy
-    from trainer.evaluation.evaluate import order_seeds
+    from trainer.evaluation.measurement import order_seeds
     from trainer.vignettes.tfrecord import DataDirectory
 
     with tempfile.TemporaryDirectory() as name:

@@ -46,7 +46,7 @@ from schemas.errors import InputError
 from schemas.triage import Action
 from trainer import options, presets
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
-from trainer.evaluation.evaluate import order_seeds, play
+from trainer.evaluation.measurement import order_seeds, play
 from trainer.runs.job import load_network
 from trainer.simulation.simulate import simulate_splits
 from trainer.state import sparse_states

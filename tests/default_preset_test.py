@@ -8,7 +8,7 @@ from schemas.triage import Action
 from trainer import presets
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
-from trainer.evaluation.evaluate import order_seeds, play
+from trainer.evaluation.measurement import order_seeds, play
 from trainer.runs.job import load_network
 from trainer.session import TrainingSession
 from trainer.vignettes.tfrecord import DataDirectory

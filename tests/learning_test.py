@@ -7,7 +7,7 @@ from trainer.config import TrainConfig
 from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.rollout import Outcomes, Rollout, Slice
 from trainer.evaluation import metrics
-from trainer.evaluation.evaluate import order_seeds
+from trainer.evaluation.measurement import order_seeds
 
 EVIDENCE_COUNT = 24
 # Evidence 0 to 3 present means Red, Yellow, Green, Blue, and each vignette has exactly one of them.

@@ -23,7 +23,7 @@ from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.dyqn.words import word_vectors
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.evaluation import metrics
-from trainer.evaluation.evaluate import order_seeds
+from trainer.evaluation.measurement import order_seeds
 from trainer.runs import held_out, start
 from trainer.runs.checkpoints import Checkpoints
 from trainer.runs.job import JobDirectory

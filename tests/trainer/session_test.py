@@ -12,7 +12,7 @@ from trainer.dyqn.dial import NOTHING_HELD_OUT
 from trainer.dyqn.network import build_network, copy_weights, logits_of
 from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.evaluation import metrics
-from trainer.evaluation.evaluate import order_seeds
+from trainer.evaluation.measurement import order_seeds
 from trainer.presets import preset
 from trainer.runs import held_out
 from trainer.runs.job import JobDirectory, load_network

@@ -22,7 +22,7 @@ def ours(settings: Mapping[str, Any]) -> Answers:
     """
     from trainer.bench.greedy import ORDERS
     from trainer.config import TrainConfig
-    from trainer.evaluation.evaluate import play
+    from trainer.evaluation.measurement import play
     from trainer.runs.job import load_network
     from trainer.session import TrainingSession
     from trainer.vignettes.tfrecord import DataDirectory

@@ -126,8 +126,8 @@ def evidence_counts(arrays: "VignetteArrays", risk_factor: "np.ndarray") -> "np.
 def _show(data: "DataDirectory", given: StatsOptions, count: int) -> None:
     import random
 
-    from trainer.checks.vignette_text import vignette_text
     from trainer.progress import say
+    from trainer.vignettes.vignette_text import vignette_text
 
     total = sum(data.stats["splits"][split]["vignettes"] for split in given.splits)
     chosen = sorted(random.Random(given.seed).sample(range(total), min(count, total)))  # noqa: S311

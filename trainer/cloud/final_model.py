@@ -8,7 +8,7 @@ import tempfile
 from schemas import directories
 from schemas.errors import InputError
 from schemas.safety_rules import NO_RULES, RuleSet
-from trainer.evaluation.evaluate import ORDERS
+from trainer.evaluation.measurement import ORDERS
 from trainer.exporting import publish
 from trainer.runs import job
 from trainer.servable import saved_model

@@ -27,7 +27,7 @@ def before_training(splits: Mapping[str, Any], optimiser: OptimiserConfig) -> li
 
 
 def cautions(report: Mapping[str, Any]) -> list[str]:
-    """Returns the warnings that a report of `trainer.evaluation.evaluate` needs, as sentences."""
+    """Returns the warnings that a report of `trainer.assessment.evaluate` needs, as sentences."""
     sentences = []
     if report["vignettes"] < FEW_TEST_VIGNETTES:
         sentences.append(

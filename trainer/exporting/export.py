@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from schemas import figures, locations
 from schemas.errors import InputError
 from trainer import options
-from trainer.evaluation.evaluate import ORDERS
+from trainer.evaluation.measurement import ORDERS
 from trainer.runs import dial_options
 from trainer.runs.dial_options import DialOptions
 from trainer.safeguards import options as rule_options

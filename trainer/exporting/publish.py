@@ -20,7 +20,7 @@ from schemas.model_directory import read_manifest
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.case_play import play_cases
 from trainer.evaluation.cases import CaseDecisions
-from trainer.evaluation.evaluate import agent_figures, baseline_figures, order_seeds
+from trainer.evaluation.measurement import agent_figures, baseline_figures, order_seeds
 from trainer.exporting import card_markdown, gate, model_card
 from trainer.exporting.case_reference import case_reference
 from trainer.runs.job import TrainedNetwork

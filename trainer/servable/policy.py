@@ -21,7 +21,7 @@ from schemas.triage import NO_QUESTIONS_LEFT, NUM_ACTIONS
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.dyqn.network import WITH_PROBABILITIES
 from trainer.dyqn.rollout import ROWS_AT_ONCE, Outcomes, Rollout
-from trainer.evaluation.evaluate import order_seeds
+from trainer.evaluation.measurement import order_seeds
 from trainer.vignettes.arrays import VignetteArrays
 
 Track = Callable[[Sequence[int]], Iterable[int]]

@@ -11,7 +11,7 @@ from trainer.checks.vignette_statistics import MINIMUM_DECISIONS
 from trainer.config import TrainConfig
 from trainer.dyqn.rollout import Outcomes, Rollout
 from trainer.evaluation import as_clinicians, metrics
-from trainer.evaluation.evaluate import order_seeds
+from trainer.evaluation.measurement import order_seeds
 from trainer.session import EVALUATION_SEED
 from trainer.supervised.folds import concatenate, fold_rows, sample_rows, select
 from trainer.supervised.state_values import StateValues

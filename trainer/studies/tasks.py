@@ -15,14 +15,15 @@ from trainer.config import NetworkConfig, TrainConfig
 from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes, greedy_policy
-from trainer.evaluation.evaluate import order_seeds, play
+from trainer.evaluation.measurement import order_seeds, play
 from trainer.evaluation.prefixes import network_triage
+from trainer.evaluation.walk import error_report, walk, worst_errors
 from trainer.questions.effects import effects
 from trainer.runs.job import load_network
 from trainer.safeguards.rules import RuleGraph
 from trainer.session import TrainingSession
 from trainer.studies.comparison import agent_figures
-from trainer.studies.detail import detail_figures, error_report, evidence_curve, walk, worst_errors
+from trainer.studies.detail import detail_figures, evidence_curve
 from trainer.studies.directory import StudyDirectory
 from trainer.studies.fixed import RandomPlay, fixed_figures
 from trainer.studies.learning import evaluated_splits, learn, rollout_evaluations, splits_of, table_evaluations

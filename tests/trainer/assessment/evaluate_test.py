@@ -5,13 +5,8 @@ import pytest
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
-from trainer.config import NetworkConfig, TrainConfig
-from trainer.dyqn.network import build_network
-from trainer.dyqn.rollout import Outcomes
-from trainer.evaluation import metrics
-from trainer.evaluation.evaluate import agent_figures, play
+from trainer.config import TrainConfig
 from trainer.session import TrainingSession
-from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory
 
 CONFIG = {
@@ -51,20 +46,6 @@ def tagged(data_directory, tmp_path_factory):
 
 def _no_constant(name):
     raise AssertionError(f"{name} is not JSON")
-
-
-def test_an_agent_that_always_says_the_same_scores_as_that_constant_policy(vignettes_of):
-    vignettes = vignettes_of([([1], [1, 0, 1, 0]), ([2], [0, 1, 0, 0]), ([3, 4], [0, 0, 1, 2]), ([5], [1, 0, 0, 0])])
-    network = build_network(6, NetworkConfig(hidden_sizes=(4,)), seed=0)
-    network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), np.array([0, 0, 2, 0, 1], np.float32)])
-    values = metrics.agent_metrics(play(network, vignettes, seeds=[1, 2]), vignettes.decision_counts)
-    means = {name: each.mean() for name, each in values.items()}
-    # Always Green: {Red, Green} fits; {Yellow} under; {Green, Blue} fits; {Red} under.
-    assert means["appropriateness"] == 0.5
-    assert means["safety"] == 0.5
-    assert means["under_triage"] == 0.5
-    assert means["questions"] == 0.0
-    assert means["evidence_seen"] == 1.0
 
 
 def test_reports_agent_human_and_constant_policies_as_json(job, data_directory, tmp_path, capsys):
@@ -162,21 +143,6 @@ def test_a_single_vignette_is_reported_without_intervals(job, data_directory, tm
     assert report["human_agreement"] is None
     assert report["calibration"]["best_decision"]["gap"]["low"] is None
     assert triage_cli.main([*arguments, "--slices"]) == 0
-
-
-def test_an_agent_without_q_values_has_all_figures_but_calibration():
-    vignettes = VignetteArrays(
-        vignette_ids=np.array(["a", "b"], object),
-        offsets=np.array([0, 1, 3]),
-        signed_codes=np.array([1, 2, -3], np.int16),
-        decision_counts=np.array([[1, 0, 0, 0], [0, 0, 2, 0]], np.uint8),
-        tags=((), ()),
-    )
-    ones = np.ones([1, 2], np.int32)
-    figures = agent_figures(Outcomes(np.array([[0, 2]]), ones, ones, ones > 1), vignettes, seed=0)
-    assert figures["calibration"] is None
-    assert figures["agreement"]["weighted_kappa"]["mean"] == 1.0
-    assert figures["agent"]["appropriateness"]["mean"] == 1.0
 
 
 def test_the_agent_is_also_played_with_rules_and_their_effect_is_reported(job, data_directory, tmp_path, capsys):

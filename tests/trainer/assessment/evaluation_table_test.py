@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from trainer.evaluation.evaluation_table import print_report
+from trainer.assessment.evaluation_table import print_report
 
 
 def _estimate(mean, low=None, high=None):

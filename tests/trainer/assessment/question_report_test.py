@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import triage_cli
+from trainer.assessment.question_report import policy_figures, print_report, quality
 from trainer.config import TrainConfig
 from trainer.dyqn.decision import Dial
-from trainer.evaluation.question_report import policy_figures, print_report, quality
 from trainer.questions.patients import Patients
 from trainer.questions.play import NOTHING, Interviews
 from trainer.session import TrainingSession

@@ -12,7 +12,7 @@ _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
 
 
 def print_report(report: Mapping[str, Any], with_slices: bool) -> None:
-    """Prints the report of `trainer.evaluation.evaluate`.
+    """Prints the report of `trainer.assessment.evaluate`.
 
     Args:
         report: as `--json` writes it.

@@ -3,8 +3,8 @@ import pytest
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from trainer.checks.vignette_text import vignette_text
 from trainer.vignettes.vignette import Vignette
+from trainer.vignettes.vignette_text import vignette_text
 
 VOCABULARY = Vocabulary(
     [

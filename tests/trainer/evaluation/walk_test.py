@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+
+from schemas.evidence import Evidence, Vocabulary
+from schemas.safety_rules import RuleSet, SafetyRule
+from schemas.triage import Action
+from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation.walk import Walk, error_report, walk, worst_errors
+from trainer.vignettes.arrays import VignetteArrays
+
+VOCABULARY = Vocabulary(
+    [
+        Evidence("fever", "symptom", "Fever", "Do you have a fever?"),
+        Evidence("cough", "symptom", "Cough", "Do you cough?"),
+        Evidence("smoker", "risk_factor", "Smoker", "Do you smoke?"),
+    ]
+)
+ASKS, GREEN, RED = [0.1, 0.2, 0.4, 0.1, 0.9], [0.1, 0.2, 0.8, 0.1, 0.5], [0.7, 0.2, 0.1, 0.1, 0.5]
+
+
+def _arrays(counts, codes=((1, -2, 3),), tags=None):
+    """Vignettes named v0, v1, ... with these decision counts and signed codes, the last codes repeated."""
+    codes = [*codes, *[codes[-1]] * (len(counts) - len(codes))]
+    ids = np.array([f"v{row}" for row in range(len(counts))], object)
+    offsets = np.cumsum([0, *map(len, codes)]).astype(np.int64)
+    return VignetteArrays(
+        ids, offsets, np.concatenate(codes).astype(np.int16), np.array(counts, np.uint8), tags or ((),) * len(counts)
+    )
+
+
+def _outcomes(decisions, questions=None, q_values=None):
+    decisions = np.array(decisions, np.int32)
+    questions = np.zeros_like(decisions) if questions is None else np.array(questions, np.int32)
+    return Outcomes(decisions, questions, questions + 1, np.zeros(decisions.shape, bool), q_values)
+
+
+def _walk(q_values, max_questions=23):
+    steps = walk([1, -2, 3][: len(q_values)], np.array(q_values), max_questions)
+    return steps.questions, steps.decided_after, steps.decision
+
+
+@pytest.mark.parametrize(
+    ("q_values", "limit", "expected"),
+    [
+        ([GREEN, RED, RED], 23, (0, 1, Action.GREEN)),
+        ([ASKS, ASKS, RED], 23, (2, 3, Action.RED)),
+        # Nothing is left after three pieces: it asks in vain up to the limit, and then takes its best triage decision.
+        ([ASKS, ASKS, ASKS], 23, (23, 3, Action.GREEN)),
+        # One question is allowed: with two pieces known the decision is forced.
+        ([ASKS, ASKS, RED], 1, (1, 2, Action.GREEN)),
+        ([ASKS, RED, RED], 1, (1, 2, Action.RED)),
+        # Triage comes before asking where they are equal.
+        ([[0.5, 0.1, 0.1, 0.1, 0.5], ASKS, ASKS], 23, (0, 1, Action.RED)),
+    ],
+)
+def test_a_walk_ends_at_the_first_decision_or_the_limit(q_values, limit, expected):
+    assert _walk(q_values, limit) == expected
+
+
+def test_worst_errors_are_those_that_fall_most_urgency_steps_short():
+    counts = [[2, 0, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [3, 0, 0, 0]]
+    decisions = [[2, 3, 2, 3], [0, 3, 2, 3]]
+    # Steps less urgent than the least urgent clinician, mean of two orders: v0 (2 + 0) / 2 = 1, v1 (1 + 1) / 2 = 1,
+    # v2 (1 + 1) / 2 = 1, v3 (3 + 3) / 2 = 3.
+    assert worst_errors(_outcomes(decisions), np.array(counts)) == [3, 0, 1, 2]
+
+
+def test_over_triage_is_no_error_of_this_list():
+    assert worst_errors(_outcomes([[0, 2]]), np.array([[0, 0, 0, 2], [0, 0, 1, 0]])) == []
+
+
+def test_an_error_report_has_the_vignette_and_each_step():
+    episode = Walk([-2, 3], np.array([ASKS, ASKS]), decided_after=2, questions=3, decision=Action.GREEN)
+    report = error_report(0, episode, [0.125, 0.25], _arrays([[2, 1, 0, 0]], [(3, -2)]), VOCABULARY)
+    assert report["text"] == "Patient: Smoker.\nNo cough."
+    assert (report["pieces"], report["rules"]) == ({"known": 2, "all": 2}, [])
+    assert (report["vignette_id"], report["decisions"], report["decision"]) == ("v0", ["Red", "Red", "Yellow"], "Green")
+    steps = [(step["evidence"], step["presence"], step["action"]) for step in report["steps"]]
+    assert steps == [
+        ("Cough", "absent", "ask"), ("Smoker", "present", "ask"), ("nothing new", None, "ask"),
+        ("nothing new", None, "Green"),
+    ]  # fmt: skip
+    assert report["effects"] == [
+        {"evidence": "Smoker", "presence": "present", "effect": 0.25},
+        {"evidence": "Cough", "presence": "absent", "effect": 0.125},
+    ]
+    assert report["steps"][0]["q_values"] == {"Red": 0.1, "Yellow": 0.2, "Green": 0.4, "Blue": 0.1, "ask": 0.9}
+
+
+def test_an_error_report_names_the_rules_that_would_have_caught_it():
+    smoker, cough = ("smoker", True), ("cough", False)
+    rules = RuleSet(
+        tuple(
+            SafetyRule(name, "why", urgency, stop_asking=True, all_of=conditions)
+            for name, urgency, conditions in (
+                ("known", Action.YELLOW, (cough,)),
+                ("not_known_yet", Action.RED, (smoker,)),
+                ("no_more_urgent", Action.GREEN, (cough,)),
+            )
+        )
+    )
+    # The agent decides on the first of the two pieces.
+    episode = Walk([-2, 3], np.array([GREEN, GREEN]), decided_after=1, questions=0, decision=Action.GREEN)
+    report = error_report(0, episode, [0.5], _arrays([[1, 0, 0, 0]], [(3, -2)]), VOCABULARY, rules)
+    assert report["pieces"] == {"known": 1, "all": 2}
+    assert report["rules"] == [{"rule_id": "known", "urgency": "Yellow"}]

@@ -1,0 +1,1 @@
+"""`triage evaluate`: the figures of one agent, its questions, its textbook cases."""
