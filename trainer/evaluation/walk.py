@@ -1,16 +1,20 @@
 """Episodes of an agent question by question, and the vignettes on which it errs most."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
-from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_DECISIONS, TRIAGE_DECISIONS, Action
+from schemas.triage import ACTION_LABELS, DECISION_LABELS, TRIAGE_DECISIONS, Action
+from trainer import state
+from trainer.dyqn import decision
+from trainer.dyqn.decision import NEUTRAL, Dial
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
-from trainer.state import evidence_codes
+from trainer.questions.effects import effects
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.vignette import Vignette
 from trainer.vignettes.vignette_text import evidence_text
@@ -19,32 +23,63 @@ WORST = 8
 """Number of errors that are reported in full."""
 
 
+class Agent(NamedTuple):
+    """An agent that decides greedily."""
+
+    network: Callable[[tf.Tensor], tf.Tensor]  # states [B, E] -> [B, A], or [B, O] with probabilities
+    vocabulary: Vocabulary
+    max_questions: int
+    dial: Dial = NEUTRAL
+    rules: RuleSet = NO_RULES  # not obeyed here: reports name those that would have made a decision more urgent
+
+
 class Walk(NamedTuple):
     """One episode, question by question."""
 
     codes: list[int]  # signed codes in the order in which they are revealed
-    q_values: np.ndarray  # float [pieces, A]: after each piece of evidence
+    values: np.ndarray  # float [pieces, 5]: after each piece of evidence, see `step_values`
     decided_after: int  # pieces known at the decision
     questions: int  # including those asked after the evidence had run out
     decision: int
 
 
-def walk(codes: list[int], q_values: np.ndarray, max_questions: int) -> Walk:
+def walk(codes: list[int], outputs: np.ndarray, max_questions: int, dial: Dial = NEUTRAL) -> Walk:
     """Returns the episode of the greedy agent over one evidence order; the first piece is known at the start.
 
     Asking when no evidence is left reveals nothing: the agent sees the same state, and asks until it is forced.
 
     Args:
-        codes: signed codes of the vignette in the order of their revelation.
-        q_values: float `[len(codes), A]`, of the states after 1, 2, ... pieces.
+        codes: n signed codes of the vignette in the order of their revelation.
+        outputs: float `[n, A]` or `[n, O]`, of the states after 1, 2, ... pieces.
         max_questions: the question limit.
+        dial: how probabilities are weighed.
     """
     known = min(len(codes), max_questions + 1)
-    stops = np.flatnonzero(q_values[:known].argmax(axis=1) != Action.ASK)  # ties: the triage decision comes first
-    pieces = int(stops[0]) + 1 if len(stops) and stops[0] < max_questions else known
-    questions = pieces - 1 if len(stops) and stops[0] < max_questions else max_questions
-    decision = int(q_values[pieces - 1, :NUM_DECISIONS].argmax())
-    return Walk(codes, q_values, pieces, questions, decision)
+    here, anything = tf.constant(outputs, tf.float32), np.ones(len(codes), bool)
+    actions = decision.decide(here, ~anything, anything, dial).numpy()
+    stops = np.flatnonzero(actions[:known] != Action.ASK)
+    stopped = len(stops) > 0 and stops[0] < max_questions
+    pieces = int(stops[0]) + 1 if stopped else known
+    best = decision.best_triage(here, dial).numpy()
+    return Walk(
+        codes, step_values(outputs, dial), pieces, pieces - 1 if stopped else max_questions, int(best[pieces - 1])
+    )
+
+
+def step_values(outputs: np.ndarray, dial: Dial) -> np.ndarray:
+    """Returns the value of each triage decision, and what the best of them must reach to stop asking; float `[n, 5]`.
+
+    These are the Q-values of the five actions, or merits and threshold of an agent that decides by its probabilities
+    (`Dial`). NaN stands for the last where Q-values decide when to ask and probabilities what to triage.
+
+    Args:
+        outputs: float `[n, A]` or `[n, O]`.
+        dial: how probabilities are weighed.
+    """
+    asking = outputs[:, Action.ASK]
+    if decision.has_probabilities(outputs):
+        asking = np.full(len(outputs), np.nan if dial.sure_enough is None else dial.sure_enough)
+    return np.column_stack([np.asarray(decision.merits(tf.constant(outputs, tf.float32), dial)), asking])
 
 
 def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:
@@ -59,28 +94,61 @@ def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:
     return [int(row) for row in order if short[row] > 0]
 
 
+def worst_cases(
+    agent: Agent, outcomes: Outcomes, vignettes: VignetteArrays, orders: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Returns a report of each of the `worst_errors`, in the evidence order with the least urgent decision.
+
+    The orders differ from those of the episodes: a vignette on which the agent errs in none of them is left out.
+
+    Args:
+        agent: the one that was played.
+        outcomes: of its episodes on these vignettes.
+        vignettes: one or more.
+        orders: seeds of the evidence orders to walk through, one or more.
+    """
+    reports = []
+    _, least = metrics.urgency_range(vignettes.decision_counts)
+    for row in worst_errors(outcomes, vignettes.decision_counts):
+        codes = vignettes.signed_codes[vignettes.offsets[row] : vignettes.offsets[row + 1]]
+        walks = (_walk_shuffled(agent, codes, order) for order in orders)
+        worst = max(walks, key=lambda episode: episode.decision)
+        if worst.decision <= least[row]:
+            continue
+        known = worst.codes[: worst.decided_after]
+        moved = effects(known, len(agent.vocabulary), agent.network)
+        reports.append(error_report(row, worst, moved.tolist(), vignettes, agent.vocabulary, agent.rules))
+    return reports
+
+
+def _walk_shuffled(agent: Agent, codes: np.ndarray, order: int) -> Walk:
+    shuffled = np.random.default_rng(order).permutation(codes).astype(np.int32)
+    states = state.from_signed_codes(tf.constant(np.tril(np.tile(shuffled, [len(codes), 1]))), len(agent.vocabulary))
+    return walk(shuffled.tolist(), np.asarray(agent.network(states)), agent.max_questions, agent.dial)
+
+
 def error_report(
     row: int,
     episode: Walk,
-    effects: Sequence[float],
+    moved: Sequence[float],
     vignettes: VignetteArrays,
     vocabulary: Vocabulary,
     rules: RuleSet = NO_RULES,
 ) -> dict[str, Any]:
-    """Returns an error for results.json: the vignette as text, the episode, and why it ended as it did.
+    """Returns an error for a report: the vignette as text, the episode, and why it ended as it did.
 
     Args:
         row: of the vignette.
         episode: in which the agent decided wrongly.
-        effects: of each piece that was known at the decision, in their order, see `trainer.questions.effects`.
+        moved: effect of each piece that was known at the decision, in their order, see `trainer.questions.effects`.
         vignettes: of which it is one.
         vocabulary: of their evidence.
         rules: safety rules, of which the report names those that would have made the decision more urgent.
     """
     codes, counts = episode.codes, vignettes.decision_counts[row]
-    decisions = [decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision])]
-    vignette = Vignette(str(vignettes.vignette_ids[row]), *evidence_codes(codes, vocabulary), tuple(decisions))
-    known = evidence_codes(codes[: episode.decided_after], vocabulary)
+    decisions = [each for each in TRIAGE_DECISIONS for _ in range(counts[each])]
+    vignette = Vignette(str(vignettes.vignette_ids[row]), *state.evidence_codes(codes, vocabulary), tuple(decisions))
+    known = state.evidence_codes(codes[: episode.decided_after], vocabulary)
     return {
         "vignette_id": vignette.vignette_id,
         "text": evidence_text(vignette, vocabulary),
@@ -90,12 +158,12 @@ def error_report(
             for rule in rules
             if rule.urgency < episode.decision and rule.fires(*known)
         ],
-        "decisions": [decision.label for decision in decisions],
+        "decisions": [each.label for each in decisions],
         "decision": DECISION_LABELS[episode.decision],
         "steps": [_step(asked, episode, vocabulary) for asked in range(episode.questions + 1)],
         "effects": [
             {**_piece(code, vocabulary), "effect": round(float(effect), 6)}
-            for effect, code in sorted(zip(effects, codes, strict=False), key=lambda pair: -pair[0])
+            for effect, code in sorted(zip(moved, codes, strict=False), key=lambda pair: -pair[0])
         ],
     }
 
@@ -109,9 +177,9 @@ def _step(asked: int, episode: Walk, vocabulary: Vocabulary) -> dict[str, Any]:
     in_vain = asked >= len(episode.codes)
     place = min(asked, len(episode.codes) - 1)
     nothing = {"evidence": "nothing new", "presence": None}
-    values = (round(float(value), 6) for value in episode.q_values[place])
+    values = (None if np.isnan(value) else round(float(value), 6) for value in episode.values[place])
     return {
         **(nothing if in_vain else _piece(episode.codes[place], vocabulary)),
-        "q_values": dict(zip(ACTION_LABELS, values, strict=True)),
+        "values": dict(zip(ACTION_LABELS, values, strict=True)),
         "action": DECISION_LABELS[episode.decision] if asked == episode.questions else Action.ASK.label,
     }

@@ -25,7 +25,7 @@ from trainer.reporting.quality_figures import confusion_figure, evidence_figure,
 
 REPORT = "report.html"
 FIGURES = "figures"
-FORMAT = 2
+FORMAT = 3
 """Of results.json."""
 
 _FIGURES: dict[str, Callable[[Mapping[str, Any]], Drawing | None]] = {

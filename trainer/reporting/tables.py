@@ -49,11 +49,11 @@ class ResultsRow(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step of an episode: the question, its answer, and the agent's Q-values."""
+    """One step of an episode: the question, its answer, and what the agent decides by."""
 
     evidence: str
     answer: str
-    q_values: tuple[tuple[str, float | None, bool], ...]  # action, Q-value, whether it is the highest
+    values: tuple[tuple[str, float | None, bool], ...]  # action, value, whether it is the highest
     action: str
 
 
@@ -196,7 +196,7 @@ def _effect(each: Any) -> tuple[str, str, str]:
 
 
 def _step(step: Any) -> Step:
-    known = {action: number_at(step, "q_values", action) for action in ACTION_LABELS}
+    known = {action: number_at(step, "values", action) for action in ACTION_LABELS}
     highest = max((q for q in known.values() if q is not None), default=None)
     return Step(
         str(value_at(step, "evidence") or NONE),

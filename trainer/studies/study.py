@@ -10,7 +10,7 @@ from schemas.errors import InputError
 from trainer import presets
 from trainer.config import ASK_QUERIES, TrainConfig
 
-FORMAT = 2
+FORMAT = 3
 """Raised when tasks change what they compute from the same settings, so that earlier outcomes are not reused."""
 
 MARGIN = 0.05

@@ -10,15 +10,13 @@ import numpy as np
 
 from schemas import safety_rules, whole_file
 from schemas.evidence import Vocabulary
-from trainer import state
 from trainer.config import NetworkConfig, TrainConfig
 from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes, greedy_policy
 from trainer.evaluation.measurement import order_seeds, play
 from trainer.evaluation.prefixes import network_triage
-from trainer.evaluation.walk import error_report, walk, worst_errors
-from trainer.questions.effects import effects
+from trainer.evaluation.walk import Agent, worst_cases
 from trainer.runs.job import load_network
 from trainer.safeguards.rules import RuleGraph
 from trainer.session import TrainingSession
@@ -32,7 +30,7 @@ from trainer.studies.supervised import ensemble_config, fully_observed_figures, 
 from trainer.studies.worker import Work
 from trainer.supervised.classifier_file import Origin, load_ensemble, save_ensemble
 from trainer.supervised.partially_observed import PartiallyObservedLoop
-from trainer.supervised.state_values import StateValues, prefixes
+from trainer.supervised.state_values import StateValues
 from trainer.vignettes.tfrecord import DataDirectory
 
 WEIGHTS, CLASSIFIER = "weights.h5", "skops"
@@ -99,14 +97,7 @@ def detail(job: Work) -> dict[str, Any]:
     vignettes, seed, limit = data.read("test"), settings["seed"], settings["max_questions"]
     orders = order_seeds(seed, settings["orders"])
     outcomes = play(network, vignettes, orders, limit)
-    errors, (rules, _) = [], safety_rules.choose(None, data.vocabulary)
-    for row in worst_errors(outcomes, vignettes.decision_counts):
-        codes = vignettes.signed_codes[vignettes.offsets[row] : vignettes.offsets[row + 1]]
-        walks = [walk(*_prefixes(network, codes, order), limit) for order in orders]
-        # The evidence orders differ from the rollout's: report the one with the least urgent decision.
-        worst = max(walks, key=lambda episode: episode.decision)
-        known = effects(worst.codes[: worst.decided_after], len(data.vocabulary), network)
-        errors.append(error_report(row, worst, known.tolist(), vignettes, data.vocabulary, rules))
+    rules, _ = safety_rules.choose(None, data.vocabulary)
     return {
         **detail_figures(outcomes, vignettes, seed),
         "beside_clinicians": _beside_clinicians(
@@ -114,7 +105,7 @@ def detail(job: Work) -> dict[str, Any]:
             data.vocabulary, vignettes.decision_counts, seed,
         ),
         "by_evidence": evidence_curve(network_triage(network), vignettes, len(data.vocabulary), orders, seed),
-        "errors": errors,
+        "errors": worst_cases(Agent(network, data.vocabulary, limit, rules=rules), outcomes, vignettes, orders),
     }  # fmt: skip
 
 
@@ -158,13 +149,6 @@ def ensemble(job: Work) -> dict[str, Any]:
     orders = order_seeds(settings["seed"], settings["orders"])
     curve = evidence_curve(trained.triage_values, data.read("test"), len(data.vocabulary), orders, settings["seed"])
     return {"rows": rows, "by_evidence": curve}
-
-
-def _prefixes(network: keras.Model, codes: np.ndarray, order: int) -> tuple[list[int], np.ndarray]:
-    """Returns the codes in a random order, and the Q-values `[n, A]` after 1, 2, ... n of them."""
-    shuffled = np.random.default_rng(order).permutation(codes).astype(np.int32)
-    known = prefixes(shuffled[np.newaxis], len(codes)).codes
-    return shuffled.tolist(), np.asarray(network(state.from_signed_codes(known, network.input_shape[-1])))
 
 
 def _save(network: keras.Model, job: Work) -> None:

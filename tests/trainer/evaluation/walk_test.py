@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
+from trainer.dyqn.decision import Dial
 from trainer.dyqn.rollout import Outcomes
-from trainer.evaluation.walk import Walk, error_report, walk, worst_errors
+from trainer.evaluation.walk import Agent, Walk, error_report, walk, worst_cases, worst_errors
 from trainer.vignettes.arrays import VignetteArrays
 
 VOCABULARY = Vocabulary(
@@ -57,6 +59,43 @@ def test_a_walk_ends_at_the_first_decision_or_the_limit(q_values, limit, expecte
     assert _walk(q_values, limit) == expected
 
 
+UNSURE = [*ASKS, 0.5, 0.6, 0.3, 0.1, 1.0, 0.6, 0.3, 0.1]  # P(appropriate), then P(safe), of Red, Yellow, ...
+SURE = [*ASKS, 0.1, 0.9, 0.3, 0.1, 1.0, 0.9, 0.3, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("dial", "expected", "values"),
+    [
+        # Merits with weight 0 are P(appropriate): .6 is below the threshold, .9 is not.
+        (Dial(0.0, 0.8), (1, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.8]),
+        (Dial(0.0, 0.6), (0, 1, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.6]),
+        # With weight 1 the mean of both: Red has (.5 + 1) / 2, the most of all.
+        (Dial(1.0, 0.7), (0, 1, Action.RED), [0.75, 0.6, 0.3, 0.1, 0.7]),
+        # Without a threshold its Q-values decide when to ask, and they always ask.
+        (Dial(0.0, None), (23, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, np.nan]),
+    ],
+)
+def test_an_agent_with_probabilities_walks_by_its_dial(dial, expected, values):
+    steps = walk([1, -2], np.array([UNSURE, SURE]), 23, dial)
+    assert (steps.questions, steps.decided_after, steps.decision) == expected
+    np.testing.assert_allclose(steps.values[0], values, atol=1e-6)
+
+
+def test_worst_cases_are_walked_to_the_least_urgent_decision():
+    # Green on the piece fever alone, Red once cough is known to be absent: it errs if fever comes first.
+    def network(states):
+        known = np.asarray(states)
+        return tf.constant(np.where((known[:, 1] < 0)[:, np.newaxis], RED, GREEN), tf.float32)
+
+    vignettes = _arrays([[2, 0, 0, 0], [0, 0, 2, 0]], [(1, -2), (1,)])
+    agent = Agent(network, VOCABULARY, max_questions=23)
+    [case] = worst_cases(agent, _outcomes([[2, 2], [0, 2]]), vignettes, orders=range(8))
+    assert (case["vignette_id"], case["decision"], case["pieces"]) == ("v0", "Green", {"known": 1, "all": 2})
+    # Without fever nothing is known, and the values are the same.
+    assert case["effects"] == [{"evidence": "Fever", "presence": "present", "effect": 0.0}]
+    assert worst_cases(agent, _outcomes([[2, 2]]), _arrays([[2, 0, 0, 0], [1, 0, 0, 0]], [(-2,), (-2, 3)]), [0]) == []
+
+
 def test_worst_errors_are_those_that_fall_most_urgency_steps_short():
     counts = [[2, 0, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [3, 0, 0, 0]]
     decisions = [[2, 3, 2, 3], [0, 3, 2, 3]]
@@ -84,7 +123,7 @@ def test_an_error_report_has_the_vignette_and_each_step():
         {"evidence": "Smoker", "presence": "present", "effect": 0.25},
         {"evidence": "Cough", "presence": "absent", "effect": 0.125},
     ]
-    assert report["steps"][0]["q_values"] == {"Red": 0.1, "Yellow": 0.2, "Green": 0.4, "Blue": 0.1, "ask": 0.9}
+    assert report["steps"][0]["values"] == {"Red": 0.1, "Yellow": 0.2, "Green": 0.4, "Blue": 0.1, "ask": 0.9}
 
 
 def test_an_error_report_names_the_rules_that_would_have_caught_it():

@@ -93,7 +93,7 @@ def error(number):
             {
                 "evidence": evidence,
                 "presence": presence,
-                "q_values": dict(zip(("Red", "Yellow", "Green", "Blue", "ask"), q, strict=True)),
+                "values": dict(zip(("Red", "Yellow", "Green", "Blue", "ask"), q, strict=True)),
                 "action": action,
             }
             for evidence, presence, q, action in steps
@@ -149,7 +149,7 @@ def full_results():
     ]
     measured = {name: estimate(0.8 if name in METRICS[:4] else 8.0, 0.05) for name in METRICS}
     return {
-        "format": 2,
+        "format": 3,
         "provenance": {
             "dyqn_triage": "0.1.0",
             "python": "3.11.7",
@@ -270,7 +270,7 @@ def empty_results():
     results = dict.fromkeys(full_results())
     return {
         **results,
-        "format": 2,
+        "format": 3,
         "curves": {},
         "by_evidence": {},
         "agents": {},
@@ -570,9 +570,9 @@ def test_the_results_are_not_changed(tmp_path):
     assert results == before
 
 
-@pytest.mark.parametrize("results", [{}, {"format": 1}, [], None])
+@pytest.mark.parametrize("results", [{}, {"format": 2}, [], None])
 def test_another_format_is_refused(results, tmp_path):
-    with pytest.raises(InputError, match=r"expected 2: make them anew with triage reproduce"):
+    with pytest.raises(InputError, match=r"expected 3: make them anew with triage reproduce"):
         write_report(results, tmp_path)
     assert list(tmp_path.iterdir()) == []
 

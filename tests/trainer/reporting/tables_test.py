@@ -74,15 +74,15 @@ def test_a_card_counts_levels_below_the_least_urgent_clinician():
 
 
 def test_steps_mark_the_highest_value_and_what_was_asked_in_vain():
-    q_values = {"Red": 0.2, "Yellow": 0.6, "Green": None, "Blue": 0.1, "ask": 0.7}
+    values = {"Red": 0.2, "Yellow": 0.6, "Green": None, "Blue": 0.1, "ask": 0.7}
     steps = [
-        {"evidence": "Fever", "presence": presence, "q_values": q_values, "action": "ask"}
+        {"evidence": "Fever", "presence": presence, "values": values, "action": "ask"}
         for presence in ("present", "absent", None)
     ]
     (card,) = tables.cards({"errors": [{"vignette_id": "v", "steps": steps, "decisions": ["Red"], "decision": "Blue"}]})
     assert [step.answer for step in card.steps] == ["yes", "no", "not known (no evidence left)"]
-    assert [action for action, _, highest in card.steps[0].q_values if highest] == ["ask"]
-    assert card.steps[0].q_values[2] == ("Green", None, False)
+    assert [action for action, _, highest in card.steps[0].values if highest] == ["ask"]
+    assert card.steps[0].values[2] == ("Green", None, False)
 
 
 def test_a_card_says_what_a_decision_rests_on_where_that_is_recorded():
