@@ -169,7 +169,7 @@ class TrainingSession:
             self._console.print(f"resumed at step {self._loop.step:,} from {there}", highlight=False, soft_wrap=True)
         self._require_same_weights()
         if self._workers.chief:
-            self._job.forget_evaluations_after(self._loop.step)
+            self._job.forget_after(self._loop.step)
 
     def _require_same_weights(self) -> None:
         prints = self._workers.exchange(self._loop.fingerprint())
@@ -203,8 +203,10 @@ class TrainingSession:
         loop, step = self._config.loop, self._loop.step
         if self._loop.judges:
             due = step % self._config.validation.validation_interval == 0 or step == loop.steps
-            if due and step > loop.burn_in_steps:
-                self._write_scalars({"validation/loss": self._loop.validate()})
+            if due and step > loop.burn_in_steps and (loss := self._loop.validate()) is not None:
+                self._write_scalars({"validation/loss": loss})
+                if self._workers.chief:
+                    self._job.append_validation_loss(step, loss)
             if self._loop.finished:  # `_settle` evaluates and saves the chosen weights
                 return
         final = step == loop.steps

@@ -175,6 +175,9 @@ def test_a_run_ends_with_a_calibrated_agent_and_its_dial(settled, data):
     job, network = JobDirectory(path), load_network(path)
     assert report["finished"]
     assert 0 < report["best_step"] <= report["steps"] <= 60
+    losses = {each["step"]: each["loss"] for each in job.validation_losses()}
+    assert list(losses) == list(range(20, report["steps"] + 1, 20))
+    assert min(losses.values()) > 0
     judged, apart = job.held_out()
     assert len(apart.sizes) == 12  # .3 of 40
     assert len(judged.sizes) == 14  # two of the four parts of the other 28, as there are two networks

@@ -6,6 +6,7 @@ questions.npz      classes of the training patients, from which questions are ch
 vocabulary.csv     the evidence of each cell of the state
 checkpoints/       see `TrainingLoop.checkpoint`; those of the other workers are in worker-1/ and so on
 evaluations.jsonl  an evaluation on the test split per line
+validation.jsonl   the loss on validation vignettes per line, if any were kept for validation
 held_out.npz       outputs for vignettes that networks did not learn from, if any
 dial.json          how the agent weighs safety and when it stops, chosen with those outputs
 logs/              TensorBoard summaries
@@ -15,7 +16,6 @@ lock               held by the run that works in the directory; lock-worker-1 an
 import contextlib
 import dataclasses
 import json
-import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -37,12 +37,14 @@ from trainer.questions.mixture import Mixture
 from trainer.runs import held_out, questions
 from trainer.runs.checkpoint_files import checkpoint_path, existing_checkpoints, restore
 from trainer.runs.lock import lock
+from trainer.runs.step_log import StepLog
 from trainer.safeguards import novelty
 from trainer.safeguards.novelty import Novelty, fit
 
 RUN = "run.json"
 NOVELTY = "novelty.npz"
 EVALUATIONS = "evaluations.jsonl"
+VALIDATION = "validation.jsonl"
 LOCK = "lock"
 _NOVELTY_SEED = 2_021  # unlike the seeds of training
 # Settings that may change when a run is resumed: they affect its length and its evaluations, not what it computes.
@@ -251,32 +253,30 @@ class JobDirectory:
 
     def evaluations(self) -> list[dict[str, Any]]:
         """Returns the evaluations so far, oldest first, without one that was cut short by a kill."""
-        path = self.path / EVALUATIONS
-        if not path.exists():
-            return []
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+        return StepLog(self.path / EVALUATIONS).read()
 
     def append_evaluation(self, evaluation: Mapping[str, Any]) -> None:
-        """Adds one evaluation, which has a `step`.
+        """Adds one evaluation, which has a `step`; raises InputError if it cannot be written."""
+        self._append(EVALUATIONS, evaluation)
 
-        Raises:
-            InputError: it cannot be written.
-        """
+    def validation_losses(self) -> list[dict[str, Any]]:
+        """Returns the validation losses so far, oldest first: `step` and `loss`."""
+        return StepLog(self.path / VALIDATION).read()
+
+    def append_validation_loss(self, step: int, loss: float) -> None:
+        """Adds a validation loss; raises as `append_evaluation`."""
+        self._append(VALIDATION, {"step": step, "loss": loss})
+
+    def _append(self, name: str, entry: Mapping[str, Any]) -> None:
         try:
-            with (self.path / EVALUATIONS).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(evaluation, allow_nan=False) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
+            StepLog(self.path / name).append(entry)
         except OSError as error:
             raise self.unwritable(error) from error
 
-    def forget_evaluations_after(self, step: int) -> None:
-        """Deletes the evaluations after the checkpoint that a run resumes from, which the run will repeat."""
-        earlier = [evaluation for evaluation in self.evaluations() if evaluation["step"] <= step]
-        if (self.path / EVALUATIONS).exists():
-            with whole_file.replacing(self.path / EVALUATIONS) as file:
-                file.writelines(json.dumps(evaluation) + "\n" for evaluation in earlier)
+    def forget_after(self, step: int) -> None:
+        """Deletes evaluations and losses after the checkpoint that a run resumes from, which the run will repeat."""
+        for name in (EVALUATIONS, VALIDATION):
+            StepLog(self.path / name).forget_after(step)
 
 
 def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwork:

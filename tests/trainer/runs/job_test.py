@@ -123,8 +123,11 @@ def test_evaluations_behind_the_checkpoint_are_forgotten_even_when_cut_short(tmp
     with (tmp_path / EVALUATIONS).open("a") as file:
         file.write('{"step": 4, "met')
     assert [evaluation["step"] for evaluation in job.evaluations()] == [1, 2, 3]
-    job.forget_evaluations_after(2)
+    job.append_validation_loss(2, 0.5)
+    job.append_validation_loss(3, 0.25)
+    job.forget_after(2)
     assert job.evaluations() == [{"step": 1}, {"step": 2}]
+    assert job.validation_losses() == [{"step": 2, "loss": 0.5}]
 
 
 def test_a_damaged_checkpoint_is_an_input_error_that_names_it(trained):
