@@ -26,7 +26,8 @@ def figures(
 
     Returns:
         `by_all_but_one` is comparable with the clinicians' own figures, and `by_all` with the agent's on all vignettes:
-        `metrics.triage_quality` and `agreement.agent_agreement` each.
+        `metrics.triage_quality` and `agreement.agent_agreement` each. `less_clinicians` is the former minus the
+        clinicians' own, vignette by vignette, for appropriateness and safety.
     """
     enough = decision_counts.sum(axis=1) >= minimum_decisions
     if not enough.any():
@@ -34,14 +35,16 @@ def figures(
     decisions, counts = decisions[:, enough], decision_counts[enough].astype(np.int64)
     detection = _by_all_but_one(counts, lambda others: agreement.detection_parts(decisions, others, Action.RED))
     by_all = metrics.triage_quality(decisions, counts)
+    ours, theirs = quality(decisions, counts, minimum_decisions), metrics.human_metrics(counts, minimum_decisions)
     return {
         "vignettes": int(enough.sum()),
         "by_all_but_one": {
-            **metrics.summary(quality(decisions, counts, minimum_decisions), seed),
+            **metrics.summary(ours, seed),
             # A kappa compares one clinician at a time, so no decision has to be left out.
             **agreement.agreement(detection, agreement.confusion_shares(decisions, counts), seed),
         },
         "by_all": {**metrics.summary(by_all, seed), **agreement.agent_agreement(decisions, counts, seed)},
+        "less_clinicians": metrics.summary({name: ours[name] - theirs[name] for name in theirs}, seed),
     }
 
 

@@ -16,14 +16,18 @@ from trainer.dyqn.dial import HeldOutOutputs, decisions_at, stops
 from trainer.dyqn.environment import Vignettes
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import agreement
-from trainer.evaluation.metrics import agent_metrics
+from trainer.evaluation.metrics import Estimate, agent_metrics, estimates_of_sums
 
 if TYPE_CHECKING:
     import keras
 
 
+_QUALITY = ("appropriateness", "safety", "over_triage")
+_ESTIMATED = (*_QUALITY, "red_sensitivity")
+
+
 class Point(NamedTuple):
-    """An agent with one safety weight; means over vignettes."""
+    """An agent with one safety weight; means over vignettes, four of them with 95% bootstrap intervals."""
 
     safety_weight: float
     sure_enough: float | None
@@ -35,6 +39,7 @@ class Point(NamedTuple):
     questions: float
     evidence_seen: float
     forced: float
+    intervals: dict[str, tuple[float | None, float | None]]  # ends, of the first four figures
 
 
 class RecordedTriage:
@@ -59,7 +64,12 @@ class RecordedTriage:
 
 
 def frontier(
-    outputs: np.ndarray, vignettes: Vignettes, dials: Sequence[Dial], max_questions: int, chosen: Dial
+    outputs: np.ndarray,
+    vignettes: Vignettes,
+    dials: Sequence[Dial],
+    max_questions: int,
+    chosen: Dial,
+    seed: int = 0,
 ) -> list[Point]:
     """Returns a point for each of `dials`.
 
@@ -70,17 +80,40 @@ def frontier(
         dials: to play.
         max_questions: questions after which a decision is forced.
         chosen: the agent's own dial.
+        seed: of the bootstrap over vignettes.
     """
     points = []
     for dial in dials:
         outcomes = play_outputs(outputs, vignettes, dial, max_questions)
-        means = {name: float(each.mean()) for name, each in agent_metrics(outcomes, vignettes.decision_counts).items()}
+        values = agent_metrics(outcomes, vignettes.decision_counts)
+        means = {name: float(each.mean()) for name, each in values.items() if name not in _ESTIMATED}
         del means["under_triage"]  # 1 - safety
-        parts = agreement.detection_parts(outcomes.decisions, vignettes.decision_counts, Action.RED)
-        rate = float(agreement.detection_rates(parts.sum(axis=0))[0])
-        red = None if np.isnan(rate) else rate
-        points.append(Point(dial.safety_weight, dial.sure_enough, chosen=dial == chosen, red_sensitivity=red, **means))
+        red = agreement.detection_parts(outcomes.decisions, vignettes.decision_counts, Action.RED)
+        estimates = _estimates(np.stack([values[name] for name in _QUALITY], axis=1), red, seed)
+        points.append(
+            Point(
+                dial.safety_weight,
+                dial.sure_enough,
+                chosen=dial == chosen,
+                **{name: each and each.mean for name, each in estimates.items()},
+                **means,
+                intervals={name: (each.low, each.high) for name, each in estimates.items() if each is not None},
+            )
+        )
     return points
+
+
+def _estimates(quality: np.ndarray, red: np.ndarray, seed: int) -> dict[str, Estimate | None]:
+    """Returns the estimates of `_ESTIMATED` from `_QUALITY` `[V, 3]` and what each vignette adds to Red's rates."""
+    columns = quality.shape[1]
+
+    def figures(sums: np.ndarray) -> np.ndarray:
+        found = agreement.detection_rates(sums[:, columns:])[:, :1]
+        return np.concatenate([sums[:, :columns] / len(quality), found], axis=1)
+
+    resting_on = [*[len(quality)] * columns, int(np.count_nonzero(red[:, 0]))]
+    estimates = estimates_of_sums(np.concatenate([quality, red], axis=1), figures, resting_on, seed)
+    return dict(zip(_ESTIMATED, estimates, strict=True))
 
 
 def play_outputs(outputs: np.ndarray, vignettes: Vignettes, dial: Dial, max_questions: int) -> Outcomes:

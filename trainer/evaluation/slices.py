@@ -1,10 +1,11 @@
-"""Metrics by slice: by tag, by majority decision, by number of pieces of evidence; pure NumPy."""
+"""Metrics by slice: by tag, majority decision, number of pieces of evidence, age, sex and any code; pure NumPy."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS
 from trainer.evaluation.agreement import majority_decisions
 from trainer.evaluation.metrics import Estimate, estimates_of_sums, resampled_interval, resampled_sums
@@ -19,6 +20,15 @@ BAND_ENDS = (4, 7, 10)
 NONE, OTHER = "(none)", "(other)"
 """Vignettes without the tag; values of a tag that have too few vignettes each."""
 
+NOT_STATED = "(not stated)"
+"""Vignettes that do not say."""
+
+DEMOGRAPHICS = {"age": "age_", "sex": "sex_"}
+"""How the codes of age bands and sexes begin, in the vocabularies of `triage simulate` and of DDXPlus."""
+
+QUALITY = ("appropriateness", "safety")
+_COMPARED_AT_ONCE = 32
+
 BEHAVIOUR = ("questions", "evidence_seen")
 """Metrics that show whether the agent asks more."""
 
@@ -26,7 +36,8 @@ BEHAVIOUR = ("questions", "evidence_seen")
 class Group(NamedTuple):
     """The vignettes of a slice."""
 
-    by: str  # "majority", "evidence", "tag:KEY" for tags KEY=VALUE, "tag" for tags without a value
+    # "majority", "evidence", "tag:KEY" for tags KEY=VALUE, "tag" for tags without a value, "age", "sex", "code:CODE"
+    by: str
     value: str
     rows: np.ndarray  # int [n], n > 0
 
@@ -48,6 +59,18 @@ class Contrast(NamedTuple):
     difference: Estimate
 
 
+class Gap(NamedTuple):
+    """A metric that is lower in a slice than on all other vignettes, by more than chance explains."""
+
+    by: str
+    value: str
+    vignettes: int
+    metric: str
+    mean: float
+    others: float  # its mean on the other vignettes
+    difference: Estimate  # the slice minus the others; its interval is below 0
+
+
 def groups(tags: Sequence[Sequence[str]], decision_counts: np.ndarray, evidence_counts: np.ndarray) -> list[Group]:
     """Returns the slices of V vignettes.
 
@@ -66,6 +89,90 @@ def groups(tags: Sequence[Sequence[str]], decision_counts: np.ndarray, evidence_
     slices = [Group("majority", decision.label, np.flatnonzero(majority == decision)) for decision in TRIAGE_DECISIONS]
     slices += [Group("evidence", label, np.flatnonzero(bands == band)) for band, label in enumerate(labels)]
     return [group for group in slices if len(group.rows)] + _tag_groups(tags)
+
+
+def evidence_groups(
+    offsets: np.ndarray, signed_codes: np.ndarray, vocabulary: Vocabulary, codes: Sequence[str] = ()
+) -> list[Group]:
+    """Returns the slices of V vignettes by age band, by sex, and by whether each of `codes` is present or absent.
+
+    Age and sex have slices if the vocabulary has codes of them, see `DEMOGRAPHICS`, and a vignette names one. A slice
+    of those that say nothing comes last.
+
+    Args:
+        offsets: int `[V + 1]`, where the evidence of each vignette begins and ends.
+        signed_codes: int, their evidence, see `trainer.state`.
+        vocabulary: of the evidence.
+        codes: of the vocabulary.
+    """
+    owners: np.ndarray = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+    def having(signed: int) -> np.ndarray:
+        return np.unique(owners[signed_codes == signed])
+
+    slices = []
+    for by, beginning in DEMOGRAPHICS.items():
+        cells = [cell for cell, code in enumerate(vocabulary.codes) if code.startswith(beginning)]
+        slices.append([Group(by, vocabulary[cell].name, having(cell + 1)) for cell in cells])
+    for code in codes:
+        cell = vocabulary.index(code) + 1
+        by = f"code:{code}"
+        slices.append([Group(by, "present", having(cell)), Group(by, "absent", having(-cell))])
+    return [group for division in slices for group in _with_the_rest(division, len(offsets) - 1)]
+
+
+def _with_the_rest(division: Sequence[Group], vignettes: int) -> list[Group]:
+    stated = [group for group in division if len(group.rows)]
+    if not stated:
+        return []
+    rest = np.setdiff1d(np.arange(vignettes), np.concatenate([group.rows for group in stated]))
+    return [*stated, Group(stated[0].by, NOT_STATED, rest)] if len(rest) else stated
+
+
+def gaps(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], seed: int) -> tuple[list[Gap], int]:
+    """Returns where the agent is worse than elsewhere, and the number of comparisons that were made.
+
+    Of slices without a difference, one comparison in forty shows one all the same.
+
+    Args:
+        metrics: float `[V]` each, of which `QUALITY` are compared.
+        chosen: slices of the same vignettes. Those with fewer than `MINIMUM_VIGNETTES`, or with fewer others, are left
+            out.
+        seed: of the bootstrap over all vignettes.
+    """
+    values = np.stack([metrics[name] for name in QUALITY], axis=1)  # [V, 2]
+    enough = range(MINIMUM_VIGNETTES, len(values) - MINIMUM_VIGNETTES + 1)
+    compared = [group for group in chosen if len(group.rows) in enough]
+    worse = []
+    for start in range(0, len(compared), _COMPARED_AT_ONCE):
+        some = compared[start : start + _COMPARED_AT_ONCE]
+        for (group, column), difference in zip(
+            ((group, column) for group in some for column in range(len(QUALITY))),
+            _differences(values, some, seed),
+            strict=True,
+        ):
+            if difference is not None and difference.high is not None and difference.high < 0:
+                mean = float(values[group.rows, column].mean())
+                others = mean - difference.mean
+                worse.append(Gap(group.by, group.value, len(group.rows), QUALITY[column], mean, others, difference))
+    return worse, len(compared) * len(QUALITY)
+
+
+def _differences(values: np.ndarray, some: Sequence[Group], seed: int) -> list[Estimate | None]:
+    """Returns the mean of each column of `values` `[V, M]` in each of G slices minus that elsewhere, G M estimates."""
+    inside: np.ndarray = np.zeros([len(values), len(some)])
+    for column, group in enumerate(some):
+        inside[group.rows, column] = 1
+    sums = np.concatenate([np.ones([len(values), 1]), values], axis=1)  # [V, 1 + M]
+    parts = np.concatenate([sums[:, np.newaxis], inside[..., np.newaxis] * sums[:, np.newaxis]], axis=1)
+
+    def differences(total: np.ndarray) -> np.ndarray:
+        here, elsewhere = total[:, 1:], total[:, :1] - total[:, 1:]
+        with np.errstate(invalid="ignore", divide="ignore"):  # a resample may miss a slice
+            means = [side[..., 1:] / side[..., :1] for side in (here, elsewhere)]
+        return (means[0] - means[1]).reshape(len(total), -1)
+
+    return estimates_of_sums(parts, differences, [len(values)] * len(some) * values.shape[1], seed)
 
 
 def slice_figures(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], seed: int) -> list[SliceFigures]:

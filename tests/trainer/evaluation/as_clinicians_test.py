@@ -14,6 +14,9 @@ def test_the_agent_is_judged_by_all_clinicians_but_one():
     assert figures["by_all_but_one"]["appropriateness"].mean == pytest.approx(2 / 3)
     assert figures["by_all_but_one"]["under_triage"].mean == pytest.approx(1 / 3)
     assert figures["by_all"]["appropriateness"].mean == 1.0
+    # A Red fits {Red, Green} twice of three; Green is less urgent than {Red, Red}. All of it as safe as the agent.
+    assert figures["less_clinicians"]["appropriateness"].mean == pytest.approx(2 / 3 - 2 / 3)
+    assert figures["less_clinicians"]["safety"].mean == pytest.approx(0.0)
 
 
 def test_the_figures_agree_with_a_naive_oracle():

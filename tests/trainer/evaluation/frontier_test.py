@@ -53,6 +53,9 @@ def test_a_point_for_each_dial_and_the_agents_own_is_marked(vignettes, outputs):
     assert (high.appropriateness, high.safety, high.over_triage, high.red_sensitivity) == (0.5, 1.0, 0.5, 1.0)
     assert (low.chosen, high.chosen) == (False, True)
     assert (low.questions, low.evidence_seen, low.forced) == (3.0, 1.5, 0.5)
+    assert low.intervals["safety"] == (0.0, 1.0)  # of two vignettes, one is safe
+    assert high.intervals["safety"] == (1.0, 1.0)
+    assert low.intervals["red_sensitivity"] == (None, None)  # one vignette is Red
 
 
 def test_there_is_no_sensitivity_if_no_majority_is_red(vignettes_of, outputs):

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from schemas.evidence import Evidence, Vocabulary
 from trainer.evaluation import slices
 
 RED, GREEN = [1, 0, 0, 0], [0, 0, 1, 0]
@@ -109,3 +110,50 @@ def test_few_unseen_vignettes_give_no_interval_and_none_give_no_contrast():
     assert (few.with_tag.low, few.difference.low, few.without_tag.low) == (None, None, 1.0)
     assert slices.unseen_contrast(metrics, [("unseenly", "seen=unseen")] * 30, seed=0) is None
     assert slices.unseen_contrast(metrics, [("unseen",)] * 30, seed=0) is None
+
+
+VOCABULARY = Vocabulary(
+    Evidence(code, "risk_factor", name, "?")
+    for code, name in (("cough", "Cough"), ("age_0_17", "Child"), ("age_18_plus", "Adult"), ("sex_male", "Male"))
+)
+
+
+def _evidence_groups(codes, chosen=()):
+    offsets = np.cumsum([0, *map(len, codes)])
+    groups = slices.evidence_groups(offsets, np.concatenate(codes), VOCABULARY, chosen)
+    return [(group.by, group.value, group.rows.tolist()) for group in groups]
+
+
+def test_age_bands_sexes_and_codes_divide_the_vignettes_and_those_that_do_not_say_come_last():
+    # A child, an adult who does not cough, a coughing adult, one of whom only an absent age band is known.
+    codes = [[2], [3, -1], [3, 1], [-2]]
+    assert _evidence_groups(codes, ["cough"]) == [
+        ("age", "Child", [0]),
+        ("age", "Adult", [1, 2]),
+        ("age", "(not stated)", [3]),  # nobody says a sex: it has no slices
+        ("code:cough", "present", [2]),
+        ("code:cough", "absent", [1]),
+        ("code:cough", "(not stated)", [0, 3]),
+    ]
+
+
+def test_a_slice_that_is_worse_than_the_others_is_named():
+    safe = np.ones(100)
+    safe[:10] = 0.5  # ten of the twenty children
+    metrics = {"appropriateness": np.ones(100), "safety": safe, "questions": np.zeros(100)}
+    groups = [slices.Group("age", "Child", np.arange(20)), slices.Group("age", "Adult", np.arange(20, 100))]
+    groups.append(slices.Group("age", "Baby", np.arange(9)))  # nine are too few to be compared
+    [gap], comparisons = slices.gaps(metrics, groups, seed=0)
+    assert (gap.value, gap.vignettes, gap.metric, comparisons) == ("Child", 20, "safety", 4)
+    assert (gap.mean, gap.others) == (pytest.approx(0.75), pytest.approx(1.0))
+    assert gap.difference.low < gap.difference.mean == pytest.approx(-0.25)
+    assert gap.difference.high < 0
+
+
+def test_a_difference_that_chance_explains_is_no_gap():
+    safe = np.ones(100)
+    safe[[0, 50]] = 0.0
+    metrics = {"appropriateness": np.ones(100), "safety": safe}
+    groups = [slices.Group("age", "Child", np.arange(20))]
+    # 95% of the children against 98.75% of the others: one of twenty decides.
+    assert slices.gaps(metrics, groups, seed=0) == ([], 2)
