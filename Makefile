@@ -6,7 +6,7 @@ CODE := schemas trainer serving clients deploy docs tests examples benchmarks ba
         triage_cli.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format proto build-files docs clean
+.PHONY: help demo test test-all check format proto build-files docs screenshots clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -46,6 +46,9 @@ docs: $(VENV)/documentation ## the documentation as a site, in build/site; warni
 	$(BIN)/python docs/site/package_picture.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open build/site/index.html, or run: $(BIN)/python -m http.server --directory build/site"
+
+screenshots: $(VENV)/package ## the report's pictures in the documentation, of the demo's agent; needs Chromium
+	$(BIN)/python docs/site/screenshots.py
 
 clean: ## remove everything the other targets made, including the virtual environment
 	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -124,7 +124,7 @@ setuptools.setup(
             "knowledge/*.toml",
             "knowledge/conditions/*.toml",
         ],
-        "trainer.reporting": ["report.html.jinja", "report.css", "results.md.jinja"],
+        "trainer.reporting": ["*.jinja", "report.css"],
         "triage.open_inference": ["*.proto", "*.pyi"],
         "triage.v1": ["*.proto", "*.pyi"],
         "triage_client": ["py.typed", "v1/*.pyi"],

@@ -52,7 +52,7 @@ DISTRIBUTIONS = {
     "grpc_health": "grpcio_health_checking", "grpc_reflection": "grpcio_reflection", "grpc_status": "grpcio_status",
     "grpc_tools": "grpcio_tools", "hypertune": "cloudml_hypertune", "markdown_it": "markdown_it_py",
     "opentelemetry": "opentelemetry_api", "opentelemetry.sdk": "opentelemetry_sdk", "proto": "proto_plus",
-    "sklearn": "scikit_learn", "tensorflow_serving": "tensorflow_serving_api", "yaml": "pyyaml",
+    "PIL": "pillow", "sklearn": "scikit_learn", "tensorflow_serving": "tensorflow_serving_api", "yaml": "pyyaml",
 }  # fmt: skip
 # Modules that a file loads by a name that it holds as text.
 BY_NAME = {

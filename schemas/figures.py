@@ -23,8 +23,8 @@ def _destination(text: str) -> str | pathlib.Path | locations.Remote:
     return locations.fresh_result(text) if locations.is_remote(text) else text
 
 
-def check(destination: str | pathlib.Path | None) -> None:
-    """Checks, before hours of work, that `write` can be expected to succeed.
+def check(destination: str | pathlib.Path | None, option: str = "--json") -> None:
+    """Checks, before hours of work, that the file which `option` names can be expected to be written.
 
     Raises:
         InputError: the file's directory is missing or not writable, or the file cannot be replaced.
@@ -40,7 +40,7 @@ def check(destination: str | pathlib.Path | None) -> None:
     elif not os.access(path if path.exists() else path.parent, os.W_OK):
         fault = "no permission"
     if fault:
-        raise InputError(f"--json {destination}: cannot write: {fault}")
+        raise InputError(f"{option} {destination}: cannot write: {fault}")
 
 
 def write(figures: Mapping[str, Any], destination: str | pathlib.Path | None) -> None:

@@ -1,1 +1,1 @@
-"""`triage evaluate`: the figures of one agent, its questions, its textbook cases."""
+"""`triage evaluate`: the figures of one agent and the report on it, its questions, its textbook cases."""

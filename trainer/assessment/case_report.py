@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -13,15 +13,16 @@ from rich.text import Text
 
 from schemas import figures, locations, safety_rules
 from schemas.errors import InputError
+from schemas.safety_rules import RuleSet
 from schemas.triage import DECISION_LABELS
 from trainer.dyqn.rollout import greedy_policy
 from trainer.evaluation import cases
 from trainer.evaluation.case_play import play_cases
 from trainer.runs import dial_options
 from trainer.runs.dial_options import DialOptions
-from trainer.runs.job import load_network
+from trainer.runs.job import TrainedNetwork, load_network
 from trainer.safeguards.rules import RuleGraph
-from trainer.vignettes.textbook_case import CATEGORIES, read_cases
+from trainer.vignettes.textbook_case import CATEGORIES, Case, read_cases
 
 WITHOUT, WITH = "without_rules", "with_rules"
 _NARROW = (0, 1, 0, 0)
@@ -46,26 +47,33 @@ def run(given: CaseOptions, dial: DialOptions) -> int:
     """
     trained = dial_options.apply(dial, load_network(given.job_dir, given.step), given.job_dir)
     textbook = read_cases(given.cases, trained.vocabulary)
-    report: dict[str, Any] = {
-        "job_dir": locations.shown(given.job_dir),
-        "cases": locations.shown(given.cases),
-        "training": trained.training,
-        "safety_rules": None,
-    }
-    policies = {WITHOUT: greedy_policy(trained.model, dial=trained.dial)}
+    rules = safety_rules.NO_RULES
     if given.rules is not None:
         rules, _ = safety_rules.choose(str(given.rules), trained.vocabulary)
         if not len(rules):
             raise InputError("--rules none: there are no rules to compare with: leave the option out")
-        policies[WITH] = greedy_policy(trained.model, RuleGraph(rules.rules, trained.vocabulary), trained.dial)
-        report["safety_rules"] = rules.described()
-    for name, policy in policies.items():
-        decided = play_cases(policy, textbook, trained.vocabulary, trained.max_questions)
-        report[name] = cases.figures(textbook, decided)
+    report: dict[str, Any] = {
+        "job_dir": locations.shown(given.job_dir),
+        "cases": locations.shown(given.cases),
+        "training": trained.training,
+        "safety_rules": rules.described() if len(rules) else None,
+        **case_figures(textbook, trained, rules),
+    }
     if given.json != "-":
         print_report(report)
     figures.write(report, given.json)
     return 0
+
+
+def case_figures(textbook: Sequence[Case], trained: TrainedNetwork, rules: RuleSet) -> dict[str, Any]:
+    """Returns `cases.figures` of the agent `WITHOUT`, and `WITH` rules if there are any."""
+    policies = {WITHOUT: greedy_policy(trained.model, dial=trained.dial)}
+    if len(rules):
+        policies[WITH] = greedy_policy(trained.model, RuleGraph(rules.rules, trained.vocabulary), trained.dial)
+    return {
+        name: cases.figures(textbook, play_cases(policy, textbook, trained.vocabulary, trained.max_questions))
+        for name, policy in policies.items()
+    }
 
 
 def print_report(report: Mapping[str, Any]) -> None:

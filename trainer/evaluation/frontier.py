@@ -5,7 +5,7 @@ network's outputs are computed once for each state, and all weights are played o
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -86,20 +86,12 @@ def frontier(
     for dial in dials:
         outcomes = play_outputs(outputs, vignettes, dial, max_questions)
         values = agent_metrics(outcomes, vignettes.decision_counts)
-        means = {name: float(each.mean()) for name, each in values.items() if name not in _ESTIMATED}
-        del means["under_triage"]  # 1 - safety
         red = agreement.detection_parts(outcomes.decisions, vignettes.decision_counts, Action.RED)
         estimates = _estimates(np.stack([values[name] for name in _QUALITY], axis=1), red, seed)
-        points.append(
-            Point(
-                dial.safety_weight,
-                dial.sure_enough,
-                chosen=dial == chosen,
-                **{name: each and each.mean for name, each in estimates.items()},
-                **means,
-                intervals={name: (each.low, each.high) for name, each in estimates.items() if each is not None},
-            )
-        )
+        figures: dict[str, Any] = {name: each and each.mean for name, each in estimates.items()}
+        figures |= {name: float(values[name].mean()) for name in ("questions", "evidence_seen", "forced")}
+        intervals = {name: (each.low, each.high) for name, each in estimates.items() if each is not None}
+        points.append(Point(dial.safety_weight, dial.sure_enough, dial == chosen, intervals=intervals, **figures))
     return points
 
 
@@ -108,8 +100,8 @@ def _estimates(quality: np.ndarray, red: np.ndarray, seed: int) -> dict[str, Est
     columns = quality.shape[1]
 
     def figures(sums: np.ndarray) -> np.ndarray:
-        found = agreement.detection_rates(sums[:, columns:])[:, :1]
-        return np.concatenate([sums[:, :columns] / len(quality), found], axis=1)
+        sensitivity = agreement.detection_rates(sums[:, columns:])[:, :1]
+        return np.concatenate([sums[:, :columns] / len(quality), sensitivity], axis=1)
 
     resting_on = [*[len(quality)] * columns, int(np.count_nonzero(red[:, 0]))]
     estimates = estimates_of_sums(np.concatenate([quality, red], axis=1), figures, resting_on, seed)

@@ -55,7 +55,8 @@ def walk(codes: list[int], outputs: np.ndarray, max_questions: int, dial: Dial =
         dial: how probabilities are weighed.
     """
     known = min(len(codes), max_questions + 1)
-    here, anything = tf.constant(outputs, tf.float32), np.ones(len(codes), bool)
+    here = tf.constant(outputs, tf.float32)
+    anything: np.ndarray = np.ones(len(codes), bool)
     actions = decision.decide(here, ~anything, anything, dial).numpy()
     stops = np.flatnonzero(actions[:known] != Action.ASK)
     stopped = len(stops) > 0 and stops[0] < max_questions
@@ -86,11 +87,11 @@ def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:
     """Returns the places of the vignettes with the worst under-triage, the worst first, at most `WORST`.
 
     The measure is the mean over the evidence orders of the number of levels by which the decision was less urgent than
-    the least urgent clinician's; ties keep the order of the vignettes.
+    the least urgent clinician's. Of equal ones, the most urgent vignettes come first, in their order.
     """
     _, least = metrics.urgency_range(decision_counts)
     short = np.maximum(outcomes.decisions - least, 0).mean(axis=0)  # [V]
-    order = np.argsort(-short, kind="stable")[:WORST]
+    order = np.lexsort((least, -short))[:WORST]
     return [int(row) for row in order if short[row] > 0]
 
 

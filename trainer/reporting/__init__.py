@@ -1,1 +1,1 @@
-"""The report of a study, as a page and as Markdown: figures, sentences and tables."""
+"""The reports of a study and of one agent as pages, and of a study as Markdown: figures, sentences and tables."""

@@ -43,6 +43,18 @@ PALETTE = {
 }
 """Told apart with each kind of colour blindness (after Okabe and Ito), and readable on both pages."""
 
+FILLS = {
+    "triage-red": Tone("#d11a2a", "#e5404e"),
+    "triage-yellow": Tone("#f5c400", "#b89300"),
+    "triage-green": Tone("#1d9a57", "#1d9a58"),
+    "triage-blue": Tone("#2a7fd4", "#2a7fd5"),
+}
+"""The colours of the triage decisions, for areas; the decision's name always stands beside them."""
+
+COLOURS = PALETTE | FILLS
+STRONGEST = 0.6
+"""Opacity of an area, at most, so that ink stays readable on it."""
+
 SERIES = ("blue", "orange", "green", "purple")
 DASHES = {"-": "", "--": "7 3", "-.": "7 3 1.5 3", ":": "1.5 3"}
 """Line styles, and the same as SVG dash patterns."""
@@ -137,8 +149,8 @@ def share_limits(values: Sequence[float]) -> tuple[float, float]:
 
 
 def colour(name: str) -> str:
-    """Returns the colour of `PALETTE` to draw with; the SVG puts the page's own in its place."""
-    return PALETTE[name].light
+    """Returns the colour of `COLOURS` to draw with; the SVG puts the page's own in its place."""
+    return COLOURS[name].light
 
 
 def svgs(drawing: Drawing) -> list[str]:
@@ -221,4 +233,4 @@ def _for_page_tag(tag: str, prefix: str) -> str:
     return re.sub(r"#[0-9a-f]{6}\b", lambda match: _VARIABLES.get(str(match[0]), str(match[0])), tag)
 
 
-_VARIABLES = {tone.light: f"var(--{name})" for name, tone in PALETTE.items()}
+_VARIABLES = {tone.light: f"var(--{name})" for name, tone in COLOURS.items()}

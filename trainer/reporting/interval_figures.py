@@ -23,7 +23,9 @@ from trainer.reporting.numbers import (
 )
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
+    """One mean of a panel."""
+
     label: str
     estimate: Any  # mean, low, high
     mark: float | None = None  # the paper's figure
@@ -35,11 +37,11 @@ def agents_figure(results: Mapping[str, Any]) -> Drawing | None:
     panels = []
     for measure in (APPROPRIATENESS, SAFETY):
         rows = [
-            _Row(_label(agent), value_at(agent, "metrics", measure.key), number_at(agent, "paper", measure.key))
+            Row(_label(agent), value_at(agent, "metrics", measure.key), number_at(agent, "paper", measure.key))
             for agent in agents
         ]
         if any(number_at(row.estimate, "mean") is not None for row in rows):
-            panels.append(_panel(measure, rows))
+            panels.append(interval_panel(measure, rows))
     if not panels:
         return None
     return Drawing(
@@ -58,9 +60,9 @@ def slices_figure(results: Mapping[str, Any]) -> Drawing | None:
     slices = results.get("slices") or []
     panels = []
     for measure in TARGETS:
-        rows = [_Row(f"{_name(entry)} ({count(entry.get('vignettes'))})", entry.get(measure.key)) for entry in slices]
+        rows = [Row(f"{_name(entry)} ({count(entry.get('vignettes'))})", entry.get(measure.key)) for entry in slices]
         if any(number_at(row.estimate, "mean") is not None for row in rows):
-            panels.append(_panel(measure, rows))
+            panels.append(interval_panel(measure, rows))
     if not panels:
         return None
     safety = [(value, _name(entry)) for entry in slices if (value := number_at(entry, "safety", "mean")) is not None]
@@ -109,12 +111,13 @@ def _message(agent: Any) -> str:
     return f"{_label(agent)}: {', '.join(means)}"
 
 
-def _panel(measure: Measure, rows: list[_Row]) -> Panel:
+def interval_panel(measure: Measure, rows: list[Row]) -> Panel:
+    """Returns means with their intervals, one below the other."""
     title = f"{measure.label} (mean)" if measure is QUESTIONS else measure.label
     return Panel(title, _intervals(measure, rows), row_panel_height(len(rows)))
 
 
-def _intervals(measure: Measure, rows: list[_Row]) -> Callable[[Axes], None]:
+def _intervals(measure: Measure, rows: list[Row]) -> Callable[[Axes], None]:
     def draw(axes: Axes) -> None:
         for place, row in enumerate(rows):
             mean, low, high = (number_at(row.estimate, key) for key in ("mean", "low", "high"))

@@ -169,7 +169,7 @@ def _curves(curves: Mapping[str, Any], split: str, measure: Measure) -> Callable
                 axes.plot(*zip(*pairs, strict=True), color=colour(tone), linewidth=1, alpha=0.3) if pairs else None
             axes.plot(*mean_curve(runs, split, measure.key), color=colour(tone), linestyle=line)
         axes.set_xlabel("training steps")
-        axes.xaxis.set_major_formatter(FuncFormatter(_thousands))
+        axes.xaxis.set_major_formatter(FuncFormatter(thousands))
         _scale(axes, measure, curves)
 
     return draw
@@ -191,7 +191,8 @@ def _scale(axes: Axes, measure: Measure, curves: Mapping[str, Any]) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
 
 
-def _thousands(step: float, _: int) -> str:
+def thousands(step: float, _: int) -> str:
+    """Returns a step as the label of a tick."""
     return f"{step / 1000:g}k" if step >= 1000 else f"{step:g}"
 
 

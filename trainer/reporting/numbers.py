@@ -33,6 +33,10 @@ TARGETS = (APPROPRIATENESS, SAFETY, QUESTIONS)
 """The three that the paper reports (section "Metrics")."""
 
 
+FEWEST = 10
+"""Vignettes behind a figure, at least: a mean over fewer says nothing."""
+
+
 class Table(NamedTuple):
     """A table of texts; the first column names the rows."""
 
@@ -96,6 +100,14 @@ def with_interval(measure: Measure, estimate: Any) -> str:
     return f"{mean} ({ends})" if ends else mean
 
 
+def with_interval_if_enough(measure: Measure, estimate: Any) -> str:
+    """Returns `with_interval`, or that the figure rests on too few vignettes."""
+    vignettes = number_at(estimate, "vignettes")
+    if vignettes is not None and vignettes < FEWEST:
+        return f"too few ({vignettes:.0f})"
+    return with_interval(measure, estimate)
+
+
 def difference(measure: Measure, estimate: Any) -> str:
     """Returns a difference of two means with its interval, of shares in percentage points: "+1.2 (−0.3 to +2.7)"."""
     scale, digits = (100, 1) if measure.share else (1, 2)
@@ -112,9 +124,9 @@ def count(value: Any) -> str:
     return NONE if number is None else f"{number:,.0f}"
 
 
-def several(number: int, noun: str) -> str:
+def several(number: int, noun: str, plural: str | None = None) -> str:
     """Returns a count with its noun, such as "1 seed" or "3 seeds"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -1,15 +1,16 @@
 """Figures of the quality of decisions: by evidence, by the agent's confidence, and by urgency."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from trainer.reporting.drawing import Drawing, Key, Panel, colour, share_limits
+from trainer.reporting.drawing import FILLS, STRONGEST, Drawing, Key, Panel, colour, share_limits
 from trainer.reporting.numbers import (
     APPROPRIATENESS,
+    FEWEST,
     SAFETY,
     Measure,
     Table,
@@ -17,6 +18,7 @@ from trainer.reporting.numbers import (
     number_at,
     shown,
     value_at,
+    with_interval,
 )
 
 _MODELS = {
@@ -24,9 +26,6 @@ _MODELS = {
     "uncalibrated": ("supervised model, not calibrated", "orange", "--"),
     "dyqn_or": ("DyQN, OR query", "green", "-."),
 }
-_FEWEST = 10
-"""Vignettes behind a point, at least: a mean over fewer says nothing."""
-_STRONGEST = 0.6  # of a cell's colour, so that the ink stays readable on it
 
 
 def evidence_figure(results: Mapping[str, Any]) -> Drawing | None:
@@ -35,7 +34,7 @@ def evidence_figure(results: Mapping[str, Any]) -> Drawing | None:
     models = {
         name: points
         for name in _MODELS
-        if (points := [each for each in curves.get(name) or [] if (number_at(each, "vignettes") or 0) >= _FEWEST])
+        if (points := [each for each in curves.get(name) or [] if (number_at(each, "vignettes") or 0) >= FEWEST])
     }
     if not models:
         return None
@@ -63,7 +62,7 @@ def evidence_figure(results: Mapping[str, Any]) -> Drawing | None:
         "by_evidence",
         "Quality of decisions forced after a number of pieces of evidence; bands are 95% intervals. A calibrated model "
         "should improve steadily with more evidence, so that its confidence shows when it knows enough. Points with "
-        f"fewer than {_FEWEST} vignettes (last panel) are left out.",
+        f"fewer than {FEWEST} vignettes (last panel) are left out.",
         "; ".join(_rise(name, points) for name, points in models.items()) + ".",
         tuple(panels),
         tuple(Key(*_MODELS[name]) for name in models),
@@ -71,13 +70,36 @@ def evidence_figure(results: Mapping[str, Any]) -> Drawing | None:
     )
 
 
+class Confidence(NamedTuple):
+    """What an agent says of its decisions, and what came true."""
+
+    name: str  # of the drawing
+    said: str  # such as "Q-value"
+    true: str  # what the share counts, such as "appropriate"
+
+
 def reliability_figure(results: Mapping[str, Any]) -> Drawing | None:
     """Returns how often decisions of some Q-value are appropriate, with the number of decisions in each bin."""
-    bins = [each for each in value_at(results, "reliability", "bins") or [] if number_at(each, "count")]
+    return reliability_drawing(
+        Confidence("reliability", "Q-value", "appropriate"),
+        value_at(results, "reliability", "bins") or [],
+        number_at(results, "reliability", "ece"),
+    )
+
+
+def reliability_drawing(of: Confidence, bins: Sequence[Any], error: float | None) -> Drawing | None:
+    """Returns what share of the decisions came true, by what the agent said of them; None without decisions.
+
+    Args:
+        of: what was said.
+        bins: `low`, `high`, `count` (of decisions), `mean_q` (of what was said), `observed` (share that came true).
+        error: expected calibration error, None if not measured.
+    """
+    bins = [each for each in bins if number_at(each, "count")]
     points = [
-        (q, observed)
+        (said, observed)
         for each in bins
-        if (q := number_at(each, "mean_q")) is not None and (observed := number_at(each, "observed")) is not None
+        if (said := number_at(each, "mean_q")) is not None and (observed := number_at(each, "observed")) is not None
     ]
     if not points:
         return None
@@ -87,32 +109,41 @@ def reliability_figure(results: Mapping[str, Any]) -> Drawing | None:
             f"{number_at(each, 'low') or 0:.1f} to {number_at(each, 'high') or 0:.1f}",
             count(each.get("count")),
             shown(share, number_at(each, "mean_q")),
-            shown(share, number_at(each, "observed")),
+            with_interval(share, {**(each.get("interval") or {}), "mean": each.get("observed")}),
         )
         for each in bins
     )
     farthest = max(points, key=lambda point: abs(point[0] - point[1]))
-    error = number_at(results, "reliability", "ece")
     middles = [((each["low"] + each["high"]) / 2, each["count"]) for each in bins]
+    true = of.true.capitalize()
     return Drawing(
-        "reliability",
-        "Is the agent's confidence justified? First panel: the share of appropriate decisions by the Q-value of the "
-        "decision. On the dashed diagonal, a confidence of 80% means that 80% are appropriate; below it, the agent is "
+        of.name,
+        f"First panel: the share of {of.true} decisions by the {of.said} of the "
+        f"decision. On the dashed diagonal, a confidence of 80% means that 80% are {of.true}; below it, the agent is "
         "overconfident. Second panel: the number of decisions behind each dot.",
-        f"Farthest from the diagonal: Q-value {shown(share, farthest[0])}, appropriate {shown(share, farthest[1])}. "
+        f"Farthest from the diagonal: {of.said} {shown(share, farthest[0])}, {of.true} {shown(share, farthest[1])}. "
         f"Expected calibration error {'not measured' if error is None else f'{error:.3f}'}.",
         (
-            Panel("Appropriate, by Q-value", _diagonal(points)),
-            Panel("Decisions, by Q-value", _bars(middles, width=0.09)),
+            Panel(f"{true}, by {of.said}", _diagonal(points, bins, of.said)),
+            Panel(f"Decisions, by {of.said}", _bars(middles, width=0.09, label=of.said)),
         ),
-        numbers=Table("Reliability", ("Q-value", "Decisions", "Mean Q-value", "Appropriate"), rows),
+        numbers=Table("Reliability", (of.said, "Decisions", f"Mean {of.said}", true), rows),
     )
 
 
 def confusion_figure(results: Mapping[str, Any]) -> Drawing | None:
-    """Returns the confusion matrix, in shares of each row: what the clinicians decided, and what the agent did."""
+    """Returns the confusion matrix of a study, see `confusion_drawing`."""
     labels = [str(label) for label in value_at(results, "agreement", "labels") or []]
-    matrix = value_at(results, "agreement", "confusion")
+    return confusion_drawing(labels, value_at(results, "agreement", "confusion"))
+
+
+def confusion_drawing(labels: Sequence[str], matrix: Any) -> Drawing | None:
+    """Returns the confusion matrix, in shares of each row: what the clinicians decided, and what the agent did.
+
+    Args:
+        labels: of rows and columns, the most urgent first.
+        matrix: rows are the clinicians' decisions, columns the agent's; None if not measured.
+    """
     if not matrix or len(matrix) != len(labels):
         return None
     matrix = [row or [None] * len(labels) for row in matrix]
@@ -128,10 +159,12 @@ def confusion_figure(results: Mapping[str, Any]) -> Drawing | None:
     return Drawing(
         "confusion",
         "The agent's decision (columns) for each decision of a clinician (rows); each row adds up to 100%. On the "
-        "diagonal they agree. To its right the agent is less urgent than the clinician, which is the dangerous side.",
+        "diagonal they agree. Right of the thick line the agent is less urgent than the clinician, which is the "
+        f"dangerous side.{less}",
         f"The agent agrees with the clinician in: {', '.join(diagonal)}.{less}",
         (Panel("Clinician (rows) and agent (columns)", _cells(labels, shares), height=4.2),),
-        numbers=Table("Confusion matrix", ("Decision", *(f"The agent: {label}" for label in labels)), rows),
+        (Key("right of this line: less urgent than the clinician, dangerous", "ink", "-"),),
+        Table("Confusion matrix", ("Decision", *(f"The agent: {label}" for label in labels)), rows),
     )
 
 
@@ -173,44 +206,57 @@ def _interval(point: Any, measure: Measure) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def _bars(pairs: Sequence[tuple[Any, Any]], width: float = 0.8) -> Callable[[Axes], None]:
+def _bars(
+    pairs: Sequence[tuple[Any, Any]], width: float = 0.8, label: str = "pieces of evidence"
+) -> Callable[[Axes], None]:
     known = [(place, height) for place, height in pairs if place is not None and height is not None]
 
     def draw(axes: Axes) -> None:
         axes.bar([place for place, _ in known], [height for _, height in known], width, color=colour("muted"))
         axes.grid(visible=False, axis="x")
+        axes.set_xlabel(label)
         if width < 0.5:
             axes.set_xlim(0, 1)
-            axes.set_xlabel("Q-value")
         else:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-            axes.set_xlabel("pieces of evidence")
 
     return draw
 
 
-def _diagonal(points: Sequence[tuple[float, float]]) -> Callable[[Axes], None]:
+def _diagonal(points: Sequence[tuple[float, float]], bins: Sequence[Any], label: str) -> Callable[[Axes], None]:
+    ends = [(each["mean_q"], *pair) for each in bins if (pair := _ends(each.get("interval")))]
+
     def draw(axes: Axes) -> None:
+        for place, low, high in ends:
+            axes.plot([place, place], [low, high], color=colour("blue"), alpha=0.5, solid_capstyle="butt")
         axes.plot([0, 1], [0, 1], color=colour("muted"), linestyle="--", linewidth=1.2)
         axes.plot(*zip(*points, strict=True), "-o", color=colour("blue"), markersize=6)
         axes.set_xlim(0, 1.02)
         axes.set_ylim(0, 1.02)
         axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
-        axes.set_xlabel("Q-value")
+        axes.set_xlabel(label)
 
     return draw
+
+
+def _ends(interval: Any) -> tuple[float, float] | None:
+    low, high = number_at(interval, "low"), number_at(interval, "high")
+    return None if low is None or high is None else (low, high)
 
 
 def _cells(labels: Sequence[str], shares: Sequence[Sequence[float | None]]) -> Callable[[Axes], None]:
     def draw(axes: Axes) -> None:
         for row, values in enumerate(shares):
             for column, value in enumerate(values):
-                shade = _STRONGEST * (value or 0)
-                axes.add_patch(
-                    Rectangle((column - 0.48, row - 0.48), 0.96, 0.96, color=colour("blue"), alpha=shade, lw=0)
-                )
+                shade = STRONGEST * (value or 0)
+                tone = f"triage-{labels[column].lower()}"
+                fill = colour(tone if tone in FILLS else "blue")
+                axes.add_patch(Rectangle((column - 0.48, row - 0.48), 0.96, 0.96, color=fill, alpha=shade, lw=0))
                 axes.text(column, row, shown(APPROPRIATENESS, value), ha="center", va="center", fontsize=12)
         places = range(len(labels))
+        steps = [(row + 0.5, edge) for row in places[:-1] for edge in (row - 0.5, row + 0.5)]
+        steps.append((len(labels) - 0.5, len(labels) - 1.5))
+        axes.plot(*zip(*steps, strict=True), color=colour("ink"), linewidth=2.5, clip_on=False)
         axes.set_xticks(places, labels)
         axes.set_yticks(places, labels)
         axes.tick_params(labelcolor=colour("ink"))

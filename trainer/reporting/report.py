@@ -4,23 +4,19 @@ The page stands alone: it loads nothing, runs no script, and shows all data as t
 """
 
 import pathlib
-import unicodedata
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
-
-import jinja2
-from markupsafe import Markup
+from typing import Any
 
 from schemas.errors import InputError
-from schemas.triage import ACTION_LABELS, DECISION_LABELS
 from trainer.reporting import headline as headline
 from trainer.reporting import numbers as numbers
 from trainer.reporting import sentences as sentences
 from trainer.reporting import tables as tables
-from trainer.reporting.drawing import DASHES, PALETTE, Drawing, save_png, svgs
+from trainer.reporting.drawing import Drawing, save_png
 from trainer.reporting.interval_figures import agents_figure, slices_figure
 from trainer.reporting.learning_figures import k_fold_figure, learning_figure, questions_figure
 from trainer.reporting.markdown import RESULTS, results_markdown
+from trainer.reporting.page import clean, page
 from trainer.reporting.quality_figures import confusion_figure, evidence_figure, reliability_figure
 
 REPORT = "report.html"
@@ -38,16 +34,6 @@ _FIGURES: dict[str, Callable[[Mapping[str, Any]], Drawing | None]] = {
     "confusion": confusion_figure,
     "slices": slices_figure,
 }
-# Turns the direction of text around, and could make one id read as another.
-_DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-class Numbered(NamedTuple):
-    """A figure at its place in the page."""
-
-    number: int
-    drawing: Drawing
-    svgs: tuple[Markup, ...]
 
 
 def write_report(results: dict[str, Any], out: pathlib.Path) -> None:
@@ -69,7 +55,7 @@ def write_report(results: dict[str, Any], out: pathlib.Path) -> None:
         )
     cleaned = clean(results)
     drawings = {name: draw(cleaned) for name, draw in _FIGURES.items()}
-    page = _page(cleaned, drawings)
+    text = _page(cleaned, drawings)
     try:
         (out / FIGURES).mkdir(parents=True, exist_ok=True)
         (out / REPORT).unlink(missing_ok=True)
@@ -79,39 +65,16 @@ def write_report(results: dict[str, Any], out: pathlib.Path) -> None:
             if drawing:
                 save_png(drawing, path)
         (out / RESULTS).write_text(results_markdown(cleaned), encoding="utf-8")
-        (out / REPORT).write_text(page, encoding="utf-8")
+        (out / REPORT).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--out {out}: cannot write the report: {error.strerror or error}") from error
 
 
-def clean(tree: Any) -> Any:
-    """Returns `tree` with texts that a page can show: no control characters, none that turn the direction of text."""
-    if isinstance(tree, str):
-        return "".join(_clean_character(character) for character in tree)
-    if isinstance(tree, Mapping):
-        return {clean(key): clean(value) for key, value in tree.items()}
-    return [clean(value) for value in tree] if isinstance(tree, list | tuple) else tree
-
-
-def _clean_character(character: str) -> str:
-    if character in "\n\t":
-        return character
-    if character in _DIRECTION or unicodedata.category(character) in ("Cc", "Cs", "Cn"):
-        return "\N{REPLACEMENT CHARACTER}"
-    return character
-
-
 def _page(results: Mapping[str, Any], drawings: Mapping[str, Drawing | None]) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("trainer.reporting", package_path=""),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.jinja").render(
+    return page(
+        "report.html.jinja",
+        drawings,
         at=lambda *keys: numbers.value_at(results, *keys),
-        figures=_numbered(drawings),
         headline=headline.headline(results),
         terms=headline.TERMS,
         beside=headline.beside_table(results),
@@ -129,25 +92,8 @@ def _page(results: Mapping[str, Any], drawings: Mapping[str, Drawing | None]) ->
         agreement=tables.agreement_sentences(results),
         cards=tables.cards(results),
         settings=tables.flat(results.get("settings")) if results.get("settings") else [],
-        actions=ACTION_LABELS,
-        decision_labels=DECISION_LABELS,
-        palette=PALETTE,
-        dashes=DASHES,
-        count=numbers.count,
-        several=numbers.several,
         duration=numbers.duration(numbers.number_at(results, "provenance", "seconds")),
-        dash=numbers.NONE,
     )
-
-
-def _numbered(drawings: Mapping[str, Drawing | None]) -> dict[str, Numbered]:
-    figures: dict[str, Numbered] = {}
-    for name, drawing in drawings.items():
-        if drawing:
-            # The SVG's text is escaped by Matplotlib.
-            panels = tuple(Markup(panel) for panel in svgs(drawing))  # noqa: S704
-            figures[name] = Numbered(len(figures) + 1, drawing, panels)
-    return figures
 
 
 def _most_seeds(results: Mapping[str, Any]) -> int:

@@ -21,7 +21,7 @@ from trainer.reporting.numbers import (
     value_at,
 )
 
-_FEW_VIGNETTES = 300
+FEW_VIGNETTES = 300
 _AGENT = ("agents", "dyqn_or", "metrics")
 _AS_CLINICIANS = ("agents", "dyqn_or_as_clinicians", "metrics")
 _HUMAN = ("agents", "human", "metrics")
@@ -87,7 +87,7 @@ def limits(results: Mapping[str, Any]) -> list[str]:
     if seeds == 1:
         sentences.append("Only one seed was trained: the variation between training runs was not measured.")
     test = number_at(results, "data", "vignettes", "test")
-    if test and test < _FEW_VIGNETTES:
+    if test and test < FEW_VIGNETTES:
         sentences.append(
             f"The test split has {test:,.0f} vignettes: each changes a share by {100 / test:.1f} percentage points."
         )

@@ -182,7 +182,7 @@ def cards(results: Mapping[str, Any]) -> list[Card]:
             str(value_at(error, "decision")),
             f"{count(value_at(error, 'pieces', 'known'))} of {count(value_at(error, 'pieces', 'all'))} pieces",
             tuple((str(rule["rule_id"]), str(rule["urgency"])) for rule in value_at(error, "rules") or []),
-            tuple(_step(step) for step in value_at(error, "steps") or []),
+            _steps(value_at(error, "steps") or []),
             tuple(_effect(each) for each in value_at(error, "effects") or []),
         )
         for error in results.get("errors") or []
@@ -193,6 +193,15 @@ def _effect(each: Any) -> tuple[str, str, str]:
     effect = number_at(each, "effect")
     answer = _ANSWERS.get(value_at(each, "presence"), NONE)
     return str(value_at(each, "evidence") or NONE), answer, NONE if effect is None else f"{effect:.3f}"
+
+
+def _steps(steps: Sequence[Any]) -> tuple[Step, ...]:
+    """Returns the steps; those that asked when nothing was left to know are one."""
+    in_vain = [step for step in steps if value_at(step, "presence") is None]
+    if len(in_vain) < 2:
+        return tuple(map(_step, steps))
+    last = {**in_vain[-1], "evidence": f"{value_at(in_vain[-1], 'evidence')}, {len(in_vain)} times"}
+    return tuple(map(_step, [*(step for step in steps if value_at(step, "presence") is not None), last]))
 
 
 def _step(step: Any) -> Step:

@@ -2,12 +2,8 @@
 
 import argparse
 import dataclasses
-import datetime
-import importlib.metadata
 import os
 import pathlib
-import platform
-import shlex
 import sys
 import time
 from collections.abc import Mapping
@@ -17,7 +13,8 @@ from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.whole_file import read_json
 from trainer import config, options, presets
-from trainer.studies.study import MARGIN
+from trainer.reporting.headline import MARGIN
+from trainer.reporting.provenance import provenance
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.studies.run import StudyRun
@@ -25,7 +22,6 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.tfrecord import DataDirectory
 
 FAILED = 1
-_DISTRIBUTIONS = {"dyqn_triage": "dyqn-triage", "tensorflow": "tensorflow", "scikit_learn": "scikit-learn"}
 _FULL = {"loop": {"evaluation_interval": 150}}
 """Settings of the study that differ from the preset `paper`: enough evaluations to average the last ten."""
 _QUICK = {"loop": {"steps": 3000, "evaluation_interval": 250}}
@@ -111,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
         store = StudyDirectory(given.out)
         outcomes = {task.name: outcome for task in tasks if (outcome := store.outcome(task)) is not None}
         results = _results(settings, data, outcomes, study.failures)
-        results["provenance"] |= {"cores": cores, "command": _command(), "seconds": time.monotonic() - began}
+        results["provenance"] |= {"cores": cores, "seconds": time.monotonic() - began}
         # Over all sessions, if the study was interrupted.
         results["provenance"]["task_seconds"] = sum(outcome["seconds"] for outcome in outcomes.values())
         write_json(given.out / RESULTS, results)
@@ -190,27 +186,12 @@ def _results(
     collected = collect(settings, {name: outcome["result"] for name, outcome in outcomes.items()})
     return {
         "format": FORMAT,
-        "provenance": _provenance(),
+        "provenance": provenance(),
         "settings": settings.to_dict(),
         "data": _data_figures(data),
         **collected,
         "claims": claims(collected, settings.config.environment.max_questions),
         "failures": [{"task": name, "error": reason} for name, reason in failures.items()],
-    }
-
-
-def _provenance() -> dict[str, Any]:
-    def version(distribution: str) -> str | None:
-        try:
-            return importlib.metadata.version(distribution)
-        except importlib.metadata.PackageNotFoundError:
-            return None
-
-    return {
-        **{name: version(distribution) for name, distribution in _DISTRIBUTIONS.items()},
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "finished": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
     }
 
 
@@ -246,7 +227,3 @@ def _interrupted(study: "StudyRun", tasks: int, signal_number: int) -> int:
         "to resume\n"
     )
     return 128 + signal_number
-
-
-def _command() -> str:
-    return shlex.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]])

@@ -9,12 +9,11 @@ from typing import Any
 from schemas.errors import InputError
 from trainer import presets
 from trainer.config import ASK_QUERIES, TrainConfig
+from trainer.reporting.headline import MARGIN
 
 FORMAT = 3
 """Raised when tasks change what they compute from the same settings, so that earlier outcomes are not reused."""
 
-MARGIN = 0.05
-"""Difference of two shares up to which they count as equivalent, where the study's settings give no other."""
 DETAIL_ORDERS = 10
 """Random evidence orders of the evaluation in detail."""
 CONVERGED = 10

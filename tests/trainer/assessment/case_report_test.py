@@ -116,10 +116,3 @@ def test_bad_input_is_one_line(job, cases, capsys):
     assert code == 2
     assert error.startswith(f"triage evaluate: error: {cases}: line 1: present: unknown evidence code 'fevr'")
     assert error.count("\n") == 1
-
-
-def test_cases_and_data_exclude_each_other(job, cases, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        run(capsys, "--job-dir", job, "--cases", cases, "--data", cases)
-    with pytest.raises(SystemExit, match="2"):
-        run(capsys, "--job-dir", job)

@@ -152,7 +152,7 @@ def test_the_agent_is_also_played_with_rules_and_their_effect_is_reported(job, d
     given = ["evaluate", "--job-dir", job, "--data", data_directory, "--orders", 2]
     assert triage_cli.main([*map(str, given), "--json", "-"]) == 0
     plain = json.loads(capsys.readouterr().out)
-    assert "safety_rules" not in plain
+    assert plain["safety_rules"] is None
     assert triage_cli.main([*map(str, given), "--rules", str(path), "--json", str(tmp_path / "figures.json")]) == 0
     assert "of the episodes" in capsys.readouterr().out
     report = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))

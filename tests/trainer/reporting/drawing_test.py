@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from trainer.reporting import drawing
-from trainer.reporting.drawing import PALETTE, Drawing, Key, Panel
+from trainer.reporting.drawing import COLOURS, FILLS, PALETTE, STRONGEST, Drawing, Key, Panel
 
 EVIL = '<script>alert(1)</script> $\\frac{ $ "onload=x #0067a5 & \N{CJK UNIFIED IDEOGRAPH-6F22}'
 
@@ -43,6 +43,19 @@ def test_every_colour_reads_on_its_page(name, mode):
     """Contrast as WCAG 2.2 defines it: 4.5 for text; labels, lines and markers share the colours."""
     over, under = sorted((luminance(getattr(PALETTE[key], mode)) for key in (name, "page")), reverse=True)
     assert (over + 0.05) / (under + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("name", FILLS)
+def test_ink_reads_on_the_strongest_area_of_every_decision(name, mode):
+    def channels(key):
+        return [int(getattr(COLOURS[key], mode)[place : place + 2], 16) for place in (1, 3, 5)]
+
+    mixed = (
+        STRONGEST * area + (1 - STRONGEST) * page for area, page in zip(channels(name), channels("page"), strict=True)
+    )
+    tones = (luminance("#" + "".join(f"{round(c):02x}" for c in mixed)), luminance(getattr(COLOURS["ink"], mode)))
+    assert (max(tones) + 0.05) / (min(tones) + 0.05) >= 4.5
 
 
 def test_svg_colours_are_the_pages_own():

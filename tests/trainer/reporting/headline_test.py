@@ -57,3 +57,27 @@ def test_what_was_not_compared_has_no_headline():
 )  # fmt: skip
 def test_a_share_is_the_nearest_one_that_there_is_a_word_for(share, words):
     assert headline.in_words(share) == words
+
+
+def test_one_agent_is_answered_in_one_sentence(agent_report):
+    assert headline.agent_headline(agent_report) == (
+        "No: it is less safe than the clinicians; it found about one in five emergencies (with safety rules about "
+        "three in four; the clinicians about two in three)."
+    )
+
+
+@pytest.mark.parametrize(("red", "told"), [(0.5, "points; but it found about one in two"), (0.63, "points; it found")])
+def test_a_yes_is_qualified_where_fewer_emergencies_are_found(agent_report, red, told):
+    for difference in agent_report["as_clinicians"]["less_clinicians"].values():
+        difference |= {"low": -0.01, "high": 0.01}
+    agent_report["as_clinicians"]["by_all_but_one"]["red_sensitivity"]["mean"] = red
+    answer = headline.agent_headline(agent_report)
+    assert answer.startswith("Yes: it is as safe as and as often appropriate as the clinicians, to within 5 ")
+    assert told in answer
+
+
+def test_nothing_is_said_of_fewer_than_ten_emergencies_or_without_clinicians(poor_agent_report):
+    assert headline.agent_headline(poor_agent_report) == (
+        "Not known: no vignette has the decisions of 3 clinicians to compare it with; with 7 emergencies nobody can "
+        "say how many it finds."
+    )

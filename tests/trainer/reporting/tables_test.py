@@ -85,6 +85,13 @@ def test_steps_mark_the_highest_value_and_what_was_asked_in_vain():
     assert card.steps[0].values[2] == ("Green", None, False)
 
 
+def test_questions_in_vain_are_one_step():
+    steps = [{"evidence": "Fever", "presence": "present", "values": {}, "action": "ask"}]
+    steps += [{**steps[0], "evidence": "nothing new", "presence": None, "action": each} for each in ("ask", "Red")]
+    (card,) = tables.cards({"errors": [{"vignette_id": "v", "steps": steps, "decisions": ["Red"], "decision": "Red"}]})
+    assert [(step.evidence, step.action) for step in card.steps] == [("Fever", "ask"), ("nothing new, 2 times", "Red")]
+
+
 def test_a_card_says_what_a_decision_rests_on_where_that_is_recorded():
     error = {"vignette_id": "v", "decisions": ["Red"], "decision": "Blue"}
     effects = [{"evidence": "Fever", "presence": "absent", "effect": 0.12345}]
