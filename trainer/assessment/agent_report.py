@@ -10,8 +10,9 @@ from schemas.safety_rules import RuleSet
 from schemas.triage import NUM_ACTIONS
 from trainer.assessment import case_report
 from trainer.assessment.options import EvaluateOptions
+from trainer.assessment.symptom_checker_csv import AGENT, RULED
 from trainer.dyqn.rollout import Outcomes
-from trainer.evaluation import as_clinicians, cautions, frontier, measurement, metrics, slices, walk
+from trainer.evaluation import as_clinicians, cautions, frontier, measurement, metrics, slices, symptom_checkers, walk
 from trainer.evaluation.rule_effect import rule_effect
 from trainer.runs import dial_options
 from trainer.runs.dial_options import DialOptions
@@ -21,6 +22,7 @@ from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import read_cases
 from trainer.vignettes.tfrecord import DataDirectory
 
+CLINICIANS = "clinicians"
 _LEARNED = ("appropriateness", "safety", "over_triage", "questions")
 _NOT_COMPARED = ("majority", "evidence")
 """Slices that differ for reasons other than the patients' group."""
@@ -28,8 +30,8 @@ _NOT_COMPARED = ("majority", "evidence")
 
 def agent_report(
     given: EvaluateOptions, dial: DialOptions, data: DataDirectory, trained: TrainedNetwork, vignettes: VignetteArrays
-) -> dict[str, Any]:
-    """Returns all figures, ready for JSON.
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Returns all figures, ready for JSON, and the decisions `[K, V]` of the agent and of the agent with rules.
 
     Raises:
         InputError: rules, cases or codes of slices do not fit the vocabulary.
@@ -58,8 +60,18 @@ def agent_report(
         points = frontier.frontier(outputs, vignettes, dials, trained.max_questions, trained.dial, seed)
         report["frontier"] = figures.plain(points)
     report |= _groups(outcomes, vignettes, groups, report["slices"], seed)
+    decisions = {AGENT: outcomes.decisions}
     if len(rules):
-        report["safety_rules"] = _rule_figures(given, trained, vignettes, outcomes, rules)
+        graph = RuleGraph(rules.rules, trained.vocabulary)
+        obedient = measurement.play(trained.model, vignettes, seeds, trained.max_questions, graph, trained.dial)
+        decisions[RULED] = obedient.decisions
+        report["safety_rules"] = {
+            "rules": rules.described(),
+            **figures.plain(rule_effect(outcomes, obedient, counts, seed)),
+            "as_clinicians": figures.plain(as_clinicians.figures(obedient.decisions, counts, minimum, seed)),
+        }
+    those = symptom_checkers.compared(decisions, counts, minimum, CLINICIANS)
+    report["symptom_checkers"] = figures.plain(symptom_checkers.figures(those, seed))
     agent = walk.Agent(trained.model, trained.vocabulary, trained.max_questions, trained.dial, rules)
     report["errors"] = walk.worst_cases(agent, outcomes, vignettes, seeds)
     if given.cases is not None:
@@ -69,7 +81,7 @@ def agent_report(
             **case_report.case_figures(textbook, trained, rules),
         }
     report["cautions"] = cautions.cautions(report)
-    return report
+    return report, decisions
 
 
 def _identity(
@@ -112,22 +124,6 @@ def _rules(given: EvaluateOptions, trained: TrainedNetwork) -> tuple[RuleSet, st
     if given.rules is not None and not len(rules):
         raise InputError("--rules none: there are no rules to compare with: leave the option out")
     return rules, remark
-
-
-def _rule_figures(
-    given: EvaluateOptions, trained: TrainedNetwork, vignettes: VignetteArrays, outcomes: Outcomes, rules: RuleSet
-) -> dict[str, Any]:
-    """Returns what the rules change in `outcomes`, which were played without rules."""
-    graph, counts = RuleGraph(rules.rules, trained.vocabulary), vignettes.decision_counts
-    seeds = measurement.order_seeds(given.seed, given.orders)
-    obedient = measurement.play(trained.model, vignettes, seeds, trained.max_questions, graph, trained.dial)
-    return {
-        "rules": rules.described(),
-        **figures.plain(rule_effect(outcomes, obedient, counts, given.seed)),
-        "as_clinicians": figures.plain(
-            as_clinicians.figures(obedient.decisions, counts, given.minimum_decisions, given.seed)
-        ),
-    }
 
 
 def _evidence_groups(given: EvaluateOptions, trained: TrainedNetwork, vignettes: VignetteArrays) -> list[slices.Group]:

@@ -28,10 +28,11 @@ def check(arguments: argparse.Namespace) -> None:
     """
     if arguments.data is None and arguments.cases is None:
         raise InputError("expected --data with vignettes, --cases with textbook cases, or both")
-    if arguments.html is not None and (arguments.data is None or arguments.questions):
-        raise InputError("--html: the report is about vignettes: give --data, without --questions")
     figures.check(arguments.json)
-    figures.check(arguments.html, "--html")
+    for flag, path in (("--html", arguments.html), ("--symptomcheckr", arguments.symptomcheckr)):
+        if path is not None and (arguments.data is None or arguments.questions):
+            raise InputError(f"{flag}: it is about vignettes: give --data, without --questions")
+        figures.check(path, flag)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -56,13 +57,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _evaluate(given: EvaluateOptions, dial: DialOptions) -> int:
-    from trainer.assessment import agent_report, case_report
+    from trainer.assessment import agent_report, case_report, symptom_checker_csv
     from trainer.assessment.evaluation_table import print_report
     from trainer.evaluation.rule_effect import print_effect
     from trainer.reporting.agent_page import write_page
     from trainer.reporting.provenance import provenance
 
-    report = agent_report.agent_report(given, dial, *_load(given, dial))
+    data, trained, vignettes = _load(given, dial)
+    report, decisions = agent_report.agent_report(given, dial, data, trained, vignettes)
     for caution in report["cautions"]:
         sys.stderr.write(f"warning: {caution}\n")
     if given.json != "-":
@@ -72,6 +74,8 @@ def _evaluate(given: EvaluateOptions, dial: DialOptions) -> int:
         if report["textbook_cases"] is not None:
             case_report.print_report({**report["textbook_cases"], "training": report["training"]})
     figures.write(report, given.json)
+    if given.symptomcheckr is not None:
+        symptom_checker_csv.write(given.symptomcheckr, decisions, vignettes, given.minimum_decisions, given.seed)
     if given.html is not None:
         write_page(report, provenance(), given.html)
         sys.stderr.write(f"report: {locations.shown(given.html)}\n")

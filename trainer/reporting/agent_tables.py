@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from schemas.triage import DECISION_LABELS
 from trainer.reporting.agent_figures import MOST_SLICES, shown_slices, slice_name
 from trainer.reporting.headline import MARGIN, beside_clinicians, side_by_side
 from trainer.reporting.numbers import (
@@ -15,6 +16,7 @@ from trainer.reporting.numbers import (
     QUESTIONS,
     RED_SENSITIVITY,
     SAFETY,
+    Measure,
     Table,
     count,
     difference,
@@ -24,10 +26,18 @@ from trainer.reporting.numbers import (
     shown,
     value_at,
     with_interval,
+    with_interval_if_enough,
 )
 from trainer.reporting.sentences import FEW_VIGNETTES
 
 _MOST_GAPS = 20
+_CHECKED = (
+    Measure("accuracy", "Accuracy", True),
+    Measure("within_one_level", "Within one level", True),
+    Measure("safety_of_advice", "Safety of advice", True),
+    Measure("inclination_to_overtriage", "Inclination to over-triage (of the wrong ones)", True),
+    Measure("capability_comparison_score", "Capability comparison score", False),
+)
 _CHOSEN = {
     "default": "chosen in training",
     "given": "given as an option",
@@ -174,6 +184,45 @@ def slices_notes(report: Mapping[str, Any]) -> list[str]:
     if left_out:
         notes.append(f"Of each kind, the {MOST_SLICES} largest are shown; {left_out} more are in --json.")
     return notes
+
+
+def checkers_table(report: Mapping[str, Any]) -> Table | None:
+    """Returns the agent, with rules, and clinicians in the terms of symptom checkers; None if not compared."""
+    compared = report.get("symptom_checkers")
+    if not compared:
+        return None
+    checkers = compared["checkers"]
+    rows = [(measure.label, [each.get(measure.key) for each in checkers.values()], measure) for measure in _CHECKED]
+    rows[1:1] = [
+        (f"Accuracy, {level}", [each["accuracy_by_level"][level] for each in checkers.values()], _CHECKED[0])
+        for level in DECISION_LABELS
+    ]
+    names = [name.replace("agent", "the agent").capitalize() for name in checkers]
+    caption = (
+        f"Mean (95% interval) on {count(compared['vignettes'])} vignettes. The right level is what most of the other "
+        "clinicians decided, or the most urgent of equally frequent decisions"
+    )
+    cells = tuple(
+        (label, *(NONE if each is None else with_interval_if_enough(measure, each) for each in estimates))
+        for label, estimates, measure in rows
+    )
+    return Table(caption, ("Measure", *names), cells)
+
+
+def checkers_sentence(report: Mapping[str, Any]) -> str:
+    """Returns the item difficulty and what the score compares."""
+    compared = report.get("symptom_checkers")
+    if not compared:
+        return ""
+    difficulty = with_interval(SAFETY, compared["item_difficulty"])
+    told = f"Item difficulty, the mean share of those in the table that are right about a case, is {difficulty}."
+    if len(compared["checkers"]) < 2:
+        return f"{told} The capability comparison score needs at least two symptom checkers."
+    return (
+        f"{told} The capability comparison score weighs right answers by it: 50 is as good as the mean of the table. "
+        "With fewer than four symptom checkers it says little; --symptomcheckr writes a table to which others can be "
+        "added. Every case was given advice, so comprehensiveness is 100%."
+    )
 
 
 def textbook_table(report: Mapping[str, Any]) -> Table | None:

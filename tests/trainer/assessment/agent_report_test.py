@@ -1,5 +1,6 @@
 """The figures of one agent beyond `triage evaluate` without further options, and its page."""
 
+import csv
 import json
 
 import pytest
@@ -117,6 +118,18 @@ def test_rules_and_textbook_cases_join_the_report(evaluate, tmp_path):
     ]  # fmt: skip
 
 
+def test_the_table_for_symptomcheckr_has_the_decisions_of_the_report(evaluate, tmp_path):
+    code, report = evaluate("--symptomcheckr", tmp_path / "advice.csv", "--orders", 1)
+    assert code == 0
+    with (tmp_path / "advice.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["App_name"] == "agent"]
+    assert len(rows) == report["symptom_checkers"]["vignettes"] == 30
+    # All clinicians but one are a draw of what the report averages over: where they agree, the figures do, too.
+    red = [row for row in rows if row["Goldstandard_solution"] == "Red"]
+    right = sum(row["Correct_Triage_Advice_provided_from_app"] == "TRUE" for row in red) / len(red)
+    assert right == pytest.approx(report["symptom_checkers"]["checkers"]["agent"]["accuracy_by_level"]["Red"]["mean"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -135,4 +148,4 @@ def test_something_to_evaluate_on_is_needed(job, capsys):
     assert triage_cli.main(["evaluate", "--job-dir", str(job)]) == 2
     assert "expected --data with vignettes, --cases with textbook cases, or both" in capsys.readouterr().err
     assert triage_cli.main(["evaluate", "--job-dir", str(job), "--cases", "c.jsonl", "--html", "r.html"]) == 2
-    assert "--html: the report is about vignettes" in capsys.readouterr().err
+    assert "--html: it is about vignettes: give --data" in capsys.readouterr().err

@@ -11,7 +11,18 @@ from trainer.reporting.agent_page import agent_page, write_page
 PROVENANCE = {"command": "triage evaluate --html report.html", "python": "3.11", "finished": None}
 HOSTILE = '<script>alert(1)</script> "><img src=x onerror=alert(1)> $\\frac{ {{ 7*7 }} \u202eevil\x00'
 KEPT = ("Red", "Yellow", "Green", "Blue", "ask", "present", "absent", "emergency", "too_late", "safety", "default")
-SECTIONS = ["answer", "dial", "confusion", "confidence", "slices", "errors", "textbook", "learning", "limits"]
+SECTIONS = [
+    "answer",
+    "dial",
+    "confusion",
+    "confidence",
+    "checkers",
+    "slices",
+    "errors",
+    "textbook",
+    "learning",
+    "limits",
+]
 
 
 class Reader(html.parser.HTMLParser):
@@ -54,7 +65,7 @@ def test_the_answer_comes_first_and_each_section_has_its_figures(agent_report):
         "emergencies (with safety rules about three in four; the clinicians about two in three). This is research"
     ) in head
     numbers = [re.findall(r"Figure (\d)\.", text) for text in page.sections.values()]
-    assert numbers == [["1"], ["2"], ["3"], ["4", "5"], ["6"], [], [], ["7"], [], []]
+    assert numbers == [["1"], ["2"], ["3"], ["4", "5"], [], ["6"], [], [], ["7"], [], []]
     assert "age: 75 years old or over 30 Safety 80.0% 92.0%" in page.sections["slices"]
     assert "Stroke at noon" in page.sections["textbook"]
     assert "hot would make it Red" in page.sections["errors"]
