@@ -202,7 +202,8 @@ def _by_step(axes: Axes) -> None:
 
 def own_confusion_figure(report: Mapping[str, Any]) -> Drawing | None:
     """Returns the confusion matrix."""
-    return confusion_drawing([str(label) for label in report["confusion"]["labels"]], report["confusion"]["matrix"])
+    labels, matrix = report["confusion"]["labels"], report["confusion"]["matrix"]
+    return confusion_drawing([str(label) for label in labels], matrix, FEWEST)
 
 
 def appropriate_figure(report: Mapping[str, Any]) -> Drawing | None:

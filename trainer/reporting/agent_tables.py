@@ -79,7 +79,7 @@ def _compared(report: Mapping[str, Any]) -> str:
     if not differences:
         return (
             "No vignette has enough decisions: a clinician can be judged only by others who decided on the same case. "
-            "The figures below judge the agent alone."
+            "All figures here judge the agent alone."
         )
     parts = (f"{measure.label.lower()} {difference(measure, differences.get(measure.key))} percentage points"
              for measure in (SAFETY, APPROPRIATENESS))  # fmt: skip
@@ -92,7 +92,8 @@ def _compared(report: Mapping[str, Any]) -> str:
 def _ruled(report: Mapping[str, Any]) -> str:
     effect = report.get("safety_rules")
     if not effect:
-        return f"It was not played with safety rules: {report.get('no_safety_rules') or 'there are none'}."
+        reason = str(report.get("no_safety_rules") or "there are none").removeprefix("no safety rules: ")
+        return f"It was not played with safety rules: {reason}."
     change = value_at(effect, "metrics", "safety", "difference")
     over = value_at(effect, "metrics", "over_triage", "difference")
     return (
@@ -164,9 +165,12 @@ def gaps_sentence(report: Mapping[str, Any]) -> str:
         "For no group of patients is the agent shown to be worse than for the others"
     )  # fmt: skip
     more = f" The {_MOST_GAPS} widest gaps are listed." if len(worse) > _MOST_GAPS else ""
+    by_chance = (
+        f"some {comparisons / 40:.0f}" if comparisons >= 60 else "about one" if comparisons > 20 else "almost none"
+    )
     return (
-        f"{groups}, of {several(comparisons, 'comparison')} of safety and appropriateness. By chance alone, some "
-        f"{comparisons / 40:.0f} would look so.{more}"
+        f"{groups}, of {several(comparisons, 'comparison')} of safety and appropriateness. By chance alone, {by_chance} "
+        f"would look so.{more}"
     )
 
 
@@ -199,8 +203,8 @@ def checkers_table(report: Mapping[str, Any]) -> Table | None:
     ]
     names = [name.replace("agent", "the agent").capitalize() for name in checkers]
     caption = (
-        f"Mean (95% interval) on {count(compared['vignettes'])} vignettes. The right level is what most of the other "
-        "clinicians decided, or the most urgent of equally frequent decisions"
+        f"Mean (95% interval) on {count(compared['vignettes'])} vignettes. The right level is what most clinicians but "
+        "one decided, the most urgent of equally frequent decisions"
     )
     cells = tuple(
         (label, *(NONE if each is None else with_interval_if_enough(measure, each) for each in estimates))

@@ -137,17 +137,21 @@ def confusion_figure(results: Mapping[str, Any]) -> Drawing | None:
     return confusion_drawing(labels, value_at(results, "agreement", "confusion"))
 
 
-def confusion_drawing(labels: Sequence[str], matrix: Any) -> Drawing | None:
+def confusion_drawing(labels: Sequence[str], matrix: Any, fewest: float = 0) -> Drawing | None:
     """Returns the confusion matrix, in shares of each row: what the clinicians decided, and what the agent did.
 
     Args:
         labels: of rows and columns, the most urgent first.
         matrix: rows are the clinicians' decisions, columns the agent's; None if not measured.
+        fewest: rows with a smaller sum have no shares.
     """
     if not matrix or len(matrix) != len(labels):
         return None
     matrix = [row or [None] * len(labels) for row in matrix]
-    shares = [_row_shares(row) for row in matrix]
+    enough = (sum(value or 0 for value in row) >= fewest for row in matrix)
+    shares = [
+        _row_shares(row if there else []) or [None] * len(labels) for row, there in zip(matrix, enough, strict=True)
+    ]
     below = sum(value or 0 for place, row in enumerate(matrix) for value in row[place + 1 :])
     total = sum(value or 0 for row in matrix for value in row)
     rows = tuple(

@@ -80,3 +80,10 @@ def test_of_each_kind_the_largest_slices_are_shown(agent_report):
     agent_report["slices"] += [{**old, "by": "tag:ward", "value": str(size), "vignettes": size} for size in range(30)]
     chosen = [entry for entry in agent_figures.shown_slices(agent_report) if entry["by"] == "tag:ward"]
     assert [entry["vignettes"] for entry in chosen] == list(range(30 - agent_figures.MOST_SLICES, 30))
+
+
+def test_a_row_of_the_confusion_with_fewer_than_ten_cases_has_no_shares(agent_report):
+    agent_report["confusion"]["matrix"][0] = [6.0, 2.0, 1.0, 0.5]
+    figure = agent_figures.own_confusion_figure(agent_report)
+    assert figure.numbers.rows[0][1:] == ("\u2013",) * 4
+    assert figure.numbers.rows[1][1] == "8.3%"  # 5 of 60
