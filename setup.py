@@ -119,6 +119,7 @@ setuptools.setup(
         "schemas": [
             "*.pbtxt",
             "*.json",
+            "cases/*.jsonl",
             "rules/*.toml",
             "knowledge/*.csv",
             "knowledge/*.toml",

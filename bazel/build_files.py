@@ -71,7 +71,7 @@ BY_NAME = {
 }
 STANDARD = sys.stdlib_module_names | {"tomllib"}
 """The standard library's modules; Python 3.10 lacks one that code for later versions imports."""
-DATA = (".css", ".csv", ".jinja", ".json", ".pbtxt", ".toml")
+DATA = (".css", ".csv", ".jinja", ".json", ".jsonl", ".pbtxt", ".toml")
 """Endings of the files that a package reads."""
 RUNNER = "run_pytest.py"
 """The runner of every test."""

@@ -18,7 +18,6 @@ from triage_client import TriageClient, TriageResponse, evidence_state
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DEMO = pathlib.Path("demo")
 VIGNETTES, TEST_FRACTION = 12_480, 0.2
-CASES = pathlib.Path("examples/cases/textbook.jsonl")
 CONSOLE = Console()
 PATIENTS = {
     "stroke": (["facial_droop", "one_sided_weakness", "slurred_speech", "sudden_onset"], ["headache"]),
@@ -48,7 +47,7 @@ def main() -> None:
     run("stats", data)
     run("train", "--data", data, "--job-dir", job)
     run("evaluate", "--data", data, "--job-dir", job)
-    run("evaluate", "--cases", CASES, "--job-dir", job)
+    run("evaluate", "--cases", "default", "--job-dir", job)
     run("export", "--job-dir", job, "--model-base-path", models)
     with server(models) as address, TriageClient(address) as client:
         answers = {name: client.triage(evidence_state(*evidence)) for name, evidence in PATIENTS.items()}

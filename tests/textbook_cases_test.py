@@ -1,4 +1,4 @@
-"""The textbook cases in examples/cases/: enough of each category, and each a patient that the knowledge base allows."""
+"""The textbook cases in schemas/cases/: enough of each category, and each a patient that the knowledge base allows."""
 
 import collections
 import json
@@ -17,7 +17,8 @@ from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
 from trainer.vignettes.textbook_case import read_cases
 
-FILE = pathlib.Path(__file__).resolve().parents[1] / "examples" / "cases" / "textbook.jsonl"
+FILE = pathlib.Path(__file__).resolve().parents[1] / "schemas" / "cases" / "textbook.jsonl"
+
 NEVER = 0.01
 """A risk factor that is at most so many times as frequent in an age band or sex is not plausible there."""
 

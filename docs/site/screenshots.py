@@ -31,8 +31,7 @@ def main(demo: pathlib.Path) -> int:
         return 1
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        cases = ROOT / "examples" / "cases" / "textbook.jsonl"
-        given = ["--job-dir", demo / "job", "--data", demo / "data", "--cases", cases, "--html", folder / "report.html"]
+        given = ["--job-dir", demo / "job", "--data", demo / "data", "--html", folder / "report.html"]
         code = triage_cli.main(["evaluate", *map(str, given), "--json", os.devnull])
         for name, size in SIZES.items() if code == 0 else ():
             _take(browser, folder, *size).quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(

@@ -19,7 +19,7 @@ from trainer.runs.dial_options import DialOptions
 from trainer.runs.job import JobDirectory, TrainedNetwork
 from trainer.safeguards.rules import RuleGraph
 from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.textbook_case import read_cases
+from trainer.vignettes.textbook_case import DEFAULT, Case, fitting_cases, read_cases
 from trainer.vignettes.tfrecord import DataDirectory
 
 CLINICIANS = "clinicians"
@@ -74,10 +74,10 @@ def agent_report(
     report["symptom_checkers"] = figures.plain(symptom_checkers.figures(those, seed))
     agent = walk.Agent(trained.model, trained.vocabulary, trained.max_questions, trained.dial, rules)
     report["errors"] = walk.worst_cases(agent, outcomes, vignettes, seeds)
-    if given.cases is not None:
-        textbook = read_cases(given.cases, trained.vocabulary)
+    textbook = _textbook(given, trained)
+    if textbook:
         report["textbook_cases"] = {
-            "cases": locations.shown(given.cases),
+            "cases": locations.shown(given.cases or DEFAULT),
             **case_report.case_figures(textbook, trained, rules),
         }
     report["cautions"] = cautions.cautions(report)
@@ -124,6 +124,12 @@ def _rules(given: EvaluateOptions, trained: TrainedNetwork) -> tuple[RuleSet, st
     if given.rules is not None and not len(rules):
         raise InputError("--rules none: there are no rules to compare with: leave the option out")
     return rules, remark
+
+
+def _textbook(given: EvaluateOptions, trained: TrainedNetwork) -> tuple[Case, ...]:
+    if given.cases is not None:
+        return read_cases(given.cases, trained.vocabulary)
+    return () if given.html is None else fitting_cases(trained.vocabulary)
 
 
 def _evidence_groups(given: EvaluateOptions, trained: TrainedNetwork, vignettes: VignetteArrays) -> list[slices.Group]:

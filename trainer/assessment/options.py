@@ -44,14 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cases",
         type=locations.source,
         metavar="FILE",
-        help="textbook cases to play (docs/cases.md), with --data or alone, then without the options for vignettes",
+        help="textbook cases to play, a file (docs/cases.md) or default; with --data, or alone and then without the "
+        "options for vignettes",
     )
     parser.add_argument(
         "--html",
         type=locations.fresh_result,
         metavar="FILE",
-        help="write a report on the agent as one page that loads nothing; it is played with the default safety rules "
-        "too, if they fit the vocabulary and --rules names no others",
+        help="write a report on the agent as one page that loads nothing; if they fit the vocabulary and no others are "
+        "named, the default safety rules and textbook cases are played too",
     )
     parser.add_argument(
         "--symptomcheckr",

@@ -169,8 +169,8 @@ def gaps_sentence(report: Mapping[str, Any]) -> str:
         f"some {comparisons / 40:.0f}" if comparisons >= 60 else "about one" if comparisons > 20 else "almost none"
     )
     return (
-        f"{groups}, of {several(comparisons, 'comparison')} of safety and appropriateness. By chance alone, {by_chance} "
-        f"would look so.{more}"
+        f"{groups}, of {several(comparisons, 'comparison')} of safety and appropriateness. By chance alone, "
+        f"{by_chance} would look so.{more}"
     )
 
 

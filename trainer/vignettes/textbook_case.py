@@ -5,6 +5,7 @@ decisions.
 """
 
 import dataclasses
+import importlib.resources
 import pathlib
 from typing import Any
 
@@ -17,6 +18,10 @@ from trainer.vignettes.vignette import VignetteError, check_keys, from_fields, n
 EMERGENCY = "emergency"
 CATEGORIES = {EMERGENCY: Action.RED, "urgent": Action.YELLOW, "routine": Action.GREEN, "self_care": Action.BLUE}
 """The categories, most urgent first, and the colour that is right for each of their cases."""
+
+DEFAULT = "default"
+"""Names the cases of this package where a file is expected."""
+_PACKAGED = "cases/textbook.jsonl"
 
 REQUIRED_KEYS = ("vignette_id", "title", "category", "allowed", "present", "absent")
 KEYS = (*REQUIRED_KEYS, "tags")
@@ -44,12 +49,15 @@ def read_cases(path: pathlib.Path, vocabulary: Vocabulary) -> tuple[Case, ...]:
     """Returns the cases of a file, at least one.
 
     Args:
-        path: JSON Lines.
+        path: JSON Lines, or `DEFAULT`.
         vocabulary: the evidence that may stand in the cases.
 
     Raises:
         InputError: the file cannot be read, has no case, or a line is not a case; the message names the line.
     """
+    if str(path) == DEFAULT:
+        with importlib.resources.as_file(importlib.resources.files("schemas").joinpath(_PACKAGED)) as packaged:
+            return read_cases(packaged, vocabulary)
     cases: list[Case] = []
     lines: dict[str, int] = {}
     for line in LineReader(path):
@@ -69,6 +77,14 @@ def read_cases(path: pathlib.Path, vocabulary: Vocabulary) -> tuple[Case, ...]:
     if not cases:
         raise InputError(f"{path}: no textbook cases: expected one JSON object a line (docs/cases.md)")
     return tuple(cases)
+
+
+def fitting_cases(vocabulary: Vocabulary) -> tuple[Case, ...]:
+    """Returns the cases of this package; none if the vocabulary lacks some of their codes."""
+    try:
+        return read_cases(pathlib.Path(DEFAULT), vocabulary)
+    except InputError:
+        return ()
 
 
 def _case(fields: dict[str, Any], vocabulary: Vocabulary) -> Case:

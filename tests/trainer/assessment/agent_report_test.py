@@ -100,7 +100,7 @@ def test_the_page_says_what_does_not_fit_this_vocabulary(evaluate, tmp_path, cap
     assert report["safety_rules"] is None
     assert "the default ones are for the vocabulary of triage simulate" in page
     assert "<b>Fever</b>" not in page  # a name of the vocabulary is no markup
-    assert "Not played: give a file of cases" in page
+    assert "Not played: those of this software are in another vocabulary" in page
     assert f"report: {tmp_path / 'report.html'}" in capsys.readouterr().err
 
 

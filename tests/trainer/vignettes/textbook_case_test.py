@@ -1,13 +1,15 @@
 """Files of textbook cases: what a line may say, and how one that is wrong is refused."""
 
 import json
+import pathlib
 
 import pytest
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
+from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import Action
-from trainer.vignettes.textbook_case import Case, read_cases
+from trainer.vignettes.textbook_case import DEFAULT, Case, fitting_cases, read_cases
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("fever", "chest_pain", "cough"))
 GOOD = {
@@ -80,3 +82,13 @@ def test_a_file_without_cases_and_one_that_does_not_exist_are_refused(written, t
         read_cases(written(""), VOCABULARY)
     with pytest.raises(InputError, match=r"missing\.jsonl: cannot read"):
         read_cases(tmp_path / "missing.jsonl", VOCABULARY)
+
+
+def test_the_cases_of_the_package_are_default_and_fit_the_simulators_vocabulary_alone():
+    simulated = KnowledgeBase.load().catalogue.vocabulary
+    cases = fitting_cases(simulated)
+    assert len(cases) == 144
+    assert read_cases(pathlib.Path(DEFAULT), simulated) == cases
+    assert fitting_cases(VOCABULARY) == ()
+    with pytest.raises(InputError, match=r"textbook\.jsonl: line 1: .*unknown evidence code"):
+        read_cases(pathlib.Path(DEFAULT), VOCABULARY)
