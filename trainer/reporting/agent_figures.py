@@ -28,7 +28,7 @@ from trainer.reporting.numbers import (
 from trainer.reporting.quality_figures import Confidence, confusion_drawing, reliability_drawing
 
 MOST_SLICES = 8
-"""Slices of one kind that the figure shows, the largest ones; `--json` has all of them."""
+"""Values of one tag that the figure shows, the largest ones; `--json` has all of them."""
 _KINDS = {"majority": "clinicians' majority", "evidence": "pieces of evidence"}
 
 
@@ -238,7 +238,7 @@ def _reliability(of: Confidence, calibration: Any) -> Drawing | None:
 
 
 def own_slices_figure(report: Mapping[str, Any]) -> Drawing | None:
-    """Returns the agent's figures on each slice, of those of one kind the largest; None without slices."""
+    """Returns the agent's figures on each slice, of a tag's the largest; None without slices."""
     return slices_figure({"slices": [_slice(entry) for entry in shown_slices(report)]})
 
 
@@ -249,7 +249,8 @@ def shown_slices(report: Mapping[str, Any]) -> list[Any]:
         kinds.setdefault(entry["by"], []).append(entry)
     chosen = []
     for entries in kinds.values():
-        largest = sorted(entries, key=lambda entry: -entry["vignettes"])[:MOST_SLICES]
+        tagged = str(entries[0]["by"]).startswith("tag")
+        largest = sorted(entries, key=lambda entry: -entry["vignettes"])[: MOST_SLICES if tagged else None]
         chosen += [entry for entry in entries if entry in largest]
     return chosen
 

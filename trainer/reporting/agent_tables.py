@@ -186,7 +186,7 @@ def slices_notes(report: Mapping[str, Any]) -> list[str]:
         )
     left_out = len(report.get("slices") or []) - len(shown_slices(report))
     if left_out:
-        notes.append(f"Of each kind, the {MOST_SLICES} largest are shown; {left_out} more are in --json.")
+        notes.append(f"Of each tag, the {MOST_SLICES} largest slices are shown; {left_out} more are in --json.")
     return notes
 
 

@@ -75,11 +75,15 @@ def test_slices_are_named_in_words_and_small_ones_have_no_figures(agent_report):
     assert figure.numbers.rows[2][3].startswith("90.0% (")
 
 
-def test_of_each_kind_the_largest_slices_are_shown(agent_report):
+def test_of_each_tag_the_largest_slices_are_shown_and_of_age_all(agent_report):
     [old, *_] = agent_report["slices"]
+    agent_report["slices"] += [{**old, "value": f"band {number}"} for number in range(12)]
     agent_report["slices"] += [{**old, "by": "tag:ward", "value": str(size), "vignettes": size} for size in range(30)]
-    chosen = [entry for entry in agent_figures.shown_slices(agent_report) if entry["by"] == "tag:ward"]
-    assert [entry["vignettes"] for entry in chosen] == list(range(30 - agent_figures.MOST_SLICES, 30))
+    chosen = agent_figures.shown_slices(agent_report)
+    assert sum(entry["by"] == "age" for entry in chosen) == 13
+    assert [entry["vignettes"] for entry in chosen if entry["by"] == "tag:ward"] == list(
+        range(30 - agent_figures.MOST_SLICES, 30)
+    )
 
 
 def test_a_row_of_the_confusion_with_fewer_than_ten_cases_has_no_shares(agent_report):
