@@ -169,8 +169,9 @@ def test_rules_are_in_a_table_with_their_source_and_cannot_become_markup():
 
 
 def test_the_limits_of_its_questions_are_stated_or_that_it_chooses_none():
-    text = page_of(questions={"most": 10})
+    text = page_of(questions={"most": 10, "cost": 0.02})
     assert "## Questions\n\n- It suggests up to 10 questions" in text
+    assert "no answer is worth more than 0.02 bits" in text
     assert "is not a finding excluded" in text
     assert "## Questions\n\n- The version says whether to ask, not what" in page_of()
 

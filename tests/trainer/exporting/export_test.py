@@ -17,6 +17,12 @@ from trainer.runs.job import JobDirectory
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
 
+LOOKED_AT = {
+    "step": 40,
+    "metrics": dict.fromkeys(("appropriateness", "safety", "over_triage", "questions"), 0.8),
+}
+"""An evaluation during training, as far as it matters here."""
+
 
 @pytest.fixture(scope="module")
 def model():
@@ -29,7 +35,7 @@ def make_job(path, model, config=TrainConfig()):  # noqa: B008  # it is frozen
     job.prepare(config, VOCABULARY, "sha256:data")
     counters = {"step": tf.Variable(40, dtype=tf.int64), "episode": tf.Variable(9, dtype=tf.int64)}
     job.manager(tf.train.Checkpoint(chosen=model, **counters), kept=1).save(40)
-    job.append_evaluation({"step": 40, "appropriateness": 0.8})
+    job.append_evaluation(LOOKED_AT)
     return job.path
 
 
@@ -112,7 +118,7 @@ def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tm
     manifest = json.loads((tmp_path / "1" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["config"] == TrainConfig().to_dict()
     assert manifest["training"] == {"steps": 40, "episodes": 9}
-    assert manifest["metrics"] == {"step": 40, "appropriateness": 0.8}
+    assert manifest["metrics"] == LOOKED_AT
     assert "not evaluated" in (tmp_path / "1" / "model_card.md").read_text(encoding="utf-8")
 
 
@@ -126,7 +132,7 @@ def test_with_json_on_standard_output_nothing_else_is_printed(job_dir, tmp_path,
         "published": True,
         "vocabulary_fingerprint": VOCABULARY.fingerprint,
         "data_fingerprint": "sha256:data",
-        "metrics": {"step": 40, "appropriateness": 0.8},
+        "metrics": LOOKED_AT,
         "evaluation": None,
         "gate": None,
         "safety_rules": {"source": "none", "fingerprint": "", "rules": []},
