@@ -42,6 +42,7 @@ COMMANDS = {
     "vertex": ("trainer.cloud.vertex", "submit training jobs and models to Vertex AI"),
     "serve": ("serving.command", "serve a model over gRPC as triage.v1.TriageService"),
     "ask": ("serving.client.ask", "ask a server about one patient"),
+    "console": ("serving.console.command", "try a model on a page in the browser"),
     "health": ("serving.client.health", "check whether a server is serving"),
     "score": ("serving.scoring.command", "answer files of stored cases with a model, without a server"),
     "monitor": ("serving.monitor.command", "compare an audit log with the cases a version was made for"),
@@ -68,6 +69,7 @@ NEED_TENSORFLOW = (
     "bench learn",
     "bench train",
     "serve",
+    "console",
     "monitor",
     "score",
 )
@@ -96,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if hasattr(module, "check") and not locations.any_remote(parsed):
             module.check(parsed)
-        if parsed.command in NEED_TENSORFLOW:
+        if _needs_tensorflow(parsed):
             with _silent_unless_failing() if _is_quiet(parsed) else contextlib.nullcontext():
                 importlib.import_module("tensorflow").config.list_physical_devices()
         return _run(module, parsed)
@@ -140,6 +142,11 @@ def _is_quiet(parsed: argparse.Namespace) -> bool:
     if getattr(parsed, "log_format", "") == "json":
         os.environ[LOG_LEVEL] = "3"
     return os.environ.setdefault(LOG_LEVEL, "3") not in ("0", "1")
+
+
+def _needs_tensorflow(parsed: argparse.Namespace) -> bool:
+    """Returns whether a subcommand loads TensorFlow; the console does not where another process runs the model."""
+    return parsed.command in NEED_TENSORFLOW and not getattr(parsed, "server", None)
 
 
 def _run(module: Any, parsed: argparse.Namespace) -> int:

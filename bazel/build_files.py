@@ -65,13 +65,14 @@ BY_NAME = {
     "trainer.dyqn.network": ("tensorflow",),  # Keras's backend
     "examples.demo": ("triage_cli",),
     "tests.proto_test": ("grpc_tools",),
+    "tests.serving.console.browser_test": ("playwright",),
     "bazel.run_pytest": ("pytest_timeout",),
     "clients.node.generate": ("google.rpc",),
     "generate": ("grpc_tools",),  # of the client's, through proto/generate.py
 }
 STANDARD = sys.stdlib_module_names | {"tomllib"}
 """The standard library's modules; Python 3.10 lacks one that code for later versions imports."""
-DATA = (".css", ".csv", ".jinja", ".json", ".jsonl", ".pbtxt", ".toml")
+DATA = (".css", ".csv", ".jinja", ".js", ".json", ".jsonl", ".pbtxt", ".toml")
 """Endings of the files that a package reads."""
 RUNNER = "run_pytest.py"
 """The runner of every test."""

@@ -45,6 +45,7 @@ LAYERS = {
         ("fleet",),
         ("command",),
         ("bench", "client", "monitor", "scoring"),
+        ("console",),
     ),
 }
 

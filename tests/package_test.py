@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGES = ("schemas", "trainer", "serving", "proto", "clients/python/triage_client")
 FILES = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "triage_cli.py")
 # What is no module and is read at run time, or by whoever builds on the contract.
-DATA = (".css", ".csv", ".jinja", ".json", ".pbtxt", ".proto", ".pyi", ".toml")
+DATA = (".css", ".csv", ".jinja", ".js", ".json", ".pbtxt", ".proto", ".pyi", ".toml")
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ def test_each_command_explains_its_options_without_loading_tensorflow():
         commands, (0, False)
     )
     silent = {name for name, (_, _, shown) in explained.items() if "--json" not in shown}
-    assert silent == {"serve", "vertex", "push", "kubeflow"}
+    assert silent == {"serve", "console", "vertex", "push", "kubeflow"}
 
 
 def test_bad_input_to_a_bench_names_both_words(capsys):

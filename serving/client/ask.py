@@ -15,7 +15,6 @@ from serving.client import channel
 from serving.client.interactive import Asked, Known, ask_complaint, converse
 from serving.messages import action_label, answer_figures
 from triage_client import (
-    DeadlineExceededError,
     Evidence,
     EvidenceStatus,
     InvalidArgumentError,
@@ -25,12 +24,8 @@ from triage_client import (
     TriageClient,
     TriageError,
     TriageResponse,
-    UnauthenticatedError,
-    UnavailableError,
-    UnimplementedError,
     evidence_state,
 )
-from triage_client.connection import is_loopback
 
 FAILED = 1
 DISCLAIMER = "Research software for decision support. It is not a medical device and does not replace a clinician."
@@ -98,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     except NotFoundError as error:
         raise InputError(f"--model-name {patient.model_name}: {error.message}") from error
     except TriageError as error:
-        sys.stderr.write(f"triage ask: error: {_failure(error, connection)}\n")
+        sys.stderr.write(f"triage ask: error: {channel.why_it_failed(error, connection)}\n")
         return FAILED
     if arguments.json != "-":
         _print(response)
@@ -118,7 +113,7 @@ def _ask(patient: Patient, connection: channel.Connection) -> TriageResponse:
         )
     except ValueError as error:
         raise InputError(f"not an evidence state: {error}") from error
-    with _client(connection) as client:
+    with channel.open_client(connection) as client:
         if patient.interactive:
             return _interview(client, patient)
         return client.triage(
@@ -128,25 +123,6 @@ def _ask(patient: Patient, connection: channel.Connection) -> TriageResponse:
             explain=patient.explain,
             model=patient.model_name,
         )
-
-
-def _client(connection: channel.Connection) -> TriageClient:
-    credentials, token = connection.credentials(), connection.token()
-    if token and credentials is None and not (connection.insecure or is_loopback(connection.server)):
-        raise InputError(
-            f"{connection.server}: others on the network could read the token: connect over TLS (--tls-ca FILE, or "
-            "--tls), or give --insecure to send it in plain text"
-        )
-    try:
-        return TriageClient(
-            connection.server,
-            timeout_seconds=connection.timeout,
-            credentials=credentials,
-            token=token or None,
-            insecure=connection.insecure,
-        )
-    except ValueError as error:
-        raise InputError(str(error)) from error
 
 
 def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
@@ -167,21 +143,6 @@ def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
         explain=True,
         model=patient.model_name,
     )
-
-
-def _failure(error: TriageError, connection: channel.Connection) -> str:
-    """Returns one line on why a call failed, and what to do."""
-    server = connection.server
-    # A server that is not ready says why; "failed to connect" is gRPC's own wording.
-    if isinstance(error, UnavailableError) and error.message.startswith("failed to connect"):
-        return channel.failure(server, error.message)
-    if isinstance(error, DeadlineExceededError):
-        return f"no answer from {server} within {connection.timeout:g} s: try again, or raise --timeout"
-    if isinstance(error, UnauthenticatedError):
-        return f"{server}: {error.message} (--token-file FILE)"
-    if isinstance(error, UnimplementedError):
-        return f"{server} is no triage server: it does not offer triage.v1.TriageService"
-    return f"{server}: {error.status.name}: {' '.join(error.message.split())}"
 
 
 def _piece(evidence: Evidence) -> str:

@@ -8,6 +8,15 @@ import grpc
 
 from schemas.errors import InputError
 from serving.security import channel_credentials, read_tokens
+from triage_client import (
+    DeadlineExceededError,
+    TriageClient,
+    TriageError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnimplementedError,
+)
+from triage_client.connection import is_loopback
 
 # An HTTP proxy from the environment would read patients' evidence; gRPC would use it even for loopback.
 _OPTIONS = [("grpc.enable_http_proxy", 0)]
@@ -73,9 +82,34 @@ def open_channel(server: str, credentials: grpc.ChannelCredentials | None) -> gr
     return grpc.secure_channel(server, credentials, options=_OPTIONS)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Gives `parser` the options of the connection."""
-    parser.add_argument("--server", default="127.0.0.1:8500", metavar="HOST:PORT", help="default: 127.0.0.1:8500")
+def open_client(connection: Connection) -> TriageClient:
+    """Returns a client of a server.
+
+    Raises:
+        InputError: an option is wrong, or the token would go to another machine in plain text.
+    """
+    credentials, token = connection.credentials(), connection.token()
+    if token and credentials is None and not (connection.insecure or is_loopback(connection.server)):
+        raise InputError(
+            f"{connection.server}: others on the network could read the token: connect over TLS (--tls-ca FILE, or "
+            "--tls), or give --insecure to send it in plain text"
+        )
+    try:
+        return TriageClient(
+            connection.server,
+            timeout_seconds=connection.timeout,
+            credentials=credentials,
+            token=token or None,
+            insecure=connection.insecure,
+        )
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def add_arguments(parser: argparse.ArgumentParser, server: str | None = "127.0.0.1:8500") -> None:
+    """Gives `parser` the options of the connection; without the option, the server is `server`."""
+    about = "where a server answers already" if server is None else f"default: {server}"
+    parser.add_argument("--server", default=server, metavar="HOST:PORT", help=about)
     parser.add_argument(
         "--timeout", type=float, default=5.0, metavar="SECONDS", help="longest time to wait; default: 5"
     )
@@ -112,3 +146,18 @@ def failure(server: str, details: str) -> str:
             "client certificate (--tls-client-certificate, --tls-client-key)"
         )
     return f"no server at {server}: start one with `triage serve --model-base-path DIR`, or give another --server"
+
+
+def why_it_failed(error: TriageError, connection: Connection) -> str:
+    """Returns one line on why a client's call failed, and what to do."""
+    server = connection.server
+    # A server that is not ready says why; "failed to connect" is gRPC's own wording.
+    if isinstance(error, UnavailableError) and error.message.startswith("failed to connect"):
+        return failure(server, error.message)
+    if isinstance(error, DeadlineExceededError):
+        return f"no answer from {server} within {connection.timeout:g} s: try again, or raise --timeout"
+    if isinstance(error, UnauthenticatedError):
+        return f"{server}: {error.message} (--token-file FILE)"
+    if isinstance(error, UnimplementedError):
+        return f"{server} is no triage server: it does not offer triage.v1.TriageService"
+    return f"{server}: {error.status.name}: {' '.join(error.message.split())}"

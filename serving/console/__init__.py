@@ -1,0 +1,1 @@
+"""`triage console`: pages in a browser on which to try a model, and to label vignettes."""

@@ -1,0 +1,168 @@
+"""The model that the console tries, behind a server: what it knows, and what it says of a case."""
+
+import contextlib
+import dataclasses
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from schemas.evidence import Evidence, Vocabulary
+from serving.client import channel
+from serving.console.case import Case
+from serving.console.search import Search
+from serving.messages import goes_on
+from triage_client import (
+    EvidenceState,
+    InvalidArgumentError,
+    NextQuestion,
+    TriageError,
+    TriageResponse,
+    evidence_state,
+)
+from triage_client.v1 import triage_service_pb2
+
+_KINDS = {
+    triage_service_pb2.EVIDENCE_KIND_SYMPTOM: "symptom",
+    triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR: "risk_factor",
+}
+_MOST_PIECES = 64
+"""Pieces of evidence that a server explains; see `serving.triage.explanation`."""
+
+
+class AgentError(Exception):
+    """The server refuses or cannot be reached; the message is one line for a person."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """One version, as far as pages need it."""
+
+    info: triage_service_pb2.GetModelInfoResponse
+    manifest: Mapping[str, Any]
+    vocabulary: Vocabulary
+    evidence: Mapping[str, Evidence]
+    """The vocabulary by code."""
+    search: Search
+
+    @property
+    def chooses_questions(self) -> bool:
+        """Whether the model chooses questions; otherwise they come in the order of the vocabulary."""
+        return self.manifest.get("questions") is not None
+
+
+class Answer(NamedTuple):
+    """What a model says of a case."""
+
+    model: Model
+    response: TriageResponse
+    goes_on: bool
+    """Whether the model would put another question, see `serving.messages.goes_on`."""
+    question: str
+    """The code to ask about next, "" if there is none."""
+    chosen: NextQuestion | None
+    """The model's reasons for the question, None if it comes from the vocabulary's order."""
+
+
+class Agent:
+    """Asks a server; threads may share it. Use it as a context manager.
+
+    Args:
+        connection: to the server.
+
+    Raises:
+        InputError: an option of the connection is wrong.
+    """
+
+    def __init__(self, connection: channel.Connection):
+        self._connection = connection
+        self._client = channel.open_client(connection)
+        self._model: Model | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> "Agent":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._client.close()
+
+    def model(self) -> Model:
+        """Returns the model that answered last.
+
+        Raises:
+            AgentError: the server cannot tell.
+        """
+        with self._lock, self._in_plain_words():
+            if self._model is None:
+                self._model = self._load()
+            return self._model
+
+    def answer(self, case: Case) -> Answer:
+        """Returns what the model says of a case in which something is known.
+
+        Raises:
+            AgentError: the server refuses or fails.
+        """
+        state = evidence_state(
+            case.present, case.absent, questions_asked=case.questions_asked, no_more_evidence=case.ended
+        )
+        with self._in_plain_words():
+            model, response = self._ask(state, case.not_known)
+        on = goes_on(response)
+        chosen = next(iter(response.next_questions), None)
+        question = chosen.code if chosen else ""
+        if not model.chooses_questions and not response.forced:
+            question = next((code for code in model.vocabulary.codes if code not in case.codes), "")
+        return Answer(model, response, on and bool(question), question, chosen)
+
+    def judge(self, present: Sequence[str], absent: Sequence[str]) -> TriageResponse:
+        """Returns the decision on a whole vignette, after which nobody can answer questions.
+
+        Raises:
+            AgentError: the server refuses or fails.
+        """
+        with self._in_plain_words():
+            return self._ask(evidence_state(present, absent, no_more_evidence=True), [])[1]
+
+    def _ask(self, state: EvidenceState, not_to_ask: list[str]) -> tuple[Model, TriageResponse]:
+        """Returns a response and the model that gave it, which may be newer than the one that answered before."""
+        model = self.model()
+        try:
+            response = self._triage(model, state, not_to_ask)
+        except InvalidArgumentError:  # by a newer version, which knows other evidence or chooses no questions
+            model = self._reloaded()
+            response = self._triage(model, state, not_to_ask)
+        if response.model_version != model.info.model_version:
+            model = self._reloaded()
+        return model, response
+
+    def _triage(self, model: Model, state: EvidenceState, not_to_ask: list[str]) -> TriageResponse:
+        return self._client.triage(
+            state,
+            questions=int(model.chooses_questions),
+            not_to_ask=not_to_ask,
+            explain=len(state.evidence) <= _MOST_PIECES,
+        )
+
+    def _reloaded(self) -> Model:
+        with self._lock:
+            self._model = self._load()
+            return self._model
+
+    def _load(self) -> Model:
+        info, listed = self._client.model_info(), self._client.vocabulary()
+        vocabulary = Vocabulary(
+            Evidence(entry.code, _KINDS[entry.kind], entry.name, entry.question) for entry in listed.entries
+        )
+        evidence = {entry.code: entry for entry in vocabulary}
+        return Model(info, json.loads(info.manifest_json), vocabulary, evidence, Search(tuple(vocabulary)))
+
+    @contextlib.contextmanager
+    def _in_plain_words(self) -> Iterator[None]:
+        """Turns errors of the client into AgentErrors."""
+        try:
+            yield
+        except InvalidArgumentError as error:
+            raise AgentError(error.message) from error
+        except TriageError as error:
+            raise AgentError(channel.why_it_failed(error, self._connection)) from error

@@ -1,0 +1,130 @@
+"""The pages of the console, and what their forms do.
+
+Forms send everything in their body; no address, cookie or log names a finding. All pages work without script.
+"""
+
+import pathlib
+import urllib.parse
+from collections.abc import Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from schemas.errors import InputError
+from schemas.evidence import code_fault
+from serving.console import view
+from serving.console.agent import Agent, AgentError
+from serving.console.case import STATUSES, Case, Said
+from serving.console.guard import Guard
+from serving.console.pages import Pages, files, markup
+
+MODEL_CARD = "model_card.md"
+_MOST_BYTES = 1 << 20
+
+
+class Console:
+    """Answers the requests of the pages.
+
+    Args:
+        agent: the model.
+        pages: the templates.
+        models: folder with a folder for each version, None if the server has it elsewhere.
+    """
+
+    def __init__(self, agent: Agent, pages: Pages, models: pathlib.Path | None = None):
+        self._agent, self.pages = agent, pages
+        self._models = models
+
+    def start(self, form: dict[str, str]) -> Response:
+        """Returns the page of a new case."""
+        return self._case(Case(), "")
+
+    def go_on(self, form: dict[str, str]) -> Response:
+        """Returns the page of a case after what its form asks for."""
+        case = _after(Case.parse(form.get("case", "")), form.get("do", ""))
+        return self._case(case, form.get("search", "") if form.get("do") == "search" else "")
+
+    def search(self, form: dict[str, str]) -> Response:
+        """Returns the results of a search alone, which the script puts into the page while somebody types."""
+        case, typed = Case.parse(form.get("case", "")), form.get("search", "")
+        return self.pages.show("results", case=case, typed=typed, results=self._agent.model().search.find(typed))
+
+    def model_card(self, form: dict[str, str]) -> Response:
+        """Returns the model card of the version that answers, as far as it is here."""
+        model = self._agent.model()
+        path = self._models / model.info.model_version / MODEL_CARD if self._models else None
+        card = None
+        if path is not None and path.exists():
+            card = markup(path.read_text(encoding="utf-8"))
+        return self.pages.show("model", info=model.info, manifest=model.manifest, card=card)
+
+    def _case(self, case: Case, typed: str) -> Response:
+        answer = self._agent.answer(case) if case.present or case.absent else None
+        model = answer.model if answer else self._agent.model()
+        results = model.search.find(typed)
+        page = view.case_page(case, answer, model)
+        return self.pages.show("case", page=page, case=case, typed=typed, results=results)
+
+
+def application(console: Console) -> Starlette:
+    """Returns the ASGI application."""
+
+    def endpoint(answer: Callable[[dict[str, str]], Response]) -> Callable[[Request], Any]:
+        async def respond(request: Request) -> Response:
+            try:
+                return await run_in_threadpool(answer, await _form(request))
+            except InputError as error:
+                return console.pages.error(400, "That does not work", str(error))
+            except AgentError as error:
+                return console.pages.error(502, "No answer from the model", str(error))
+
+        return respond
+
+    async def missing(request: Request, error: Any) -> Response:
+        return console.pages.error(error.status_code, "No such page", "The console has no such page.")
+
+    routes = [
+        Route("/", endpoint(console.start)),
+        Route("/", endpoint(console.go_on), methods=["POST"]),
+        Route("/search", endpoint(console.search), methods=["POST"]),
+        Route("/model", endpoint(console.model_card)),
+        *files(),
+    ]
+    return Starlette(routes=routes, middleware=[Middleware(Guard)], exception_handlers={404: missing, 405: missing})
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """Returns the fields of a form, the last of each name; none of a GET.
+
+    Raises:
+        InputError: the body is too large or no form.
+    """
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BYTES:
+            raise InputError(f"a form of more than {_MOST_BYTES} bytes: start over")
+    try:
+        return dict(urllib.parse.parse_qsl(body.decode(), errors="strict", max_num_fields=100))
+    except ValueError:
+        raise InputError("the request is no form of this console: start over") from None
+
+
+def _after(case: Case, do: str) -> Case:
+    """Returns a case after what a button says: search, undo, end, or `add` or `answer` with a status and a code."""
+    if do in ("", "search"):
+        return case
+    if do == "undo":
+        return case.without_last()
+    if do == "end":
+        return case.ending()
+    verb, _, rest = do.partition(" ")
+    status, _, code = rest.partition(" ")
+    if verb not in ("add", "answer") or status not in STATUSES or code_fault(code):
+        raise InputError("this page has no such button: start over")
+    return case.after(Said(code, status, asked=verb == "answer"))

@@ -1,0 +1,120 @@
+"""A case as a page carries it: everything that was said, in its order, so that the last thing can be taken back.
+
+The server keeps no case. A page holds it in a hidden field, and each form sends it back.
+"""
+
+import dataclasses
+import json
+from typing import Any, NamedTuple
+
+from schemas.errors import InputError
+from schemas.evidence import code_fault
+
+PRESENT, ABSENT, NOT_KNOWN = "present", "absent", "not_known"
+STATUSES = (PRESENT, ABSENT, NOT_KNOWN)
+_MOST = 2_000
+"""More than any vocabulary of ours has."""
+
+
+class Said(NamedTuple):
+    """One finding, or that it is not known."""
+
+    code: str
+    status: str  # one of STATUSES
+    asked: bool  # whether it answers a question; otherwise it was added from the search
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What is known of a patient. Cases are values: each change returns another one."""
+
+    said: tuple[Said, ...] = ()
+    ended: bool = False
+    """Whether nobody can answer another question."""
+
+    @property
+    def present(self) -> list[str]:
+        """Codes that are present."""
+        return self._codes(PRESENT)
+
+    @property
+    def absent(self) -> list[str]:
+        """Codes that are absent."""
+        return self._codes(ABSENT)
+
+    @property
+    def not_known(self) -> list[str]:
+        """Codes that the patient cannot tell about."""
+        return self._codes(NOT_KNOWN)
+
+    @property
+    def questions_asked(self) -> int:
+        """Number of questions so far, 0 or more."""
+        return sum(said.asked for said in self.said)
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """All codes that were mentioned."""
+        return frozenset(said.code for said in self.said)
+
+    def status_of(self, code: str) -> str:
+        """Returns the status of a code, "" if nobody mentioned it."""
+        return next((said.status for said in self.said if said.code == code), "")
+
+    def after(self, said: Said) -> "Case":
+        """Returns the case with one more finding; what was said before about its code no longer counts.
+
+        A finding that was added by hand reopens an interview that had ended: there is something new to go on from.
+        """
+        others = tuple(each for each in self.said if each.code != said.code)
+        return Case((*others, said))
+
+    def without_last(self) -> "Case":
+        """Returns the case before the last thing was said, or before the questions were ended."""
+        return Case(self.said) if self.ended else Case(self.said[:-1])
+
+    def ending(self) -> "Case":
+        """Returns the case after which no question can be answered."""
+        return Case(self.said, ended=True)
+
+    def to_text(self) -> str:
+        """Returns what `parse` reads."""
+        return json.dumps({"said": self.said, "ended": self.ended}, ensure_ascii=False)
+
+    @classmethod
+    def parse(cls, text: str) -> "Case":
+        """Returns the case in a hidden field; "" is the empty case.
+
+        Raises:
+            InputError: it is none, as when somebody changed the field.
+        """
+        if not text:
+            return cls()
+        try:
+            fields = json.loads(text)
+            said = tuple(_said(*each) for each in fields["said"])
+            ended = fields["ended"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise InputError("this page does not hold a case: start over") from None
+        if len(said) > _MOST or len({each.code for each in said}) < len(said) or not isinstance(ended, bool):
+            raise InputError("this page does not hold a case: start over")
+        return cls(said, ended)
+
+    def figures(self) -> dict[str, Any]:
+        """Returns the case as a request to `POST /v1/triage`."""
+        return {
+            "present": self.present,
+            "absent": self.absent,
+            "not_to_ask": self.not_known,
+            "questions_asked": self.questions_asked,
+            "no_more_evidence": self.ended,
+        }
+
+    def _codes(self, status: str) -> list[str]:
+        return [said.code for said in self.said if said.status == status]
+
+
+def _said(code: Any, status: Any, asked: Any) -> Said:
+    if code_fault(code) or status not in STATUSES or not isinstance(asked, bool):
+        raise ValueError
+    return Said(code, status, asked)

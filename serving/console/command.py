@@ -1,0 +1,124 @@
+"""`triage console`: serves pages to one person on this machine, until Ctrl-C."""
+
+import argparse
+import contextlib
+import dataclasses
+import pathlib
+import socket
+import sys
+import webbrowser
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from schemas.errors import InputError
+from serving.client import channel
+from serving.console.agent import Agent, AgentError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+HOST = "127.0.0.1"
+PORT = 8510
+_GRACE_SECONDS = 1
+_BEGINNING_SECONDS = 30.0  # of a server of one's own, whose first call may load more than later ones
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What to show, and where."""
+
+    models: pathlib.Path | None
+    port: int
+    open: bool
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage console`."""
+    parser.add_argument(
+        "--model-base-path",
+        type=pathlib.Path,
+        metavar="BASE",
+        help="directory with a folder for each version: starts a server with the highest one, in place of --server",
+    )
+    parser.add_argument(
+        "--port", type=int, default=PORT, help=f"port of the pages on {HOST}; 0 takes any free port; default: {PORT}"
+    )
+    parser.add_argument("--no-open", action="store_true", help="do not open a browser")
+    channel.add_arguments(parser, server=None)
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuses options that do not name one model, before TensorFlow loads.
+
+    Raises:
+        InputError: an option is missing or wrong.
+    """
+    base = arguments.model_base_path
+    if (base is None) == (arguments.server is None):
+        raise InputError("name the model: either --model-base-path BASE or --server HOST:PORT")
+    if base is not None and not base.is_dir():
+        raise InputError(f"--model-base-path {base}: no such directory: make one with `triage export`")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves the pages until Ctrl-C or SIGTERM.
+
+    Returns:
+        0.
+
+    Raises:
+        InputError: an option is wrong, the port is taken, or the model cannot be reached.
+    """
+    check(arguments)
+    settings = Settings(arguments.model_base_path, arguments.port, open=not arguments.no_open)
+    with contextlib.ExitStack() as stack:
+        bound = stack.enter_context(_bound(settings.port))  # before the model loads, to report a taken port at once
+        if settings.models is not None:
+            from serving.console.local_server import serving  # loads the server
+
+            arguments.server = stack.enter_context(serving(settings.models))
+            arguments.timeout = max(arguments.timeout, _BEGINNING_SECONDS)
+        agent = stack.enter_context(Agent(channel.read_connection(arguments)))
+        try:
+            version = agent.model().info.model_version
+        except AgentError as error:
+            raise InputError(str(error)) from error
+        from serving.console.application import Console, application
+        from serving.console.pages import Pages
+
+        url = f"http://{HOST}:{bound.getsockname()[1]}/"
+        sys.stdout.write(f"model version {version}\nconsole at {url} (Ctrl-C ends it)\n")
+        sys.stdout.flush()
+        if settings.open:
+            webbrowser.open(url)
+        _serve(application(Console(agent, Pages(labels=False), settings.models)), bound)
+    return 0
+
+
+def _bound(port: int) -> socket.socket:
+    bound = socket.socket()
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((HOST, port))
+        bound.listen()  # the browser may come before uvicorn is ready
+    except OSError as error:
+        bound.close()
+        raise InputError(
+            f"--port {port}: cannot listen on {HOST}: {error.strerror or error}: choose another --port, or 0 for any "
+            "free port"
+        ) from error
+    return bound
+
+
+def _serve(app: "ASGIApp", bound: socket.socket) -> None:
+    """Answers until a signal comes; uvicorn then raises it again. Nothing is logged: lines could name findings."""
+    config = uvicorn.Config(
+        app, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, proxy_headers=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )  # fmt: skip
+    uvicorn.Server(config).run(sockets=[bound])

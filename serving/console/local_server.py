@@ -1,0 +1,33 @@
+"""A server for the console alone, in its process and on a free port of loopback."""
+
+import contextlib
+import pathlib
+from collections.abc import Iterator
+
+from serving import process
+from serving.config import ServeConfig
+from serving.models.version_policy import Wanted
+from serving.server import TriageServer
+
+
+@contextlib.contextmanager
+def serving(base: pathlib.Path) -> Iterator[str]:
+    """Serves the highest version below a model base path, and yields its HOST:PORT.
+
+    Raises:
+        InputError: there is no version, or it is damaged.
+    """
+    process.limit_arenas()
+    from serving.models.served_models import watcher_of  # loads TensorFlow
+
+    config = ServeConfig(port=0, grace_seconds=1.0)
+    watcher = watcher_of(config, Wanted(base))
+    server = TriageServer(config)
+    try:
+        server.start(watcher)
+        watcher.look()
+        watcher.check()
+        server.update_health()
+        yield server.address
+    finally:
+        server.stop()

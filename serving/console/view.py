@@ -1,0 +1,185 @@
+"""What the pages show: values for the templates, from a case and the model's answer to it."""
+
+import dataclasses
+import json
+from typing import Any, NamedTuple
+
+from schemas.evidence import Evidence
+from schemas.triage import DECISION_LABELS
+from serving.console.agent import Answer, Model
+from serving.console.case import Case
+from serving.messages import STATUSES, action_label, answer_figures
+from triage_client import QuestionReason, TriageAction, TriageResponse
+
+MEANINGS = {
+    "Red": "immediate attention",
+    "Yellow": "within the next hours",
+    "Green": "to be seen, not urgently",
+    "Blue": "self-care or a pharmacy",
+}
+"""What the four decisions mean, as in triage.proto."""
+_MOST_TURNING = 5
+
+
+class Row(NamedTuple):
+    """A decision in the table of values; numbers are in [0, 1]."""
+
+    label: str
+    value: float
+    """By which the bar is drawn: the probability of being appropriate, the Q-value where there is none."""
+    cells: tuple[str, ...]
+
+
+class Finding(NamedTuple):
+    """Something that was said, with what it does to the decision."""
+
+    name: str
+    status: str
+    effect: float | None
+    """As in EvidenceEffect, None where it is not known."""
+    without: str
+    """The decision without it, "" if that is the same."""
+
+
+class Turn(NamedTuple):
+    """An answer that would change the decision."""
+
+    decision: str
+    name: str
+    status: str
+    likely: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What a model decides, and why."""
+
+    decision: str
+    columns: tuple[str, ...]
+    rows: list[Row]
+    rules: list[dict[str, str]]
+    novelty: float | None
+    is_novel: bool
+    turning: list[Turn]
+    version: str
+
+
+@dataclasses.dataclass(frozen=True)
+class CasePage:
+    """The page of a case."""
+
+    text: str
+    """The case, for the hidden field."""
+    findings: list[Finding]
+    can_undo: bool
+    ended: bool
+    questions_asked: int
+    question: Evidence | None
+    question_why: str
+    verdict: Verdict | None
+    so_far: bool
+    """Whether the model would ask on."""
+    status: str
+    """Why the model asks on or does not."""
+    json: str
+
+
+def case_page(case: Case, answer: Answer | None, model: Model) -> CasePage:
+    """Returns what to show of a case; `answer` is None while nothing is known."""
+    response = answer.response if answer else None
+    asks = answer is not None and answer.goes_on
+    question = model.evidence[answer.question] if answer and answer.question else None
+    figures = {"case": case.figures(), "answer": answer_figures(response) if response else None}
+    return CasePage(
+        text=case.to_text(),
+        findings=_findings(case, response, model),
+        can_undo=bool(case.said),
+        ended=case.ended,
+        questions_asked=case.questions_asked,
+        question=question,
+        question_why=_why_asked(answer) if answer and question else "",
+        verdict=verdict(response, model) if response else None,
+        so_far=asks,
+        status=_status(case, answer) if answer else "",
+        json=json.dumps(figures, ensure_ascii=False, indent=2),
+    )
+
+
+def verdict(response: TriageResponse, model: Model) -> Verdict:
+    """Returns the decision of a response with its reasons."""
+    decision = action_label(response.best_triage)
+    return Verdict(
+        decision=decision,
+        columns=("appropriate", "safe") if response.probabilities else ("Q-value",),
+        rows=_rows(response),
+        rules=[_rule(rule) for rule in response.fired_rules],
+        novelty=response.novelty if response.HasField("novelty") else None,
+        is_novel=response.is_novel,
+        turning=[
+            Turn(
+                action_label(turn.best_triage),
+                _name(turn.evidence.code, model),
+                STATUSES[turn.evidence.status],
+                turn.likely,
+            )
+            for turn in response.explanation.turning[:_MOST_TURNING]
+        ],
+        version=response.model_version,
+    )
+
+
+def _rows(response: TriageResponse) -> list[Row]:
+    if response.probabilities:
+        return [
+            Row(action_label(each.decision), each.appropriate, (f"{each.appropriate:.0%}", f"{each.safe:.0%}"))
+            for each in response.probabilities
+        ]
+    values = {action_label(each.action): each.value for each in response.q_values}
+    return [Row(label, values[label], (f"{values[label]:.2f}",)) for label in DECISION_LABELS]
+
+
+def _rule(rule: Any) -> dict[str, str]:
+    before, after = action_label(rule.from_action), action_label(rule.to_action)
+    changed = "no change" if before == after else f"{before} → {after}"
+    return {"id": rule.rule_id, "reason": rule.reason, "change": changed}
+
+
+def _findings(case: Case, response: TriageResponse | None, model: Model) -> list[Finding]:
+    effects = {each.evidence.code: each for each in response.explanation.effects} if response else {}
+    findings = []
+    for said in case.said:
+        effect, without = effects.get(said.code), ""
+        if effect is not None and response is not None and effect.best_triage_without != response.best_triage:
+            without = action_label(effect.best_triage_without)
+        value = None if effect is None else effect.effect
+        findings.append(Finding(_name(said.code, model), said.status, value, without))
+    return findings
+
+
+def _name(code: str, model: Model) -> str:
+    return model.evidence[code].name if code in model.evidence else code
+
+
+def _why_asked(answer: Answer) -> str:
+    if answer.chosen is None:
+        return "The next one in the vocabulary: this model cannot choose questions."
+    worth = f"{answer.chosen.likely:.0%} likely yes; worth {answer.chosen.expected_gain:.3f} bits"
+    if answer.chosen.reason == QuestionReason.QUESTION_REASON_RED_FLAG:
+        return f"May be a red flag; {worth}."
+    return f"Chosen by the model: {worth}."
+
+
+def _status(case: Case, answer: Answer) -> str:
+    response = answer.response
+    asks = response.action == TriageAction.TRIAGE_ACTION_ASK
+    if answer.goes_on:
+        if asks:
+            return "The model is not sure enough yet and asks on."
+        return "The model is sure enough, but the next question may raise a red flag."
+    if case.ended:
+        return "You ended the questions."
+    if response.forced:
+        return "The limit of questions is reached."
+    if asks:
+        return "The model is not sure, but no question is left that is worth asking."
+    return "The model is sure enough to stop here."

@@ -1,0 +1,120 @@
+"""The pages, as a browser without script sees them."""
+
+import html
+import re
+
+import pytest
+from starlette.testclient import TestClient
+
+from serving.client.channel import Connection
+from serving.console.agent import Agent
+from serving.console.application import Console, application
+from serving.console.pages import Pages
+
+
+def _case(page):
+    """The hidden field that the next form sends."""
+    return html.unescape(re.search('name="case" value="([^"]*)"', page)[1])
+
+
+def _decision(page):
+    """The decision, and whether the model would ask on."""
+    title, decision = re.search(
+        r'(Decision so far|Decision)</p>\s*<h2 id="decision".*?>(\w+)</span>', page, re.S
+    ).groups()
+    return decision, title == "Decision so far"
+
+
+def test_a_case_goes_from_complaint_to_decision_by_forms_alone(browser, send):
+    page = browser.get("/").text
+    assert "What does the patient come with?" in page
+    page = send(case=_case(page), do="search", search="fevre")
+    assert 'value="add present fever"' in page
+    page = send(case=_case(page), do="add present fever", search="fevre")
+    assert _decision(page) == ("Yellow", True)  # asks, as its Q of .9 for asking says
+    assert "chest_pain, as a question?" in page
+    page = send(case=_case(page), do="answer present chest_pain")
+    # Q: Red 3/4, Yellow 3/4, ask 9/10; of equals the more urgent.
+    assert _decision(page) == ("Red", True)
+    assert "smoker, as a question?" in page
+    page = send(case=_case(page), do="answer not_known smoker")
+    assert _decision(page) == ("Red", False)  # nothing is left to ask about
+    page = send(case=_case(page), do="undo")
+    assert _decision(page) == ("Red", True)
+    page = send(case=_case(page), do="undo")
+    assert _decision(page) == ("Yellow", True)
+    page = send(case=_case(page), do="end")
+    assert _decision(page) == ("Yellow", False)
+
+
+def test_results_alone_are_what_the_script_shows(browser):
+    response = browser.post("/search", data={"search": "chest"})
+    assert "chest_pain, by name" in response.text
+    assert "<html" not in response.text
+
+
+def test_a_finding_that_is_known_already_says_so_in_the_results(send):
+    page = send(case=_case(send(do="add absent fever")), do="search", search="fever")
+    assert 'class="said absent">absent<' in page.split('id="results"')[1].split("</ul>")[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"case": "{"}, "does not hold a case"),
+        ({"do": "add maybe fever"}, "no such button"),
+        ({"do": "add present "}, "no such button"),
+        ({"do": "add present \x00"}, "no such button"),
+        ({"do": "remove present fever"}, "no such button"),
+        ({"search": "x" * (1 << 20)}, "more than 1048576 bytes"),
+    ],
+)
+def test_forms_that_the_console_did_not_make_are_refused_in_one_line(browser, fields, message):
+    response = browser.post("/", data=fields)
+    assert response.status_code == 400
+    assert message in response.text
+
+
+def test_a_body_that_is_no_form_is_refused(browser):
+    response = browser.post("/", content=b"\xff\xfe=%ff")
+    assert (response.status_code, "no form" in response.text) == (400, True)
+
+
+def test_a_failing_server_is_an_error_page_and_not_a_traceback(browser):
+    response = browser.post("/", data={"do": "add present gout"})
+    assert response.status_code == 502
+    assert "unknown evidence code &#39;gout&#39;" in response.text
+
+
+def test_there_is_nothing_else(browser):
+    assert browser.get("/secret").status_code == 404
+    assert browser.get("/search").status_code == 405
+
+
+def test_every_page_says_that_it_is_research(browser, send):
+    for page in (browser.get("/").text, send(do="add present fever"), browser.get("/model").text):
+        assert "Research, not for care." in page
+
+
+def test_addresses_and_cookies_hold_no_evidence(browser, send):
+    page = send(do="add present fever")
+    targets = re.findall('(?:href|src|action)="([^"]*)"', page)
+    assert set(targets) == {"#main", "#decision", "/", "/model", "/console.css", "/console.js"}
+    assert not re.search('method=(?!"post")', page)
+    assert not browser.cookies
+
+
+def test_the_model_card_is_read_where_the_versions_are(agent, browser, tmp_path):
+    assert "model_card.md" in browser.get("/model").text  # says where it is
+    (tmp_path / "3").mkdir()
+    (tmp_path / "3" / "model_card.md").write_text("# Model card: <triage>\n", encoding="utf-8")
+    console = TestClient(application(Console(agent, Pages(labels=False), tmp_path)), base_url="http://localhost")
+    assert "<h1>Model card: &lt;triage&gt;</h1>" in console.get("/model").text
+
+
+def test_a_server_that_is_gone_is_named_on_the_page():
+    with Agent(Connection("127.0.0.1:1", timeout=0.5)) as agent:
+        browser = TestClient(application(Console(agent, Pages(labels=False))), base_url="http://localhost")
+        response = browser.get("/")
+    assert response.status_code == 502
+    assert "no server at 127.0.0.1:1" in response.text

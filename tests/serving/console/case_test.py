@@ -1,0 +1,65 @@
+"""The case that a page carries."""
+
+import json
+
+import pytest
+
+from schemas.errors import InputError
+from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Said
+
+CASE = Case((Said("cough", PRESENT, False), Said("fever", ABSENT, True), Said("smoker", NOT_KNOWN, True)))
+
+
+def test_a_case_lists_its_codes_by_status_and_counts_answers():
+    assert (CASE.present, CASE.absent, CASE.not_known) == (["cough"], ["fever"], ["smoker"])
+    assert CASE.questions_asked == 2  # the complaint answers no question
+
+
+def test_the_last_word_on_a_code_counts_and_an_addition_reopens_the_questions():
+    changed = CASE.ending().after(Said("cough", ABSENT, False))
+    assert (changed.present, changed.absent, changed.ended) == ([], ["fever", "cough"], False)
+
+
+def test_undo_takes_back_the_end_first_and_then_what_was_said_last():
+    ended = CASE.ending()
+    assert ended.without_last() == CASE
+    assert CASE.without_last().codes == {"cough", "fever"}
+    assert Case().without_last() == Case()
+
+
+def test_a_page_gives_back_the_case_that_it_carries():
+    for case in (Case(), CASE, CASE.ending(), Case((Said("fiévre'", PRESENT, True),))):
+        assert Case.parse(case.to_text()) == case
+    assert Case.parse("") == Case()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"said": []}',
+        '{"said": [["cough", "maybe", false]], "ended": false}',
+        '{"said": [["cough", "present", 1]], "ended": false}',
+        '{"said": [["", "present", false]], "ended": false}',
+        '{"said": [["\\ud800", "present", false]], "ended": false}',  # half a character
+        '{"said": [[["cough"], "present", false]], "ended": false}',
+        '{"said": [["cough", "present", false], ["cough", "absent", false]], "ended": false}',
+        '{"said": [], "ended": "no"}',
+        json.dumps({"said": [[f"c{number}", "present", False] for number in range(2_001)], "ended": False}),
+        "[" * 100_000,
+    ],
+)
+def test_a_field_that_holds_no_case_is_refused(text):
+    with pytest.raises(InputError, match="does not hold a case: start over"):
+        Case.parse(text)
+
+
+def test_figures_are_a_request_to_the_http_api():
+    assert CASE.ending().figures() == {
+        "present": ["cough"],
+        "absent": ["fever"],
+        "not_to_ask": ["smoker"],
+        "questions_asked": 2,
+        "no_more_evidence": True,
+    }

@@ -1,0 +1,53 @@
+"""`triage console` as a command."""
+
+import re
+import signal
+import socket
+import subprocess
+
+import httpx
+import pytest
+
+import triage_cli
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "either --model-base-path BASE or --server HOST:PORT"),
+        (["--server", "127.0.0.1:1", "--model-base-path", "."], "either --model-base-path BASE or --server HOST:PORT"),
+        (["--model-base-path", "nowhere"], "nowhere: no such directory"),
+        (["--server", "127.0.0.1:1", "--port", "65536"], "--port 65536: expected a number from 0"),
+        (["--server", "127.0.0.1:1", "--port", "0", "--timeout", "0.5"], "no server at 127.0.0.1:1"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_line(options, message, capsys):
+    assert triage_cli.main(["console", "--no-open", *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_taken_port_is_named_at_once(capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert triage_cli.main(["console", "--no-open", "--server", "127.0.0.1:1", "--port", str(port)]) == 2
+    assert f"--port {port}: cannot listen on 127.0.0.1" in capsys.readouterr().err
+
+
+def test_the_command_serves_on_loopback_until_ctrl_c_and_logs_no_evidence(prepared_python, server):
+    arguments = ("-m", "triage_cli", "console", "--server", server.address, "--port", "0", "--no-open")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with prepared_python.start(*arguments, **pipes) as process:
+        try:
+            assert process.stdout.readline() == "model version 3\n"
+            url = re.fullmatch(r"console at (http://127\.0\.0\.1:\d+/) .*\n", process.stdout.readline())[1]
+            assert "Yellow" in httpx.post(url, data={"do": "add present fever"}, timeout=30, trust_env=False).text
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert (output, errors) == ("", "triage console: interrupted\n")

@@ -1,0 +1,47 @@
+"""Templates and files of the pages."""
+
+from schemas.evidence import Evidence
+from serving.console import view
+from serving.console.case import Case
+from serving.console.pages import Pages, files, markup
+
+
+def test_values_are_text_in_every_page():
+    response = Pages(labels=False).error(400, "A <b>title</b>", "<script>alert(1)</script>")
+    assert response.status_code == 400
+    page = response.body.decode()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<b>title" not in page
+
+
+def test_what_a_vocabulary_or_a_rule_says_is_text():
+    evil = "</p><script>alert(1)</script>"
+    entry = Evidence("x'", "symptom", evil, evil)
+    verdict = view.Verdict(
+        decision="Red", columns=("Q-value",), rows=[view.Row("Red", 0.5, (evil,))],
+        rules=[{"id": evil, "reason": evil, "change": evil}], novelty=None, is_novel=False,
+        turning=[view.Turn("Red", evil, evil, 0.5)], version=evil,
+    )  # fmt: skip
+    page = view.CasePage(
+        text=evil, findings=[view.Finding(evil, "present", 0.5, evil)], can_undo=True, ended=False, questions_asked=0,
+        question=entry, question_why=evil, verdict=verdict, so_far=True, status=evil, json=evil,
+    )  # fmt: skip
+    shown = Pages(labels=True).show("case", page=page, case=Case(), typed=evil, results=[entry]).body.decode()
+    assert "<script>" not in shown
+    assert shown.count("&lt;script&gt;") >= 15  # each of the values above
+
+
+def test_pages_link_to_the_labels_only_where_there_are_vignettes():
+    assert 'href="/label"' not in Pages(labels=False).error(400, "", "").body.decode()
+    assert 'href="/label"' in Pages(labels=True).error(400, "", "").body.decode()
+
+
+def test_a_model_card_becomes_html_without_any_of_its_own():
+    html = markup("# Card\n\n| a | b |\n| --- | --- |\n| 1 | <img src=x onerror=alert(1)> |\n")
+    assert "<h1>Card</h1>" in html
+    assert "<td>1</td>" in html
+    assert "<img" not in html
+
+
+def test_style_and_script_are_files_of_the_console():
+    assert {route.path for route in files()} == {"/console.css", "/console.js"}

@@ -1,0 +1,102 @@
+"""What pages show."""
+
+import json
+
+from serving.console import view
+from serving.console.agent import Answer
+from serving.console.case import NOT_KNOWN, PRESENT, Case, Said
+from serving.messages import WIRE_ACTIONS
+from triage_client import Evidence, EvidenceStatus, NextQuestion, QuestionReason, TriageResponse
+
+RED, YELLOW, GREEN, BLUE, ASK = WIRE_ACTIONS
+FEVER = Case((Said("fever", PRESENT, False),))
+
+
+def _answer(agent, response, goes_on=False, question="", chosen=None):
+    return Answer(agent.model(), response, goes_on, question, chosen)
+
+
+def _present(code):
+    return Evidence(code=code, status=EvidenceStatus.EVIDENCE_STATUS_PRESENT)
+
+
+def _response(**fields):
+    values = [{"action": action, "value": 0.5} for action in WIRE_ACTIONS]
+    standard = {"action": YELLOW, "best_triage": YELLOW, "model_version": "3", "q_values": values}
+    return TriageResponse(**(standard | fields))
+
+
+def test_an_empty_case_shows_no_verdict(agent):
+    page = view.case_page(Case(), None, agent.model())
+    assert (page.verdict, page.question, page.findings, page.can_undo) == (None, None, [], False)
+
+
+def test_q_values_are_shown_only_where_there_are_no_probabilities(agent, hand_set):
+    verdict = view.verdict(agent.answer(FEVER).response, agent.model())
+    assert verdict.columns == ("Q-value",)
+    assert [row.label for row in verdict.rows] == ["Red", "Yellow", "Green", "Blue"]  # not ask
+    assert [row.cells for row in verdict.rows] == [(f"{value:.2f}",) for value in hand_set.fever_q[:4]]
+    response = _response(probabilities=[{"decision": YELLOW, "appropriate": 0.625, "safe": 0.9}])
+    verdict = view.verdict(response, agent.model())
+    assert verdict.columns == ("appropriate", "safe")
+    assert verdict.rows == [view.Row("Yellow", 0.625, ("62%", "90%"))]
+
+
+def test_findings_have_their_effect_and_the_decision_without_them(agent):
+    case = FEVER.after(Said("chest_pain", PRESENT, True)).after(Said("smoker", NOT_KNOWN, True))
+    response = _response()
+    response.explanation.effects.add(evidence=_present("fever"), effect=0.25, best_triage_without=GREEN)
+    response.explanation.effects.add(evidence=_present("chest_pain"), effect=0.125, best_triage_without=YELLOW)
+    page = view.case_page(case, _answer(agent, response), agent.model())
+    assert page.findings == [
+        view.Finding("fever, by name", "present", 0.25, "Green"),
+        view.Finding("chest_pain, by name", "present", 0.125, ""),
+        view.Finding("smoker, by name", "not_known", None, ""),
+    ]
+
+
+def test_rules_novelty_and_turning_answers_are_named(agent):
+    response = _response(novelty=0.995, is_novel=True)
+    response.fired_rules.add(rule_id="pain", reason="Pain.", from_action=GREEN, to_action=YELLOW)
+    response.fired_rules.add(rule_id="same", reason="Same.", from_action=YELLOW, to_action=YELLOW)
+    absent = Evidence(code="smoker", status=EvidenceStatus.EVIDENCE_STATUS_ABSENT)
+    response.explanation.turning.add(evidence=absent, best_triage=BLUE, likely=0.75)
+    verdict = view.verdict(response, agent.model())
+    assert [(rule["id"], rule["change"]) for rule in verdict.rules] == [
+        ("pain", "Green → Yellow"),
+        ("same", "no change"),
+    ]
+    assert (round(verdict.novelty, 3), verdict.is_novel) == (0.995, True)
+    assert verdict.turning == [view.Turn("Blue", "smoker, by name", "absent", 0.75)]
+    assert view.verdict(_response(), agent.model()).novelty is None
+
+
+def test_a_page_says_why_the_model_asks_or_stops(agent):
+    def status(case, goes_on, **fields):
+        return view.case_page(case, _answer(agent, _response(**fields), goes_on), agent.model()).status
+
+    assert "not sure enough yet" in status(FEVER, True, action=ASK)
+    assert "may raise a red flag" in status(FEVER, True)
+    assert "You ended" in status(FEVER.ending(), False, forced=True)
+    assert "limit of questions" in status(FEVER, False, forced=True)
+    assert "no question is left" in status(FEVER, False, action=ASK)
+    assert "sure enough to stop" in status(FEVER, False)
+
+
+def test_a_question_says_why_it_is_put(agent):
+    def why(chosen):
+        answer = _answer(agent, _response(action=ASK), True, "smoker", chosen)
+        return view.case_page(FEVER, answer, agent.model()).question_why
+
+    assert "cannot choose questions" in why(None)
+    chosen = NextQuestion(code="smoker", expected_gain=0.0625, likely=0.25)
+    assert why(chosen) == "Chosen by the model: 25% likely yes; worth 0.062 bits."
+    chosen.reason = QuestionReason.QUESTION_REASON_RED_FLAG
+    assert why(chosen).startswith("May be a red flag; ")
+
+
+def test_the_case_as_json_is_the_request_and_the_answer(agent):
+    page = view.case_page(FEVER, agent.answer(FEVER), agent.model())
+    copied = json.loads(page.json)
+    assert copied["case"] == FEVER.figures()
+    assert copied["answer"]["best_triage"] == "Yellow"
