@@ -21,6 +21,7 @@ from serving.console import view
 from serving.console.agent import Agent, AgentError
 from serving.console.case import STATUSES, Case, Said
 from serving.console.guard import Guard
+from serving.console.labelling import Labelling
 from serving.console.pages import Pages, files, markup
 
 MODEL_CARD = "model_card.md"
@@ -71,8 +72,8 @@ class Console:
         return self.pages.show("case", page=page, case=case, typed=typed, results=results)
 
 
-def application(console: Console) -> Starlette:
-    """Returns the ASGI application."""
+def application(console: Console, labelling: Labelling | None = None) -> Starlette:
+    """Returns the ASGI application; `labelling` is None without vignettes to label."""
 
     def endpoint(answer: Callable[[dict[str, str]], Response]) -> Callable[[Request], Any]:
         async def respond(request: Request) -> Response:
@@ -95,6 +96,9 @@ def application(console: Console) -> Starlette:
         Route("/model", endpoint(console.model_card)),
         *files(),
     ]
+    if labelling is not None:
+        routes.append(Route("/label", endpoint(labelling.show)))
+        routes.append(Route("/label", endpoint(labelling.decide), methods=["POST"]))
     return Starlette(routes=routes, middleware=[Middleware(Guard)], exception_handlers={404: missing, 405: missing})
 
 

@@ -31,10 +31,16 @@ class Settings:
     models: pathlib.Path | None
     port: int
     open: bool
+    vignettes: pathlib.Path | None = None
+    out: pathlib.Path | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
+        if (self.vignettes is None) != (self.out is None):
+            raise InputError("--vignettes and --out need each other: give both or neither")
+        if self.vignettes is not None and self.out is not None and self.out.resolve() == self.vignettes.resolve():
+            raise InputError(f"--out {self.out}: is the file of --vignettes, which stays as it is: name another file")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +55,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=int, default=PORT, help=f"port of the pages on {HOST}; 0 takes any free port; default: {PORT}"
     )
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
+    parser.add_argument(
+        "--vignettes", type=pathlib.Path, metavar="FILE", help="vignettes to label, in JSON Lines; needs --out"
+    )
+    parser.add_argument(
+        "--out",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="file for the labelled vignettes, which `triage prepare` reads; if it is there, labelling goes on",
+    )
     channel.add_arguments(parser, server=None)
 
 
@@ -63,6 +78,7 @@ def check(arguments: argparse.Namespace) -> None:
         raise InputError("name the model: either --model-base-path BASE or --server HOST:PORT")
     if base is not None and not base.is_dir():
         raise InputError(f"--model-base-path {base}: no such directory: make one with `triage export`")
+    settings_of(arguments)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -74,8 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: an option is wrong, the port is taken, or the model cannot be reached.
     """
-    check(arguments)
-    settings = Settings(arguments.model_base_path, arguments.port, open=not arguments.no_open)
+    settings = settings_of(arguments)
     with contextlib.ExitStack() as stack:
         bound = stack.enter_context(_bound(settings.port))  # before the model loads, to report a taken port at once
         if settings.models is not None:
@@ -84,20 +99,43 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.server = stack.enter_context(serving(settings.models))
             arguments.timeout = max(arguments.timeout, _BEGINNING_SECONDS)
         agent = stack.enter_context(Agent(channel.read_connection(arguments)))
-        try:
-            version = agent.model().info.model_version
-        except AgentError as error:
-            raise InputError(str(error)) from error
-        from serving.console.application import Console, application
-        from serving.console.pages import Pages
-
-        url = f"http://{HOST}:{bound.getsockname()[1]}/"
-        sys.stdout.write(f"model version {version}\nconsole at {url} (Ctrl-C ends it)\n")
+        app, path = _application(agent, settings)
+        url = f"http://{HOST}:{bound.getsockname()[1]}/{path}"
+        sys.stdout.write(f"model version {agent.model().info.model_version}\nconsole at {url} (Ctrl-C ends it)\n")
         sys.stdout.flush()
         if settings.open:
             webbrowser.open(url)
-        _serve(application(Console(agent, Pages(labels=False), settings.models)), bound)
+        _serve(app, bound)
     return 0
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """Returns the options that are not of the connection.
+
+    Raises:
+        InputError: one is out of range, or they do not fit together.
+    """
+    return Settings(
+        arguments.model_base_path, arguments.port, not arguments.no_open, arguments.vignettes, arguments.out
+    )
+
+
+def _application(agent: Agent, settings: Settings) -> tuple["ASGIApp", str]:
+    """Returns the application, and the path of the page to begin with."""
+    from serving.console.application import Console, application
+    from serving.console.labelling import Labelling
+    from serving.console.labels import Labels, read_vignettes
+    from serving.console.pages import Pages
+
+    try:
+        vocabulary = agent.model().vocabulary
+    except AgentError as error:
+        raise InputError(str(error)) from error
+    if settings.vignettes is None or settings.out is None:
+        return application(Console(agent, Pages(labels=False), settings.models)), ""
+    pages = Pages(labels=True)
+    labels = Labels(settings.out, read_vignettes(settings.vignettes, vocabulary), vocabulary)
+    return application(Console(agent, pages, settings.models), Labelling(agent, pages, labels)), "label"
 
 
 def _bound(port: int) -> socket.socket:

@@ -18,6 +18,8 @@ import triage_cli
         (["--server", "127.0.0.1:1", "--model-base-path", "."], "either --model-base-path BASE or --server HOST:PORT"),
         (["--model-base-path", "nowhere"], "nowhere: no such directory"),
         (["--server", "127.0.0.1:1", "--port", "65536"], "--port 65536: expected a number from 0"),
+        (["--server", "127.0.0.1:1", "--vignettes", "a"], "--vignettes and --out need each other"),
+        (["--server", "127.0.0.1:1", "--vignettes", "a", "--out", "./a"], "--out a: is the file of --vignettes"),
         (["--server", "127.0.0.1:1", "--port", "0", "--timeout", "0.5"], "no server at 127.0.0.1:1"),
     ],
 )
@@ -51,3 +53,11 @@ def test_the_command_serves_on_loopback_until_ctrl_c_and_logs_no_evidence(prepar
             process.kill()
     assert process.returncode == 130
     assert (output, errors) == ("", "triage console: interrupted\n")
+
+
+def test_vignettes_that_the_model_does_not_know_are_named_with_their_line(server, tmp_path, capsys):
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"vignette_id": "v1", "present": ["gout"], "absent": []}\n')
+    options = ["--server", server.address, "--vignettes", str(path), "--out", str(tmp_path / "out.jsonl")]
+    assert triage_cli.main(["console", "--no-open", "--port", "0", *options]) == 2
+    assert f"{path}: line 1: unknown evidence code 'gout'" in capsys.readouterr().err
