@@ -47,8 +47,9 @@ docs: $(VENV)/documentation ## the documentation as a site, in build/site; warni
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open build/site/index.html, or run: $(BIN)/python -m http.server --directory build/site"
 
-screenshots: $(VENV)/package ## the report's pictures in the documentation, of the demo's agent; needs Chromium
+screenshots: $(VENV)/development ## the pictures of pages in the documentation, of the demo's agent; needs Chromium
 	$(BIN)/python docs/site/screenshots.py
+	$(BIN)/python docs/site/console_screenshots.py
 
 clean: ## remove everything the other targets made, including the virtual environment
 	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
