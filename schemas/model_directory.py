@@ -141,7 +141,8 @@ def read_version(folder: pathlib.Path) -> tuple[ModelInfo, Vocabulary]:
         safeguards = _safeguards(manifest)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
-            f"{path}: safety_rules, decision, novelty or litert are missing or malformed: export the model again"
+            f"{path}: safety_rules, decision, questions, novelty or litert are missing or malformed: export the model "
+            "again"
         ) from error
     _check_rules(folder, manifest["safety_rules"])
     return ModelInfo(model_version=folder.name, manifest_json=text, **values, **safeguards), vocabulary
@@ -153,7 +154,7 @@ def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
     Raises:
         KeyError, TypeError, ValueError, AttributeError: an entry is missing or malformed.
     """
-    novelty, decision = manifest["novelty"], manifest["decision"]
+    novelty, decision, questions = manifest["novelty"], manifest["decision"], manifest.get("questions")
     sure_enough = decision.get("sure_enough")
     return {
         "probabilities": bool(decision["probabilities"]),
@@ -169,7 +170,7 @@ def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
             for rule in manifest["safety_rules"]["rules"]
         ),
         "novelty_threshold": None if novelty is None else float(novelty["threshold"]),
-        "questions": manifest.get("questions") is not None,
+        "questions": questions is not None and float(questions["cost"]) >= 0,
         "litert_sha256": str(manifest["litert"]["sha256"]),
     }
 

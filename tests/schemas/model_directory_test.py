@@ -157,11 +157,21 @@ def without(manifest, key):
         (lambda manifest: manifest | {"vocabulary_fingerprint": "sha256:0"}, "differs from sha256:0"),
         (
             lambda manifest: manifest | {"litert": {}},
-            "safety_rules, decision, novelty or litert are missing or malformed",
+            "safety_rules, decision, questions, novelty or litert are missing or malformed",
         ),
-        (lambda manifest: without(manifest, "safety_rules"), "safety_rules, decision, novelty or litert are missing"),
-        (lambda manifest: without(manifest, "decision"), "safety_rules, decision, novelty or litert are missing"),
-        (lambda manifest: without(manifest, "novelty"), "safety_rules, decision, novelty or litert are missing"),
+        (
+            lambda manifest: without(manifest, "safety_rules"),
+            "safety_rules, decision, questions, novelty or litert are missing",
+        ),
+        (lambda manifest: manifest | {"questions": {"most": 10}}, "decision, questions, novelty or litert are missing"),
+        (
+            lambda manifest: without(manifest, "decision"),
+            "safety_rules, decision, questions, novelty or litert are missing",
+        ),
+        (
+            lambda manifest: without(manifest, "novelty"),
+            "safety_rules, decision, questions, novelty or litert are missing",
+        ),
     ],
 )
 def test_a_manifest_that_does_not_fit_is_reported(version, damage, complaint):
