@@ -6,7 +6,7 @@ CODE := schemas trainer serving clients deploy docs tests examples benchmarks ba
         triage_cli.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format proto build-files docs screenshots clean
+.PHONY: help demo test quick-tests test-all check format proto build-files docs screenshots clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -18,7 +18,10 @@ QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_pas
              --xla_cpu_use_fusion_emitters=false
 # Tests compile many graphs and run each for a few steps: here without the expensive optimisations of XLA and of
 # TensorFlow's graphs (QUICK_GRAPHS), in test-all as for users. The third worker has work while others wait for processes.
-test: check ## format, lint, types, and all tests except the slow ones
+test: $(VENV)/development ## format, lint, types, and all tests except the slow ones
+	$(MAKE) --no-print-directory --jobs 2 check quick-tests
+
+quick-tests: $(VENV)/development
 	QUICK_GRAPHS=1 XLA_FLAGS="$(QUICK_XLA)" \
 	  $(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow"
 

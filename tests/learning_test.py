@@ -46,6 +46,7 @@ def _mean(outcomes, test, name):
     return float(metrics.agent_metrics(outcomes, test.decision_counts)[name].mean())
 
 
+@pytest.mark.slow
 def test_a_short_run_beats_every_constant_policy_on_unseen_vignettes():
     outcomes, test = _train_and_play(seed=0, steps=400, hidden=[32], learning_rate=0.01)
     # The best constant policy is right for a quarter of the vignettes; this one, measured here, for .90.

@@ -16,6 +16,8 @@ from serving.config import ServeConfig
 from serving.server import TriageServer
 from triage_client import evidence_state
 
+pytestmark = pytest.mark.slow  # installs and compiles with npm
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "clients" / "node"
 README = (CLIENT / "README.md").read_text(encoding="utf-8")
