@@ -120,7 +120,7 @@ def test_vignettes_are_cases_whose_decisions_are_not_read(tmp_path):
         ("a.jsonl", b'{"vignette_id": "a", "no_more_evidence": 1}\n', "no_more_evidence: expected true or false"),
         ("a.jsonl", b'\xff\n', "a.jsonl: line 1: not JSON"),
         ("a.jsonl.gz", b"no gzip", "a.jsonl.gz: cannot read"),
-        ("a.jsonl.gz", gzip.compress(b'{"vignette_id": "a"}\n' * 9)[:-9], "a.jsonl.gz: cannot read"),
+        ("a.jsonl.gz", gzip.compress(b'{"vignette_id": "a"}\n' * 9, mtime=0)[:-9], "a.jsonl.gz: cannot read"),
         ("a.csv", b"vignette_id,present\na,x,y\n", "a.csv: line 2: expected 2 columns"),
         ("a.csv", b"vignette_id,present\na\n", "a.csv: line 2: expected 2 columns"),
         ("a.csv", b"id,present\na,x\n", "a.csv: line 2: unknown field 'id'"),
