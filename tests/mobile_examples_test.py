@@ -107,6 +107,13 @@ def test_an_interview_runs_on_litert_alone(file, lines, expected):
     assert decision(interview(file, *lines)) == expected
 
 
+def test_a_typing_error_is_answered_with_similar_codes(file):
+    assert (
+        "'Feverr' is not in the vocabulary of this model: did you mean fever?"
+        in interview(file, "Feverr", "fever").stdout
+    )
+
+
 def test_what_must_not_reach_the_model_is_named(file):
     finished = interview(file, "nonsense", "cough", "-cough", "fever")
     assert "'nonsense' is not in the vocabulary of this model" in finished.stdout

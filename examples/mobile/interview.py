@@ -9,6 +9,7 @@ conflicts, and a vocabulary that the app was not built for. Not a medical device
 """
 
 import argparse
+import difflib
 import hashlib
 import json
 import pathlib
@@ -140,7 +141,9 @@ class Interview:
         """
         code, present = text.removeprefix("-"), not text.startswith("-")
         if code not in self._model.questions:
-            raise RefusedError(f"{code!r} is not in the vocabulary of this model")
+            similar = difflib.get_close_matches(code.lower().replace(" ", "_"), self._model.questions, n=3)
+            meant = f": did you mean {', '.join(similar)}?" if similar else ""
+            raise RefusedError(f"{code!r} is not in the vocabulary of this model{meant}")
         if self._evidence.get(code, present) != present:
             raise RefusedError(f"{code!r} was {'absent' if present else 'present'} before: which is right?")
         self._evidence[code] = present

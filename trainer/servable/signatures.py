@@ -109,7 +109,8 @@ def write(
     module.table = lookup.table
 
     def serving_default(present: tf.Tensor, absent: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
-        _check_sizes(present=present, absent=absent, questions_asked=questions_asked)
+        with tf.control_dependencies(_size_checks(present=present, absent=absent, questions_asked=questions_asked)):
+            present, absent = tf.identity(present), tf.identity(absent)
         encoded = state.from_codes(present, absent, lookup, identity.evidence_count)
         decision = decider(encoded.states, is_forced(questions_asked, identity.max_questions))
         return decision | {
@@ -121,8 +122,9 @@ def write(
         return {features.TRIAGE_RESPONSES: _answer(decider, lookup, identity, evidence_states)}
 
     def dense(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
-        _check_sizes(states=states, questions_asked=questions_asked)
-        return decider(_finite(states), is_forced(questions_asked, identity.max_questions))
+        with tf.control_dependencies(_size_checks(states=states, questions_asked=questions_asked)):
+            states = _finite(states)
+        return decider(states, is_forced(questions_asked, identity.max_questions))
 
     questions_asked = tf.TensorSpec([None], tf.int32, features.QUESTIONS_ASKED)
     present = tf.TensorSpec([None, None], tf.string, features.PRESENT)
@@ -148,17 +150,18 @@ def _traced(function: Callable[..., dict[str, tf.Tensor]], *specs: tf.TensorSpec
     return tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
 
 
-def _check_sizes(**inputs: tf.Tensor) -> None:
-    """Makes the graph refuse inputs of different batch sizes, of which it would broadcast some.
+def _size_checks(**inputs: tf.Tensor) -> list[tf.Operation]:
+    """Returns operations that refuse inputs of different batch sizes, of which the graph would broadcast some.
 
-    A TFLite file does not check this, as the converter leaves assertions out.
-
-    Raises:
-        tf.errors.InvalidArgumentError: when the graph runs.
+    What uses the inputs has to wait for them: another operation may fail sooner, with words of its own. They raise
+    tf.errors.InvalidArgumentError when the graph runs. A TFLite file does not check this, as the converter leaves
+    assertions out.
     """
     (first, batch), *others = ((name, tf.shape(value)[0]) for name, value in inputs.items())
-    for name, size in others:
+    return [
         tf.debugging.assert_equal(size, batch, f"Expects {name} to have the batch size of {first}")
+        for name, size in others
+    ]
 
 
 def _finite(states: tf.Tensor) -> tf.Tensor:
@@ -170,8 +173,9 @@ def _asking(graph: QuestionGraph) -> Callable[[tf.Tensor, tf.Tensor], dict[str, 
     """Returns the signature `questions`."""
 
     def ask(states: tf.Tensor, not_to_ask: tf.Tensor) -> dict[str, tf.Tensor]:
-        _check_sizes(states=states, not_to_ask=not_to_ask)
-        questions = graph(_finite(states), not_to_ask)
+        with tf.control_dependencies(_size_checks(states=states, not_to_ask=not_to_ask)):
+            states = _finite(states)
+        questions = graph(states, not_to_ask)
         return {
             features.QUESTION_CODES: questions.codes,
             features.QUESTION_GAINS: questions.gains,
