@@ -20,6 +20,7 @@ from serving.model_config import ModelConfig, read_file
 from serving.models.model_store import ModelStore, local_base
 from serving.models.version_policy import VersionPolicy, Wanted, parse_labels
 from serving.process import EndSignals
+from serving.security import host_and_port
 from serving.server import TriageServer
 from serving.settings_file import read_settings
 from serving.telemetry import MetricsPort, configure_logging, metrics_files, summed_registry
@@ -176,12 +177,8 @@ def _serve(config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Pat
         if port_file is not None:
             process.write(port_file, server.port)
         numbers = {watcher.versions.model_name: watcher.versions.default for watcher in watchers}
-        sys.stdout.write(f"listening on {server.address}, {_state(numbers)}\n")
-        if server.http is not None:
-            sys.stdout.write(f"HTTP at {server.http.url}\n")
-        if server.metrics_port is not None:
-            sys.stdout.write(f"metrics at {server.metrics_port.url}\n")
-        sys.stdout.flush()
+        http = None if server.http is None else server.http.url
+        _say_where(f"{server.address}, {_state(numbers)}", http, server.metrics_port)
         number, loading = _watch_until(signals, watchers, server, config)
     finally:
         server.stop()
@@ -216,20 +213,29 @@ def _serve_together(config: ServeConfig, models: Sequence[_Model], port_file: pa
         if port_file is not None:
             process.write(port_file, shared.port)
             stack.callback(process.remove, port_file)
-        host = f"[{config.host}]" if ":" in config.host else config.host
         state = _state({report.model_name: report.default for report in supervisor.reports})
-        sys.stdout.write(f"listening on {host}:{shared.port}, {state}, {config.processes} processes\n")
-        if shared.http_port >= 0:
-            sys.stdout.write(f"HTTP at {'https' if config.encrypted else 'http'}://{host}:{shared.http_port}\n")
-        if metrics is not None:
-            sys.stdout.write(f"metrics at {metrics.url}\n")
-        sys.stdout.flush()
+        scheme = "https" if config.encrypted else "http"
+        _say_where(
+            f"{host_and_port(config.host, shared.port)}, {state}, {config.processes} processes",
+            f"{scheme}://{host_and_port(config.host, shared.http_port)}" if shared.http_port >= 0 else None,
+            metrics,
+        )
         number = signals.wait()
         process.end_after(config.drain_seconds + config.grace_seconds + 3 * _END_SECONDS, process.exit_code(number))
         if number == signal.SIGTERM:
             supervisor.drain()
             time.sleep(config.drain_seconds)
     return process.exit_code(number)
+
+
+def _say_where(calls: str, http: str | None, metrics: MetricsPort | None) -> None:
+    """Prints where the server answers; callers that started it wait for the first line."""
+    sys.stdout.write(f"listening on {calls}\n")
+    if http is not None:
+        sys.stdout.write(f"HTTP at {http}\n")
+    if metrics is not None:
+        sys.stdout.write(f"metrics at {metrics.url}\n")
+    sys.stdout.flush()
 
 
 def _check(watcher: "Watcher", config: ServeConfig) -> None:

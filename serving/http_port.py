@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from schemas.errors import InputError
 from serving.calls import EventLoop
 from serving.config import ServeConfig
-from serving.security import ServerCertificate
+from serving.security import ServerCertificate, host_and_port
 
 _BEGIN_SECONDS = 0.002
 _WAITING = 1024  # connections that wait to be accepted
@@ -44,12 +44,11 @@ class HttpPort:
         except OSError as error:
             self._socket.close()
             raise InputError(
-                f"--http-port: cannot listen on {config.host}:{config.http_port}: {error.strerror or error}: choose "
-                "another --http-port, or 0 for any free port"
+                f"--http-port: cannot listen on {host_and_port(config.host, config.http_port)}: "
+                f"{error.strerror or error}: choose another --http-port, or 0 for any free port"
             ) from error
         self.port: int = self._socket.getsockname()[1]
-        host = f"[{config.host}]" if ":" in config.host else config.host
-        self.url = f"{'http' if certificate is None else 'https'}://{host}:{self.port}"
+        self.url = f"{'http' if certificate is None else 'https'}://{host_and_port(config.host, self.port)}"
         self._server: uvicorn.Server | None = None
 
     def start(self, app: ASGIApp) -> None:

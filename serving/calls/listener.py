@@ -11,6 +11,7 @@ from schemas.errors import InputError
 from serving.calls.event_loop import EventLoop, Workers
 from serving.calls.front import Front, Limits
 from serving.calls.silence import options as silence_options
+from serving.security import host_and_port
 
 _BEGIN_SECONDS = 0.01  # until gRPC has told all clients to connect elsewhere
 
@@ -42,11 +43,10 @@ class Listener:
         self._loop = loop
         self._front = front
         self._watch: asyncio.Task[None] | None = None
-        host = f"[{address[0]}]" if ":" in address[0] else address[0]
         # Without this two servers could share a port, and clients would reach either.
         self._options = [*silence_options(silence_seconds), *({"grpc.so_reuseport": 0} | dict(options)).items()]
-        self.port = loop.run(self._hold(f"{host}:{address[1]}", credentials))
-        self.address = f"{host}:{self.port}"
+        self.port = loop.run(self._hold(host_and_port(*address), credentials))
+        self.address = host_and_port(address[0], self.port)
 
     def start(self) -> None:
         """Starts answering."""

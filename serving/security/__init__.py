@@ -1,7 +1,7 @@
 """Who may call: addresses, tokens, TLS."""
 
 from serving.security.access import Access, LocalReloads, OpenAccess, TokenAccess, check_role, holder_of
-from serving.security.addresses import is_loopback
+from serving.security.addresses import host_and_port, is_loopback
 from serving.security.tls import ServerCertificate, channel_credentials
 from serving.security.tokens import METRICS, TokenFile, read_tokens
 
@@ -16,6 +16,7 @@ __all__ = [
     "channel_credentials",
     "check_role",
     "holder_of",
+    "host_and_port",
     "is_loopback",
     "read_tokens",
 ]

@@ -1,8 +1,13 @@
-"""Which addresses are loopback, so that data sent there crosses no network."""
+"""How addresses are written, and which are loopback, so that data sent there crosses no network."""
 
 import functools
 import ipaddress
 import urllib.parse
+
+
+def host_and_port(host: str, port: int) -> str:
+    """Returns `HOST:PORT`, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_loopback(host: str) -> bool:

@@ -27,7 +27,7 @@ import wsgiref.simple_server
 from schemas.errors import InputError
 from serving.config import ServeConfig
 from serving.errors import ForbiddenError, UnauthenticatedError
-from serving.security import METRICS, ServerCertificate, TokenFile, check_role, holder_of, is_loopback
+from serving.security import METRICS, ServerCertificate, TokenFile, check_role, holder_of, host_and_port, is_loopback
 
 _CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
@@ -253,7 +253,7 @@ class MetricsPort:
         if encrypted and config.tls_client_ca:
             encryption |= {"client_cafile": config.tls_client_ca, "client_auth_required": True}
         prometheus_client.disable_created_metrics()  # these would double the number of series
-        place = f"{config.metrics_host}:{config.metrics_port}"
+        place = host_and_port(config.metrics_host, config.metrics_port)
         self._server: wsgiref.simple_server.WSGIServer
         self._thread: threading.Thread
         try:
@@ -271,8 +271,8 @@ class MetricsPort:
             cast(ssl.SSLSocket, self._server.socket).context.sni_callback = certificate.choose
         if tokens is not None:
             self._server.set_app(_guarded(prometheus_client.make_wsgi_app(registry), tokens))
-        host = f"[{config.metrics_host}]" if ":" in config.metrics_host else config.metrics_host
-        self.url = f"{'https' if encrypted else 'http'}://{host}:{self._server.server_port}/metrics"
+        address = host_and_port(config.metrics_host, self._server.server_port)
+        self.url = f"{'https' if encrypted else 'http'}://{address}/metrics"
 
     @classmethod
     def of(cls, config: ServeConfig, registry: CollectorRegistry) -> "MetricsPort":
