@@ -14,6 +14,7 @@ _SHARD = re.compile(r"(train|test)-(\d{5})-of-(\d{5})\.tfrecord(\.gz)?")
 SAVED_MODEL = "saved_model.pb"
 MANIFEST = "manifest.json"
 ASSETS = "assets"
+MODEL_CARD = "model_card.md"
 RULES = "assets.extra/rules.toml"
 WARMUP_REQUESTS = "assets.extra/tf_serving_warmup_requests"
 LITERT = "assets.extra/state.tflite"

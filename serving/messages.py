@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from schemas.triage import Action
-from triage.v1 import triage_pb2
+from triage.v1 import triage_pb2, triage_service_pb2
 
 WIRE_ACTIONS = (
     triage_pb2.TRIAGE_ACTION_RED,
@@ -19,6 +19,13 @@ QUESTION_REASONS = {
     triage_pb2.QUESTION_REASON_RED_FLAG: "red_flag",
 }
 """The name in JSON of each QuestionReason."""
+EVIDENCE_KINDS = {
+    triage_service_pb2.EVIDENCE_KIND_SYMPTOM: "symptom",
+    triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR: "risk_factor",
+}
+"""The name in a vocabulary, and in JSON, of each EvidenceKind."""
+MOST_EXPLAINED = 64
+"""Pieces of evidence of a state that can be explained: a run of the model for each is too much for more."""
 STATUSES = {triage_pb2.EVIDENCE_STATUS_PRESENT: "present", triage_pb2.EVIDENCE_STATUS_ABSENT: "absent"}
 """The name in JSON of each EvidenceStatus."""
 

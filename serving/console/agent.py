@@ -11,7 +11,7 @@ from schemas.evidence import Evidence, Vocabulary
 from serving.client import channel
 from serving.console.case import Case
 from serving.console.search import Search
-from serving.messages import goes_on
+from serving.messages import EVIDENCE_KINDS, MOST_EXPLAINED, goes_on
 from triage_client import (
     EvidenceState,
     InvalidArgumentError,
@@ -21,13 +21,6 @@ from triage_client import (
     evidence_state,
 )
 from triage_client.v1 import triage_service_pb2
-
-_KINDS = {
-    triage_service_pb2.EVIDENCE_KIND_SYMPTOM: "symptom",
-    triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR: "risk_factor",
-}
-_MOST_PIECES = 64
-"""Pieces of evidence that a server explains; see `serving.triage.explanation`."""
 
 
 class AgentError(Exception):
@@ -141,7 +134,7 @@ class Agent:
             state,
             questions=int(model.chooses_questions),
             not_to_ask=not_to_ask,
-            explain=len(state.evidence) <= _MOST_PIECES,
+            explain=len(state.evidence) <= MOST_EXPLAINED,
         )
 
     def _reloaded(self) -> Model:
@@ -152,7 +145,7 @@ class Agent:
     def _load(self) -> Model:
         info, listed = self._client.model_info(), self._client.vocabulary()
         vocabulary = Vocabulary(
-            Evidence(entry.code, _KINDS[entry.kind], entry.name, entry.question) for entry in listed.entries
+            Evidence(entry.code, EVIDENCE_KINDS[entry.kind], entry.name, entry.question) for entry in listed.entries
         )
         evidence = {entry.code: entry for entry in vocabulary}
         return Model(info, json.loads(info.manifest_json), vocabulary, evidence, Search(tuple(vocabulary)))

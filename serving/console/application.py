@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from schemas.directories import MODEL_CARD
 from schemas.errors import InputError
 from schemas.evidence import code_fault
 from serving.console import view
@@ -24,7 +25,6 @@ from serving.console.guard import Guard
 from serving.console.labelling import Labelling
 from serving.console.pages import Pages, files, markup
 
-MODEL_CARD = "model_card.md"
 _MOST_BYTES = 1 << 20
 
 

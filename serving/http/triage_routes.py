@@ -11,14 +11,10 @@ from serving.calls import Cost
 from serving.errors import Fault, FaultyRequestError
 from serving.http.door import Exchange
 from serving.http.triage_json import check_fields, in_json, read_codes, read_flag, read_number, read_state, read_text
-from serving.messages import answer_figures, goes_on
+from serving.messages import EVIDENCE_KINDS, answer_figures, goes_on
 from serving.triage import TriageService
 from triage.v1 import triage_pb2, triage_service_pb2
 
-_KINDS = {
-    triage_service_pb2.EVIDENCE_KIND_SYMPTOM: "symptom",
-    triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR: "risk_factor",
-}
 _UNKNOWN, _QUESTIONS, _NOT_TO_ASK, _EXPLAIN = "allow_unknown_codes", "questions", "not_to_ask", "explain"
 _MODEL = "model"
 _OF_ALL = (_UNKNOWN, _QUESTIONS, _MODEL)
@@ -73,7 +69,7 @@ class TriageRoutes:
         return {
             "vocabulary_fingerprint": vocabulary.vocabulary_fingerprint,
             "entries": [
-                {"code": entry.code, "kind": _KINDS[entry.kind], "name": entry.name, "question": entry.question}
+                {"code": entry.code, "kind": EVIDENCE_KINDS[entry.kind], "name": entry.name, "question": entry.question}
                 for entry in vocabulary.entries
             ],
         }

@@ -10,10 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from serving.errors import Fault, FaultyRequestError
+from serving.messages import MOST_EXPLAINED
 from triage.v1 import triage_pb2
-
-MOST_PIECES = 64
-"""Pieces of evidence of a state that can be explained: a run of the model for each is too much for more."""
 
 _MOST_SETS = 500
 """Sets of pieces that are tried, the smallest first: all those of up to four of ten pieces, of up to two of thirty."""
@@ -27,8 +25,8 @@ def check_explainable(state: triage_pb2.EvidenceState) -> None:
     Raises:
         FaultyRequestError: there are more.
     """
-    if len(state.evidence) > MOST_PIECES:
-        description = f"{len(state.evidence)} pieces of evidence: expected at most {MOST_PIECES} to explain"
+    if len(state.evidence) > MOST_EXPLAINED:
+        description = f"{len(state.evidence)} pieces of evidence: expected at most {MOST_EXPLAINED} to explain"
         raise FaultyRequestError([Fault("explain", description, "TOO_MUCH_EVIDENCE")])
 
 

@@ -24,6 +24,7 @@ from serving.call import MODEL, PARSE, current
 from serving.calls import Cost, Front, costs
 from serving.config import ServeConfig
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
+from serving.messages import EVIDENCE_KINDS
 from serving.models.engine import Engine
 from serving.models.safeguards import described_rules
 from serving.models.served_models import ServedModels
@@ -34,10 +35,7 @@ from serving.triage.routing import Routing
 from serving.triage.validation import RequestLimits, are_clear, check_questions, check_states
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
-_KINDS = {
-    "symptom": triage_service_pb2.EVIDENCE_KIND_SYMPTOM,
-    "risk_factor": triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR,
-}
+_KINDS = {name: kind for kind, name in EVIDENCE_KINDS.items()}
 
 
 class Asked(NamedTuple):

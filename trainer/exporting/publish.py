@@ -254,7 +254,7 @@ def _write_card(
     text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     # Ids and tags from other programs may contain half a surrogate pair, which is not UTF-8.
     (stage.folder / model_card.JSON).write_text(text, encoding="utf-8", errors="backslashreplace")
-    (stage.folder / model_card.MARKDOWN).write_text(card_markdown.page(card), encoding="utf-8")
+    (stage.folder / directories.MODEL_CARD).write_text(card_markdown.page(card), encoding="utf-8")
 
 
 def _publish(stage: StagedVersion, target: Target, serving: LoadedVersion | None, blessed: bool) -> pathlib.Path:

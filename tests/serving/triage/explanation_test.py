@@ -1,8 +1,8 @@
 import pytest
 
 from serving.errors import FaultyRequestError
-from serving.messages import state_message
-from serving.triage.explanation import MOST_PIECES, check_explainable, explain
+from serving.messages import MOST_EXPLAINED, state_message
+from serving.triage.explanation import check_explainable, explain
 from triage.v1 import triage_pb2
 
 RED, YELLOW, GREEN = (
@@ -99,7 +99,7 @@ def test_other_fields_of_the_state_stay():
 
 
 def test_more_evidence_than_can_be_explained_is_refused():
-    codes = [f"e{number}" for number in range(MOST_PIECES + 1)]
+    codes = [f"e{number}" for number in range(MOST_EXPLAINED + 1)]
     check_explainable(state_message(codes[:-1]))
     with pytest.raises(FaultyRequestError, match="explain: 65 pieces of evidence"):
         check_explainable(state_message(codes))
