@@ -73,56 +73,52 @@ def play(
         worth: what the agent judges answers to be worth, whoever chooses them; None where its action ends interviews.
     """
     parts = [
-        _play(Patients(*(part[start : start + _ROWS] for part in patients)), network, may_ask, policy, questions, dial)
+        _play(
+            Patients(*(part[start : start + _ROWS] for part in patients)),
+            network,
+            may_ask,
+            policy,
+            questions,
+            dial,
+            worth,
+        )
         for start in range(0, len(patients.answers), _ROWS)
     ]
-    interviews = Interviews(*(np.concatenate(columns, axis=1) for columns in zip(*(p[:3] for p in parts), strict=True)))
-    return interviews if worth is None else interviews._replace(worth=_best_worth(patients, interviews, worth))
-
-
-def _best_worth(patients: Patients, interviews: Interviews, worth: Worth) -> np.ndarray:
-    """Returns what the best question is worth after 0, 1, ... Q questions, float32 `[Q + 1, V]`."""
-    rows = np.arange(len(patients.answers))
-    states = np.where(patients.known, patients.answers, 0).astype(np.float32)
-    best = []
-    for number in range(len(interviews.outputs)):
-        if number:
-            cells, answers = interviews.asked[number - 1], interviews.answers[number - 1]
-            states[rows, cells] = np.where(cells == NOTHING, states[rows, cells], answers)
-        parts = (slice(start, start + _ROWS) for start in range(0, len(rows), _ROWS))
-        values = [
-            worth(tf.constant(states[p]), tf.constant(patients.answers[p] == 0)).numpy().max(axis=1) for p in parts
-        ]
-        best.append(np.concatenate(values))
-    return np.stack(best)
+    outputs, asked, answers = (np.concatenate(column, axis=1) for column in list(zip(*parts, strict=True))[:3])
+    values = [part.worth for part in parts if part.worth is not None]
+    return Interviews(outputs, asked, answers, np.concatenate(values, axis=1) if values else None)
 
 
 def _play(
-    patients: Patients, network: Network, may_ask: MayAsk, policy: Policy | None, questions: int, dial: Dial
+    patients: Patients,
+    network: Network,
+    may_ask: MayAsk,
+    policy: Policy | None,
+    questions: int,
+    dial: Dial,
+    worth: Worth | None,
 ) -> Interviews:
     rows = np.arange(len(patients.answers))
+    unanswerable = patients.answers == 0
     states = np.where(patients.known, patients.answers, 0).astype(np.float32)
-    outputs, asked, answers = [np.asarray(network(tf.constant(states)))], [], []
-    for _ in range(questions):
-        open_codes = may_ask(tf.constant(states)).numpy() & (patients.answers != 0)
-        if policy is None:
-            scores = _clairvoyant(patients, network, states, open_codes, dial)
-        else:
-            scores = policy(states, open_codes)
-        scores = np.where(open_codes, scores, -np.inf)
-        cells = scores.argmax(axis=1)
-        left = open_codes.any(axis=1)
-        given = np.where(left, patients.answers[rows, cells], 0).astype(np.int8)
-        states[rows, cells] = np.where(left, given, states[rows, cells])
-        asked.append(np.where(left, cells, NOTHING))
-        answers.append(given)
+    asked: np.ndarray = np.full((questions, len(rows)), NOTHING)
+    answers: np.ndarray = np.zeros((questions, len(rows)), np.int8)
+    outputs, best = [], []
+    for number in range(questions + 1):
+        if number:
+            open_codes = may_ask(tf.constant(states)).numpy() & ~unanswerable
+            if policy is None:
+                scores = _clairvoyant(patients, network, states, open_codes, dial)
+            else:
+                scores = policy(states, open_codes)
+            left = np.flatnonzero(open_codes.any(axis=1))
+            cells = np.where(open_codes, scores, -np.inf)[left].argmax(axis=1)
+            asked[number - 1, left] = cells
+            answers[number - 1, left] = states[left, cells] = patients.answers[left, cells]
         outputs.append(np.asarray(network(tf.constant(states))))
-    empty = (0, len(rows))
-    return Interviews(
-        np.stack(outputs),
-        np.stack(asked) if asked else np.zeros(empty, np.int64),
-        np.stack(answers) if answers else np.zeros(empty, np.int8),
-    )
+        if worth is not None:
+            best.append(worth(tf.constant(states), tf.constant(unanswerable)).numpy().max(axis=1))
+    return Interviews(np.stack(outputs), asked, answers, None if worth is None else np.stack(best))
 
 
 def _clairvoyant(
