@@ -67,9 +67,8 @@ def converse(client: TriageClient, known: Known, asked: Asked, read: Callable[[]
             model=asked.model,
         )
         asks = goes_on(response)
-        if not asks and response.action != TriageAction.TRIAGE_ACTION_ASK:
-            return response
-        if response.forced:  # nothing is known, and nobody can say more
+        decided = not asks and response.action != TriageAction.TRIAGE_ACTION_ASK
+        if decided or response.forced:  # forced to ask: nothing is known, and nobody can say more
             return response
         if not asks or not response.next_questions:
             known.no_more_evidence = True

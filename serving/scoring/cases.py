@@ -27,6 +27,9 @@ ID, PRESENT, ABSENT, ASKED, ENDED = FIELDS = (
 _NOT_READ = ("decisions", "split", "tags")
 _MOST_QUESTIONS = 2**31 - 1
 
+Rows = Iterable[tuple[int, Any]]
+"""What a file holds: the number of each line or record, from 1, and its fields by name."""
+
 
 class Cases(NamedTuple):
     """B cases of a file."""
@@ -61,8 +64,8 @@ def read(path: pathlib.Path, batch_size: int) -> Iterator[Cases]:
         InputError: the file cannot be read, or a case is faulty; the message names its line or record.
     """
     kind = format_of(path)
-    rows = _READERS[kind](path) if kind in _READERS else _records(path, batch_size, kind == PARQUET)
-    cases = (_case(path, place, row, _UNIT.get(kind or "", "record")) for place, row in rows)
+    rows, unit = _READERS[kind or ""](path, batch_size), "line" if kind in (JSONL, CSV) else "record"
+    cases = (_case(path, place, row, unit) for place, row in rows)
     try:
         while batch := list(itertools.islice(cases, batch_size)):
             places, ids, present, absent, asked = map(list, zip(*batch, strict=True))
@@ -104,7 +107,7 @@ def _open(path: pathlib.Path) -> IO[bytes]:
     return file
 
 
-def _json_lines(path: pathlib.Path) -> Iterator[tuple[int, Any]]:
+def _json_lines(path: pathlib.Path, _: int) -> Rows:
     with _open(path) as file:
         for number, line in enumerate(file, start=1):
             if not line.isspace():
@@ -114,7 +117,7 @@ def _json_lines(path: pathlib.Path) -> Iterator[tuple[int, Any]]:
                     raise InputError(f"{path}: line {number}: not JSON: {error}") from error
 
 
-def _csv_rows(path: pathlib.Path) -> Iterator[tuple[int, Any]]:
+def _csv_rows(path: pathlib.Path, _: int) -> Rows:
     """Yields the rows of a CSV file, in which codes are separated by spaces."""
     with _open(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as file:
         rows = csv.DictReader(file, strict=True)
@@ -139,10 +142,6 @@ def _cell(path: pathlib.Path, line: int, name: str, text: str) -> Any:
 
 
 _TRUTHS = {"": False, "0": False, "false": False, "1": True, "true": True}
-
-
-def _records(path: pathlib.Path, batch_size: int, parquet: bool) -> Iterator[tuple[int, Any]]:
-    return enumerate((_parquet if parquet else _examples)(path, batch_size), start=1)
 
 
 def _examples(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]]:
@@ -200,8 +199,9 @@ def import_parquet(path: pathlib.Path) -> Any:
     return pyarrow.parquet
 
 
-_READERS: Mapping[str | None, Callable[[pathlib.Path], Iterable[tuple[int, Any]]]] = {
+_READERS: Mapping[str, Callable[[pathlib.Path, int], Rows]] = {
     JSONL: _json_lines,
     CSV: _csv_rows,
+    TFRECORD: lambda path, batch_size: enumerate(_examples(path, batch_size), start=1),
+    PARQUET: lambda path, batch_size: enumerate(_parquet(path, batch_size), start=1),
 }
-_UNIT = {JSONL: "line", CSV: "line"}

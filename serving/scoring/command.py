@@ -8,7 +8,7 @@ import hashlib
 import json
 import pathlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rich import progress as bars
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     record = _Record(given, folder)
     left = [(source, target) for source, target in files if not record.is_done(source, target)]
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    began = time.monotonic()
+    began, scored = time.monotonic(), 0
     if left:
         from serving.scoring.answers import Scorer
         from serving.scoring.file import score_file
@@ -113,14 +113,16 @@ def run(arguments: argparse.Namespace) -> int:
                 def show(cases: int, name: str = source.name) -> None:
                     bar.update(task, cases=f"{cases:,} cases of {name}")
 
-                record.add(source, target, score_file(scorer, source, target, given.batch_size, show))
+                counts = score_file(scorer, source, target, given.batch_size, show)
+                record.add(source, target, counts)
+                scored += counts.total()
                 bar.advance(task, source.stat().st_size)
-    counts = record.counts
+    total = record.counts
     report = {
         "output": str(given.output),
-        "cases": counts.total(),
-        "best_triage": dict(counts.most_common()),
-        "scored_cases": record.cases([source for source, _ in left]),
+        "cases": total.total(),
+        "best_triage": dict(total.most_common()),
+        "scored_cases": scored,
         "seconds": time.monotonic() - began,
     }
     _summarise(console, report)
@@ -201,11 +203,6 @@ class _Record:
     def counts(self) -> collections.Counter[str]:
         """The cases of all files by best triage decision."""
         return sum((collections.Counter(each["best_triage"]) for each in self._done.values()), collections.Counter())
-
-    def cases(self, sources: Sequence[pathlib.Path]) -> int:
-        """Returns the number of cases in some of the files."""
-        states = [_state(source) for source in sources]
-        return sum(each["cases"] for each in self._done.values() if each["input"] in states)
 
 
 def _state(source: pathlib.Path) -> dict[str, Any]:
