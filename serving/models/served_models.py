@@ -87,7 +87,7 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
 
 
 class ServedModels:
-    """The models of a server by name. Here, and only here, a name becomes a model.
+    """The models of a server by name; every service asks here which model a request names.
 
     Args:
         watchers: one for each model, with different names; the first answers requests that name none.
