@@ -35,7 +35,7 @@ from serving.telemetry import Telemetry
 _HEALTH = f"/{health.SERVICE_NAME}/"
 _UNKNOWN = "/unknown/unknown"
 _CANCEL_SECONDS = 0.005
-_TURNS = 2  # of large requests: one is parsed, which takes the interpreter, while the model runs for another
+_TURNS = 1  # of large requests: with two at a time, small calls wait twice as long
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Requests wait on the event loop, and the model runs in threads. While one batch runs, the next one gathers. A request
 that arrives alone runs at once, and on the event loop itself if that takes less time than handing it to a thread. A
-request above the largest batch runs in parts, between which others are answered.
+request above the largest batch, or with much evidence, runs in parts, between which others are answered.
 """
 
 import asyncio
@@ -26,6 +26,9 @@ _Responses = list[triage_pb2.TriageResponse]
 
 _STATES_OF_A_CALL = 16
 """How many states cost as much as answering one call more."""
+
+_PIECES_OF_A_PART = 2048
+"""Pieces of evidence that may run together, in the mean of a call's states: who comes next waits for them."""
 
 # Failures of the engine, not of one request: retrying each request alone would make matters worse.
 _ENGINE_FAILURES = (UnavailableError, DeadlineError, ExhaustedError)
@@ -114,14 +117,22 @@ class BatchedEngine(WrappedEngine):
         """
         self._check_room(len(states))
         end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        size = self._parameters.max_batch_size
-        if len(states) <= size:
+        part = self._part_of(states)
+        if len(states) <= part:
             return await self._answer_part(states, end, alone)
         responses: _Responses = []
-        part = -(-size // 2)  # the other half of a batch is for others
         for begin in range(0, len(states), part):
             responses += await self._answer_part(states[begin : begin + part], end, alone=False)
         return responses
+
+    def _part_of(self, states: Sequence[triage_pb2.EvidenceState]) -> int:
+        """Returns how many states of a call may run together."""
+        size = self._parameters.max_batch_size
+        if len(states) == 1:
+            return size
+        part = size if len(states) <= size else -(-size // 2)  # the other half of a batch is for others
+        pieces = sum(len(state.evidence) for state in states)
+        return max(1, min(part, _PIECES_OF_A_PART * len(states) // max(1, pieces)))
 
     def _check_room(self, states: int) -> None:
         """Raises ExhaustedError if too many states wait; a quarter of the room is kept for single ones."""

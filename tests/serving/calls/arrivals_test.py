@@ -8,7 +8,7 @@ import pytest
 
 from serving import call as calls
 from serving.calls import arrivals
-from serving.calls.arrivals import MOMENT_SECONDS, MOST_NEW, MOST_SLOW, Arrivals
+from serving.calls.arrivals import LARGE_BYTES, MOMENT_SECONDS, MOST_AMONG_LARGE, MOST_NEW, MOST_SLOW, Arrivals
 from serving.calls.silence import Silence
 from serving.errors import ExhaustedError
 
@@ -73,6 +73,28 @@ def test_a_few_are_read_at_a_time_and_the_last_to_come_is_the_next():
         assert not tasks[-2].done()
         assert await tasks[-1] == b"there"
         assert await asyncio.gather(*tasks) == [b"there"] * len(tasks)
+
+    run(scenario)
+
+
+def test_while_large_ones_arrive_fewer_are_read_and_callers_of_small_ones_come_first():
+    async def scenario():
+        reader = Arrivals(Silence(20.0))
+        for caller, size in (("large", LARGE_BYTES + 1), ("larger", LARGE_BYTES + 2), ("small", 10)):
+            stream = Stream(caller)
+            stream.messages.put_nowait(bytes(size))
+            await reading(reader, stream)
+        reads = [Stream("reads") for _ in range(MOST_AMONG_LARGE)]
+        first = await begun(reader, reads)
+        waiting = [Stream(caller) for caller in ("small", "new", "larger", "large")]
+        tasks, order = await begun(reader, waiting), []
+        for task, stream in zip(tasks, waiting, strict=True):
+            task.add_done_callback(lambda _, caller=stream.call.caller: order.append(caller))
+            stream.messages.put_nowait(b"there")
+        reads[0].messages.put_nowait(b"there")  # one place becomes free, which they take in turn
+        await asyncio.gather(*tasks)
+        assert order == ["small", "new", "large", "larger"]  # "new" may be anybody; the last two sent much
+        await ended(first)
 
     run(scenario)
 

@@ -159,6 +159,16 @@ def test_a_call_above_the_largest_batch_runs_in_parts_that_leave_room_for_others
     assert engine.runs == [[0], [1, 2, 9], [3, 4], [5]]
 
 
+def test_a_call_with_much_evidence_runs_in_parts():
+    engine = GatedEngine()
+    codes = [f"e{number}" for number in range(600)]  # three states of 600 pieces have fewer than 2,048, four have more
+    states = [state_message(codes, questions_asked=number) for number in range(4)]
+    engine.let(2)
+    responses = batched(engine).triage(states)
+    assert [response.model_version for response in responses] == ["0", "1", "2", "3"]
+    assert engine.runs == [[0, 1, 2], [3]]
+
+
 def test_several_batches_run_at_a_time_if_the_parameters_allow_it():
     engine = GatedEngine()
     front = batched(engine, num_batch_threads=2)
