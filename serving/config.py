@@ -9,7 +9,7 @@ from typing import Any
 
 from schemas.errors import InputError
 from serving.batching_parameters import BatchingParameters, read_parameters
-from serving.security import is_loopback
+from serving.security import VersionKey, is_loopback
 
 ENGINES = ("saved-model", "tensorflow-serving")
 LOG_FORMATS = ("text", "json")
@@ -53,6 +53,10 @@ class ServeConfig:
     litert: bool = _field(
         True,
         "run up to 64 evidence states at once with LiteRT; the SavedModel runs more, or all with --no-litert",
+    )
+    require_signature: str = _field(
+        "",
+        "file of a public Ed25519 key, in PEM format; only versions that were signed with its private key are loaded",
     )
     enable_batching: bool = _field(True, "answer calls that arrive at about the same time with one run of the model")
     batching_parameters_file: str = _field(
@@ -148,7 +152,7 @@ class ServeConfig:
         self._check_engine()
         if self.batching_parameters_file and not self.enable_batching:
             raise InputError("--batching-parameters-file needs batching: leave out this option or --no-enable-batching")
-        _ = self.batching  # reports a faulty file before the port is taken
+        _ = self.batching, self.version_key  # report a faulty file before the port is taken
         self._check_processes()
         if self.max_waiting < 0:
             raise InputError(f"--max-waiting {self.max_waiting}: expected a whole number, 0 or more")
@@ -186,6 +190,12 @@ class ServeConfig:
         """How calls are batched if `enable_batching` is set."""
         path = self.batching_parameters_file
         return read_parameters(pathlib.Path(path)) if path else BatchingParameters()
+
+    @functools.cached_property
+    def version_key(self) -> VersionKey | None:
+        """The key with which versions must be signed, None if they need not be."""
+        path = self.require_signature
+        return VersionKey.read(pathlib.Path(path)) if path else None
 
     @property
     def encrypted(self) -> bool:
@@ -229,6 +239,10 @@ class ServeConfig:
         remote = self.engine == "tensorflow-serving"
         if remote and not re.fullmatch(r".+:\d+", self.tf_serving):
             raise InputError(f"--tf-serving {self.tf_serving!r}: expected the HOST:PORT of the TensorFlow Serving")
+        if remote and self.require_signature:
+            raise InputError(
+                "--require-signature: not with --engine tensorflow-serving, which loads versions by itself"
+            )
         if self.tf_serving and not remote:
             raise InputError("--tf-serving needs --engine tensorflow-serving: also give that option")
         if remote and self.poll_seconds == 0:

@@ -57,20 +57,16 @@ def requirements() -> list[str]:
     """
     tree = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    matches = (re.fullmatch(r"([a-z0-9-]+)([<>=~]=[^;]+)(?:; (.+))?", text) for text in texts)
-    asked: dict[str, tuple[str, str | None]] = {}
-    for match in filter(None, matches):
-        asked.setdefault(match[1], (match[2], match[3]))  # the requirements of all come before the extras
-    missing = needed() - asked.keys()
+    matches = [match for text in texts if (match := re.fullmatch(r"([a-z0-9-]+)([<>=~]=[^;]+)(?:; (.+))?", text))]
+    asked: dict[str, str] = {}
+    for match in matches:
+        if match[3] is None or Marker(match[3]).evaluate({"python_version": PYTHON}):
+            asked.setdefault(match[1], match[2])  # the requirements of all come before the extras
+    wanted = needed()
+    missing = wanted - {match[1] for match in matches}
     if missing:
         raise LookupError(f"setup.py has no version of {', '.join(sorted(missing))}")
-    here = {"python_version": PYTHON}
-    wanted = ((name, *asked[name]) for name in sorted(needed()))
-    return [
-        f"{INSTEAD.get(name, name)}{version}"
-        for name, version, marker in wanted
-        if marker is None or Marker(marker).evaluate(here)
-    ]
+    return [f"{INSTEAD.get(name, name)}{asked[name]}" for name in sorted(wanted & asked.keys())]
 
 
 def lock(out: pathlib.Path) -> None:

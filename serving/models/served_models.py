@@ -22,6 +22,7 @@ from serving.models.safeguards import SafeguardedModels
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
 from serving.models.watcher import Source, Watcher
+from serving.security import VersionKey, verified
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -31,10 +32,11 @@ class LocalModels:
 
     Args:
         litert: whether LiteRT runs small batches.
+        key: with which versions must be signed, None if they need not be.
     """
 
-    def __init__(self, litert: bool = True):
-        self._litert = litert
+    def __init__(self, litert: bool = True, key: VersionKey | None = None):
+        self._litert, self._key = litert, key
         self._ignored: set[str] = set()  # names that have been logged
 
     def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
@@ -54,10 +56,11 @@ class LocalModels:
         """Returns the engine of a version, warm.
 
         Raises:
-            InputError: the version is damaged, or fails on its own warm-up requests.
+            InputError: the version is damaged, is not signed, or fails on its own warm-up requests.
         """
-        engine = LiteRtEngine(folder) if self._litert else SavedModelEngine(folder)
-        requests = warmup.run_requests(engine, folder)
+        with verified(folder, self._key) as files:
+            engine = LiteRtEngine(files) if self._litert else SavedModelEngine(files)
+            requests = warmup.run_requests(engine, files)
         warmup.warm_up(engine)
         _LOGGER.info("version %s: loaded, %d warm-up requests answered", engine.info.model_version, requests)
         return engine
@@ -77,7 +80,7 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
         source = RemoteModels(connection, config.model_name)
     else:
         run_in_one_thread()
-        source = LocalModels(config.litert)
+        source = LocalModels(config.litert, config.version_key)
     if store:
         source = StoredModels(source, store)
     source = SafeguardedModels(source, config.rules)

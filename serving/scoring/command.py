@@ -19,6 +19,7 @@ from schemas.errors import InputError
 from schemas.features import MOST_QUESTIONS
 from schemas.model_directory import version_folder
 from serving.scoring.cases import CSV, FORMATS, JSONL, TFRECORD, format_of
+from serving.security import VersionKey, verified
 
 RECORD = "score.json"
 """What the output directory holds beside the answers: model, options, and the inputs that are done."""
@@ -35,6 +36,7 @@ class ScoreOptions:
     questions: int
     batch_size: int
     allow_unknown_codes: bool
+    require_signature: pathlib.Path | None
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
@@ -83,6 +85,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="list codes that the model does not know; default: refuse them",
     )
+    parser.add_argument(
+        "--require-signature",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="file of a public Ed25519 key, in PEM format; the version must be signed with its private key",
+    )
     figures.add_argument(parser)
 
 
@@ -94,6 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     given = ScoreOptions(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(ScoreOptions)})
     figures.check(given.json)
+    key = VersionKey.read(given.require_signature) if given.require_signature else None
     folder = version_folder(given.model)
     files = _input_files(given)
     record = _Record(given, folder)
@@ -104,7 +113,8 @@ def run(arguments: argparse.Namespace) -> int:
         from serving.scoring.answers import Scorer
         from serving.scoring.file import score_file
 
-        scorer = Scorer(folder, given.questions, given.allow_unknown_codes)
+        with verified(folder, key) as signed:
+            scorer = Scorer(signed, given.questions, given.allow_unknown_codes)
         gc.freeze()  # what TensorFlow has loaded stays: no collection of what is read needs to look at it
         with _bar(console) as bar:
             task = bar.add_task("scoring", total=sum(source.stat().st_size for source, _ in left), cases="")

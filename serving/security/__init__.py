@@ -1,7 +1,8 @@
-"""Who may call: addresses, tokens, TLS."""
+"""Who may call: addresses, tokens, TLS; and whose versions are loaded."""
 
 from serving.security.access import Access, LocalReloads, OpenAccess, TokenAccess, check_role, holder_of
 from serving.security.addresses import host_and_port, is_loopback
+from serving.security.signature import VersionKey, verified
 from serving.security.tls import ServerCertificate, channel_credentials
 from serving.security.tokens import METRICS, TokenFile, read_tokens
 
@@ -13,10 +14,12 @@ __all__ = [
     "ServerCertificate",
     "TokenAccess",
     "TokenFile",
+    "VersionKey",
     "channel_credentials",
     "check_role",
     "holder_of",
     "host_and_port",
     "is_loopback",
     "read_tokens",
+    "verified",
 ]

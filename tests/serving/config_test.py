@@ -60,6 +60,11 @@ def test_a_setting_out_of_range_is_reported_with_its_option(setting, complaint):
         ({"engine": "tensorflow-serving", "tf_serving": "host"}, "--tf-serving 'host': expected the HOST:PORT"),
         ({"tf_serving": "host:8500"}, "--tf-serving needs --engine tensorflow-serving"),
         (
+            {"engine": "tensorflow-serving", "tf_serving": "host:8500", "require_signature": "public.pem"},
+            "--require-signature: not with --engine tensorflow-serving",
+        ),
+        ({"require_signature": "nowhere"}, "--require-signature nowhere: cannot read"),
+        (
             {"engine": "tensorflow-serving", "tf_serving": "host:8500", "poll_seconds": 0.0},
             "--poll-seconds 0: --engine tensorflow-serving needs",
         ),

@@ -42,6 +42,7 @@ class ExportOptions:
     cases: pathlib.Path | None
     allow_small_test: bool
     rejected: pathlib.Path | None
+    sign: pathlib.Path | None
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
@@ -146,6 +147,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where --push-to keeps a version that it does not publish",
     )
+    parser.add_argument(
+        "--sign",
+        type=pathlib.Path,
+        metavar="KEY",
+        help="private Ed25519 key, in PEM format, with which to sign a version that is published, for triage serve "
+        "--require-signature",
+    )
     figures.add_argument(parser)
 
 
@@ -160,11 +168,12 @@ def run(arguments: argparse.Namespace) -> int:
             evaluated on the data.
     """
     given, dial = options.read(ExportOptions, arguments), options.read(DialOptions, arguments)
-    from trainer.exporting import gate, publish
+    from trainer.exporting import gate, publish, signing
     from trainer.runs import job
     from trainer.servable import saved_model
     from trainer.vignettes.textbook_case import read_cases
 
+    key = signing.read_key(given.sign) if given.sign else None
     trained = dial_options.apply(dial, job.load_network(given.job_dir, given.step), given.job_dir)
     trained = dataclasses.replace(trained, rules=rule_options.read_rules(given.rules, trained.vocabulary))
     cases = read_cases(given.cases, trained.vocabulary) if given.cases else ()
@@ -174,6 +183,7 @@ def run(arguments: argparse.Namespace) -> int:
         given.version,
         given.model_name or saved_model.MODEL_NAME,
         minimum_vignettes=0 if given.allow_small_test else gate.MINIMUM_VIGNETTES,
+        key=key,
     )
     margin = _MARGIN if given.margin is None else given.margin
     if given.push_to:

@@ -7,7 +7,7 @@ import json
 import pathlib
 import shutil
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -21,7 +21,7 @@ from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.case_play import play_cases
 from trainer.evaluation.cases import CaseDecisions
 from trainer.evaluation.measurement import agent_figures, baseline_figures, order_seeds
-from trainer.exporting import card_markdown, gate, model_card
+from trainer.exporting import card_markdown, gate, model_card, signing
 from trainer.exporting.case_reference import case_reference
 from trainer.runs.job import TrainedNetwork
 from trainer.servable.policy import LoadedVersion, ServablePolicy, known_codes, load_version, play
@@ -29,6 +29,9 @@ from trainer.servable.saved_model import StagedVersion, newest_version, next_ver
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import Case
 from trainer.vignettes.tfrecord import DataDirectory
+
+if TYPE_CHECKING:  # an extra
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 SPLIT = "test"
 MINIMUM_HUMAN_DECISIONS = 3
@@ -45,6 +48,7 @@ class Target(NamedTuple):
     rejected: pathlib.Path | None = None  # base path for a version that does not pass; None deletes it
     against: pathlib.Path | None = None  # base path of the serving version, if it is not `base`
     minimum_vignettes: int = 0  # test vignettes without which nothing passes the gate
+    key: "Ed25519PrivateKey | None" = None  # signs a version that is published
 
     @property
     def serving_base(self) -> pathlib.Path:
@@ -265,6 +269,8 @@ def _publish(stage: StagedVersion, target: Target, serving: LoadedVersion | None
                 "compare with that one"
             )
         (stage.folder / gate.BLESSED).touch()
+    if target.key is not None:
+        signing.sign(stage.folder, target.key)
     return stage.publish()
 
 

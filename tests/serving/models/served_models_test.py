@@ -6,12 +6,14 @@ import shutil
 import weakref
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from schemas.errors import InputError
 from serving.call import Call, current, enter
 from serving.config import ServeConfig
 from serving.errors import NotFoundError, PreconditionError, UnavailableError
-from serving.messages import state_message
+from serving.messages import action_label, state_message
 from serving.models.batching import BatchedEngine
 from serving.models.engine import SavedModelEngine
 from serving.models.litert import LiteRtEngine
@@ -20,6 +22,7 @@ from serving.models.served_models import LocalModels, ServedModels, watcher_of
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
 from serving.models.watcher import Watcher
+from trainer.exporting.signing import sign
 
 
 def test_versions_are_found_and_loaded(model_base_path, hand_set):
@@ -198,3 +201,35 @@ def test_a_reload_is_undone_if_files_disappear_between_loading_and_changing(two)
     with pytest.raises(PreconditionError, match="no such version of children can be served"):
         models.reload(wanted)
     assert defaults(models) == {"adults": 3, "children": 3}
+
+
+@pytest.mark.parametrize("litert", [True, False])
+def test_a_version_that_is_not_what_was_signed_leaves_the_one_before_in_place(
+    litert, model_base_path, contrary_version, tmp_path, caplog
+):
+    key = ed25519.Ed25519PrivateKey.generate()
+    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    (tmp_path / "public.pem").write_bytes(key.public_key().public_bytes(*form))
+    base = tmp_path / "models"
+    for folder in (model_base_path / "3", contrary_version):
+        sign(shutil.copytree(folder, base / folder.name), key)
+    weights = base / "6" / "variables" / "variables.data-00000-of-00001"
+    signed = weights.read_bytes()
+    weights.write_bytes(bytes([signed[0] ^ 1]) + signed[1:])
+    config = ServeConfig(litert=litert, require_signature=str(tmp_path / "public.pem"))
+    watcher = watcher_of(config, Wanted(base))
+
+    def answer():
+        watcher.look()
+        with watcher.versions.borrow_default() as engine:
+            (response,) = engine.triage([state_message(["chest_pain"])])
+        return response.model_version, action_label(response.best_triage)
+
+    assert answer() == ("3", "Red")
+    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert record.getMessage() == (
+        "triage: version 6 cannot be loaded and is tried again when its files change: "
+        f"{weights}: is not the file that was signed: publish the version again"
+    )
+    weights.write_bytes(signed)
+    assert answer() == ("6", "Blue")

@@ -4,6 +4,8 @@ import json
 import pathlib
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import triage_cli
 
@@ -115,3 +117,15 @@ def test_two_inputs_of_one_name_are_refused(guarded_base_path, inputs, tmp_path,
     other.write_text(GOOD.format("x", "fever"))
     assert _score(guarded_base_path, inputs / "a.jsonl", tmp_path / "out", "--input", str(other), str(inputs)) == 2
     assert "have the same name: score them into different directories" in capsys.readouterr().err
+
+
+def test_a_version_that_is_not_signed_answers_nothing_where_signatures_are_required(
+    guarded_base_path, inputs, tmp_path, capsys
+):
+    key = Ed25519PrivateKey.generate().public_key()
+    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    (tmp_path / "public.pem").write_bytes(key.public_bytes(*form))
+    required = ["--require-signature", str(tmp_path / "public.pem")]
+    assert _score(guarded_base_path, inputs, tmp_path / "out", *required) == 2
+    assert f"error: {guarded_base_path / '4'}: is not signed" in capsys.readouterr().err
+    assert not list((tmp_path / "out").glob("*.jsonl"))

@@ -8,6 +8,8 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
@@ -123,6 +125,17 @@ def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tm
 
 
 @pytest.mark.usefixtures("light_exports")
+def test_an_export_is_signed_with_the_given_key(job_dir, tmp_path):
+    key = Ed25519PrivateKey.generate()
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (tmp_path / "private.pem").write_bytes(key.private_bytes(*form))
+    given = ["--model-base-path", tmp_path / "models", "--sign", tmp_path / "private.pem"]
+    assert triage_cli.main([*map(str, ["export", "--job-dir", job_dir, *given])]) == 0
+    version = tmp_path / "models" / "1"
+    key.public_key().verify((version / "SHA256SUMS.sig").read_bytes(), (version / "SHA256SUMS").read_bytes())
+
+
+@pytest.mark.usefixtures("light_exports")
 def test_with_json_on_standard_output_nothing_else_is_printed(job_dir, tmp_path, capsys):
     options = ["--version", "12", "--step", "40", "--model-name", "nurse", "--json", "-"]
     assert triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(tmp_path), *options]) == 0
@@ -211,6 +224,7 @@ def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
         (["--model-base-path", "models", "--allow-small-test"], "--allow-small-test needs --push-to"),
         (["--push-to", "models", "--data", "d", "--cases", "nowhere"], "nowhere: cannot read"),
         (["--model-base-path", "models", "--rejected", "r"], "needs --push-to"),
+        (["--model-base-path", "models", "--sign", "nowhere"], "--sign nowhere: cannot read"),
         (["--model-base-path", "models", "--compare-with", "b"], "--compare-with compares the new version"),
         (["--model-base-path", "m", "--compare-with", "m", "--data", "d"], "versions are served from there"),
         (["--push-to", "models", "--compare-with", "b", "--data", "d"], "leave --compare-with out"),

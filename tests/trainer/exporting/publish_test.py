@@ -10,6 +10,7 @@ import shutil
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import triage_cli
 from schemas.errors import InputError
@@ -85,12 +86,19 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_first_version_is_published_without_a_comparison(exam, tmp_path):
-    exported = push(tmp_path, always(Action.BLUE), exam)
+def test_a_first_version_is_published_and_signed_without_a_comparison(exam, tmp_path):
+    key = Ed25519PrivateKey.generate()
+    exported = push(tmp_path, always(Action.BLUE), exam, key=key)
     assert (exported.folder, exported.published) == (tmp_path / "1", True)
     assert exported.gate == {"passed": True, "margin": 0.02, "new_version": "1", "serving_version": None}
     assert (tmp_path / "1" / "BLESSED").read_bytes() == b""
     assert names(tmp_path) == ["1"]
+    checksums = (exported.folder / "SHA256SUMS").read_bytes()
+    key.public_key().verify((exported.folder / "SHA256SUMS.sig").read_bytes(), checksums)
+    signed = {line.split("  ")[1] for line in checksums.decode().splitlines()}
+    files = {path.relative_to(exported.folder).as_posix() for path in exported.folder.rglob("*") if path.is_file()}
+    assert signed == files - {"SHA256SUMS", "SHA256SUMS.sig"}
+    assert {"manifest.json", "model_card.md", "BLESSED", "variables/variables.index"} <= signed
 
 
 def test_a_less_safe_version_is_not_published_and_leaves_nothing(exam, red_base):
@@ -170,14 +178,16 @@ def test_versions_with_other_vocabularies_are_compared_on_evidence_and_cases_tha
         push(red_base, always(Action.RED), rash)
 
 
-def test_a_rejected_version_is_kept_where_the_user_wants_it(exam, red_base, tmp_path):
+def test_a_rejected_version_is_kept_unsigned_where_the_user_wants_it(exam, red_base, tmp_path):
     rejected = tmp_path / "rejected"
     publish.check_rejected(rejected, red_base)
-    folders = [push(red_base, always(Action.GREEN), exam, rejected=rejected).folder for _ in range(2)]
+    given = {"rejected": rejected, "key": Ed25519PrivateKey.generate()}
+    folders = [push(red_base, always(Action.GREEN), exam, **given).folder for _ in range(2)]
     publish.check_rejected(rejected, red_base)
     assert folders == [rejected / "2", rejected / "3"]
     assert names(red_base) == ["1"]
     assert (rejected / "2" / "NOT_BLESSED").read_bytes() == b""
+    assert not (rejected / "2" / "SHA256SUMS.sig").exists()
     assert "**did not pass**" in (rejected / "2" / "model_card.md").read_text()
     load_version(rejected / "2")
 
