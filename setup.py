@@ -132,6 +132,7 @@ setuptools.setup(
             "knowledge/*.toml",
             "knowledge/conditions/*.toml",
         ],
+        "trainer.dossier": ["*.toml"],
         "serving.console": ["*.css", "*.jinja", "*.js"],
         "trainer.reporting": ["*.jinja", "report.css"],
         "triage.open_inference": ["*.proto", "*.pyi"],

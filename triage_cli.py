@@ -46,6 +46,7 @@ COMMANDS = {
     "health": ("serving.client.health", "check whether a server is serving"),
     "score": ("serving.scoring.command", "answer files of stored cases with a model, without a server"),
     "monitor": ("serving.monitor.command", "compare an audit log with the cases a version was made for"),
+    "dossier": ("trainer.dossier.command", "fill the tables that an assessor asks for from the files of a version"),
 }
 BENCH = "bench"
 BENCHES = {

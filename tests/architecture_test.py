@@ -26,7 +26,7 @@ LAYERS = {
         ("cloud",),
         ("task",),
         ("bench", "reporting"),
-        ("assessment", "studies"),
+        ("assessment", "dossier", "studies"),
     ),
     "serving": (
         ("batching_parameters", "call", "errors", "fair_queue", "messages", "process", "time_limit", "vertex"),

@@ -19,7 +19,6 @@ from trainer.servable.saved_model import package_version
 
 FORMAT = 1
 """`format_version` of model_card.json, raised when older readers would misread it."""
-JSON = "model_card.json"
 
 _SIMULATED = ("simulate", "ddxplus")  # the `format` in stats.json of vignettes made by a program
 _PACKAGES = ("tensorflow", "keras", "tf-agents", "numpy", "scipy")

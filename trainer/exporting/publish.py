@@ -257,7 +257,7 @@ def _write_card(
     card = model_card.model_card(manifest, trained.vocabulary, facts, evaluation, verdict)
     text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     # Ids and tags from other programs may contain half a surrogate pair, which is not UTF-8.
-    (stage.folder / model_card.JSON).write_text(text, encoding="utf-8", errors="backslashreplace")
+    (stage.folder / directories.MODEL_CARD_JSON).write_text(text, encoding="utf-8", errors="backslashreplace")
     (stage.folder / directories.MODEL_CARD).write_text(card_markdown.page(card), encoding="utf-8")
 
 

@@ -1,0 +1,1 @@
+"""The tables that an assessor asks for, filled from the files of a version."""
