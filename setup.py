@@ -62,7 +62,11 @@ SIGNING = [
     "cryptography>=45.0.0,<51; python_version >= '3.11'",
 ]
 
-TRACING = ["opentelemetry-api>=1.30.0,<2", "opentelemetry-sdk>=1.30.0,<2"]
+TRACING = [
+    "opentelemetry-api>=1.30.0,<2",
+    "opentelemetry-sdk>=1.30.0,<2",
+    "opentelemetry-exporter-otlp-proto-http>=1.30.0,<2",
+]
 
 # Ruff formats the signatures.
 DOCUMENTATION = [

@@ -1,9 +1,9 @@
 """Writes the requirements of the serving image: `python deploy/serving/requirements.py [OUT]`, default: its folder.
 
-requirements.in holds the distributions that `triage serve` and `triage health` import, in the versions of setup.py, and
-nothing of what training needs. requirements.txt locks those and all that they need, by version and hash, as the project
-is tested with them (bazel/requirements.txt). That takes the program uv (`pip install uv`) and the package
-index; without uv only requirements.in is written.
+requirements.in holds the distributions that `triage serve` and `triage health` import or load by name, in the versions
+of setup.py, and nothing of what training needs. requirements.txt locks those and all that they need, by version and
+hash, as the project is tested with them (bazel/requirements.txt). That takes the program uv (`pip install uv`) and the
+package index; without uv only requirements.in is written.
 """
 
 import ast
@@ -19,6 +19,7 @@ from packaging.markers import Marker
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ROOTS = ("serving.command", "serving.client.health")
+BY_NAME = {"opentelemetry-exporter-otlp-proto-http"}  # loaded on request: --traces otlp_proto_http
 PYTHON = "3.11"
 PLATFORM = "x86_64-manylinux_2_28"
 # The same library without the code for graphics cards: half the download, and the image runs on processors.
@@ -62,7 +63,7 @@ def requirements() -> list[str]:
     for match in matches:
         if match[3] is None or Marker(match[3]).evaluate({"python_version": PYTHON}):
             asked.setdefault(match[1], match[2])  # the requirements of all come before the extras
-    wanted = needed()
+    wanted = needed() | BY_NAME
     missing = wanted - {match[1] for match in matches}
     if missing:
         raise LookupError(f"setup.py has no version of {', '.join(sorted(missing))}")

@@ -1,11 +1,15 @@
 """Traces continue the caller's, down to the stages and to a TensorFlow Serving."""
 
+import gzip
+import http.server
 import json
 import pathlib
 import subprocess
+import threading
 
 import grpc
 import pytest
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from schemas.errors import InputError
@@ -143,3 +147,47 @@ def test_the_command_prints_spans_of_a_call_without_evidence(prepared_python, mo
     assert spans["triage.v1.TriageService/Triage"]["parent_id"] == f"0x{PARENT}"
     assert spans["triage.v1.TriageService/Triage"]["resource"]["attributes"]["service.name"] == "triage"
     assert "chest_pain" not in output
+
+
+class Collector(http.server.BaseHTTPRequestHandler):
+    """Receives spans as an OpenTelemetry collector does: OTLP over HTTP."""
+
+    def do_POST(self):
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        content = gzip.decompress(content) if self.headers.get("Content-Encoding") == "gzip" else content
+        request = trace_service_pb2.ExportTraceServiceRequest.FromString(content)
+        self.server.received.append((self.path, request))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def collector():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        server.received = []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def test_a_collector_receives_the_spans_of_a_call_over_otlp(serving, collector, monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
+    with (
+        serving(traces="otlp_proto_http") as server,
+        grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,
+    ):
+        request = triage_service_pb2.TriageRequest(state=state_message(["chest_pain"]))
+        triage_service_pb2_grpc.TriageServiceStub(channel).Triage(request, timeout=30, metadata=[TRACEPARENT])
+    assert {path for path, _ in collector.received} == {"/v1/traces"}
+    resources = [resource for _, request in collector.received for resource in request.resource_spans]
+    spans = {span.name: span for resource in resources for scope in resource.scope_spans for span in scope.spans}
+    assert set(spans) == {"triage.v1.TriageService/Triage", "queue", "parse", "model", "respond"}
+    root = spans["triage.v1.TriageService/Triage"]
+    assert (root.trace_id.hex(), root.parent_span_id.hex()) == (TRACE, PARENT)
+    assert {span.parent_span_id for name, span in spans.items() if span is not root} == {root.span_id}
+    named = {attribute.key: attribute.value.string_value for attribute in resources[0].resource.attributes}
+    assert named["service.name"] == "triage"
+    assert b"chest_pain" not in b"".join(request.SerializeToString() for _, request in collector.received)
