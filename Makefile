@@ -6,7 +6,7 @@ CODE := schemas trainer serving clients deploy docs tests examples benchmarks ba
         triage_cli.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick-tests test-all check format proto build-files docs screenshots clean
+.PHONY: help demo test quick-tests test-all check format proto build-files docs screenshots sbom clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,14 @@ docs: $(VENV)/documentation ## the documentation as a site, in build/site; warni
 screenshots: $(VENV)/development ## the pictures of pages in the documentation, of the demo's agent; needs Chromium
 	$(BIN)/python docs/site/screenshots.py
 	$(BIN)/python docs/site/console_screenshots.py
+
+# In an environment of its own: the tool would bring other versions of packages that it lists.
+SBOM := build/sbom/environment/bin
+sbom: $(VENV)/package ## bills of materials, in build/sbom: of the serving image, and of what is installed in .venv
+	"$(PYTHON)" -m venv build/sbom/environment
+	$(SBOM)/python -m pip install --quiet --disable-pip-version-check "cyclonedx-bom>=7.5,<8"
+	$(SBOM)/cyclonedx-py requirements --output-reproducible -o build/sbom/serving.cdx.json deploy/serving/requirements.txt
+	$(SBOM)/cyclonedx-py environment --output-reproducible -o build/sbom/installed.cdx.json $(BIN)/python
 
 clean: ## remove everything the other targets made, including the virtual environment
 	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -170,3 +171,17 @@ def test_the_image_checks_its_health_with_no_more_than_the_lock():
     ran = with_locked(RUN, "health", "--server", "127.0.0.1:1")
     assert ran.returncode == 1
     assert "no server at 127.0.0.1:1" in ran.stderr
+
+
+@pytest.mark.slow
+def test_the_bill_of_materials_lists_each_locked_package_with_its_hashes(environment_of, tmp_path):
+    python = environment_of("sbom", "cyclonedx-bom>=7.5,<8")
+    [made] = [line for line in (ROOT / "Makefile").read_text().splitlines() if "cyclonedx-py requirements" in line]
+    arguments = made.replace("build/sbom/serving.cdx.json", str(tmp_path / "bom.json")).split()[1:]
+    subprocess.run([python.with_name("cyclonedx-py"), *arguments], cwd=ROOT, check=True, timeout=300)
+    components = json.loads((tmp_path / "bom.json").read_text())["components"]
+    listed = {canonicalize_name(each["name"]): f"=={each['version']}" for each in components}
+    assert listed == {name: str(specifier) for name, specifier in pins().items()}
+    for each in components:
+        assert each["purl"] == f"pkg:pypi/{each['name'].lower()}@{each['version']}"
+        assert each["externalReferences"][0]["hashes"]
