@@ -41,7 +41,9 @@ class BenchOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage bench train`."""
-    parser.add_argument("--batch", type=int, nargs="+", default=[100, 200], help="batch sizes (default 100 200)")
+    parser.add_argument(
+        "--batch", type=int, nargs="+", default=[100, 200, 1000], help="batch sizes (default 100 200 1000)"
+    )
     parser.add_argument("--steps", type=int, default=60, help="training steps of a turn (default 60)")
     parser.add_argument("--rounds", type=int, default=9, help="rounds; all take a turn in each (default 9)")
     parser.add_argument("--algorithm", choices=("sgd", "adam"), default="sgd", help="optimiser of all (default sgd)")
