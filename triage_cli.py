@@ -1,8 +1,8 @@
 """The console script `triage`: one subcommand per job, each loaded only when it is called.
 
 It sits above `trainer` and `serving`, which never import each other. The module of a subcommand offers
-`add_arguments(parser)` and `run(arguments) -> exit code`, and may offer `check(arguments)`, which refuses bad input
-before TensorFlow loads.
+`add_arguments(parser)` and `run(arguments) -> exit code`. It may offer `check(arguments)`, which refuses bad input
+before TensorFlow loads, and `needs_tensorflow(arguments)`, for a subcommand that does not always load it.
 """
 
 import argparse
@@ -16,8 +16,8 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from schemas import locations
-from schemas.errors import InputError
+from schemas import VERSION, errors, locations
+from schemas.errors import SERVING, WHOLE, InputError
 
 COMMANDS = {
     "simulate": ("trainer.simulation.simulate", "make a data directory of simulated vignettes"),
@@ -55,6 +55,9 @@ BENCHES = {
     "serve": ("serving.bench.serve", "measure the server beside an empty gRPC handler and a simple server"),
 }
 """The subcommands of `triage bench`."""
+_MODULES = {name: module for name, (module, _) in COMMANDS.items()} | {
+    f"{BENCH} {name}": module for name, (module, _) in BENCHES.items()
+}
 NEED_TENSORFLOW = (
     "simulate",
     "prepare",
@@ -69,8 +72,6 @@ NEED_TENSORFLOW = (
     "tflite",
     "bench learn",
     "bench train",
-    "serve",
-    "console",
     "monitor",
     "score",
 )
@@ -90,24 +91,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["serve"]:
         os.environ.setdefault(GRPC_LOG, "NONE")  # before gRPC is imported: a line for each stranger at the TLS port
-    parsed = parser(arguments).parse_args(arguments)
-    if parsed.command == BENCH:
-        module = importlib.import_module(BENCHES[parsed.bench][0])
-        parsed.command = f"{BENCH} {parsed.bench}"
-    else:
-        module = importlib.import_module(COMMANDS[parsed.command][0])
+    command = " ".join(arguments[: 2 if arguments[:1] == [BENCH] else 1])
     try:
+        _check_installed(command)
+        parsed = parser(arguments).parse_args(arguments)
+        module = importlib.import_module(_MODULES[command])
         if hasattr(module, "check") and not locations.any_remote(parsed):
             module.check(parsed)
-        if _needs_tensorflow(parsed):
+        if module.needs_tensorflow(parsed) if hasattr(module, "needs_tensorflow") else command in NEED_TENSORFLOW:
+            errors.need("tensorflow", "this command", "tensorflow")
             with _silent_unless_failing() if _is_quiet(parsed) else contextlib.nullcontext():
                 importlib.import_module("tensorflow").config.list_physical_devices()
         return _run(module, parsed)
     except InputError as error:
-        sys.stderr.write(f"triage {parsed.command}: error: {error}\n")
+        sys.stderr.write(f"triage {command}: error: {error}\n")
         return BAD_INPUT
     except KeyboardInterrupt:
-        sys.stderr.write(f"triage {parsed.command}: interrupted\n")
+        sys.stderr.write(f"triage {command}: interrupted\n")
         return INTERRUPTED
 
 
@@ -118,7 +118,7 @@ def parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         description="Learn medical triage from clinicians' decisions, and serve what was learned. Research software, "
         "not a medical device.",
     )
-    top.add_argument("--version", action="version", version=f"triage {_version()}")
+    top.add_argument("--version", action="version", version=f"triage {VERSION}")
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_commands(subparsers, COMMANDS, arguments)
     benches = "measure how fast training or serving is"
@@ -128,11 +128,22 @@ def parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     return top
 
 
-def _version() -> str:
-    try:
-        return importlib.metadata.version("dyqn-triage")
-    except importlib.metadata.PackageNotFoundError:
-        return "(not installed: running from a checkout)"
+def _check_installed(command: str) -> None:
+    """Refuses a subcommand of the other distribution, and a mixture of both.
+
+    Raises:
+        InputError: the subcommand trains and nothing here does, or both distributions are there in different versions:
+            they ship the same packages of the server.
+    """
+    if command in _MODULES and not errors.is_installed(_MODULES[command]):
+        raise InputError(f"{SERVING} does not train: pip uninstall {SERVING}, then install {WHOLE}")
+    there = {}
+    for name in (WHOLE, SERVING):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            there[name] = importlib.metadata.version(name)
+    if len(set(there.values())) > 1:
+        named = " and ".join(f"{name} {version}" for name, version in there.items())
+        raise InputError(f"{named} have overwritten each other: pip uninstall {WHOLE} {SERVING}, then install one")
 
 
 def _is_quiet(parsed: argparse.Namespace) -> bool:
@@ -145,11 +156,6 @@ def _is_quiet(parsed: argparse.Namespace) -> bool:
     return os.environ.setdefault(LOG_LEVEL, "3") not in ("0", "1")
 
 
-def _needs_tensorflow(parsed: argparse.Namespace) -> bool:
-    """Returns whether a subcommand loads TensorFlow; the console does not where another process runs the model."""
-    return parsed.command in NEED_TENSORFLOW and not getattr(parsed, "server", None)
-
-
 def _run(module: Any, parsed: argparse.Namespace) -> int:
     """Runs a subcommand; paths in an object store are replaced by local copies."""
     if not locations.any_remote(parsed):
@@ -160,7 +166,8 @@ def _run(module: Any, parsed: argparse.Namespace) -> int:
 
 def _add_commands(subparsers: Any, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]) -> None:
     """Adds a parser for each command, with options only for the one that `arguments` begins with."""
-    for name, (module_name, summary) in commands.items():
+    offered = {name: entry for name, entry in commands.items() if errors.is_installed(entry[0])}
+    for name, (module_name, summary) in offered.items():
         subparser = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
         if arguments[:1] == [name]:
             importlib.import_module(module_name).add_arguments(subparser)

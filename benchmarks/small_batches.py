@@ -21,8 +21,9 @@ from schemas import features, figures
 from schemas.model_directory import find_version
 from schemas.parity import decided_clearly, probes
 from serving.bench.serve import make_requests
-from serving.models.engine import SavedModelEngine, run_in_one_thread
-from serving.models.litert import MOST_STATES, InterpreterPool, LiteRtEngine
+from serving.models.engine import run_in_one_thread
+from serving.models.litert import MOST_STATES, InterpreterPool
+from serving.models.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.models.state_tensors import to_inputs, to_responses
 from triage.v1 import triage_service_pb2
 
@@ -42,7 +43,7 @@ def main() -> None:
     figures.check(arguments.json)
     run_in_one_thread()
     folder = find_version(arguments.model_base_path)
-    engine, alone = LiteRtEngine(folder, most_states=max(SIZES)), SavedModelEngine(folder)
+    engine, alone = SavedModelWithLiteRt(folder, most_states=max(SIZES)), SavedModelEngine(folder)
     if engine.litert is None:
         sys.exit("this version is not answered by LiteRT: export it again")
     rows = [duration(engine, alone, size, arguments.rounds) for size in SIZES]
@@ -54,7 +55,7 @@ def main() -> None:
     figures.write({"durations": rows, "parity": differences}, arguments.json)
 
 
-def duration(engine: LiteRtEngine, alone: SavedModelEngine, size: int, rounds: int) -> dict[str, Any]:
+def duration(engine: SavedModelWithLiteRt, alone: SavedModelEngine, size: int, rounds: int) -> dict[str, Any]:
     """Returns the microseconds of processor time that each way takes for `size` messages."""
     requests = make_requests(engine.vocabulary)
     messages = [triage_service_pb2.TriageRequest.FromString(requests[n % len(requests)]).state for n in range(size)]
@@ -79,7 +80,7 @@ def duration(engine: LiteRtEngine, alone: SavedModelEngine, size: int, rounds: i
     return {"states": size, "microseconds": least}
 
 
-def parity(engine: LiteRtEngine, litert: InterpreterPool, count: int, seed: int) -> dict[str, float]:
+def parity(engine: SavedModelWithLiteRt, litert: InterpreterPool, count: int, seed: int) -> dict[str, float]:
     """Returns how much LiteRT differs from the SavedModel on random states: largest differences, numbers of states."""
     states, asked = probes(engine.info.evidence_count, engine.info.max_questions, count, seed)
     parts, begin, size = [], 0, 0

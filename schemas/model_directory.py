@@ -288,7 +288,11 @@ class LiteRtModel:
 
         Raises:
             ValueError: the file has no such signature.
+            InputError: LiteRT failed; the model must not be used again.
         """
         if self._asker is None:
             raise ValueError(f"the file has no signature {features.QUESTIONS!r}")
-        return self._asker(**{features.STATES: states, features.NOT_TO_ASK: not_to_ask})
+        try:
+            return self._asker(**{features.STATES: states, features.NOT_TO_ASK: not_to_ask})
+        except (ValueError, RuntimeError) as error:
+            raise InputError(f"LiteRT cannot run the file: {first_line(error)}") from error

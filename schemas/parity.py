@@ -1,6 +1,7 @@
 """Whether two engines of one model give the same answers: random states to compare them on, and tolerances."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -8,6 +9,10 @@ from schemas import features
 from schemas.model_directory import ModelInfo
 from schemas.triage import Action
 
+_SIZES = (1, 2, 3, 5, 8, 13, 64)
+
+Run = Callable[[np.ndarray, np.ndarray], Mapping[str, np.ndarray]]
+"""From states float32 `[B, E]` and questions asked int32 `[B]` to the outputs of the signature `state`."""
 Q_BOUND = 1e-4
 """Largest difference of a Q-value that float32 rounding explains; measured differences are a hundredth of it."""
 NOVELTY_BOUND = 0.05
@@ -45,6 +50,24 @@ def probes(evidence_count: int, max_questions: int, count: int, seed: int = 0) -
     dense[:] = np.random.default_rng([seed, 1]).integers(-1, 2, dense.shape)
     states[0] = 0
     return states, questions_asked
+
+
+def compare(engine: Run, reference: Run, info: ModelInfo) -> str | None:
+    """Returns the first difference of an engine from another one that rounding cannot explain, or None.
+
+    Args:
+        engine: gets batches of several sizes, as the computation depends on the size.
+        reference: gets the same states at once.
+        info: the model, for its size and for how it decides.
+    """
+    states, questions_asked = probes(info.evidence_count, info.max_questions, sum(_SIZES))
+    ends = list(itertools.accumulate(_SIZES))
+    parts = [
+        engine(states[end - size : end], questions_asked[end - size : end])
+        for size, end in zip(_SIZES, ends, strict=True)
+    ]
+    outputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return difference(outputs, reference(states, questions_asked), info)
 
 
 def difference(actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], info: ModelInfo) -> str | None:

@@ -12,7 +12,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from schemas.errors import InputError
+from schemas import locations
+from schemas.errors import InputError, need
 from serving import process, vertex
 from serving.calls import step_back, take_short_turns
 from serving.config import ServeConfig
@@ -88,7 +89,7 @@ def check(arguments: argparse.Namespace) -> None:
     """Sets the options that the command line has not: to those of `--config`, then Vertex AI's, then the defaults.
 
     Raises:
-        InputError: the file of options is faulty, or no model is named.
+        InputError: the file of options is faulty, no model is named, or an option needs TensorFlow, which is missing.
     """
     defaults: dict[str, Any] = {"version": None, "label": [], "shadow_version": None}
     defaults |= {"config": None, "port_file": None, "model_config_file": None}
@@ -105,7 +106,25 @@ def check(arguments: argparse.Namespace) -> None:
     for name in ("port_file", "model_config_file"):
         if settings[name] is not None:
             settings[name] = pathlib.Path(settings[name])
+    if option := _needs_tensorflow(settings):
+        need("tensorflow", option, "tensorflow")
     vars(arguments).update(settings)
+
+
+def needs_tensorflow(arguments: argparse.Namespace) -> bool:
+    """Returns whether the server loads TensorFlow, with the options that `check` has set."""
+    return _needs_tensorflow(vars(arguments)) is not None
+
+
+def _needs_tensorflow(settings: Mapping[str, Any]) -> str | None:
+    """Returns an option that needs TensorFlow, None if there is none."""
+    if settings["engine"] != "litert":
+        return f"--engine {settings['engine']}"
+    for name in ("audit_log", "model_config_file"):
+        if settings[name]:
+            return f"--{name.replace('_', '-')}"
+    base = settings["model_base_path"]
+    return f"--model-base-path {base}" if base is not None and locations.is_remote(str(base)) else None
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -161,7 +180,7 @@ def _serve(config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Pat
         return _serve_together(config, models, port_file)
     take_short_turns()
     server = TriageServer(config)  # before the model, to report a taken port at once
-    from serving.models.served_models import watcher_of  # loads TensorFlow
+    from serving.models.served_models import watcher_of
 
     watchers = [watcher_of(*model) for model in models]
     server.start(*watchers)
@@ -194,7 +213,7 @@ def _serve_together(config: ServeConfig, models: Sequence[_Model], port_file: pa
     if any(model.store is not None for model in models):
         raise InputError("--processes: expected base paths on this machine: copy the models here first")
     from serving.fleet.ports import with_ports
-    from serving.fleet.supervisor import Supervisor  # loads TensorFlow
+    from serving.fleet.supervisor import Supervisor
 
     with contextlib.ExitStack() as stack:
         shared = with_ports(config, stack)

@@ -7,11 +7,12 @@ import re
 import sys
 from typing import Any
 
-from schemas.errors import InputError
+from schemas.errors import InputError, is_installed
 from serving.batching_parameters import BatchingParameters, read_parameters
 from serving.security import VersionKey, is_loopback
 
-ENGINES = ("saved-model", "tensorflow-serving")
+ENGINES = ("saved-model", "litert", "tensorflow-serving")
+DEFAULT_ENGINE = "saved-model" if is_installed("tensorflow") else "litert"
 LOG_FORMATS = ("text", "json")
 _LARGEST = 2**31 - 1  # gRPC takes no larger number
 
@@ -44,8 +45,9 @@ class ServeConfig:
     insecure: bool = _field(False, "allow plain text on other addresses than loopback")
     model_name: str = _field("triage", "name of the model, by which clients may choose it")
     engine: str = _field(
-        "saved-model",
-        "what runs the model: saved-model runs it in this process, tensorflow-serving calls another server",
+        DEFAULT_ENGINE,
+        "what runs the model: saved-model runs it in this process, litert does so without TensorFlow and "
+        "without the services of TensorFlow Serving, tensorflow-serving calls another server",
         choices=ENGINES,
     )
     tf_serving: str = _field("", "HOST:PORT of the TensorFlow Serving for --engine tensorflow-serving")
@@ -228,7 +230,7 @@ class ServeConfig:
             return
         if sys.platform != "linux":
             raise InputError("--processes: only Linux shares a port among processes: leave out this option")
-        if self.engine != "saved-model":
+        if self.engine == "tensorflow-serving":
             raise InputError(f"--processes: not with --engine {self.engine}, which runs no model here")
         if self.audit_files:
             raise InputError("--processes: not with --audit-files, as the oldest file may be another process's newest")
@@ -236,6 +238,8 @@ class ServeConfig:
     def _check_engine(self) -> None:
         if self.engine not in ENGINES:
             raise InputError(f"--engine {self.engine}: expected one of {', '.join(ENGINES)}")
+        if self.engine == "litert" and not self.litert:
+            raise InputError("--no-litert: not with --engine litert: leave out one of them")
         remote = self.engine == "tensorflow-serving"
         if remote and not re.fullmatch(r".+:\d+", self.tf_serving):
             raise InputError(f"--tf-serving {self.tf_serving!r}: expected the HOST:PORT of the TensorFlow Serving")

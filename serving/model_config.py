@@ -4,15 +4,19 @@ import dataclasses
 import pathlib
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from google.protobuf import text_format
-from tensorflow_serving.config import model_server_config_pb2
 
 from schemas import locations
 from schemas.errors import InputError
 from serving.models.version_policy import VersionPolicy
 
+if TYPE_CHECKING:  # an extra
+    from tensorflow_serving.config import model_server_config_pb2
+
 PLATFORM = "tensorflow"
+_TENSORFLOW = 1  # tensorflow.serving.ModelType, which says the same in an older way
 _EXAMPLE = 'model_config_list { config { name: "triage" base_path: "/srv/models" model_platform: "tensorflow" } }'
 # Texts in quotes, in which a # begins no comment, and comments.
 _TEXT_OR_COMMENT = re.compile(r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*""")
@@ -50,6 +54,8 @@ def read_file(path: pathlib.Path) -> list[ModelConfig]:
     Raises:
         InputError: the file cannot be read, is no such message, or an entry is faulty; the message has the line.
     """
+    from tensorflow_serving.config import model_server_config_pb2
+
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -68,7 +74,7 @@ def read_file(path: pathlib.Path) -> list[ModelConfig]:
         raise InputError(f"--model-config-file {path}: {error}: expected one such as {_EXAMPLE}") from error
 
 
-def read_message(config: model_server_config_pb2.ModelServerConfig) -> list[ModelConfig]:
+def read_message(config: "model_server_config_pb2.ModelServerConfig") -> list[ModelConfig]:
     """Returns the models in a message, at least one.
 
     Raises:
@@ -87,10 +93,10 @@ def read_message(config: model_server_config_pb2.ModelServerConfig) -> list[Mode
     return models
 
 
-def _read_entry(place: int, entry: model_server_config_pb2.ModelConfig) -> ModelConfig:
+def _read_entry(place: int, entry: "model_server_config_pb2.ModelConfig") -> ModelConfig:
     if not entry.name:
         raise _EntryError(place, 'a model without a name: add one, such as name: "triage"')
-    if entry.model_platform != PLATFORM and entry.model_type != model_server_config_pb2.TENSORFLOW:
+    if entry.model_platform != PLATFORM and entry.model_type != _TENSORFLOW:
         raise _EntryError(
             place, f"Model {entry.name} requests unsupported platform {entry.model_platform!r}: use {PLATFORM!r}"
         )

@@ -87,7 +87,7 @@ class TriageServer:
         The server also offers TensorFlow Serving's services and the Open Inference Protocol, unless a TensorFlow
         Serving is the engine.
         """
-        from serving.models.served_models import ServedModels  # loads TensorFlow
+        from serving.models.served_models import ServedModels
         from serving.triage import TriageService
 
         self._models = ServedModels(watchers, may_reload=self._config.processes == 1)
@@ -106,7 +106,7 @@ class TriageServer:
         if self.probes is not None:
             self.probes.start()
         if self.http is not None:
-            from serving.http import application_of  # loads TensorFlow
+            from serving.http import application_of  # loads starlette
 
             self.http.start(application_of(self._front, self._models, self._config, service, self._telemetry))
 

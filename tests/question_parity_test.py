@@ -16,6 +16,7 @@ from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from serving.config import ServeConfig
 from serving.messages import answer_figures
+from serving.models.litert import LiteRtEngine
 from serving.models.served_models import LocalModels
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
@@ -163,6 +164,12 @@ def test_a_question_says_what_it_asks_and_why(client):
     assert second.reason == QuestionReason.QUESTION_REASON_INFORMATION
     assert second.expected_gain > 0
     assert 0 < second.likely < 1
+
+
+def test_a_server_without_tensorflow_asks_as_the_trainer_does(base, states, expected):
+    engine = LiteRtEngine(base / "1")
+    questions = engine.next_questions(_messages(states[:ONE_BY_ONE]), 3)
+    assert _share(map(_cells, questions), expected[:ONE_BY_ONE]) >= 0.999
 
 
 def test_callers_who_ask_for_no_questions_get_none(client):

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import triage_cli
+from schemas import VERSION, errors
 from schemas.errors import InputError
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -64,11 +65,11 @@ def test_bad_input_to_a_bench_names_both_words(capsys):
     assert capsys.readouterr().err == "triage bench train: error: --rounds 0: expected 1 or more\n"
 
 
-def test_version_names_the_installed_package(capsys):
+def test_version_is_that_of_the_release(capsys):
     with pytest.raises(SystemExit) as ended:
         triage_cli.main(["--version"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out == f"triage {importlib.metadata.version('dyqn-triage')}\n"
+    assert capsys.readouterr().out == f"triage {VERSION}\n"
 
 
 def test_an_unknown_command_is_refused_with_the_known_ones():
@@ -123,3 +124,50 @@ def test_what_is_held_back_is_shown_when_loading_fails(capfd):
         load()
     os.write(2, b"afterwards\n")
     assert capfd.readouterr().err == "what the library said\nafterwards\n"
+
+
+@pytest.fixture
+def serving_alone(monkeypatch):
+    """As if dyqn-triage-serving were installed, without its extra."""
+    is_installed = errors.is_installed
+    lacking = {"trainer", "tensorflow"}
+    monkeypatch.setattr(
+        errors, "is_installed", lambda module: module.partition(".")[0] not in lacking and is_installed(module)
+    )
+
+
+def test_without_training_the_help_lists_what_serves(serving_alone, capsys):
+    with pytest.raises(SystemExit):
+        triage_cli.main(["--help"])
+    shown = capsys.readouterr().out
+    assert all(re.search(rf"^    {name} ", shown, re.MULTILINE) for name in ("serve", "ask", "console", "bench"))
+    assert not re.search(r"^    (train|export|simulate) ", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ["train", "bench learn"])
+def test_without_training_its_commands_say_what_to_install(serving_alone, command, capsys):
+    assert triage_cli.main([*command.split(), "--json", "-"]) == 2
+    complaint = "dyqn-triage-serving does not train: pip uninstall dyqn-triage-serving, then install dyqn-triage"
+    assert capsys.readouterr().err == f"triage {command}: error: {complaint}\n"
+
+
+def test_without_tensorflow_a_command_that_needs_it_names_the_extra(serving_alone, tmp_path, capsys):
+    assert triage_cli.main(["monitor", "--log", str(tmp_path), "--model", str(tmp_path)]) == 2
+    complaint = "this command needs tensorflow: pip install 'dyqn-triage-serving[tensorflow]'"
+    assert capsys.readouterr().err == f"triage monitor: error: {complaint}\n"
+
+
+@pytest.mark.parametrize("versions", [("0.1.0", None), ("0.1.0", "0.1.0"), ("0.2.0", "0.1.0")])
+def test_both_distributions_in_different_versions_are_refused(versions, monkeypatch, capsys):
+    there = dict(zip(("dyqn-triage", "dyqn-triage-serving"), versions, strict=True))
+
+    def version(name):
+        if there[name] is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return there[name]
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    code = triage_cli.main(["bench", "train", "--rounds", "0"])
+    assert code == 2  # either way
+    mixed = "dyqn-triage 0.2.0 and dyqn-triage-serving 0.1.0 have overwritten each other: pip uninstall"
+    assert (mixed in capsys.readouterr().err) == (there["dyqn-triage"] == "0.2.0")

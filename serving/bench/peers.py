@@ -38,7 +38,7 @@ def main() -> None:
     if arguments.kind == "empty":
         server, port = start(empty_handlers(arguments.response_bytes))
     else:
-        from serving.models.engine import run_in_one_thread  # loads TensorFlow
+        from serving.models.engine import run_in_one_thread
 
         run_in_one_thread()  # as the measured server does
         server, port = start(plain_handlers(arguments.version_folder))
@@ -70,10 +70,10 @@ def plain_handlers(version_folder: pathlib.Path) -> dict[str, grpc.RpcMethodHand
     The timed model is the one that `triage serve` runs, by default LiteRT's.
     """
     from schemas import features
-    from serving.models.litert import LiteRtEngine  # loads TensorFlow
+    from serving.models.saved_model import SavedModelWithLiteRt  # loads TensorFlow
     from serving.models.state_tensors import to_inputs, to_responses
 
-    engine = LiteRtEngine(version_folder)
+    engine = SavedModelWithLiteRt(version_folder)
 
     def triage(request: triage_service_pb2.TriageRequest, context: Any) -> triage_pb2.TriageResponse:
         return to_responses(engine.predict(features.SERVING_DEFAULT, to_inputs([request.state])), engine.info)[0]

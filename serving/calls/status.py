@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import sys
 import traceback
 from typing import NamedTuple
 
@@ -57,11 +58,9 @@ _UNEXPECTED = Status(grpc.StatusCode.INTERNAL, "the server failed to answer; see
 
 
 @functools.cache
-def _table() -> tuple[_Row, ...]:
-    import tensorflow as tf  # here, so that the command line starts without it
-
+def _table(with_tensorflow: bool) -> tuple[_Row, ...]:
     code = grpc.StatusCode
-    return (
+    ours = (
         _Row(InputError, code.INVALID_ARGUMENT, "INVALID_REQUEST"),
         _Row(UnauthenticatedError, code.UNAUTHENTICATED, "TOKEN_REFUSED"),
         _Row(ForbiddenError, code.PERMISSION_DENIED, "NOT_ALLOWED"),
@@ -73,14 +72,17 @@ def _table() -> tuple[_Row, ...]:
         _Row(QuotaError, code.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED", _RETRY_SECONDS),
         _Row(ExhaustedError, code.RESOURCE_EXHAUSTED, "OVERLOADED", _RETRY_SECONDS),
         _Row(EngineError, code.INTERNAL, "ENGINE_FAILED"),
-        _Row(
-            tf.errors.DataLossError,
-            code.DATA_LOSS,
-            "MALFORMED_MESSAGE",
-            message="a serialized message in a tensor cannot be parsed",
-        ),
-        _Row(tf.errors.ResourceExhaustedError, code.RESOURCE_EXHAUSTED, "OUT_OF_MEMORY", _RETRY_SECONDS, _MEMORY),
         _Row(MemoryError, code.RESOURCE_EXHAUSTED, "OUT_OF_MEMORY", _RETRY_SECONDS, _MEMORY),
+    )
+    if not with_tensorflow:
+        return ours
+    import tensorflow as tf  # here, so that the command line starts without it
+
+    malformed = "a serialized message in a tensor cannot be parsed"
+    return (
+        *ours,
+        _Row(tf.errors.DataLossError, code.DATA_LOSS, "MALFORMED_MESSAGE", message=malformed),
+        _Row(tf.errors.ResourceExhaustedError, code.RESOURCE_EXHAUSTED, "OUT_OF_MEMORY", _RETRY_SECONDS, _MEMORY),
     )
 
 
@@ -90,7 +92,7 @@ _MAX_MESSAGE_BYTES = 1024
 
 def status_of(error: Exception) -> Status:
     """Returns how `error` ends a call; the message of an unexpected error is withheld from the client."""
-    for row in _table():
+    for row in _table("tensorflow" in sys.modules):  # elsewhere nothing raises its errors
         if isinstance(error, row.kind):
             message = _shorten(str(error) if row.message is None else row.message)
             return Status(row.code, message, row.reason, getattr(error, "retry_seconds", None) or row.retry_seconds)

@@ -13,6 +13,7 @@ import uvicorn
 
 from schemas.errors import InputError
 from serving.client import channel
+from serving.config import DEFAULT_ENGINE
 from serving.console.agent import Agent, AgentError
 
 if TYPE_CHECKING:
@@ -79,6 +80,11 @@ def check(arguments: argparse.Namespace) -> None:
     if base is not None and not base.is_dir():
         raise InputError(f"--model-base-path {base}: no such directory: make one with `triage export`")
     settings_of(arguments)
+
+
+def needs_tensorflow(arguments: argparse.Namespace) -> bool:
+    """Returns whether the console starts a server of its own that loads TensorFlow."""
+    return arguments.server is None and DEFAULT_ENGINE == "saved-model"
 
 
 def run(arguments: argparse.Namespace) -> int:

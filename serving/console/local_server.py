@@ -18,7 +18,7 @@ def serving(base: pathlib.Path) -> Iterator[str]:
         InputError: there is no version, or it is damaged.
     """
     process.limit_arenas()
-    from serving.models.served_models import watcher_of  # loads TensorFlow
+    from serving.models.served_models import watcher_of
 
     config = ServeConfig(port=0, grace_seconds=1.0)
     watcher = watcher_of(config, Wanted(base))

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # loads TensorFlow
+if TYPE_CHECKING:
     from serving.models.versions import VersionStatus
 
 PREPARE = "prepare"

@@ -1,6 +1,6 @@
 """Starts the processes of a fleet, replaces those that die, and decides which versions all of them serve.
 
-The supervisor answers no calls and loads no model. Its workers are copies of a process that has loaded TensorFlow and
+The supervisor answers no calls and loads no model. Its workers are copies of a process that has loaded the code and
 nothing else (`multiprocessing`'s fork server), as gRPC and TensorFlow's threads do not survive a copy.
 """
 
@@ -28,6 +28,11 @@ _LOGGER = logging.getLogger(__name__)
 _MARGIN_SECONDS = 60.0  # for starting, and for what is not loading
 _END_SECONDS = 6.0  # beyond the grace period
 _AGAIN_SECONDS = 1.0  # until a process that did not start is started again
+# What a worker imports where a SavedModel answers, once for all workers.
+_WITH_TENSORFLOW = (
+    "serving.models.saved_model", "serving.models.warmup", "serving.open_inference", "serving.tf_serving",
+    "serving.http.open_inference_routes", "serving.http.tf_serving_routes",
+)  # fmt: skip
 
 
 class _GoneError(Exception):
@@ -77,7 +82,8 @@ class Supervisor:
     ):
         self._config, self._models, self._work = config, models, work
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload([work.__module__])
+        with_tensorflow = _WITH_TENSORFLOW if config.engine == "saved-model" else ()
+        self._context.set_forkserver_preload([work.__module__, *with_tensorflow])
         self._numbers = itertools.count()
         self._workers: list[_Worker] = []
         self._stopping = threading.Event()

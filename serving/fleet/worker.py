@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import InputError
-from serving import http, http_port, open_inference, process, tf_serving, triage  # noqa: F401 (once for all workers)
+from serving import http, http_port, process, triage  # noqa: F401 (once for all workers)
 from serving.calls import step_back, take_short_turns
 from serving.config import ServeConfig
 from serving.errors import DeadlineError, PreconditionError, UnavailableError

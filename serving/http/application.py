@@ -1,7 +1,7 @@
 """All paths of the HTTP port."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -15,16 +15,16 @@ from serving.call import REQUEST_ID
 from serving.calls import Front
 from serving.config import ServeConfig
 from serving.http.door import Door, json_response
-from serving.http.open_inference_routes import OpenInferenceRoutes
 from serving.http.openapi import POLICY, document, page
 from serving.http.problems import TITLES, problem
-from serving.http.tf_serving_routes import TfServingRoutes
 from serving.http.triage_routes import TriageRoutes
 from serving.models.served_models import ServedModels
-from serving.open_inference import OpenModels
 from serving.telemetry import Telemetry
-from serving.tf_serving import ModelService, PredictionService
 from serving.triage import TriageService
+
+if TYPE_CHECKING:  # load TensorFlow
+    from serving.http.open_inference_routes import OpenInferenceRoutes
+    from serving.http.tf_serving_routes import TfServingRoutes
 
 _MODEL = "/v1/models/{model}"
 _OPEN_MODEL = "/v2/models/{model}"
@@ -44,6 +44,11 @@ def application_of(
     """
     door, signatures = Door(front, config), []
     if config.engine == "saved-model":
+        from serving.http.open_inference_routes import OpenInferenceRoutes  # load TensorFlow
+        from serving.http.tf_serving_routes import TfServingRoutes
+        from serving.open_inference import OpenModels
+        from serving.tf_serving import ModelService, PredictionService
+
         prediction = PredictionService(models, config, telemetry)
         signatures += _tf_serving(door, TfServingRoutes(models, prediction, ModelService(models)))
         signatures += _open_inference(door, OpenInferenceRoutes(OpenModels(models, prediction)))
@@ -103,7 +108,7 @@ def application(
     return Starlette(routes=routes, middleware=[cors] if origins else [], exception_handlers=handlers)
 
 
-def _tf_serving(door: Door, routes: TfServingRoutes) -> list[Route]:
+def _tf_serving(door: Door, routes: "TfServingRoutes") -> list[Route]:
     paths = []
     for place in ("", "/versions/{version}", "/labels/{label}"):
         predict = door.route("v1/models:predict", routes.predict, TriageRoutes.cost_of)
@@ -115,7 +120,7 @@ def _tf_serving(door: Door, routes: TfServingRoutes) -> list[Route]:
     return paths
 
 
-def _open_inference(door: Door, routes: OpenInferenceRoutes) -> list[Route]:
+def _open_inference(door: Door, routes: "OpenInferenceRoutes") -> list[Route]:
     paths = [Route("/v2", door.route("v2", routes.server))]
     for place in ("", "/versions/{version}"):
         infer = door.route("v2/models/infer", routes.infer, routes.cost_of)

@@ -1,25 +1,24 @@
-"""The interface of an engine, which runs one version of a model, and the engine in this process."""
+"""The interface of an engine, which runs one version of a model, and what engines in this process have in common."""
 
 import abc
 import os
 import pathlib
 import types
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tensorflow.core.protobuf import meta_graph_pb2
 
 from schemas import features
-from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo, read_version
 from serving.call import MODEL, PARSE, RESPOND, current
 from serving.models.dense_states import MessageEncoder, to_questions
-from serving.models.saved_model import SavedModel
 from serving.models.state_tensors import to_responses
 from triage.v1 import triage_pb2
 
+if TYPE_CHECKING:  # loads TensorFlow
+    from tensorflow.core.protobuf import meta_graph_pb2
 THREADS = "TF_NUM_INTRAOP_THREADS"
 """TensorFlow's variable for the number of threads that share one operation."""
 
@@ -40,7 +39,7 @@ class Engine(abc.ABC):
 
     info: ModelInfo
     vocabulary: Vocabulary
-    signatures: Mapping[str, meta_graph_pb2.SignatureDef] = types.MappingProxyType({})
+    signatures: Mapping[str, "meta_graph_pb2.SignatureDef"] = types.MappingProxyType({})
 
     @property
     def brief_states(self) -> int:
@@ -140,47 +139,30 @@ def run_in_one_thread() -> None:
     os.environ.setdefault(THREADS, "1")
 
 
-class SavedModelEngine(Engine):
-    """Runs one version of an exported model in this process.
+class LocalEngine(Engine):
+    """Runs one version of an exported model in this process. Codes are looked up here, as that takes less time.
 
     Args:
         folder: the version, `<model base path>/<number>`.
 
     Raises:
-        InputError: the version is damaged.
+        InputError: the version's manifest or vocabulary is damaged.
     """
 
     def __init__(self, folder: pathlib.Path):
         self.info, self.vocabulary = read_version(folder)
         self._encoder = MessageEncoder(self.vocabulary)
-        try:
-            self._model = SavedModel(folder)
-        except Exception as error:  # TensorFlow raises ValueError, KeyError and others for a half-written model
-            raise InputError(f"{folder}: cannot load the SavedModel: export the model again: {error}") from error
-        self.signatures = self._model.signatures
-        for name in (features.SERVING_DEFAULT, features.STATE):
-            if name not in self.signatures:
-                raise InputError(f"{folder}: no signature {name!r}: expected a model from `triage export`")
-
-    def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Returns the outputs of one signature for inputs that have been checked against `signatures`.
-
-        Raises:
-            KeyError: there is no such signature.
-            tf.errors.OpError: the graph failed.
-        """
-        return self._model.run(signature, inputs)
 
     def triage(
         self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
     ) -> list[triage_pb2.TriageResponse]:
-        """Returns one response for each state, in the same order, from one run of the graph, which cannot time out.
-
-        The answers are those of the signature `serving_default`; codes are looked up here because that takes less time.
+        """Returns one response for each state, in the same order, from one run of the model, which cannot time out.
 
         Raises:
-            tf.errors.OpError: the graph failed.
+            Exception: what `decide` raises.
         """
+        if not states:
+            return []
         call = current()
         with call.timed(PARSE):
             encoded = self._encoder.encode(states)
@@ -196,10 +178,14 @@ class SavedModelEngine(Engine):
     def next_questions(
         self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
     ) -> list[list[triage_pb2.NextQuestion]]:
-        """Returns the best questions to put next in each state, from one run of the signature `questions`."""
-        outputs = self.predict(features.QUESTIONS, self._encoder.encode_questions(states, not_to_ask))
+        """Returns the best questions to put next in each state."""
+        outputs = self.choose_questions(self._encoder.encode_questions(states, not_to_ask))
         return to_questions(outputs, self.vocabulary, number)
 
+    @abc.abstractmethod
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `state` for states float32 `[B, E]` and questions asked int32 `[B]`."""
-        return self.predict(features.STATE, {features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
+
+    @abc.abstractmethod
+    def choose_questions(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of the signature `questions` for its inputs, `[B, E]` each."""

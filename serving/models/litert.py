@@ -1,24 +1,31 @@
-"""Runs small batches with LiteRT, from the TFLite file beside a version's SavedModel."""
+"""Runs the TFLite file beside a version's SavedModel with LiteRT."""
 
 import contextlib
+import dataclasses
 import hashlib
-import itertools
 import logging
 import os
 import pathlib
+import queue
 import sys
 import threading
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from schemas import directories, parity
+from schemas import directories, features, parity
 from schemas.errors import InputError
 from schemas.model_directory import LiteRtModel, ModelInfo
-from serving.models.engine import SavedModelEngine
+from serving.errors import EngineError
+from serving.models.engine import LocalEngine
 
+_LOGGER = logging.getLogger(__name__)
 _MOST_INTERPRETERS = 8  # each holds a copy of the weights, packed for its processor
+
+MOST_STATES = 64
+"""Largest batch for LiteRT; the SavedModel is as fast for larger ones (docs/serving.md)."""
+BRIEF_BYTES = 16 * 2**20
+"""Length of a TFLite file up to which one state takes a millisecond or two, the time to read its weights once."""
 
 _BANNER = b"Created TensorFlow Lite XNNPACK delegate"
 _STANDARD_ERROR = threading.Lock()  # held by the thread that redirects standard error
@@ -40,13 +47,22 @@ class InterpreterPool:
         places = interpreters or min(os.cpu_count() or 1, _MOST_INTERPRETERS)
         with _STANDARD_ERROR, _without_banner():
             first = LiteRtModel(content)
+        self.asks = first.asks
+        """Whether the file has the signature `questions`."""
         # None stands for an interpreter not made yet. The last entry is taken first, so none is made needlessly.
-        self._idle: list[LiteRtModel | None] = [*[None] * (places - 1), first]
+        self._idle: queue.LifoQueue[LiteRtModel | None] = queue.LifoQueue()
+        for model in [*[None] * (places - 1), first]:
+            self._idle.put(model)
 
     @property
     def size(self) -> int:
         """Length of the file in bytes, which is mostly weights."""
         return len(self._content)
+
+    @property
+    def brief_states(self) -> int:
+        """1 for a network so small that LiteRT answers one state faster than a thread takes over, else 0."""
+        return int(self.size <= BRIEF_BYTES)
 
     def run(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray] | None:
         """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1.
@@ -57,17 +73,27 @@ class InterpreterPool:
             InputError: LiteRT failed; the interpreter is not used again.
         """
         try:
-            model = self._idle.pop()
-        except IndexError:
+            with self.lent(wait=False) as model:
+                return model.run(states, questions_asked)
+        except queue.Empty:
             return None
+
+    @contextlib.contextmanager
+    def lent(self, wait: bool = True) -> Iterator[LiteRtModel]:
+        """Lends an interpreter for the length of a `with` block; one for which the block fails is not used again.
+
+        Raises:
+            queue.Empty: all are in use, and the caller does not `wait`.
+        """
+        model = self._idle.get(block=wait)
         try:
             model = model or LiteRtModel(self._content)
-            return model.run(states, questions_asked)
+            yield model
         except InputError:
             model = None
             raise
         finally:
-            self._idle.append(model)
+            self._idle.put(model)
 
 
 @contextlib.contextmanager
@@ -114,70 +140,68 @@ def read_litert_model(folder: pathlib.Path, info: ModelInfo) -> InterpreterPool:
         raise InputError(f"{path}: {error}") from error
 
 
-_LOGGER = logging.getLogger(__name__)
+class LiteRtEngine(LocalEngine):
+    """Runs one version with LiteRT alone, without TensorFlow and so without signatures to predict with.
 
-MOST_STATES = 64
-"""Largest batch for LiteRT; the SavedModel is as fast for larger ones (docs/serving.md)."""
-BRIEF_BYTES = 16 * 2**20
-"""Length of a TFLite file up to which one state takes a millisecond or two, the time to read its weights once."""
-_SIZES = (1, 2, 3, 5, 8, 13, 64)  # sizes of the checked batches, as the computation depends on the size
-
-
-class LiteRtEngine(SavedModelEngine):
-    """Runs small batches with LiteRT, and everything else with the SavedModel.
-
-    If the TFLite file is missing or damaged, or its answers differ from the SavedModel's, the log says so, and the
-    SavedModel runs everything.
+    Batches above `MOST_STATES` are run in parts, as the answers were compared with the SavedModel's, at the export, for
+    batches up to that size.
 
     Args:
         folder: the version, `<model base path>/<number>`.
-        most_states: largest batch for LiteRT.
 
     Raises:
-        InputError: the SavedModel is damaged.
+        InputError: the version is damaged, or LiteRT answers with Q-values that are not finite.
     """
 
-    def __init__(self, folder: pathlib.Path, most_states: int = MOST_STATES):
+    def __init__(self, folder: pathlib.Path):
         super().__init__(folder)
-        self._most_states = most_states
-        self.litert: InterpreterPool | None = None
-        version = self.info.model_version
-        try:
-            model = read_litert_model(folder, self.info)
-            self._check(model)
-        except InputError as error:
-            _LOGGER.warning("version %s: LiteRT is not used: %s", version, error)
-            return
-        self.litert = model
-        _LOGGER.info("version %s: LiteRT runs up to %d states at once", version, most_states)
+        self._litert = read_litert_model(folder, self.info)
+        if self.info.questions and not self._litert.asks:
+            _LOGGER.warning("version %s: LiteRT cannot choose questions: export it again", self.info.model_version)
+            self.info = dataclasses.replace(self.info, questions=False)
+        with self._litert.lent() as model:
+            outputs = model.run(*parity.probes(self.info.evidence_count, self.info.max_questions, MOST_STATES))
+        if not np.isfinite(outputs[features.Q_VALUES]).all():
+            raise InputError(f"{folder / directories.LITERT}: the Q-values are not finite: export the model again")
+        _LOGGER.info("version %s: LiteRT runs it", self.info.model_version)
 
     @property
     def brief_states(self) -> int:
-        """1 for a network so small that LiteRT answers one state faster than a thread takes over, else 0."""
-        return 1 if self.litert is not None and self.litert.size <= BRIEF_BYTES else 0
+        """As the interpreters'."""
+        return self._litert.brief_states
 
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Returns the outputs of the signature `state`, as those of `SavedModelEngine`."""
-        if self.litert is not None and 0 < len(states) <= self._most_states:
-            try:
-                outputs = self.litert.run(states, questions_asked)
-            except InputError as error:  # such as lack of memory; the SavedModel can still answer the caller
-                version, self.litert = self.info.model_version, None
-                _LOGGER.error("version %s: LiteRT failed and is no longer used: %s", version, error)
-            else:
-                if outputs is not None:
-                    return outputs
-        return super().decide(states, questions_asked)
+        """Returns the outputs of the signature `state` for states float32 `[B, E]` and questions asked int32 `[B]`.
 
-    def _check(self, model: InterpreterPool) -> None:
-        """Raises InputError if the answers of `model` differ from those of the SavedModel."""
-        states, questions_asked = parity.probes(self.info.evidence_count, self.info.max_questions, sum(_SIZES))
-        ends = list(itertools.accumulate(_SIZES))
-        parts: list[Any] = [
-            model.run(states[end - size : end], questions_asked[end - size : end])
-            for size, end in zip(_SIZES, ends, strict=True)
-        ]
-        outputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        fault = parity.difference(outputs, super().decide(states, questions_asked), self.info)
-        if fault:
-            raise InputError(f"LiteRT and the SavedModel differ: {fault}")
+        Raises:
+            EngineError: LiteRT failed.
+        """
+        ends = range(MOST_STATES, len(states) + MOST_STATES, MOST_STATES)
+        with self._lent() as model:
+            parts = [
+                model.run(states[end - MOST_STATES : end], questions_asked[end - MOST_STATES : end]) for end in ends
+            ]
+        return _joined(parts)
+
+    def choose_questions(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of the signature `questions` for its inputs, `[B, E]` each, one state at a time.
+
+        Raises:
+            EngineError: LiteRT failed.
+        """
+        pairs = zip(inputs[features.STATES], inputs[features.NOT_TO_ASK], strict=True)
+        with self._lent() as model:
+            return _joined([model.ask(state[np.newaxis], not_to_ask[np.newaxis]) for state, not_to_ask in pairs])
+
+    @contextlib.contextmanager
+    def _lent(self) -> Iterator[LiteRtModel]:
+        try:
+            with self._litert.lent() as model:
+                yield model
+        except InputError as error:  # not the caller's fault
+            _LOGGER.error("version %s: %s", self.info.model_version, error)
+            raise EngineError("LiteRT failed; see the server's log") from error
+
+
+def _joined(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

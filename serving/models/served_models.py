@@ -13,11 +13,9 @@ from serving.config import ServeConfig
 from serving.errors import NotFoundError, UnsupportedError
 from serving.models import warmup
 from serving.models.batching import BatchedModels
-from serving.models.connection import Connection
-from serving.models.engine import SavedModelEngine, run_in_one_thread
+from serving.models.engine import LocalEngine, run_in_one_thread
 from serving.models.litert import LiteRtEngine
 from serving.models.model_store import ModelStore, StoredModels
-from serving.models.remote import RemoteModels
 from serving.models.safeguards import SafeguardedModels
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
@@ -52,17 +50,34 @@ class LocalModels:
                 self._ignored.add(name)
         return versions
 
-    def load(self, folder: pathlib.Path) -> SavedModelEngine:
+    def load(self, folder: pathlib.Path) -> LocalEngine:
         """Returns the engine of a version, warm.
 
         Raises:
             InputError: the version is damaged, is not signed, or fails on its own warm-up requests.
         """
+        from serving.models.saved_model import SavedModelEngine, SavedModelWithLiteRt  # loads TensorFlow
+
         with verified(folder, self._key) as files:
-            engine = LiteRtEngine(files) if self._litert else SavedModelEngine(files)
+            engine = SavedModelWithLiteRt(files) if self._litert else SavedModelEngine(files)
             requests = warmup.run_requests(engine, files)
         warmup.warm_up(engine)
         _LOGGER.info("version %s: loaded, %d warm-up requests answered", engine.info.model_version, requests)
+        return engine
+
+
+class LiteRtModels(LocalModels):
+    """The same, with LiteRT alone and without TensorFlow."""
+
+    def load(self, folder: pathlib.Path) -> LocalEngine:
+        """Returns the engine of a version, warm.
+
+        Raises:
+            InputError: the version is damaged, or is not signed.
+        """
+        with verified(folder, self._key) as files:
+            engine = LiteRtEngine(files)
+        warmup.warm_up(engine)
         return engine
 
 
@@ -76,8 +91,13 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
     """
     source: Source
     if config.engine == "tensorflow-serving":
+        from serving.models.connection import Connection  # loads TensorFlow
+        from serving.models.remote import RemoteModels
+
         connection = Connection(config.tf_serving, config.engine_timeout_seconds)
         source = RemoteModels(connection, config.model_name)
+    elif config.engine == "litert":
+        source = LiteRtModels(key=config.version_key)
     else:
         run_in_one_thread()
         source = LocalModels(config.litert, config.version_key)

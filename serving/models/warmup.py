@@ -3,9 +3,6 @@
 import itertools
 import pathlib
 
-import tensorflow as tf
-from tensorflow_serving.apis import prediction_log_pb2
-
 from schemas import directories, features
 from schemas.errors import InputError
 from serving.messages import state_message
@@ -31,6 +28,9 @@ def run_requests(engine: Engine, folder: pathlib.Path) -> int:
     Raises:
         InputError: the file is damaged, or the model fails on a request.
     """
+    import tensorflow as tf
+    from tensorflow_serving.apis import prediction_log_pb2
+
     path = folder / directories.WARMUP_REQUESTS
     if not path.exists():
         return 0

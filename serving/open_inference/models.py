@@ -1,7 +1,6 @@
 """What the Open Inference Protocol asks of models, whatever carries it: readiness, metadata and inference."""
 
 import contextlib
-import importlib.metadata
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,7 +8,7 @@ import numpy as np
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import model_pb2
 
-from schemas import features
+from schemas import VERSION, features
 from schemas.directories import LARGEST_VERSION
 from schemas.errors import InputError
 from serving.errors import NotFoundError, PreconditionError
@@ -129,11 +128,7 @@ class OpenModels:
 
 def described_server() -> dict[str, Any]:
     """Returns the name and version of this program, and what it offers beyond the protocol."""
-    try:
-        version = importlib.metadata.version(SERVER_NAME)
-    except importlib.metadata.PackageNotFoundError:
-        version = "not installed"
-    return {"name": SERVER_NAME, "version": version, "extensions": list(EXTENSIONS)}
+    return {"name": SERVER_NAME, "version": VERSION, "extensions": list(EXTENSIONS)}
 
 
 def _described(tensors: Mapping[str, meta_graph_pb2.TensorInfo]) -> list[TensorMetadata]:

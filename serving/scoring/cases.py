@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from schemas.errors import InputError, first_line
+from schemas.errors import InputError, first_line, need
 from schemas.triage import NO_QUESTIONS_LEFT
 
 JSONL, CSV, TFRECORD, PARQUET = FORMATS = "jsonl", "csv", "tfrecord", "parquet"
@@ -192,10 +192,9 @@ def import_parquet(path: pathlib.Path) -> Any:
     Raises:
         InputError: pyarrow is not installed.
     """
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise InputError(f"{path}: Parquet needs pyarrow: pip install 'dyqn-triage[parquet]'") from None
+    need("pyarrow", str(path), "parquet")
+    import pyarrow.parquet
+
     return pyarrow.parquet
 
 

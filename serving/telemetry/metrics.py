@@ -19,7 +19,7 @@ from serving.call import STAGES, Call
 from serving.messages import action_label
 from triage.v1 import triage_pb2
 
-if TYPE_CHECKING:  # loads TensorFlow
+if TYPE_CHECKING:
     from serving.models.versions import Versions
 import ssl
 import wsgiref.simple_server

@@ -8,7 +8,7 @@ import importlib.metadata
 import os
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors import InputError
+from schemas.errors import InputError, missing
 from serving.call import Call
 
 if TYPE_CHECKING:  # an extra
@@ -97,7 +97,7 @@ def exporter_of(name: str) -> "SpanExporter":
     try:
         import opentelemetry.sdk.trace  # noqa: F401
     except ImportError as error:
-        raise InputError("--traces: OpenTelemetry is not installed: pip install 'dyqn-triage[tracing]'") from error
+        raise missing("opentelemetry-sdk", "--traces", "tracing") from error
     exporters = {entry.name: entry for entry in importlib.metadata.entry_points(group=_GROUP)}
     if name not in exporters:
         there = ", ".join(sorted(exporters))

@@ -1,5 +1,6 @@
 """`triage serve`: settings, signals, the port file, and versions that come later."""
 
+import argparse
 import contextlib
 import dataclasses
 import json
@@ -20,6 +21,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from tensorflow_serving.apis import get_model_status_pb2, model_pb2, model_service_pb2_grpc
 
 import triage_cli
+from schemas import errors
+from schemas.errors import InputError
+from serving import command
 from serving.messages import state_message
 from serving.server import TriageServer
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
@@ -365,3 +369,27 @@ def test_a_version_that_is_missing_ends_the_command_with_one_line(model_base_pat
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("triage serve: error: ")
     assert line.endswith(complaint)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ([], None),
+        (["--engine", "saved-model"], "--engine saved-model"),
+        (["--engine", "tensorflow-serving", "--tf-serving", "host:1"], "--engine tensorflow-serving"),
+        (["--audit-log", "log"], "--audit-log"),
+        (["--model-base-path", "gs://bucket/models"], "--model-base-path gs://bucket/models"),
+    ],
+)
+def test_without_tensorflow_each_option_that_needs_it_is_refused_with_the_extra(options, what, monkeypatch, capsys):
+    monkeypatch.setattr(errors, "is_installed", lambda module: module not in ("tensorflow", "trainer"))
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    arguments = parser.parse_args(["--model-base-path", "models", "--engine", "litert", *options])
+    if what is None:
+        command.check(arguments)
+        assert not command.needs_tensorflow(arguments)
+        return
+    with pytest.raises(InputError) as error:
+        command.check(arguments)
+    assert str(error.value) == f"{what} needs tensorflow: pip install 'dyqn-triage-serving[tensorflow]'"

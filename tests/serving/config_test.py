@@ -55,7 +55,8 @@ def test_a_setting_out_of_range_is_reported_with_its_option(setting, complaint):
     [
         ({"processes": 2, "engine": "tensorflow-serving", "tf_serving": "host:8500"}, "--processes: not with --engine"),
         ({"processes": 2, "audit_files": 3}, "--processes: not with --audit-files"),
-        ({"engine": "other"}, "--engine other: expected one of saved-model, tensorflow-serving"),
+        ({"engine": "other"}, "--engine other: expected one of saved-model, litert, tensorflow-serving"),
+        ({"engine": "litert", "litert": False}, "--no-litert: not with --engine litert"),
         ({"engine": "tensorflow-serving"}, "--tf-serving '': expected the HOST:PORT"),
         ({"engine": "tensorflow-serving", "tf_serving": "host"}, "--tf-serving 'host': expected the HOST:PORT"),
         ({"tf_serving": "host:8500"}, "--tf-serving needs --engine tensorflow-serving"),

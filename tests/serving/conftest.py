@@ -24,9 +24,10 @@ from serving.batching_parameters import BatchingParameters
 from serving.config import ServeConfig
 from serving.models.batching import BatchedModels
 from serving.models.connection import Connection
-from serving.models.engine import Engine, SavedModelEngine
+from serving.models.engine import Engine
 from serving.models.litert import LiteRtEngine
 from serving.models.remote import RemoteModels
+from serving.models.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.models.served_models import LocalModels
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
@@ -179,12 +180,17 @@ def gated(engine):
 
 @pytest.fixture(scope="session")
 def litert_engine(model_base_path):
+    return SavedModelWithLiteRt(model_base_path / "3")
+
+
+@pytest.fixture(scope="session")
+def litert_alone(model_base_path):
     return LiteRtEngine(model_base_path / "3")
 
 
 @pytest.fixture(scope="session")
 def guarded_litert_engine(guarded_base_path):
-    return LiteRtEngine(guarded_base_path / "4")
+    return SavedModelWithLiteRt(guarded_base_path / "4")
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import threading
 import time
 
 import grpc
+import httpx
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -16,12 +17,13 @@ from schemas.errors import InputError
 from serving.config import ServeConfig
 from serving.messages import state_message
 from serving.models.engine import Engine
+from serving.models.served_models import watcher_of
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
-from triage_client import TriageClient, TriageError, evidence_state
+from triage_client import TriageAction, TriageClient, TriageError, evidence_state
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -259,3 +261,28 @@ def test_with_a_remote_engine_only_the_typed_service_is_offered(remote_server):
     names = {service.name for service in answer.list_services_response.service}
     assert "triage.v1.TriageService" in names
     assert not any(name.startswith("tensorflow") for name in names)
+
+
+def test_with_litert_alone_the_typed_service_is_offered_over_both_protocols(model_base_path):
+    config = ServeConfig(port=0, http_port=0, engine="litert", grace_seconds=0.0)
+    watcher = watcher_of(config, Wanted(model_base_path))
+    watcher.look()
+    server = TriageServer(config)
+    server.start(watcher)
+    try:
+        with TriageClient(server.address, timeout_seconds=30) as client:
+            assert client.triage(evidence_state(["chest_pain"])).action == TriageAction.TRIAGE_ACTION_RED
+        with httpx.Client(base_url=server.http.url, trust_env=False, timeout=30) as http:
+            body = {"present": ["chest_pain"]}
+            assert http.post("/v1/triage", json=body).json()["action"] == "Red"
+            assert http.get("/v1/models/triage").status_code == 404
+        with direct_channel(server.address) as channel:
+            request = reflection_pb2.ServerReflectionRequest(list_services="")
+            (answer,) = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(
+                iter([request]), timeout=30
+            )
+        assert [service.name for service in answer.list_services_response.service if "grpc." not in service.name] == [
+            "triage.v1.TriageService"
+        ]
+    finally:
+        server.stop()

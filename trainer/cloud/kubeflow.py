@@ -12,11 +12,12 @@ from typing import Any
 
 from rich.console import Console
 
-from schemas.errors import InputError
+from schemas import VERSION
+from schemas.errors import WHOLE, InputError
 from trainer import options
 from trainer.progress import say_result
 
-IMAGE = "dyqn-triage:0.1.0"
+IMAGE = f"{WHOLE}:{VERSION}"
 CLAIM = "triage"
 FAILED = 1
 

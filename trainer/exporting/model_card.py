@@ -10,12 +10,11 @@ import platform
 import shlex
 from typing import Any
 
-from schemas import directories
+from schemas import VERSION, directories
 from schemas.evidence import KINDS, Vocabulary
 from schemas.triage import DECISION_LABELS
 from trainer.dyqn.decision import QUESTION_COST
 from trainer.runs.dial_options import NEVER
-from trainer.servable.saved_model import package_version
 
 FORMAT = 1
 """`format_version` of model_card.json, raised when older readers would misread it."""
@@ -156,7 +155,7 @@ def model_card(
 
 def package_versions() -> dict[str, str]:
     """Returns the versions of Python and of the packages that affect a model's answers."""
-    versions = {"python": platform.python_version(), "dyqn-triage": package_version()}
+    versions = {"python": platform.python_version(), "dyqn-triage": VERSION}
     return versions | {name: importlib.metadata.version(name) for name in _PACKAGES}
 
 

@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from schemas import features
 from schemas.errors import InputError
@@ -107,11 +106,5 @@ def _saved_model_answers(version: LoadedVersion, states: np.ndarray, questions_a
     parts = []
     for start in range(0, len(states), _BATCH):
         rows = slice(start, start + _BATCH)
-        answer = version.signature(
-            **{
-                features.STATES: tf.constant(states[rows]),
-                features.QUESTIONS_ASKED: tf.constant(questions_asked[rows]),
-            }
-        )
-        parts.append({name: tensor.numpy() for name, tensor in answer.items()})
+        parts.append(version.decide(states[rows], questions_asked[rows]))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

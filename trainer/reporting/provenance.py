@@ -7,12 +7,15 @@ import platform
 import shlex
 import sys
 
-_DISTRIBUTIONS = {"dyqn_triage": "dyqn-triage", "tensorflow": "tensorflow", "scikit_learn": "scikit-learn"}
+from schemas import VERSION
+
+_DISTRIBUTIONS = {"tensorflow": "tensorflow", "scikit_learn": "scikit-learn"}
 
 
 def provenance() -> dict[str, str | None]:
     """Returns what made the figures, ready for JSON; None for the version of a distribution that is not installed."""
     return {
+        "dyqn_triage": VERSION,
         **{name: _version(distribution) for name, distribution in _DISTRIBUTIONS.items()},
         "python": platform.python_version(),
         "platform": platform.platform(),

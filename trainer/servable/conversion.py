@@ -40,20 +40,20 @@ def convert(
     """Returns the TFLite file of a version, without metadata.
 
     Its signature `state` takes `states` float32 `[B, E]` and `questions_asked` int32 `[B]`, and returns `OUTPUTS` and
-    those of `OPTIONAL_OUTPUTS` that the version has. Their types do not depend on the quantisation. A file for one
-    state has the signature `questions` too, if the version has it; not in int8, which calibrates one signature alone.
+    those of `OPTIONAL_OUTPUTS` that the version has. Their types do not depend on the quantisation. The file has the
+    signature `questions` too, for one state, if the version has it; not in int8, which calibrates one signature alone.
 
     Args:
         version: the version to convert.
         quantization: one of `QUANTIZATIONS`.
         calibration: states float32 `[N, E]`, which give int8 the ranges of activations; only int8 needs them.
-        batch: B, None for a file that takes any number of states.
+        batch: B of `state`, None for any number of states.
 
     Raises:
         InputError: TensorFlow cannot convert the version.
     """
     signatures = {features.STATE: _function(version, batch)}
-    if batch == 1 and quantization != INT8 and features.QUESTIONS in version.model.signatures:
+    if quantization != INT8 and features.QUESTIONS in version.model.signatures:
         signatures[features.QUESTIONS] = _questions(version)
     # TFLite has no lookup tables, which the version contains. A SavedModel of these signatures and weights has none.
     module = tf.Module()

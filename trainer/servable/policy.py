@@ -42,6 +42,11 @@ class LoadedVersion:
         """The function from states `[B, E]` and questions asked `[B]` to the decision tensors."""
         return self.model.signatures[features.STATE]
 
+    def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns the decision tensors of states float32 `[B, E]` and questions asked int32 `[B]`."""
+        given = {features.STATES: tf.constant(states), features.QUESTIONS_ASKED: tf.constant(questions_asked)}
+        return {name: tensor.numpy() for name, tensor in self.signature(**given).items()}
+
 
 class ServablePolicy(tf_policy.TFPolicy):
     """Takes the action that a version decides on; if the observation forces a triage, its best triage decision.

@@ -7,7 +7,6 @@ system, and renamed.
 import contextlib
 import datetime
 import hashlib
-import importlib.metadata
 import json
 import os
 import pathlib
@@ -21,9 +20,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from schemas import directories, features
+from schemas import VERSION, directories, features, parity
 from schemas.errors import InputError
-from schemas.model_directory import list_versions, read_manifest
+from schemas.model_directory import LiteRtModel, ModelInfo, list_versions, read_manifest
 from schemas.triage import NUM_ACTIONS
 from trainer.dyqn.decision import Dial
 from trainer.dyqn.dial import HeldOut, quality
@@ -182,13 +181,29 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
 def _write_litert(folder: pathlib.Path, trained: TrainedNetwork) -> dict[str, str]:
     """Writes the LiteRT file, and returns its entry in the manifest.
 
-    It is converted from the SavedModel in `folder`, so that there is one graph of the decision.
+    It is converted from the SavedModel in `folder`, so that there is one graph of the decision, and its answers are
+    compared here, as a server without TensorFlow cannot.
+
+    Raises:
+        InputError: it answers otherwise than the SavedModel.
     """
     model = tf.saved_model.load(os.fspath(folder))
     version = LoadedVersion(folder, trained.vocabulary, trained.max_questions, model)
     content = conversion.convert(version, conversion.NONE, batch=None)
+    fault = parity.compare(LiteRtModel(content).run, version.decide, _how_it_decides(trained))
+    if fault:
+        raise InputError(f"the file for LiteRT answers otherwise than the SavedModel: {fault}")
     (folder / directories.LITERT).write_bytes(content)
     return {"file": directories.LITERT, "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _how_it_decides(trained: TrainedNetwork) -> ModelInfo:
+    return ModelInfo(
+        "", "", "", len(trained.vocabulary), trained.max_questions, "",
+        probabilities=trained.model.output_shape[-1] != NUM_ACTIONS,
+        safety_weight=trained.dial.safety_weight,
+        sure_enough=trained.dial.sure_enough,
+    )  # fmt: skip
 
 
 def _write_manifest(folder: pathlib.Path, manifest: dict[str, Any]) -> None:
@@ -200,7 +215,7 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
     return {
         "format_version": directories.MANIFEST_FORMAT,
         "model_version": identity.model_version,
-        "package_version": package_version(),
+        "package_version": VERSION,
         "tensorflow_version": tf.__version__,
         "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "vocabulary_fingerprint": identity.vocabulary_fingerprint,
@@ -262,11 +277,3 @@ def _novelty(trained: TrainedNetwork) -> dict[str, Any] | None:
     if trained.novelty is None:
         return None
     return {"threshold": novelty.THRESHOLD, "reference_moments": trained.novelty.moments}
-
-
-def package_version() -> str:
-    """Returns the version of this package, "not installed" if it runs from its sources."""
-    try:
-        return importlib.metadata.version("dyqn-triage")
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"

@@ -16,7 +16,8 @@ from serving.config import ServeConfig
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
 from serving.messages import state_message
 from serving.models.batching import BatchedEngine, BatchedModels
-from serving.models.engine import Engine, SavedModelEngine
+from serving.models.engine import Engine
+from serving.models.saved_model import SavedModelEngine
 from serving.models.served_models import LocalModels
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions

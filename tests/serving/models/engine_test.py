@@ -10,13 +10,14 @@ import pytest
 
 from schemas.errors import InputError
 from serving.messages import state_message
-from serving.models.engine import THREADS, Engine, SavedModelEngine, WrappedEngine, run_in_one_thread
+from serving.models.engine import THREADS, Engine, WrappedEngine, run_in_one_thread
+from serving.models.saved_model import SavedModelEngine
 from triage.v1 import triage_pb2
 
 
-@pytest.fixture(scope="module", params=["engine", "litert_engine"])
+@pytest.fixture(scope="module", params=["engine", "litert_engine", "litert_alone"])
 def engine(request):
-    """The SavedModel alone, and with LiteRT for batches as small as these."""
+    """The SavedModel alone, with LiteRT for batches as small as these, and LiteRT alone."""
     return request.getfixturevalue(request.param)
 
 

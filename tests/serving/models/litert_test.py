@@ -4,6 +4,7 @@ import concurrent.futures
 import hashlib
 import json
 import logging
+import math
 import os
 import shutil
 
@@ -16,17 +17,18 @@ from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
-from schemas.model_directory import ModelInfo, read_version
+from schemas.model_directory import LiteRtModel, ModelInfo, read_version
 from schemas.parity import decided_clearly, probes
+from serving.errors import EngineError
 from serving.messages import state_message
 from serving.models import litert
-from serving.models.engine import SavedModelEngine
 from serving.models.litert import (
     MOST_STATES,
     InterpreterPool,
     LiteRtEngine,
     read_litert_model,
 )
+from serving.models.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.models.state_tensors import to_inputs, to_responses
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
@@ -90,7 +92,8 @@ def test_interpreters_are_made_when_needed_and_no_more_than_allowed(content, mon
             return {}
 
     monkeypatch.setattr(litert, "LiteRtModel", Counted)
-    model._idle = [None, None]
+    model._idle.get_nowait()
+    model._idle.put(None)  # both interpreters are still to be made
     assert model.run(STATES, np.zeros(4, np.int32)) is not None
     assert made == [0, 1]
     # The innermost call came while both were at work, the one around it while one was.
@@ -172,7 +175,7 @@ def export(base, vocabulary, hidden=(16, 8), rules=safety_rules.NO_RULES, novelt
     trained = TrainedNetwork(
         network, vocabulary, {}, max_questions, "sha256:data", {}, {}, rules=rules, novelty=novelty
     )
-    return LiteRtEngine(saved_model.write_version(base, trained))
+    return SavedModelWithLiteRt(saved_model.write_version(base, trained))
 
 
 def statistics(evidence_count, classes=4):
@@ -211,7 +214,12 @@ def twelve():
 
 
 @pytest.fixture(scope="module")
-def engines(twelve, tmp_path_factory):
+def base(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def engines(twelve, base):
     text = (
         '[sure]\nreason = "Sure."\nurgency = "Red"\nall.present = ["a", "b"]\nnone.present = ["c"]\n'
         '[either]\nreason = "Or."\nurgency = "Yellow"\nstop_asking = false\nany.present = ["d"]\nany.absent = ["e"]\n'
@@ -223,7 +231,6 @@ def engines(twelve, tmp_path_factory):
         "without novelty and hidden layers": (twelve, {"hidden": (), "rules": rules}),
         "of one piece of evidence, without rules": (one, {"novelty": statistics(1)}),
     }
-    base = tmp_path_factory.mktemp("models")
     return {name: export(base, vocabulary, **parts) for name, (vocabulary, parts) in made.items()}
 
 
@@ -309,7 +316,7 @@ def replace_file(version, content):
 
 def assert_answered_by_the_saved_model(version, hand_set, caplog, level, complaint):
     with caplog.at_level(logging.INFO):
-        engine = LiteRtEngine(version)
+        engine = SavedModelWithLiteRt(version)
     assert engine.litert is None
     (record,) = caplog.records
     assert record.levelno == level
@@ -342,14 +349,14 @@ def test_a_version_without_the_file_is_answered_by_the_saved_model(version, hand
 
 def test_the_log_says_that_litert_runs_small_batches(version, caplog):
     with caplog.at_level(logging.INFO):
-        LiteRtEngine(version)
+        SavedModelWithLiteRt(version)
     assert [record.getMessage() for record in caplog.records] == ["version 3: LiteRT runs up to 64 states at once"]
 
 
 def test_a_damaged_saved_model_is_reported(version):
     (version / "saved_model.pb").write_bytes(b"damaged")
     with pytest.raises(InputError, match="cannot load the SavedModel"):
-        LiteRtEngine(version)
+        SavedModelWithLiteRt(version)
 
 
 @pytest.mark.slow
@@ -378,3 +385,57 @@ def test_ten_thousand_states_are_decided_as_by_the_saved_model(tmp_path):
         np.testing.assert_array_equal(outputs[name], expected[name])
     assert np.abs(outputs["novelty"] - expected["novelty"]).max() < 0.0051
     assert (outputs["is_novel"] != expected["is_novel"]).mean() < 0.001
+
+
+@pytest.fixture(scope="module")
+def alone(base, engines):
+    """The same versions, run by LiteRT alone."""
+    return {name: LiteRtEngine(base / engine.info.model_version) for name, engine in engines.items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(states=st.lists(EVIDENCE_STATES, min_size=1, max_size=9))
+def test_litert_alone_gives_the_answer_of_the_graph(engines, alone, name, states):
+    assert_same(alone[name].triage(states), by_codes(engines[name], states))
+
+
+def test_litert_alone_runs_large_batches_in_parts(engines, alone):
+    states = [state_message(["a"], ["b"], number) for number in range(2 * MOST_STATES + 1)]
+    for number in (MOST_STATES, MOST_STATES + 1, 2 * MOST_STATES + 1):
+        assert_same(alone["whole"].triage(states[:number]), by_codes(engines["whole"], states[:number]))
+
+
+def test_litert_alone_offers_no_signatures(litert_alone):
+    assert dict(litert_alone.signatures) == {}
+    with pytest.raises(KeyError):
+        litert_alone.predict("state", {})
+
+
+def test_where_litert_alone_fails_the_engine_has_failed_and_the_next_call_is_answered(version, monkeypatch, caplog):
+    engine = LiteRtEngine(version)
+    with monkeypatch.context() as patch:
+        patch.setattr(LiteRtModel, "run", lambda *_: raising(InputError("no memory")))
+        with pytest.raises(EngineError, match="LiteRT failed"):
+            engine.triage([state_message(["fever"])])
+    assert caplog.messages[-1] == "version 3: no memory"
+    assert len(engine.triage([state_message(["fever"])])) == 1
+
+
+def raising(error):
+    raise error
+
+
+def test_a_file_whose_weights_are_no_numbers_is_not_served_alone(version, content):
+    weight, nan = (np.float32(value).tobytes() for value in (math.log(3), math.nan))
+    assert weight in content
+    replace_file(version, content.replace(weight, nan))
+    with pytest.raises(InputError, match=r"state\.tflite: the Q-values are not finite"):
+        LiteRtEngine(version)
+
+
+def test_a_file_without_questions_is_served_without_them(version, caplog):
+    manifest = json.loads((version / "manifest.json").read_text()) | {"questions": {"most": 3, "cost": 0.0}}
+    (version / "manifest.json").write_text(json.dumps(manifest))
+    assert read_version(version)[0].questions
+    assert not LiteRtEngine(version).info.questions
+    assert caplog.messages == ["version 3: LiteRT cannot choose questions: export it again"]

@@ -15,9 +15,8 @@ from serving.config import ServeConfig
 from serving.errors import NotFoundError, PreconditionError, UnavailableError
 from serving.messages import action_label, state_message
 from serving.models.batching import BatchedEngine
-from serving.models.engine import SavedModelEngine
-from serving.models.litert import LiteRtEngine
 from serving.models.safeguards import SafeguardedEngine
+from serving.models.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.models.served_models import LocalModels, ServedModels, watcher_of
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
@@ -48,7 +47,7 @@ def test_a_model_that_nobody_holds_is_freed(model_base_path):
     assert litert() is None
 
 
-@pytest.mark.parametrize(("litert", "expected"), [(True, LiteRtEngine), (False, SavedModelEngine)])
+@pytest.mark.parametrize(("litert", "expected"), [(True, SavedModelWithLiteRt), (False, SavedModelEngine)])
 def test_litert_answers_small_batches_unless_it_is_turned_off(model_base_path, litert, expected):
     assert type(LocalModels(litert).load(model_base_path / "3")) is expected
 
@@ -82,7 +81,7 @@ def test_runs_are_batched_around_the_rules_and_those_around_the_model(served, tm
     assert [rule.rule_id for rule in batched.info.server_rules] == ["smoke"]
 
 
-@pytest.mark.parametrize(("litert", "kind"), [(True, LiteRtEngine), (False, SavedModelEngine)])
+@pytest.mark.parametrize(("litert", "kind"), [(True, SavedModelWithLiteRt), (False, SavedModelEngine)])
 def test_without_batching_and_rules_the_engine_is_not_wrapped(served, litert, kind):
     assert type(served(enable_batching=False, litert=litert)) is kind
 
@@ -203,9 +202,9 @@ def test_a_reload_is_undone_if_files_disappear_between_loading_and_changing(two)
     assert defaults(models) == {"adults": 3, "children": 3}
 
 
-@pytest.mark.parametrize("litert", [True, False])
+@pytest.mark.parametrize("settings", [{"litert": True}, {"litert": False}, {"engine": "litert"}])
 def test_a_version_that_is_not_what_was_signed_leaves_the_one_before_in_place(
-    litert, model_base_path, contrary_version, tmp_path, caplog
+    settings, model_base_path, contrary_version, tmp_path, caplog
 ):
     key = ed25519.Ed25519PrivateKey.generate()
     form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -216,7 +215,7 @@ def test_a_version_that_is_not_what_was_signed_leaves_the_one_before_in_place(
     weights = base / "6" / "variables" / "variables.data-00000-of-00001"
     signed = weights.read_bytes()
     weights.write_bytes(bytes([signed[0] ^ 1]) + signed[1:])
-    config = ServeConfig(litert=litert, require_signature=str(tmp_path / "public.pem"))
+    config = ServeConfig(require_signature=str(tmp_path / "public.pem"), **settings)
     watcher = watcher_of(config, Wanted(base))
 
     def answer():

@@ -9,7 +9,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas.errors import InputError
 from serving.messages import state_message
-from serving.models.engine import SavedModelEngine
+from serving.models.saved_model import SavedModelEngine
 from serving.models.warmup import run_requests, warm_up
 
 

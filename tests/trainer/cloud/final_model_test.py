@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from serving.models.engine import SavedModelEngine
+from serving.models.saved_model import SavedModelEngine
 from trainer.cloud.final_model import write_final_model
 from trainer.config import TrainConfig
 from trainer.session import Surroundings, TrainingSession
