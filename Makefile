@@ -2,11 +2,11 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3.10 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-CODE := schemas trainer serving clients deploy docs tests examples benchmarks bazel proto/generate.py setup.py \
+CODE := schemas trainer serving clients deploy distributions docs tests examples benchmarks bazel proto/generate.py setup.py \
         triage_cli.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick-tests test-all check format proto build-files docs screenshots sbom clean
+.PHONY: help demo test quick-tests test-all check format proto build-files docs screenshots sbom dist clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -62,8 +62,12 @@ sbom: $(VENV)/package ## bills of materials, in build/sbom: of the serving image
 	$(SBOM)/cyclonedx-py requirements --output-reproducible -o build/sbom/serving.cdx.json deploy/serving/requirements.txt
 	$(SBOM)/cyclonedx-py environment --output-reproducible -o build/sbom/installed.cdx.json $(BIN)/python
 
+dist: $(VENV)/development ## what a package index takes: all distributions, checked, with release notes
+	rm -rf dist
+	$(BIN)/python distributions/release.py
+
 clean: ## remove everything the other targets made, including the virtual environment
-	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist demo *.egg-info distributions/serving/build distributions/serving/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

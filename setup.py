@@ -1,6 +1,7 @@
 """Packaging of dyqn-triage."""
 
 import pathlib
+import re
 
 import setuptools
 
@@ -101,7 +102,16 @@ DEVELOPMENT = [
     "pyyaml>=6.0.0,<7",
     "ruff>=0.17.5,<0.18",
     "setuptools>=77,<81",
+    "twine>=6.1,<8",
 ]
+
+# Of the place that publishes this. The host is reserved for examples: put your own here before an upload.
+URLS = {
+    "Documentation": "https://triage.example.org/docs",
+    "Source": "https://triage.example.org/source",
+    "Changelog": "https://triage.example.org/source/CHANGELOG.md",
+    "Paper": "https://arxiv.org/abs/2003.12828",
+}
 
 
 def _packages(name: str) -> list[str]:
@@ -110,11 +120,11 @@ def _packages(name: str) -> list[str]:
 
 setuptools.setup(
     name="dyqn-triage",
-    version="0.1.0",
+    version=re.search(r'^VERSION = "(.+)"$', (HERE / "schemas" / "__init__.py").read_text(encoding="utf-8"), re.M)[1],
     description="Learns medical triage from clinicians' decisions with deep Q-learning, and serves what it learned",
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
-    license="Apache-2.0",
+    license_expression="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.12",
     packages=[
@@ -141,7 +151,8 @@ setuptools.setup(
         "trainer.reporting": ["*.jinja", "report.css"],
         "triage.open_inference": ["*.proto", "*.pyi"],
         "triage.v1": ["*.proto", "*.pyi"],
-        "triage_client": ["py.typed", "v1/*.pyi"],
+        "triage_client": ["v1/*.pyi"],
+        "": ["py.typed"],
     },
     install_requires=REQUIREMENTS,
     extras_require={
@@ -156,14 +167,19 @@ setuptools.setup(
         "docs": DOCUMENTATION,
         "dev": DEVELOPMENT,
     },
+    project_urls=URLS,
+    keywords=["medical triage", "deep Q-learning", "reinforcement learning", "TF-Agents"],
     entry_points={"console_scripts": ["triage=triage_cli:main"]},
     classifiers=[
         "Development Status :: 3 - Alpha",
         "Intended Audience :: Healthcare Industry",
         "Intended Audience :: Science/Research",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3 :: Only",
         "Programming Language :: Python :: 3.10",
         "Programming Language :: Python :: 3.11",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
         "Topic :: Scientific/Engineering :: Medical Science Apps.",
+        "Typing :: Typed",
     ],
 )

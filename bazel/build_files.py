@@ -31,10 +31,10 @@ TESTS = (
 )  # fmt: skip
 WHOLE = ("tests", "tests/bazel", "tests/clients")
 """Tests that read the project itself."""
-UNIMPORTED = ("benchmarks", "clients", "deploy", "docs", "examples")
+UNIMPORTED = ("benchmarks", "clients", "deploy", "distributions", "docs", "examples")
 """Folders of the root whose files a test reads or runs, but does not import."""
 SCRIPTS = (
-    "bazel", "benchmarks", "clients/node", "clients/python", "deploy/serving", "docs/site", "examples",
+    "bazel", "benchmarks", "clients/node", "clients/python", "deploy/serving", "distributions", "docs/site", "examples",
     "examples/mobile", "proto",
 )  # fmt: skip
 IMPORTED_FROM = ("clients/python", "proto")
@@ -339,8 +339,9 @@ def scripts_build(project: Project, folder: str) -> str:
 
 
 def root_build(project: Project) -> str:
-    """Returns the BUILD of the root: the console script, and all files, for the tests that read the project itself."""
+    """Returns the BUILD of the root: the console script, whole and without training, and all files, for some tests."""
     cli = File(_path("triage_cli.py"))
+    needed = project.dependencies(cli)
     packages = sorted({f"//{folder}:files" for folder in (*PACKAGES, *SCRIPTS, *TESTS)}, key=_order)
     own = sorted(
         path.name
@@ -352,7 +353,15 @@ def root_build(project: Project) -> str:
         load(PYTHON, "py_binary", "py_library"),
         VISIBILITY,
         'exports_files(["pyproject.toml"])\n',
-        rule("py_library", cli.target, srcs=[cli.path.name], deps=project.dependencies(cli)),
+        rule("py_library", cli.target, srcs=[cli.path.name], deps=needed),
+        rule(
+            "py_binary",
+            "triage_serving",
+            srcs=[cli.path.name],
+            legacy_create_init=_OURS_ALONE,
+            main=f'"{cli.path.name}"',
+            deps=[label for label in needed if not label.startswith("//trainer")],
+        ),
         rule(
             "py_binary",
             "triage",

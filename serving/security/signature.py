@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 
 from schemas import directories
-from schemas.errors import InputError
+from schemas.errors import InputError, missing
 
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 _CHUNK = 2**20
@@ -45,7 +45,7 @@ class VersionKey:
             from cryptography.hazmat.primitives import serialization
             from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         except ImportError as error:
-            raise InputError(f"{option}: cryptography is not installed: pip install 'dyqn-triage[signing]'") from error
+            raise missing("cryptography", option, "signing") from error
         try:
             key = serialization.load_pem_public_key(path.read_bytes())
         except OSError as error:

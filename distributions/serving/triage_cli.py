@@ -1,0 +1,1 @@
+../../triage_cli.py

@@ -1,0 +1,255 @@
+"""What a package index gets: complete, checked, of one version, and with no requirement more than the code has."""
+
+import ast
+import email
+import json
+import os
+import pathlib
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from schemas import VERSION
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SERVING = ROOT / "distributions" / "serving"
+PROJECT = tomllib.loads((SERVING / "pyproject.toml").read_text())["project"]
+RELEASE = runpy.run_path(str(ROOT / "distributions" / "release.py"))
+BUILD_FILES = runpy.run_path(str(ROOT / "bazel" / "build_files.py"))
+BY_NAME = {"opentelemetry-exporter-otlp-proto-http"}  # loaded on request: --traces otlp_proto_http
+EXTRAS = {
+    "tensorflow", "tensorflow-serving-api", "scipy", "pyarrow", "opentelemetry-api", "opentelemetry-sdk", "cryptography",
+    *BY_NAME,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("clients/python/pyproject.toml", f'version = "{VERSION}"'),
+        ("MODULE.bazel", f'    version = "{VERSION}",'),
+        ("deploy/serving/docker-compose.yaml", f"  image: dyqn-triage-serving:{VERSION}"),
+        ("deploy/kubeflow/trainjob.yaml", f"    image: dyqn-triage:{VERSION}"),
+    ],
+)
+def test_what_cannot_read_the_version_names_the_same(path, line):
+    assert line in (ROOT / path).read_text().splitlines()
+
+
+def _imports(path, at_start_only):
+    """Yields the modules that a file imports: all, or those that it needs to be imported itself."""
+    tree = ast.parse(path.read_text())
+    nodes = tree.body if at_start_only else ast.walk(tree)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and "version_info" in ast.unparse(node.test):
+            yield "tomli"
+
+
+def _distribution(module):
+    parts = module.split(".")
+    names = BUILD_FILES["DISTRIBUTIONS"]
+    return canonicalize_name(names.get(".".join(parts[:2]), names.get(parts[0], parts[0])))
+
+
+def _shipped():
+    roots = {"schemas": "schemas", "serving": "serving", "triage": "proto/triage",
+             "triage_client": "clients/python/triage_client"}  # fmt: skip
+    files = {
+        ".".join([name, *path.relative_to(ROOT / folder).with_suffix("").parts]).removesuffix(".__init__"): path
+        for name, folder in roots.items()
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    return files | {"triage_cli": ROOT / "triage_cli.py"}
+
+
+def test_it_requires_what_its_code_imports_and_nothing_else():
+    files = _shipped()
+    ours = {name.split(".")[0] for name in files} | sys.stdlib_module_names | {"tomllib"}
+    imported = {
+        _distribution(module)
+        for path in files.values()
+        for module in _imports(path, at_start_only=False)
+        if module.split(".")[0] not in ours
+    }
+    asked = {Requirement(line).name for line in PROJECT["dependencies"]}
+    extras = {Requirement(line).name for lines in PROJECT["optional-dependencies"].values() for line in lines}
+    assert extras - {"dyqn-triage-serving"} == EXTRAS
+
+    assert imported - EXTRAS - {"markupsafe"} == asked  # which jinja2 brings
+
+
+def test_no_module_that_serves_with_litert_loads_an_extra():
+    """The imports at the start of each module, from those that the commands name, and of what they load later."""
+    files = _shipped()
+    waiting = [
+        "triage_cli", "serving.command", "serving.server", "serving.models.served_models", "serving.http_port",
+        "serving.http", "serving.triage", "serving.fleet.supervisor", "serving.client.ask", "serving.client.health",
+        "serving.console.command", "serving.console.application", "serving.console.labelling",
+        "serving.console.local_server", "serving.telemetry", "triage_client",
+    ]  # fmt: skip
+    seen, loaded = set(), set()
+    while waiting:
+        name = waiting.pop()
+        seen.add(name)
+        for module in _imports(files[name], at_start_only=True):
+            parts = module.split(".")
+            prefixes = {".".join(parts[:count]) for count in range(1, len(parts) + 1)} & files.keys()
+            waiting += prefixes - seen - set(waiting)
+            if parts[0] not in {each.split(".")[0] for each in files}:
+                loaded.add(_distribution(module))
+    assert {"serving.models.litert", "serving.http.door", "serving.fleet.worker"} <= seen
+    assert loaded & EXTRAS == set()
+
+
+def test_bazel_has_its_console_script_with_the_modules_that_it_ships_alone():
+    text = (ROOT / "BUILD").read_text()
+    [rule] = [part for part in text.split("\n\n") if 'name = "triage_serving"' in part]
+    labels = set(re.findall(r'"(//[^"]+)"', rule))
+    assert {"//serving:command", "//serving/client:ask", "//serving/console:command"} <= labels
+    assert {re.split("[/:]", label)[2] for label in labels} == {"schemas", "serving"}
+
+
+def test_its_ranges_hold_what_the_project_is_tested_with_and_those_of_the_whole():
+    locked = {canonicalize_name(pin.name): pin for pin in map(Requirement, _lines("bazel/requirements.txt"))}
+    lines = [*PROJECT["dependencies"], *(line for each in PROJECT["optional-dependencies"].values() for line in each)]
+    for asked in map(Requirement, lines):
+        if asked.name != "dyqn-triage-serving":
+            [pin] = locked[canonicalize_name(asked.name)].specifier
+            assert asked.specifier.contains(pin.version), asked
+    whole = {
+        Requirement(node.value).name
+        for node in ast.walk(ast.parse((ROOT / "setup.py").read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.match(r"^[a-z0-9-]+>=", node.value)
+    }
+    assert {Requirement(line).name for line in lines} - {"dyqn-triage-serving"} <= whole
+
+
+def _lines(path):
+    return (ROOT / path).read_text().splitlines()
+
+
+def test_the_notes_of_a_release_are_its_section_of_the_changelog():
+    changelog = "# Changelog\n\n## [Unreleased]\n\nLater.\n\n## [0.2.0] - 2026-12-01\n\n### Added\n\n- That.\n\n"
+    changelog += "## [0.1.0] - 2026-11-01\n\nFirst.\n\n[0.2.0]: elsewhere\n"
+    assert RELEASE["notes"](changelog, "0.2.0") == "### Added\n\n- That.\n"
+    assert RELEASE["notes"](changelog, "0.1.0") == "First.\n"
+    assert RELEASE["notes"](changelog, "0.3.0") == "Later.\n"
+    with pytest.raises(LookupError, match=r"no section 0\.3\.0 or Unreleased"):
+        RELEASE["notes"]("# Changelog\n", "0.3.0")
+    assert RELEASE["notes"]((ROOT / "CHANGELOG.md").read_text(), VERSION).startswith("### Added")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The files of a release, from a copy of the repository, as setuptools leaves files beside the sources."""
+    folder = tmp_path_factory.mktemp("release")
+    ignored = shutil.ignore_patterns(
+        ".git", ".venv", "build", "dist", "demo", "node_modules", "__pycache__", "*.egg-info"
+    )
+    copy = shutil.copytree(ROOT, folder / "copy", ignore=ignored, symlinks=True)
+    release = runpy.run_path(str(copy / "distributions" / "release.py"))
+    return {path.name: path for path in release["build"](folder / "out", "--no-isolation")}
+
+
+SLOW = pytest.mark.slow  # builds with setuptools in some ten processes, a minute; twine is not in the short gate either
+
+
+@SLOW
+def test_each_project_gives_a_source_distribution_and_a_wheel(built):
+    names = ("dyqn_triage", "dyqn_triage_client", "dyqn_triage_serving")
+    endings = (f"-{VERSION}-py3-none-any.whl", f"-{VERSION}.tar.gz")
+    assert set(built) == {name + ending for name in names for ending in endings}
+
+
+def _metadata(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        return email.message_from_bytes(archive.read(name))
+
+
+@SLOW
+@pytest.mark.parametrize("name", ["dyqn_triage", "dyqn_triage_serving", "dyqn_triage_client"])
+def test_the_metadata_are_those_that_an_index_shows(built, name):
+    metadata = _metadata(built[f"{name}-{VERSION}-py3-none-any.whl"])
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert not [line for line in metadata.get_all("Classifier") if line.startswith("License ::")]
+    assert "Typing :: Typed" in metadata.get_all("Classifier")
+    labels = {line.split(",")[0] for line in metadata.get_all("Project-URL")}
+    assert labels == {"Documentation", "Source", "Changelog", "Paper"}
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    with zipfile.ZipFile(built[f"{name}-{VERSION}-py3-none-any.whl"]) as archive:
+        tops = {each.split("/")[0] for each in archive.namelist() if each.count("/") and ".dist-info" not in each}
+        assert {f"{top}/py.typed" for top in tops} <= set(archive.namelist())
+
+
+@SLOW
+def test_the_wheel_that_serves_is_the_whole_one_without_training(built):
+    contents = {}
+    for name in ("dyqn_triage", "dyqn_triage_serving"):
+        with zipfile.ZipFile(built[f"{name}-{VERSION}-py3-none-any.whl"]) as archive:
+            contents[name] = {each: archive.read(each) for each in archive.namelist() if ".dist-info/" not in each}
+    whole = {path: text for path, text in contents["dyqn_triage"].items() if not path.startswith("trainer/")}
+    assert contents["dyqn_triage_serving"] == whole
+    with tarfile.open(built[f"dyqn_triage_serving-{VERSION}.tar.gz"]) as archive:
+        assert not [member.name for member in archive if member.issym() or "trainer" in member.name]
+
+
+def _interpreters():
+    """Returns the Pythons of this machine that the distribution is for."""
+    places = [
+        *os.environ.get("PATH", "").split(os.pathsep),
+        *map(str, pathlib.Path.home().glob(".pyenv/versions/*/bin")),
+    ]
+    names = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
+    there = {name: shutil.which(f"python{name}", path=os.pathsep.join(places)) for name in names}
+    return {name: program for name, program in there.items() if program}
+
+
+@SLOW
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("extra", ["", "tensorflow"])
+@pytest.mark.parametrize("python", _interpreters())
+def test_a_server_answers_from_a_fresh_environment_of_each_python(python, extra, guarded_model, tmp_path):
+    figures = tmp_path / "figures.json"
+    command = [
+        sys.executable, ROOT / "benchmarks" / "distributions.py", "--model-base-path", guarded_model,
+        "--python", _interpreters()[python], "--distribution", "dyqn-triage-serving", "--extra", extra,
+        "--starts", "1", "--json", figures,
+    ]  # fmt: skip
+    subprocess.run(command, check=True, timeout=3000)
+    [row] = json.loads(figures.read_text())["rows"]
+    assert row["python"].startswith(f"{python}.")
+    assert row["engine"] == ("saved-model" if extra else "litert")
+
+
+@pytest.fixture(scope="module")
+def guarded_model(tmp_path_factory):
+    """A base path with a version that the server under test answers with."""
+    from schemas.evidence import Evidence, Vocabulary
+    from trainer.config import NetworkConfig
+    from trainer.dyqn.network import build_network
+    from trainer.runs.job import TrainedNetwork
+    from trainer.servable import saved_model
+
+    base = tmp_path_factory.mktemp("models")
+    vocabulary = Vocabulary([Evidence("fever", "symptom", "fever", "fever?")])
+    network = build_network(1, NetworkConfig(hidden_sizes=()), seed=0)
+    saved_model.write_version(base, TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {}))
+    return base
