@@ -42,10 +42,14 @@ def lines(name):
     return [line for line in (DEPLOY / name).read_text().splitlines() if line and not line.startswith(("#", " "))]
 
 
-def pins():
+LOCKS = tuple(REQUIREMENTS["EXTRAS"])
+"""With TensorFlow, and without it."""
+
+
+def pins(lock):
     return {
         canonicalize_name(pin.name): pin.specifier
-        for pin in (Requirement(line.rstrip(" \\")) for line in lines("requirements.txt"))
+        for pin in (Requirement(line.rstrip(" \\")) for line in lines(f"{lock}.txt"))
     }
 
 
@@ -88,44 +92,48 @@ def test_its_command_is_the_one_that_the_manifests_add_to():
     assert last("EXPOSE").split() == ["8500", "8502", "9090"]
 
 
-def test_it_holds_what_the_server_imports_in_the_versions_of_the_project():
-    assert lines("requirements.in") == REQUIREMENTS["requirements"](), "run: python deploy/serving/requirements.py"
+@pytest.mark.parametrize("lock", LOCKS)
+def test_it_holds_what_the_distribution_requires_in_the_versions_of_the_project(lock):
+    assert lines(f"{lock}.in") == REQUIREMENTS["requirements"](lock), "run: python deploy/serving/requirements.py"
     project = {canonicalize_name(pin.name): pin for pin in map(Requirement, lines("../../bazel/requirements.txt"))}
     instead = {value: key for key, value in REQUIREMENTS["INSTEAD"].items()}
-    for line in lines("requirements.in"):
+    for line in lines(f"{lock}.in"):
         wanted = Requirement(line)
-        [locked] = pins()[wanted.name]
+        [locked] = pins(lock)[wanted.name]
         assert wanted.specifier.contains(locked.version), f"{line}: run: python deploy/serving/requirements.py"
-    for name, specifier in pins().items():
+    for name, specifier in pins(lock).items():
         same = project.get(instead.get(name, name))
         assert same is None or same.specifier == specifier, f"{name}: run: python deploy/serving/requirements.py"
 
 
-def test_nothing_of_training_is_in_it():
-    needed = REQUIREMENTS["needed"]()
-    assert {"tensorflow", "grpcio", "tensorflow-serving-api"} <= needed
-    assert not {"tf-agents", "tf-keras", "scikit-learn", "matplotlib", "scipy", "tensorflow"} & pins().keys()
+def test_nothing_of_training_is_in_it_and_no_tensorflow_if_it_is_not_wanted():
+    both, litert = map(pins, LOCKS)
+    assert {"tensorflow-cpu", "tensorflow-serving-api", "grpcio"} <= both.keys()
+    assert not {"tf-agents", "tf-keras", "scikit-learn", "matplotlib", "scipy", "tensorflow"} & both.keys()
+    assert not {name for name in litert if name.startswith("tensorflow") or name in ("keras", "h5py")}
+    assert litert.keys() < both.keys()
 
 
-def test_the_lock_is_closed_and_by_hash_and_names_no_place():
-    text = (DEPLOY / "requirements.txt").read_text()
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_lock_is_closed_and_by_hash_and_names_no_place(lock):
+    text = (DEPLOY / f"{lock}.txt").read_text()
     assert "://" not in text
     for entry in re.split(r"\n(?=[a-z])", text.split("\n", 1)[1]):
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), entry
-    replaced = set(REQUIREMENTS["INSTEAD"])
-    for name in pins():
+    there = pins(lock).keys() | REQUIREMENTS["INSTEAD"].keys()
+    for name in pins(lock):
         try:
             needs = importlib.metadata.requires(name) or []
         except importlib.metadata.PackageNotFoundError:
             continue  # not installed here; its requirements are locked too
         for need in map(Requirement, needs):
             if need.marker is None or need.marker.evaluate({"extra": ""}):
-                assert canonicalize_name(need.name) in pins().keys() | replaced, f"{name} needs {need.name}"
+                assert canonicalize_name(need.name) in there, f"{name} needs {need.name}"
 
 
 # Allows imports from site-packages only of what the lock names, with TensorFlow's variant.
 ONLY_LOCKED = """
-import importlib.metadata, sys
+import importlib.metadata, importlib.util, sys
 allowed = set(sys.argv.pop(1).split(","))
 owners = importlib.metadata.packages_distributions()
 class OnlyLocked:
@@ -135,6 +143,13 @@ class OnlyLocked:
         if name.startswith("trainer") or (found and not found & allowed):
             raise ModuleNotFoundError(f"{name} is not in the image", name=name)
 sys.meta_path.insert(0, OnlyLocked())
+find_spec = importlib.util.find_spec
+def found(name):
+    try:
+        return find_spec(name)
+    except ModuleNotFoundError:
+        return None
+importlib.util.find_spec = found
 """
 RUN = """
 import triage_cli
@@ -142,16 +157,23 @@ sys.exit(triage_cli.main())
 """
 ANSWER = """
 import pathlib, serving.client.ask, serving.command, serving.triage.service
+from serving.config import ServeConfig
 from serving.messages import state_message
-from serving.models.engine import SavedModelEngine
-[answer] = SavedModelEngine(pathlib.Path(sys.argv.pop(1))).triage([state_message(["fever"])])
-print("version", answer.model_version)
+from serving.models.served_models import watcher_of
+from serving.models.version_policy import Wanted
+watcher = watcher_of(ServeConfig(), Wanted(pathlib.Path(sys.argv.pop(1))))
+watcher.look()
+with watcher.versions.borrow() as engine:
+    [answer] = engine.triage([state_message(["fever"])])
+print("version", answer.model_version, "tensorflow" in sys.modules)
 """
 
 
-def with_locked(code, *arguments):
+def with_locked(lock, code, *arguments):
     """Runs code in the image's place; the code of training is missing there, too."""
-    allowed = ",".join([*pins(), *REQUIREMENTS["INSTEAD"], "dyqn-triage", "dyqn-triage-client"])
+    allowed = ",".join([*pins(lock), "dyqn-triage", "dyqn-triage-client"])
+    if lock == "requirements":
+        allowed = ",".join([allowed, *REQUIREMENTS["INSTEAD"]])
     return subprocess.run(
         [sys.executable, "-c", ONLY_LOCKED + code, allowed, *map(str, arguments)],
         cwd=ROOT, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'proto'}:{ROOT / 'clients' / 'python'}"},
@@ -159,16 +181,18 @@ def with_locked(code, *arguments):
     )  # fmt: skip
 
 
-def test_answering_and_serving_need_no_more_than_the_lock_and_nothing_of_training(model_base_path, tmp_path):
+@pytest.mark.parametrize("lock", LOCKS)
+def test_answering_and_serving_need_no_more_than_the_lock_and_nothing_of_training(lock, model_base_path, tmp_path):
     # A folder without versions is reported only after everything was loaded.
-    ran = with_locked(ANSWER + RUN, model_base_path / "3", "serve", "--model-base-path", tmp_path, "--port", "0")
-    assert ran.stdout == "version 3\n", ran.stderr
+    serve = ["serve", "--model-base-path", tmp_path, "--port", "0", "--http-port", "0"]
+    ran = with_locked(lock, ANSWER + RUN, model_base_path, *serve)
+    assert ran.stdout == f"version 3 {lock == 'requirements'}\n", ran.stderr
     assert ran.returncode == 2
     assert re.search("error: .* version", ran.stderr), ran.stderr
 
 
 def test_the_image_checks_its_health_with_no_more_than_the_lock():
-    ran = with_locked(RUN, "health", "--server", "127.0.0.1:1")
+    ran = with_locked("requirements-litert", RUN, "health", "--server", "127.0.0.1:1")
     assert ran.returncode == 1
     assert "no server at 127.0.0.1:1" in ran.stderr
 
