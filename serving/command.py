@@ -106,25 +106,19 @@ def check(arguments: argparse.Namespace) -> None:
     for name in ("port_file", "model_config_file"):
         if settings[name] is not None:
             settings[name] = pathlib.Path(settings[name])
-    if option := _needs_tensorflow(settings):
-        need("tensorflow", option, "tensorflow")
     vars(arguments).update(settings)
+    if option := needs_tensorflow(arguments):
+        need("tensorflow", option, "tensorflow")
 
 
-def needs_tensorflow(arguments: argparse.Namespace) -> bool:
-    """Returns whether the server loads TensorFlow, with the options that `check` has set."""
-    return _needs_tensorflow(vars(arguments)) is not None
-
-
-def _needs_tensorflow(settings: Mapping[str, Any]) -> str | None:
-    """Returns an option that needs TensorFlow, None if there is none."""
-    if settings["engine"] != "litert":
-        return f"--engine {settings['engine']}"
-    for name in ("audit_log", "model_config_file"):
-        if settings[name]:
-            return f"--{name.replace('_', '-')}"
-    base = settings["model_base_path"]
-    return f"--model-base-path {base}" if base is not None and locations.is_remote(str(base)) else None
+def needs_tensorflow(arguments: argparse.Namespace) -> str | None:
+    """Returns an option that loads TensorFlow, None if there is none, once `check` has set all of them."""
+    if arguments.engine != "litert":
+        return f"--engine {arguments.engine}"
+    if arguments.audit_log or arguments.model_config_file:
+        return "--audit-log" if arguments.audit_log else "--model-config-file"
+    remote = locations.is_remote(str(arguments.model_base_path))
+    return f"--model-base-path {arguments.model_base_path}" if remote else None
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -179,6 +179,8 @@ class LocalEngine(Engine):
         self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
     ) -> list[list[triage_pb2.NextQuestion]]:
         """Returns the best questions to put next in each state."""
+        if not states:
+            return []
         outputs = self.choose_questions(self._encoder.encode_questions(states, not_to_ask))
         return to_questions(outputs, self.vocabulary, number)
 
