@@ -175,7 +175,7 @@ def _add_commands(subparsers: Any, commands: Mapping[str, tuple[str, str]], argu
 
 @contextlib.contextmanager
 def _silent_unless_failing() -> Iterator[None]:
-    """Holds back what is written to standard error, and shows it if the block raises.
+    """Holds back what is written to standard error, and shows it if the block fails, but not on Ctrl-C.
 
     While it loads, TensorFlow writes some ten lines about processors and graphics cards before it applies its own log
     level. Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see them.
@@ -186,7 +186,7 @@ def _silent_unless_failing() -> Iterator[None]:
         os.dup2(held.fileno(), 2)
         try:
             yield
-        except BaseException:
+        except Exception:
             held.seek(0)
             os.write(shown, held.read())
             raise

@@ -1,9 +1,12 @@
-"""The error for bad input, wherever it is found, and for what is not installed."""
+"""The error for bad input, for what is not installed, and what to tell a person of an error of a library."""
 
 import importlib.util
+import re
 
 WHOLE, SERVING = "dyqn-triage", "dyqn-triage-serving"
 """The distributions: everything, and what answers."""
+# What TensorFlow puts before and behind the message of an operation.
+_OPERATION = re.compile(r"\{\{(?:function_)?node [^}]*\}\}|\[Op:\w+\].*")
 
 
 class InputError(ValueError):
@@ -17,9 +20,11 @@ class InputError(ValueError):
 def first_line(error: BaseException) -> str:
     """Returns the first line of an error's message that is not empty, or the error's class if there is none.
 
-    TensorFlow's messages have many lines; its attribute `message` leaves out the operation.
+    For an error of the operating system that is the reason alone. TensorFlow's messages have many lines; its attribute
+    `message` leaves out the operation, whose name inside the line is left out, too.
     """
-    lines = str(getattr(error, "message", None) or error).splitlines()
+    message = getattr(error, "strerror", None) or getattr(error, "message", None) or error
+    lines = (_OPERATION.sub("", line).strip() for line in str(message).splitlines())
     return next(filter(None, lines), type(error).__name__)
 
 

@@ -171,3 +171,14 @@ def test_both_distributions_in_different_versions_are_refused(versions, monkeypa
     assert code == 2  # either way
     mixed = "dyqn-triage 0.2.0 and dyqn-triage-serving 0.1.0 have overwritten each other: pip uninstall"
     assert (mixed in capsys.readouterr().err) == (there["dyqn-triage"] == "0.2.0")
+
+
+def test_what_is_held_back_stays_hidden_on_ctrl_c(capfd):
+    def load():
+        with triage_cli._silent_unless_failing():
+            os.write(2, b"what the library said\n")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        load()
+    assert capfd.readouterr().err == ""

@@ -118,11 +118,16 @@ class TrainingSession:
         if not loop.finished and self._workers.chief:
             held_out.remove(self._job.path)
         with self._progress_bar() as bar:
-            task = bar.add_task("train", total=self._config.loop.steps, completed=first_step, window="", rate="")
+            burn_in, steps = self._config.loop.burn_in_steps, self._config.loop.steps
+            # Steps of the burn-in learn nothing and are fast: the time left is estimated from the others.
+            learns = first_step >= burn_in
+            task = bar.add_task("train", start=learns, total=steps, completed=first_step, window="", rate="")
             while not loop.finished and not any(self._workers.exchange(int(stopping()))):
                 before, since = loop.step, time.monotonic()
                 done = loop.run(self._next_stop())
                 rate = (loop.step - before) / (time.monotonic() - since)
+                if before < burn_in <= loop.step:
+                    bar.reset(task, total=steps, completed=loop.step)
                 bar.update(task, completed=loop.step, window=_window_text(loop.window.means()), rate=f"{rate:.0f}/s")
                 self._summarise(done, rate)
                 self._after_call()
@@ -136,6 +141,7 @@ class TrainingSession:
         return {
             "job_dir": locations.shown(self._job.path),
             "finished": loop.finished,
+            "checkpoint": locations.shown(self._checkpoints.newest),
             **({"best_step": loop.best_step} if loop.judges else {}),
             "workers": self._workers.count,
             "steps": loop.step,
@@ -273,12 +279,13 @@ class TrainingSession:
 
     def _progress_bar(self) -> bars.Progress:
         return bars.Progress(
-            bars.BarColumn(bar_width=10),
+            bars.BarColumn(bar_width=None),
             bars.TextColumn("{task.completed:,}/{task.total:,}"),
             bars.TextColumn("{task.fields[rate]}"),
             bars.TimeRemainingColumn(compact=True),
             bars.TextColumn("{task.fields[window]}"),
             console=self._console,
+            expand=True,
         )
 
 

@@ -5,9 +5,11 @@ import dataclasses
 import pathlib
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
 
 from schemas import figures, locations
 from schemas.errors import InputError
@@ -15,6 +17,7 @@ from schemas.safety_rules import NO_RULES, RuleSet
 from trainer import options, presets
 from trainer.cloud import service_environment, staging, tuning_report
 from trainer.config import TrainConfig
+from trainer.progress import say, say_result
 from trainer.safeguards import options as rule_options
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
@@ -140,9 +143,22 @@ def run(arguments: argparse.Namespace) -> int:
             _warn(cautions.about_asking(report["last_evaluation"]["metrics"]) if report["last_evaluation"] else [])
             report |= _write_final_model(given, rules)
         figures.write(report, given.json)
+        _say_end(report, given)
     if stop.signal is not None:
         return 128 + stop.signal
     return 0 if report["finished"] else LOST_WORKER  # another worker received the signal
+
+
+def _say_end(report: Mapping[str, Any], given: TrainOptions) -> None:
+    """Says where the run is, and what follows."""
+    console, job_dir = Console(stderr=True), report["job_dir"]
+    if not report["finished"]:
+        stopped = f"stopped at step {report['steps']:,}; its checkpoint is {report['checkpoint']}"
+        say(console, f"triage train: {stopped}: repeat the command to go on from there")
+        return
+    if not report["steps_this_session"]:
+        say(console, f"nothing to train: the run in {job_dir} is finished")
+    say_result(console, job_dir, f"triage evaluate --job-dir {job_dir} --data {locations.shown(given.data)}")
 
 
 def _warn(sentences: Sequence[str]) -> None:

@@ -63,9 +63,9 @@ def _refused(capsys, data, job, *flags, **options):
     return said
 
 
-def _start_and_signal(python, data, job, number, steps):
+def _start_and_signal(python, data, job, number, steps, stderr=subprocess.DEVNULL):
     """Starts a run, sends it a signal once its first checkpoint stands, and returns its exit code."""
-    process = python.start(*_command(data, job, steps=steps), stderr=subprocess.DEVNULL)
+    process = python.start(*_command(data, job, steps=steps), stderr=stderr)
     deadline = time.monotonic() + 200
     while not (job / "checkpoints" / "checkpoint").exists():
         assert process.poll() is None
@@ -88,6 +88,9 @@ def test_a_run_reports_its_figures_and_leaves_what_later_commands_read(run_direc
     assert load_network(job).training["steps"] == 1500
     assert list((job / "logs").glob("events.out.tfevents*"))
     assert "warning: only 10 test vignettes" in finished.stderr
+    assert finished.stderr.splitlines()[-1].startswith(
+        f"result in {job}; next: triage evaluate --job-dir {job} --data "
+    )
 
 
 def test_a_run_killed_and_resumed_ends_with_the_weights_of_one_that_was_not(
@@ -147,9 +150,19 @@ def test_a_full_disk_is_one_clear_line_and_the_last_good_checkpoint_stays(
 
 def test_an_interrupted_run_stops_with_a_checkpoint(prepared_python, data_directory, tmp_path):
     job = tmp_path / "interrupted"
-    assert _start_and_signal(prepared_python, data_directory, job, signal.SIGINT, steps=2_000_000) == 130
-    assert load_network(job).training["steps"] % 50 == 0  # where the compiled loop next came back
+    with (tmp_path / "said").open("w") as stderr:
+        assert _start_and_signal(prepared_python, data_directory, job, signal.SIGINT, 2_000_000, stderr) == 130
+    steps = load_network(job).training["steps"]
+    assert steps % 50 == 0  # where the compiled loop next came back
+    said = (tmp_path / "said").read_text().splitlines()[-1]
+    assert f"stopped at step {steps:,}; its checkpoint is {job}/checkpoints/ckpt-{steps}: repeat the command" in said
     assert all(np.isfinite(weight).all() for weight in load_network(job).model.get_weights())
+
+
+def test_a_finished_run_says_that_there_is_nothing_to_train(run_directory, data_directory, capsys):
+    _, _, *arguments = _command(data_directory, run_directory[0])
+    assert triage_cli.main(["train", *arguments]) == 0
+    assert f"nothing to train: the run in {run_directory[0]} is finished\nresult in " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

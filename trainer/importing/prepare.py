@@ -13,7 +13,7 @@ from rich import progress as bars
 from rich.console import Console
 
 from schemas import directories, figures, locations
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from trainer import options
 from trainer.importing import input_formats
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             vocabulary, stats = _prepare(source, given, output, bar)
             output.publish()
     except (OSError, sqlite3.Error, tf.errors.OpError) as error:
-        raise InputError(f"--out {given.out}: cannot write: {error}") from error
+        raise InputError(f"--out {given.out}: cannot write: {first_line(error)}") from error
     if source.derived:
         if source.evidence_columns:
             say(console, _taken_as_evidence(source.evidence_columns))

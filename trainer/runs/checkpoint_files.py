@@ -1,4 +1,4 @@
-"""Finds and reads the files of TensorFlow checkpoints."""
+"""Finds and reads the files of TensorFlow checkpoints, and says what is left of them where writing failed."""
 
 import pathlib
 from typing import Any
@@ -6,6 +6,9 @@ from typing import Any
 import tensorflow as tf
 
 from schemas.errors import InputError, first_line
+
+CHECKPOINTS = "checkpoints"
+"""Folder of the checkpoints in a job directory."""
 
 
 def existing_checkpoints(manager: tf.train.CheckpointManager) -> list[str]:
@@ -44,3 +47,15 @@ def checkpoint_path(paths: list[str], step: int | None, job_dir: pathlib.Path) -
     if step is not None and step not in steps:
         raise InputError(f"{job_dir}: no checkpoint of step {step}; there are {', '.join(map(str, sorted(steps)))}")
     return steps[max(steps) if step is None else step]
+
+
+def unwritable(job_dir: pathlib.Path, error: OSError | tf.errors.OpError) -> InputError:
+    """Returns the error to raise where writing in a job directory failed."""
+    if job_dir.is_file():
+        return InputError(f"--job-dir {job_dir}: this is a file: name a directory, which is made if it is missing")
+    way_on = ", or choose another --job-dir"
+    if any((job_dir / CHECKPOINTS).glob("*.index")):
+        way_on = "; its checkpoints are whole, and the same command resumes from the newest"
+    return InputError(
+        f"{job_dir}: cannot write the job directory: {first_line(error)}: make room, or allow writing there{way_on}"
+    )

@@ -31,6 +31,11 @@ class Checkpoints:
         self._manager = job.manager(checkpoint, kept, workers.index)
         self._workers = workers
 
+    @property
+    def newest(self) -> str:
+        """The path of this worker's newest checkpoint, without the endings of its files; "" if there is none."""
+        return self._manager.latest_checkpoint or ""
+
     def save(self, step: int) -> None:
         """Writes the checkpoint of a step; it counts only if all workers have written theirs.
 

@@ -35,7 +35,7 @@ from trainer.dyqn.environment import Vignettes
 from trainer.dyqn.network import build_network
 from trainer.questions.mixture import Mixture
 from trainer.runs import held_out, questions
-from trainer.runs.checkpoint_files import checkpoint_path, existing_checkpoints, restore
+from trainer.runs.checkpoint_files import CHECKPOINTS, checkpoint_path, existing_checkpoints, restore, unwritable
 from trainer.runs.lock import lock
 from trainer.runs.step_log import StepLog
 from trainer.safeguards import novelty
@@ -87,7 +87,7 @@ class JobDirectory:
 
     def manager(self, checkpoint: tf.train.Checkpoint, kept: int, worker: int = 0) -> tf.train.CheckpointManager:
         """Returns the manager of the newest `kept` checkpoints; those of worker 0, the chief, are the run's."""
-        folder = self.path / "checkpoints"
+        folder = self.path / CHECKPOINTS
         return tf.train.CheckpointManager(
             checkpoint, str(folder / f"worker-{worker}" if worker else folder), max_to_keep=kept
         )
@@ -231,11 +231,7 @@ class JobDirectory:
 
     def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
         """Returns the error to raise if writing failed."""
-        reason = str((error.strerror if isinstance(error, OSError) else error.message) or error).splitlines()[0]
-        return InputError(
-            f"{self.path}: cannot write the job directory: {reason}: make room, or allow writing there; its "
-            "checkpoints are whole, and the same command resumes from the newest"
-        )
+        return unwritable(self.path, error)
 
     def run(self) -> dict[str, Any]:
         """Returns the content of run.json.

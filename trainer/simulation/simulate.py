@@ -16,7 +16,7 @@ from rich import progress as bars
 from rich.console import Console
 
 from schemas import figures, locations
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from schemas.knowledge_base import KnowledgeBase
 from trainer import options
 from trainer.progress import progress_bar, say, say_result, tracked
@@ -151,7 +151,7 @@ def _simulate(knowledge: KnowledgeBase, given: SimulateOptions, console: Console
             describe(output.staging, knowledge.catalogue.vocabulary, stats)
             output.publish()
     except (OSError, tf.errors.OpError) as error:
-        raise InputError(f"--out {given.out}: cannot write: {error}") from error
+        raise InputError(f"--out {given.out}: cannot write: {first_line(error)}") from error
     return stats
 
 

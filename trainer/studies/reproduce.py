@@ -99,7 +99,9 @@ def run(arguments: argparse.Namespace) -> int:
     machine = Machine(given.data.resolve(), given.out.resolve(), processes, max(1, cores // processes))
     with StudyDirectory(given.out).claimed(facts.data_fingerprint), StopRequest() as stop:
         study = StudyRun(tasks, machine, lambda: stop.signal is not None)
-        if study.reused:
+        if study.reused == len(tasks):
+            sys.stderr.write(f"nothing to run: all {len(tasks)} tasks were already finished\n")
+        elif study.reused:
             sys.stderr.write(f"{study.reused} of {len(tasks)} tasks were already finished\n")
         study.run()
         if stop.signal is not None:

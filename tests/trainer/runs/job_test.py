@@ -1,3 +1,4 @@
+import errno
 import json
 import shutil
 
@@ -147,10 +148,25 @@ def test_one_run_at_a_time_works_in_a_job_directory(tmp_path):
         pass
 
 
-def test_a_job_directory_that_cannot_be_made_is_an_input_error(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("file", "--job-dir .*file: this is a file: name a directory"),
+        ("file/job", "cannot write the job directory: Not a directory: .*, or choose another --job-dir$"),
+    ],
+)
+def test_a_job_directory_that_cannot_be_made_is_an_input_error_about_that_alone(tmp_path, name, message):
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot write the job directory"), JobDirectory(tmp_path / "file").locked():
+    with pytest.raises(InputError, match=message), JobDirectory(tmp_path / name).locked():
         pass
+
+
+def test_only_a_job_with_checkpoints_is_said_to_resume_from_them(tmp_path):
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert "checkpoints" not in str(JobDirectory(tmp_path).unwritable(full))
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "ckpt-1.index").touch()
+    assert "the same command resumes from the newest" in str(JobDirectory(tmp_path).unwritable(full))
 
 
 class Vignettes:
