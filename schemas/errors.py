@@ -1,7 +1,12 @@
-"""The error for bad input, for what is not installed, and what to tell a person of an error of a library."""
+"""What a person reads when something goes wrong or is not installed, and of libraries no more than is of use."""
 
+import contextlib
 import importlib.util
+import os
 import re
+import sys
+import threading
+from collections.abc import Iterator
 
 WHOLE, SERVING = "dyqn-triage", "dyqn-triage-serving"
 """The distributions: everything, and what answers."""
@@ -52,3 +57,31 @@ def missing(module: str, what: str, extra: str) -> InputError:
     """Returns the error that `need` raises."""
     distribution = WHOLE if is_installed("trainer") else SERVING
     return InputError(f"{what} needs {module}: pip install '{distribution}[{extra}]'")
+
+
+_REDIRECTING = threading.Lock()  # held by the thread that redirects standard error
+
+
+@contextlib.contextmanager
+def standard_error_without(*unwanted: bytes) -> Iterator[None]:
+    """Removes lines that hold one of the texts from what is written to standard error while the block runs.
+
+    For libraries that have no setting for it. Whatever other threads write meanwhile appears a moment later. The lines
+    stay on systems without in-memory files.
+    """
+    with _REDIRECTING:
+        try:
+            sys.stderr.flush()
+            held, shown = os.memfd_create("stderr"), os.dup(2)
+        except (AttributeError, OSError):
+            yield
+            return
+        os.dup2(held, 2)
+        try:
+            yield
+        finally:
+            os.dup2(shown, 2)
+            os.lseek(held, 0, os.SEEK_SET)
+            with open(held, "rb") as lines:
+                os.write(shown, b"".join(line for line in lines if not any(text in line for text in unwanted)))
+            os.close(shown)

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from schemas import directories, features
-from schemas.errors import InputError, first_line
+from schemas.errors import InputError, first_line, standard_error_without
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import DECISION_LABELS, Action
 
+XNNPACK = b"Created TensorFlow Lite XNNPACK delegate"
+"""In a line that TFLite and LiteRT write to standard error with the first interpreter of a process."""
 _MANIFEST_TYPES = {
     "vocabulary_fingerprint": str,
     "data_fingerprint": str,
@@ -245,8 +247,9 @@ class LiteRtModel:
             raise InputError("LiteRT is not installed: pip install ai-edge-litert") from error
         self._content = content  # the interpreter reads from it without keeping it alive
         try:
-            self._interpreter = Interpreter(model_content=content, num_threads=threads)
-            self._interpreter.allocate_tensors()
+            with standard_error_without(XNNPACK):
+                self._interpreter = Interpreter(model_content=content, num_threads=threads)
+                self._interpreter.allocate_tensors()
             self._runner = self._interpreter.get_signature_runner(features.STATE)
             asks = features.QUESTIONS in self._interpreter.get_signature_list()
             self._asker = self._interpreter.get_signature_runner(features.QUESTIONS) if asks else None

@@ -104,7 +104,9 @@ def decision(finished):
     ],
 )
 def test_an_interview_runs_on_litert_alone(file, lines, expected):
-    assert decision(interview(file, *lines)) == expected
+    finished = interview(file, *lines)
+    assert decision(finished) == expected
+    assert finished.stderr == ""  # not LiteRT's line about its delegate either
 
 
 def test_a_typing_error_is_answered_with_similar_codes(file):
@@ -143,11 +145,12 @@ def test_an_app_for_another_vocabulary_refuses_the_file(file, tmp_path):
     assert "its vocabulary is damaged" in finished.stderr
 
 
-def test_what_is_not_a_file_of_ours_is_refused(file, tmp_path):
-    for path in (tmp_path / "none.tflite", file.with_name("triage.tflite.json")):
+def test_what_is_not_a_file_of_ours_is_refused(file):
+    other = file.with_name("triage.tflite.json")
+    for path, why in (("none", "none: cannot read: No such file"), (other, "not a file that `triage tflite` wrote")):
         finished = interview(path)
         assert finished.returncode == 2
-        assert "not a file that `triage tflite` wrote" in finished.stderr
+        assert why in finished.stderr
 
 
 def test_the_guard_would_notice_tensorflow(tmp_path):

@@ -9,12 +9,15 @@ conflicts, and a vocabulary that the app was not built for. Not a medical device
 """
 
 import argparse
+import contextlib
 import difflib
 import hashlib
 import json
+import os
 import pathlib
 import sys
 import zipfile
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,7 +63,9 @@ class TriageModel:
         try:
             with zipfile.ZipFile(path) as archive:
                 self.description: dict[str, Any] = json.loads(archive.read(DESCRIPTION))
-        except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
+        except OSError as error:
+            raise RefusedError(f"{path}: cannot read: {error.strerror}") from error
+        except (zipfile.BadZipFile, KeyError, ValueError) as error:
             raise RefusedError(f"{path}: not a file that `triage tflite` wrote: {error}") from error
         if self.description["format_version"] != FORMAT:
             raise RefusedError(f"{path}: made for a newer app")
@@ -73,8 +78,10 @@ class TriageModel:
         if expected_fingerprint not in (None, fingerprint):
             raise RefusedError(f"{path}: made for the vocabulary {fingerprint}, this app for {expected_fingerprint}")
         self.max_questions: int = self.description["max_questions"]
-        self._interpreter = Interpreter(model_path=str(path))
-        self._decide = self._interpreter.get_signature_runner(SIGNATURE)
+        with silence():  # the first interpreter of a process writes a line about its delegate
+            self._interpreter = Interpreter(model_path=str(path))
+            self._interpreter.allocate_tensors()
+            self._decide = self._interpreter.get_signature_runner(SIGNATURE)
         asks = QUESTIONS in self._interpreter.get_signature_list()  # int8 files have no such signature
         self._ask = self._interpreter.get_signature_runner(QUESTIONS) if asks else None
 
@@ -225,6 +232,19 @@ def show(decision: Decision) -> None:
         say("This is unlike anything that the model was trained on.")
     say(f"{decision.action}{' (forced)' if decision.forced else ''}")
     say(", ".join(f"Q({action}) {value:.3f}" for action, value in decision.q_values.items()))
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Hides what libraries write to standard error while the block runs."""
+    shown = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(shown, 2)
+        os.close(shown)
 
 
 def say(line: str) -> None:

@@ -7,8 +7,6 @@ import logging
 import os
 import pathlib
 import queue
-import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -27,9 +25,6 @@ MOST_STATES = 64
 BRIEF_BYTES = 16 * 2**20
 """Length of a TFLite file up to which one state takes a millisecond or two, the time to read its weights once."""
 
-_BANNER = b"Created TensorFlow Lite XNNPACK delegate"
-_STANDARD_ERROR = threading.Lock()  # held by the thread that redirects standard error
-
 
 class InterpreterPool:
     """Runs a TFLite file in several threads at once, each with an interpreter, which can run one call at a time.
@@ -45,8 +40,7 @@ class InterpreterPool:
     def __init__(self, content: bytes, interpreters: int | None = None):
         self._content = content
         places = interpreters or min(os.cpu_count() or 1, _MOST_INTERPRETERS)
-        with _STANDARD_ERROR, _without_banner():
-            first = LiteRtModel(content)
+        first = LiteRtModel(content)
         self.asks = first.asks
         """Whether the file has the signature `questions`."""
         # None stands for an interpreter not made yet. The last entry is taken first, so none is made needlessly.
@@ -94,30 +88,6 @@ class InterpreterPool:
             raise
         finally:
             self._idle.put(model)
-
-
-@contextlib.contextmanager
-def _without_banner() -> Iterator[None]:
-    """Removes the line that LiteRT writes to standard error with the first interpreter of a process.
-
-    LiteRT has no setting for it. Whatever other threads write meanwhile appears a moment later. The line stays on
-    systems without in-memory files.
-    """
-    try:
-        sys.stderr.flush()
-        held, shown = os.memfd_create("stderr"), os.dup(2)
-    except (AttributeError, OSError):
-        yield
-        return
-    os.dup2(held, 2)
-    try:
-        yield
-    finally:
-        os.dup2(shown, 2)
-        os.lseek(held, 0, os.SEEK_SET)
-        with open(held, "rb") as lines:
-            os.write(shown, b"".join(line for line in lines if _BANNER not in line))
-        os.close(shown)
 
 
 def read_litert_model(folder: pathlib.Path, info: ModelInfo) -> InterpreterPool:

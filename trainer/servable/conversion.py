@@ -10,7 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from schemas import directories, features
-from schemas.errors import InputError, first_line
+from schemas.errors import InputError, first_line, standard_error_without
+from schemas.model_directory import XNNPACK
 from trainer import state
 from trainer.servable.litert import OPTIONAL_OUTPUTS, OUTPUTS
 from trainer.servable.policy import LoadedVersion
@@ -20,6 +21,7 @@ NONE, FLOAT16, DYNAMIC, INT8 = "none", "float16", "dynamic", "int8"
 QUANTIZATIONS = (NONE, FLOAT16, DYNAMIC, INT8)
 """Weights in float32; in float16; in int8 with float activations; weights and activations in int8."""
 
+_QUANTISER = b"fully_quantize: "  # in a line of TensorFlow's converter about its settings
 CALIBRATION_SPLIT = "train"
 CALIBRATION_STATES = 1000
 
@@ -58,7 +60,8 @@ def convert(
     # TFLite has no lookup tables, which the version contains. A SavedModel of these signatures and weights has none.
     module = tf.Module()
     module.weights = list(version.signature.variables)
-    with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
+    quiet = standard_error_without(_QUANTISER, XNNPACK)
+    with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings(), quiet:
         warnings.simplefilter("ignore")  # calibration uses TensorFlow's own interpreter, which is deprecated
         try:
             tf.saved_model.save(module, scratch, signatures=signatures)
