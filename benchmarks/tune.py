@@ -47,6 +47,7 @@ from schemas.triage import Action
 from trainer import options, presets
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.measurement import order_seeds, play
+from trainer.progress import say, say_result
 from trainer.runs.job import load_network
 from trainer.simulation.simulate import simulate_splits
 from trainer.state import sparse_states
@@ -120,9 +121,11 @@ def main() -> None:
         sets = training_sets(options.read(SetOptions, arguments))
     except InputError as error:
         parser.error(str(error))
+    console = Console(stderr=True)
     if not arguments.show:
-        for training_set in sets:
-            run_rows(rows, training_set, arguments.results)
+        done = sum(run_rows(rows, training_set, arguments.results) for training_set in sets)
+        if not done:
+            say(console, "nothing to run: the results hold all of these runs")
     runs = [run for run in read(arguments.results) if any(each.key.items() <= run.items() for each in sets)]
     tables = [compare(rows, [run for run in runs if run["train_vignettes"] == size])
               for size in sorted({run["train_vignettes"] for run in runs})]  # fmt: skip
@@ -133,6 +136,8 @@ def main() -> None:
         arguments.json.write_text(json.dumps(tables, indent=1) + "\n")
     if arguments.plot:
         plot(tables, arguments.plot)
+    say_result(console, arguments.results, "the tables again with --show" if arguments.report or arguments.data
+               else "the row that you choose with --report, for figures to publish")  # fmt: skip
 
 
 def read_row(text: str) -> Row:
@@ -198,13 +203,13 @@ def write_fold(data: pathlib.Path, folds: int, fold: int, out: pathlib.Path) -> 
     triage("fold", "--data", data, "--folds", folds, "--fold", fold, "--out", out)
 
 
-def run_rows(rows: Sequence[Row], training_set: TrainingSet, results: pathlib.Path) -> None:
-    """Runs the rows that the results do not hold yet, and adds a line for each."""
+def run_rows(rows: Sequence[Row], training_set: TrainingSet, results: pathlib.Path) -> int:
+    """Runs the rows that the results do not hold yet, adds a line for each, and returns their number."""
     seed, done = training_set.key["seed"], read(results)
     keys = {row.name: training_set.key | {"settings": row.settings} for row in rows}
     waiting = [row for row in rows if not any(keys[row.name].items() <= run.items() for run in done)]
     if not waiting:
-        return
+        return 0
     with tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(scratch) / "data"
         training_set.write(path)
@@ -225,6 +230,7 @@ def run_rows(rows: Sequence[Row], training_set: TrainingSet, results: pathlib.Pa
                 file.write(json.dumps(line) + "\n")
             shown = ", ".join(f"{name} {value:.3f}" for name, value in figures.items() if name in SHOWN)
             Console(stderr=True).print(f"{row.name}, {training_set.key}: {shown}", highlight=False, soft_wrap=True)
+    return len(waiting)
 
 
 def triage(*arguments: Any) -> None:

@@ -239,4 +239,5 @@ def _summarise(console: Console, report: Mapping[str, Any]) -> None:
     else:
         console.print("nothing to do: every input has its answers")
     shares = ", ".join(f"{label} {count / report['cases']:.1%}" for label, count in report["best_triage"].items())
-    console.print(f"result in {report['output']}: {report['cases']:,} cases; best triage {shares}")
+    console.print(f"{report['cases']:,} cases; best triage {shares}")
+    console.print(f"result in {report['output']}; next: join the answers with your cases by vignette_id")

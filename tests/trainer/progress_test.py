@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 from rich.table import Table
 
-from trainer.progress import print_table, progress_bar, say, say_result, tracked
+from trainer.progress import followed, print_table, progress_bar, say, say_result, tracked
 
 
 def _console(terminal):
@@ -43,6 +43,26 @@ def test_a_table_is_not_cut_without_a_terminal(capsys):
     table.add_row("x" * 150)
     print_table(table)
     assert "x" * 150 in capsys.readouterr().out
+
+
+def test_on_a_narrow_terminal_no_cell_of_a_table_is_cut(capsys, monkeypatch):
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", "30")
+    table = Table("name", "figure", box=None, padding=0)
+    table.columns[1].no_wrap = True
+    table.add_row("abcdefghijklmnopqrstuvwxyz", "0123456789" * 2)
+    print_table(table)
+    _, *lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 30
+    parts = [line.split() for line in lines]
+    text = "".join(sorted("".join(part for line in parts for part in line)))
+    assert text == "".join(sorted("abcdefghijklmnopqrstuvwxyz" + "0123456789" * 2))
+
+
+def test_what_takes_long_each_is_counted_to_the_end(monkeypatch, capsys):
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    assert list(followed([3, 1, 2], "play", "orders")) == [3, 1, 2]
+    assert "3 orders" in capsys.readouterr().err
 
 
 def test_a_command_ends_with_its_result_and_what_follows():

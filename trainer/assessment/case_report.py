@@ -18,6 +18,7 @@ from schemas.triage import DECISION_LABELS
 from trainer.dyqn.rollout import greedy_policy
 from trainer.evaluation import cases
 from trainer.evaluation.case_play import play_cases
+from trainer.progress import print_table
 from trainer.runs import dial_options
 from trainer.runs.dial_options import DialOptions
 from trainer.runs.job import TrainedNetwork, load_network
@@ -39,8 +40,8 @@ class CaseOptions:
     json: str | pathlib.Path | None
 
 
-def run(given: CaseOptions, dial: DialOptions) -> int:
-    """Runs `triage evaluate --cases`; returns the exit code.
+def run(given: CaseOptions, dial: DialOptions) -> None:
+    """Runs `triage evaluate --cases`.
 
     Raises:
         InputError: the cases, the job directory or the rules cannot be read, or do not fit each other.
@@ -62,7 +63,6 @@ def run(given: CaseOptions, dial: DialOptions) -> int:
     if given.json != "-":
         print_report(report)
     figures.write(report, given.json)
-    return 0
 
 
 def case_figures(textbook: Sequence[Case], trained: TrainedNetwork, rules: RuleSet) -> dict[str, Any]:
@@ -86,9 +86,9 @@ def print_report(report: Mapping[str, Any]) -> None:
         for reading in cases.READINGS:
             questions = f" ({results['questions']:.1f} questions on average)" if reading == "interview" else ""
             console.print(f"\n{_words(reading).capitalize()}, {_words(name)}{questions}")
-            console.print(_counts_table(results[reading]["categories"]))
+            print_table(_counts_table(results[reading]["categories"]))
     console.print("\nMissed cases, with the decision; ! is less urgent than allowed.")
-    console.print(_misses_table(played))
+    print_table(_misses_table(played))
 
 
 def _counts_table(categories: Mapping[str, Any]) -> Table:

@@ -1,13 +1,18 @@
 """`triage evaluate`: measures a trained agent on the vignettes of a data directory, on textbook cases, or on both."""
 
 import argparse
+import pathlib
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from schemas import figures, locations
 from schemas.errors import InputError
 from trainer import options
 from trainer.assessment.options import EvaluateOptions, add_arguments
+from trainer.progress import say_result
 from trainer.questions import options as question_options
 from trainer.runs import dial_options
 from trainer.runs.dial_options import DialOptions
@@ -42,7 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.data is None:
         from trainer.assessment import case_report
 
-        return case_report.run(options.read(case_report.CaseOptions, arguments), dial)
+        cases = options.read(case_report.CaseOptions, arguments)
+        case_report.run(cases, dial)
+        _say_end(cases.job_dir, None, [cases.json])
+        return 0
     given = options.read(EvaluateOptions, arguments)
     if arguments.questions:
         from trainer.assessment import question_report
@@ -52,11 +60,21 @@ def run(arguments: argparse.Namespace) -> int:
         if given.json != "-":
             question_report.print_report(report)
         figures.write(report, given.json)
-        return 0
-    return _evaluate(given, dial)
+    else:
+        _evaluate(given, dial)
+    _say_end(given.job_dir, given.data, [given.html, given.symptomcheckr, given.json])
+    return 0
 
 
-def _evaluate(given: EvaluateOptions, dial: DialOptions) -> int:
+def _say_end(job_dir: pathlib.Path, data: pathlib.Path | None, files: Sequence[str | pathlib.Path | None]) -> None:
+    """Says where the figures are, and what follows."""
+    written = [locations.shown(path) for path in files if path not in (None, "-")]
+    result = ", ".join(written) or ("the JSON" if "-" in files else "the tables")
+    following = f"triage export --job-dir {locations.shown(job_dir)} --model-base-path models"
+    say_result(Console(stderr=True), result, following + (f" --data {locations.shown(data)}" if data else ""))
+
+
+def _evaluate(given: EvaluateOptions, dial: DialOptions) -> None:
     from trainer.assessment import agent_report, case_report, symptom_checker_csv
     from trainer.assessment.evaluation_table import print_report
     from trainer.evaluation.rule_effect import print_effect
@@ -78,8 +96,6 @@ def _evaluate(given: EvaluateOptions, dial: DialOptions) -> int:
         symptom_checker_csv.write(given.symptomcheckr, decisions, vignettes, given.minimum_decisions, given.seed)
     if given.html is not None:
         write_page(report, provenance(), given.html)
-        sys.stderr.write(f"report: {locations.shown(given.html)}\n")
-    return 0
 
 
 def _load(given: EvaluateOptions, dial: DialOptions) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:

@@ -1,4 +1,4 @@
-"""The figures of `triage evaluate` on the terminal, within 80 columns."""
+"""The figures of `triage evaluate` on the terminal; the tables fit into 80 columns."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +7,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from trainer.progress import print_table
 
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
 
@@ -21,24 +23,24 @@ def print_report(report: Mapping[str, Any], with_slices: bool) -> None:
     console = Console(highlight=False)
     console.print(
         f"{report['split']} split: {report['vignettes']:,} vignettes, each in {report['orders']} evidence orders; "
-        f"agent\nafter {report['training']['steps']:,} steps.\n"
-        f"Mean [95% bootstrap interval over vignettes]. Clinicians: each judged by the\n"
-        f"others, on vignettes with {report['human_minimum_decisions']} decisions or more."
+        f"agent after {report['training']['steps']:,} steps.\n"
+        f"Mean [95% bootstrap interval over vignettes]. Clinicians: each judged by the others, on vignettes with "
+        f"{report['human_minimum_decisions']} decisions or more."
     )
-    console.print(_agent_table(report))
+    print_table(_agent_table(report))
     if report["as_clinicians"] is not None:
         _print_as_clinicians(console, report)
     if report["calibration"] is not None:
         console.print(_calibration_line(report["calibration"]["best_decision"]))
     if report["probabilities"] is not None:
-        console.print(_probabilities_table(report["probabilities"]))
+        print_table(_probabilities_table(report["probabilities"]))
     if report["frontier"] is not None:
-        console.print(_frontier_table(report))
-    console.print(_constants_table(report["constants"]))
+        print_table(_frontier_table(report))
+    print_table(_constants_table(report["constants"]))
     if with_slices:
-        console.print(_slices_table(report["slices"]))
+        print_table(_slices_table(report["slices"]))
         if report["unseen"] is not None:
-            console.print(_unseen_table(report["unseen"]))
+            print_table(_unseen_table(report["unseen"]))
 
 
 def _agent_table(report: Mapping[str, Any]) -> Table:
@@ -53,13 +55,13 @@ def _print_as_clinicians(console: Console, report: Mapping[str, Any]) -> None:
     """Prints the agent beside the clinicians, on the same vignettes and judged in the same way."""
     judged = report["as_clinicians"]
     console.print(
-        f"The agent judged as clinicians are, on the same {judged['vignettes']:,} vignettes by all\nclinicians but one:"
+        f"The agent judged as clinicians are, on the same {judged['vignettes']:,} vignettes by all clinicians but one:"
     )
     table = Table("", "agent", "clinicians", box=box.SIMPLE)
     clinicians = (report["human"] or {}) | (report["human_agreement"] or {})
     for metric, estimate in judged["by_all_but_one"].items():
         table.add_row(_words(metric), _cell(estimate), _cell(clinicians.get(metric)))
-    console.print(table)
+    print_table(table)
     by_all = judged["by_all"]
     console.print(
         f"Judged by all of them the agent has appropriateness {by_all['appropriateness']['mean']:.3f}, safety "
@@ -100,7 +102,7 @@ def _probabilities_table(probabilities: Mapping[str, Mapping[str, Any]]) -> Tabl
 def _calibration_line(best: Mapping[str, Any]) -> str:
     return (
         f"Calibration at the decision: mean Q of the triage {best['predicted']['mean']:.3f}, appropriate "
-        f"{best['observed']['mean']:.3f},\n"
+        f"{best['observed']['mean']:.3f}, "
         f"error {_cell(best['expected_calibration_error'])}, Brier score {_cell(best['brier_score'])}."
     )
 
@@ -113,10 +115,7 @@ def _constants_table(constants: Mapping[str, Any]) -> Table:
 
 
 def _slices_table(slices: list[dict[str, Any]]) -> Table:
-    table = Table(box=box.SIMPLE)
-    table.add_column("slice", overflow="fold")
-    for heading in ("n", "appropriateness", "safety", "questions"):
-        table.add_column(heading, no_wrap=True)
+    table = Table("slice", "n", "appropriateness", "safety", "questions", box=box.SIMPLE)
     before = None
     for entry in slices:
         if entry["by"] != before:

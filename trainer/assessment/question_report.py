@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from rich import box
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from schemas import locations, safety_rules
@@ -29,6 +28,7 @@ from trainer.evaluation.metrics import (
     triage_quality,
 )
 from trainer.importing import ddxplus
+from trainer.progress import followed, print_table
 from trainer.questions.graph import QuestionGraph
 from trainer.questions.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT, QuestionOptions
 from trainer.questions.patients import Patients, own_cards, whole_patients
@@ -109,11 +109,9 @@ def _interviews(
     learned = card_policy(graph, trained.model, trained.dial) if judged else learned_policy(graph)
     worth = None if own else graph.ranks  # what stands on a card is not what the agent would choose to ask
     chosen: dict[str, Policy | None] = {**policies, LEARNED: learned, CLAIRVOYANT: None}
-    console = Console(stderr=True)
-    names = track(given.questions, "policies", console=console, disable=not console.is_terminal)
     return {
         name: play(patients, trained.model, graph.may_ask, chosen[name], given.question_limit, trained.dial, worth)
-        for name in names
+        for name in followed(given.questions, "play", "policies")
     }, graph
 
 
@@ -264,7 +262,7 @@ def print_report(report: Mapping[str, Any]) -> None:
     policies = report["policies"]
     console.print(
         f"{report['split']} split, track {report['track']}: {report['patients']:,} patients. Appropriateness / safety "
-        "of\nwhat the agent would decide after so many questions; one piece is known before."
+        "of what the agent would decide after so many questions; one piece is known before."
     )
     table = Table("questions", *policies, box=box.SIMPLE)
     limit = len(next(iter(policies.values()))["safety"]) - 1
@@ -281,7 +279,7 @@ def print_report(report: Mapping[str, Any]) -> None:
     flags = [each["first_red_flag"] for each in policies.values()]
     if all(flags):
         table.add_row("red flag after", *(f"{flag['questions']['mean']:.1f}" for flag in flags))
-    console.print(table)
+    print_table(table)
     if report["clinicians"]:
         console.print(f"clinicians, by all but one: {_pair(*(report['clinicians'][name] for name in QUALITY))}")
     _print_differences(console, policies, limit)

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from schemas import figures, locations
@@ -23,7 +22,7 @@ from trainer.bench import task_vignettes
 from trainer.bench.contestants import SB3, find_sb3
 from trainer.bench.settings import Settings
 from trainer.bench.worker import Worker, WorkerFailedError
-from trainer.progress import print_table
+from trainer.progress import print_table, progress_bar
 
 GOAL = {"appropriateness": 0.82, "safety": 0.90}
 """The metrics that an agent must reach, both in the same look."""
@@ -96,9 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         commands, counts = _prepare(pathlib.Path(scratch), given, sb3_python)
         chosen = {name: command for name, command in commands.items() if name in (given.only or commands)}
-        with Progress(console=console, transient=True) as bar:
+        with progress_bar(console) as bar:
             for name, command in chosen.items():
-                task = bar.add_task(name, total=given.seconds)
+                task = bar.add_task(name, total=given.seconds, unit=f"of {given.seconds:g} s", remark="")
                 try:
                     advance = functools.partial(bar.update, task)
                     curves[name] = curve(name, command, given.seconds, counts, advance)

@@ -168,7 +168,7 @@ def _shards(data: "DataDirectory", splits: tuple[str, ...]) -> Iterator["Vignett
     with progress_bar(_console(stderr=True)) as bar:
         for split in splits:
             stated, counted = data.stats["splits"][split]["vignettes"], 0
-            task = bar.add_task(split, total=stated, rate="", unit="vignettes")
+            task = bar.add_task(split, total=stated, remark="", unit="vignettes")
             for shard in data.shards(split):
                 arrays = reader.read([shard])
                 counted += len(arrays.vignette_ids)

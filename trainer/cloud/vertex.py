@@ -6,9 +6,18 @@ import json
 import pathlib
 import sys
 
+from rich.console import Console
+
 from schemas import locations
 from trainer import options
 from trainer.cloud.vertex_request import Place, read_request, send
+from trainer.progress import say_result
+
+_FOLLOWING = {
+    "CustomJob": "gcloud ai custom-jobs stream-logs {name} --region {region}",
+    "HyperparameterTuningJob": "gcloud ai hp-tuning-jobs stream-logs {name} --region {region}",
+    "Model": "gcloud ai endpoints deploy-model ENDPOINT --model {name} --display-name NAME --region {region}",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,5 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     if given.dry_run:
         sys.stdout.write(json.dumps(request.to_dict(), indent=2, ensure_ascii=False) + "\n")
         return 0
-    sys.stdout.write(f"{send(request)}\n")
+    name = send(request)
+    sys.stdout.write(f"{name}\n")
+    say_result(Console(stderr=True), name, _FOLLOWING[request.kind].format(name=name, region=given.region))
     return 0

@@ -1,10 +1,10 @@
 """Plays an agent on vignettes and measures it: the figures that `triage evaluate` and an export's manifest hold."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from schemas import figures
 from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
+from trainer.progress import followed
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and the commands need `ORDERS` for their --help
     import keras
@@ -38,7 +38,7 @@ def play(
 
     policy = greedy_policy(network, rules, dial or NEUTRAL)
     rollout = Rollout(vignettes, network.input_shape[-1], max_questions, policy)
-    return rollout.run(_tracked(seeds, "evidence orders"))
+    return rollout.run(followed(seeds, "play", "orders"))
 
 
 def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def evidence_figures(
     """Returns `trainer.evaluation.prefixes.metrics_by_evidence`, ready for JSON; shows the progress on a terminal."""
     from trainer.evaluation.prefixes import metrics_by_evidence
 
-    orders = _tracked(seeds, "evidence seen")
+    orders = followed(seeds, "by evidence seen", "orders")
     return figures.plain(metrics_by_evidence(vignettes, evidence_count, triage, orders, seed))
 
 
@@ -126,11 +126,3 @@ def order_seeds(seed: int, orders: int) -> list[int]:
     import numpy as np
 
     return [int(state) for state in np.random.SeedSequence(seed).generate_state(orders)]
-
-
-def _tracked(seeds: list[int], description: str) -> Iterable[int]:
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    return track(seeds, description, console=console, disable=not console.is_terminal)

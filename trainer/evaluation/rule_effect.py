@@ -11,6 +11,7 @@ from rich.table import Table
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.agreement import agent_agreement
+from trainer.progress import print_table
 
 METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions")
 _RED = ("red_sensitivity", "red_specificity")
@@ -55,12 +56,12 @@ def print_effect(effect: Mapping[str, Any]) -> None:
     console = Console(highlight=False)
     console.print(
         f"Safety rules ({effect['rules']['source']}, {len(effect['rules']['rules'])} of them): they change the "
-        f"decision\nin {effect['changed']:.1%} of the episodes."
+        f"decision in {effect['changed']:.1%} of the episodes."
     )
     table = Table("", "without", "with", "difference", box=box.SIMPLE)
     for name, compared in effect["metrics"].items():
         table.add_row(name.replace("_", " "), *(_cell(compared[side]) for side in Compared._fields))
-    console.print(table)
+    print_table(table)
 
 
 def _cell(estimate: Mapping[str, Any] | None) -> str:

@@ -6,10 +6,13 @@ import pathlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
 from schemas import figures, locations
 from schemas.errors import InputError
 from trainer import options
 from trainer.evaluation.measurement import ORDERS
+from trainer.progress import say_result
 from trainer.runs import dial_options
 from trainer.runs.dial_options import DialOptions
 from trainer.safeguards import options as rule_options
@@ -229,6 +232,12 @@ def _print_result(exported: "Exported", given: ExportOptions) -> None:
     if exported.published:
         if given.json != "-":
             sys.stdout.write("\n".join(lines) + "\n")
+        if exported.folder is not None:
+            folder = locations.shown(exported.folder)
+            following = f"triage serve --model-base-path {locations.shown(given.base)}"
+            if given.compare_with:
+                following = f"triage push --version-dir {folder} --to {locations.shown(given.compare_with)}"
+            say_result(Console(stderr=True), folder, following)
         return
     remark = "--rejected DIR keeps such a version"
     if exported.folder is not None:

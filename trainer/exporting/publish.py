@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from schemas import directories
 from schemas.errors import InputError
@@ -23,6 +21,7 @@ from trainer.evaluation.cases import CaseDecisions
 from trainer.evaluation.measurement import agent_figures, baseline_figures, order_seeds
 from trainer.exporting import card_markdown, gate, model_card, signing
 from trainer.exporting.case_reference import case_reference
+from trainer.progress import followed
 from trainer.runs.job import TrainedNetwork
 from trainer.servable.policy import LoadedVersion, ServablePolicy, known_codes, load_version, play
 from trainer.servable.saved_model import StagedVersion, newest_version, next_version, staged
@@ -114,10 +113,9 @@ class Examination:
 
     def play(self, version: LoadedVersion, name: str) -> Outcomes:
         """Returns the outcomes of `version`; shows the progress under `name` on a terminal."""
-        console = Console(stderr=True)
 
         def shown(seeds: Sequence[int]) -> Iterable[int]:
-            return track(seeds, f"play {name}", console=console, disable=not console.is_terminal)
+            return followed(seeds, f"play {name}", "orders")
 
         return play(version, self.vignettes, self._data.vocabulary, self._seeds, shown)
 

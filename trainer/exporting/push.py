@@ -6,10 +6,13 @@ import pathlib
 import shutil
 import sys
 
+from rich.console import Console
+
 from schemas import directories, locations
 from schemas.errors import InputError
 from schemas.model_directory import read_manifest
 from trainer import options
+from trainer.progress import say_result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: see `push`.
     """
     given = options.read(PushOptions, arguments)
-    sys.stdout.write(f"pushed to {locations.shown(push(given.version_dir, given.to))}\n")
+    pushed = locations.shown(push(given.version_dir, given.to))
+    sys.stdout.write(f"pushed to {pushed}\n")
+    say_result(Console(stderr=True), pushed, f"triage serve --model-base-path {locations.shown(given.to)}")
     return 0
 
 

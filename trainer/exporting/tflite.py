@@ -7,10 +7,13 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from rich.console import Console
+
 from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.model_directory import version_folder
 from trainer import options
+from trainer.progress import say_result
 
 STATES = 10_000
 _QUANTIZATIONS = ("none", "float16", "dynamic", "int8")  # trainer.servable.conversion, which loads TensorFlow
@@ -102,6 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
     if given.json != "-":
         _say(report)
     figures.write(report, given.json)
+    following = f"python examples/mobile/interview.py {report['path']}, or an app (docs/mobile.md)"
+    say_result(Console(stderr=True), report["path"], following)
     return 0
 
 

@@ -8,6 +8,7 @@ from schemas import features
 from schemas.errors import InputError
 from schemas.model_directory import LiteRtModel
 from schemas.parity import NOVELTY_BOUND, Q_BOUND, random_states
+from trainer.progress import followed
 from trainer.servable.conversion import DYNAMIC, FLOAT16, INT8, NONE
 from trainer.servable.litert import run_each
 from trainer.servable.policy import LoadedVersion
@@ -46,7 +47,7 @@ def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int
     """
     states, questions_asked = random_states(len(version.vocabulary), version.max_questions, count, seed)
     expected = _saved_model_answers(version, states, questions_asked)
-    actual = run_each(model, states, questions_asked)
+    actual = run_each(model, states, questions_asked, lambda calls: followed(calls, "compare", "states"))
     if not np.isfinite(actual[features.Q_VALUES]).all():
         raise InputError("the TFLite file answers with Q-values that are not finite: its weights were lost")
     differences = np.abs(actual[features.Q_VALUES] - expected[features.Q_VALUES])

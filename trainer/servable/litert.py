@@ -2,6 +2,8 @@
 
 import dataclasses
 import importlib.metadata
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -20,13 +22,25 @@ OPTIONAL_OUTPUTS = (
 """Further outputs of a file whose model has probabilities, rules or novelty."""
 
 
-def run_each(model: LiteRtModel, states: np.ndarray, questions_asked: np.ndarray) -> dict[str, np.ndarray]:
+def run_each(
+    model: LiteRtModel,
+    states: np.ndarray,
+    questions_asked: np.ndarray,
+    track: Callable[[list[Any]], Iterable[Any]] = iter,
+) -> dict[str, np.ndarray]:
     """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1.
+
+    Args:
+        model: to run.
+        states: one for each call.
+        questions_asked: for each of them.
+        track: passes the calls on, to show progress.
 
     Raises:
         InputError: LiteRT failed.
     """
-    rows = [model.run(*one) for one in zip(states[:, np.newaxis], questions_asked[:, np.newaxis], strict=True)]
+    calls = list(zip(states[:, np.newaxis], questions_asked[:, np.newaxis], strict=True))
+    rows = [model.run(*one) for one in track(calls)]
     return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
 
 

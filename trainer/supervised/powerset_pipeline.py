@@ -23,7 +23,7 @@ from rich import progress as bars
 from rich.console import Console
 
 from schemas import directories, figures, locations
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from trainer import options
 from trainer.progress import progress_bar, say, say_result
 from trainer.runs.output import OutputDirectory, describe
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
             describe(output.staging, data.vocabulary, stats)
             output.publish()
     except (OSError, tf.errors.OpError) as error:
-        raise InputError(f"--out {given.out}: cannot write: {error}") from error
+        raise InputError(f"--out {given.out}: cannot write: {first_line(error)}") from error
     _report(stats, time.monotonic() - start, given)
     following = "train classifiers on it (docs/data.md)"
     say_result(Console(stderr=True), locations.shown(given.out), following)
@@ -225,13 +225,13 @@ def _progress(bar: bars.Progress, plan: "Plan", rows: int) -> Iterator[None]:
     """Shows on `bar` the number of rows in finished shards, from all processes."""
     from trainer.supervised.powerset_shards import finished_shards
 
-    task = bar.add_task("expand", total=rows, rate="", unit="rows")
+    task = bar.add_task("expand", total=rows, remark="", unit="rows")
     finished = threading.Event()
 
     def watch() -> None:
         while not finished.wait(_POLL_SECONDS):
             done = sum(shard.rows for shard in finished_shards(plan).values())
-            bar.update(task, completed=done, rate=f"{bar.tasks[task].speed or 0:,.0f}/s")
+            bar.update(task, completed=done, remark=f", {bar.tasks[task].speed or 0:,.0f}/s")
 
     thread = threading.Thread(target=watch, daemon=True)
     if not bar.disable:

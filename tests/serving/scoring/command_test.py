@@ -45,7 +45,7 @@ def test_each_file_of_a_directory_gets_its_answers(guarded_base_path, inputs, tm
     record = json.loads((out / "score.json").read_text())
     assert (record["model_version"], record["files"]["b.jsonl"]["best_triage"]) == ("4", {"Red": 2})
     errors = capsys.readouterr().err
-    assert f"result in {out}: 4 cases; best triage Red" in errors
+    assert f"4 cases; best triage Red 100.0%\nresult in {out}; next: join the answers" in errors
 
 
 def test_what_is_done_is_left_alone_and_what_is_new_or_changed_is_scored(guarded_base_path, inputs, tmp_path, capsys):

@@ -101,7 +101,7 @@ def test_the_page_says_what_does_not_fit_this_vocabulary(evaluate, tmp_path, cap
     assert "the default ones are for the vocabulary of triage simulate" in page
     assert "<b>Fever</b>" not in page  # a name of the vocabulary is no markup
     assert "Not played: those of this software are in another vocabulary" in page
-    assert f"report: {tmp_path / 'report.html'}" in capsys.readouterr().err
+    assert f"result in {tmp_path / 'report.html'}, " in capsys.readouterr().err
 
 
 def test_rules_and_textbook_cases_join_the_report(evaluate, tmp_path):

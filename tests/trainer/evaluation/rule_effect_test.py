@@ -34,6 +34,6 @@ def test_both_sides_and_their_paired_difference_are_reported(capsys):
     assert effect["changed"] == 0.5
     plain = {name: {k: v and v._asdict() for k, v in c._asdict().items()} for name, c in effect["metrics"].items()}
     print_effect({"changed": 0.5, "metrics": plain, "rules": {"source": "mine.toml", "rules": [{}]}})
-    printed = capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
     assert "mine.toml, 1 of them" in printed
     assert "in 50.0% of the episodes" in printed

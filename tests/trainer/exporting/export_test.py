@@ -112,7 +112,9 @@ def run(capsys, *arguments):
 @pytest.mark.usefixtures("light_exports")
 def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tmp_path, capsys):
     assert triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == f"wrote version 1 to {tmp_path / '1'}\n"
+    said = capsys.readouterr()
+    assert said.out == f"wrote version 1 to {tmp_path / '1'}\n"
+    assert said.err.endswith(f"result in {tmp_path / '1'}; next: triage serve --model-base-path {tmp_path}\n")
     exported = tf.saved_model.load(str(tmp_path / "1"))
     states = np.array([[1, -1], [0, 1]], np.float32)
     answer = exported.signatures["state"](states=tf.constant(states), questions_asked=tf.constant([0, 0]))

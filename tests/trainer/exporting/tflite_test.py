@@ -23,13 +23,17 @@ def run(capsys, *arguments):
 
 
 @pytest.mark.parametrize("quantization", ["none", "float16", "dynamic", "int8"])
-def test_each_quantisation_writes_a_file_with_its_parity(version_base, data_directory, tmp_path, capsys, quantization):
+def test_each_quantisation_writes_a_file_with_its_parity(version_base, data_directory, tmp_path, capfd, quantization):
     out = tmp_path / "triage.tflite"
     data = ["--data", data_directory] if quantization == "int8" else []
-    code, printed, _ = run(
-        capsys, "--model", version_base, "--out", out, "--quantize", quantization, *data, "--json", "-"
+    code, printed, said = run(
+        capfd, "--model", version_base, "--out", out, "--quantize", quantization, *data, "--json", "-"
     )
     assert code == 0
+    assert said.endswith(
+        f"result in {out}; next: python examples/mobile/interview.py {out}, or an app (docs/mobile.md)\n"
+    )
+    assert not any(noise in said for noise in ("XNNPACK", "fully_quantize"))
     report = json.loads(printed)
     description = read_description(out)
     assert report["parity"] == description["parity"]
