@@ -167,7 +167,7 @@ def confusion_drawing(labels: Sequence[str], matrix: Any, fewest: float = 0) -> 
         f"dangerous side.{less}",
         f"The agent agrees with the clinician in: {', '.join(diagonal)}.{less}",
         (Panel("Clinician (rows) and agent (columns)", _cells(labels, shares), height=4.2),),
-        (Key("right of this line: less urgent than the clinician, dangerous", "ink", "-"),),
+        (Key("right of this line: less urgent, dangerous", "ink", "-"),),
         Table("Confusion matrix", ("Decision", *(f"The agent: {label}" for label in labels)), rows),
     )
 
