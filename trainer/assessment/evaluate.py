@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _say_end(job_dir: pathlib.Path, data: pathlib.Path | None, files: Sequence[str | pathlib.Path | None]) -> None:
     """Says where the figures are, and what follows."""
-    written = [locations.shown(path) for path in files if path not in (None, "-")]
+    written = [locations.shown(path) for path in files if path is not None and path != "-"]
     result = ", ".join(written) or ("the JSON" if "-" in files else "the tables")
     following = f"triage export --job-dir {locations.shown(job_dir)} --model-base-path models"
     say_result(Console(stderr=True), result, following + (f" --data {locations.shown(data)}" if data else ""))
