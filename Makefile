@@ -52,7 +52,6 @@ docs: $(VENV)/documentation ## the documentation as a site, in build/site; warni
 
 screenshots: $(VENV)/development ## the pictures of pages in the documentation, of the demo's agent; needs Chromium
 	$(BIN)/python docs/site/screenshots.py
-	$(BIN)/python docs/site/console_screenshots.py
 
 # In an environment of its own: the tool would bring other versions of packages that it lists.
 SBOM := build/sbom/environment/bin

@@ -1,55 +1,89 @@
-"""Takes the pictures of the report in docs/evaluating.md: `python docs/site/screenshots.py [DEMO]`, needs Chromium.
+"""Takes the pictures of pages in the documentation: `python docs/site/screenshots.py [DEMO]`, needs Chromium.
 
 DEMO is the directory of `make demo`, by default demo/. The pictures are of the agent in it, so they change with it.
 """
 
+import contextlib
+import io
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from typing import Any
 
 from PIL import Image
+from playwright import sync_api as playwright
 
 import triage_cli
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ASSETS = ROOT / "docs" / "assets"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-HEADLESS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
-SIZES = {"report-desktop": (1280, 1060), "report-phone": (360, 1060)}
+WIDTHS = {"desktop": 1280, "phone": 360}
+REPORT_HEIGHT, CONSOLE_HEIGHT = 1060, 900
 COLOURS = 96  # of a picture, so that it stays small
 
 
 def main(demo: pathlib.Path) -> int:
     """Writes the pictures; returns the exit code."""
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None or not (demo / "job").is_dir():
-        missing = "a browser: install chromium" if browser is None else f"{demo}/job: run make demo first"
-        sys.stderr.write(f"no pictures, there is not {missing}\n")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    missing = [str(demo / name) for name in ("job", "data", "models") if not (demo / name).is_dir()]
+    if program is None or missing:
+        wanted = "a browser: install chromium" if program is None else f"{missing[0]}: run make demo first"
+        sys.stderr.write(f"no pictures, there is not {wanted}\n")
         return 1
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = pathlib.Path(scratch)
-        given = ["--job-dir", demo / "job", "--data", demo / "data", "--html", folder / "report.html"]
+    with tempfile.TemporaryDirectory() as scratch, playwright.sync_playwright() as driver:
+        report = pathlib.Path(scratch) / "report.html"
+        given = ["--job-dir", demo / "job", "--data", demo / "data", "--html", report]
         code = triage_cli.main(["evaluate", *map(str, given), "--json", os.devnull])
-        for name, size in SIZES.items() if code == 0 else ():
-            _take(browser, folder, *size).quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(
-                ASSETS / f"{name}.png", optimize=True
-            )
-    return code
+        if code:
+            return code
+        browser = driver.chromium.launch(executable_path=program)
+        with _console(demo / "models") as url:
+            for device, width in WIDTHS.items():
+                page = browser.new_page(viewport={"width": width, "height": REPORT_HEIGHT}, color_scheme="light")
+                page.goto(report.as_uri())
+                _take(page, f"report-{device}")
+                page = browser.new_page(viewport={"width": width, "height": CONSOLE_HEIGHT}, color_scheme="light")
+                _put_a_case(page, url)
+                _take(page, f"console-{device}")
+        browser.close()
+    return 0
 
 
-def _take(browser: str, folder: pathlib.Path, width: int, height: int) -> Image.Image:
-    """Returns the top of `folder`/report.html as a window of this size shows it."""
-    # A window has a least width; a frame in it has not.
-    frame = f'<body style="margin:0"><iframe src="report.html" width="{width}" height="{height}" style="border:0">'
-    (folder / "frame.html").write_text(f"<!doctype html>{frame}</iframe></body>")
-    picture = folder / "picture.png"
-    window = [f"--window-size={max(width, 600)},{height}", f"--screenshot={picture}", str(folder / "frame.html")]
-    subprocess.run([browser, *HEADLESS, *window], check=True, capture_output=True)  # noqa: S603
-    with Image.open(picture) as whole:
-        return whole.convert("RGB").crop((0, 0, width, height))
+@contextlib.contextmanager
+def _console(models: pathlib.Path) -> Iterator[str]:
+    """Runs the console on a free port, and yields its address."""
+    command = [sys.executable, "-m", "triage_cli", "console", "--model-base-path", str(models), "--port", "0"]
+    with subprocess.Popen([*command, "--no-open"], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        try:
+            match = re.search(r"console at (\S+)", "".join(process.stdout.readline() for _ in range(2)))  # type: ignore[union-attr]
+            if match is None:
+                raise RuntimeError("the console did not start")
+            yield match[1]
+        finally:
+            process.terminate()
+
+
+def _put_a_case(page: Any, url: str) -> None:
+    """Goes from a complaint through two answers."""
+    page.goto(url)
+    page.fill("#search", "chest hurts")
+    page.click('[aria-label="Present: Chest pain"]')
+    for answer in ("No", "No"):
+        page.click(f"button:text-is('{answer}')")
+    page.wait_for_selector("text=Question 3")
+
+
+def _take(page: Any, name: str) -> None:
+    """Writes what the window shows."""
+    with Image.open(io.BytesIO(page.screenshot())) as picture:
+        small = picture.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
+        small.save(ASSETS / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":
