@@ -87,6 +87,12 @@ def test_stopping_is_described_as_measured(questions, words):
     assert words in answers(study(agent={"questions": questions}))["When does it stop?"]
 
 
+def test_stopping_names_the_share_of_decisions_that_the_limit_forced():
+    told = answers(study(agent={"questions": 11.2, "forced": 0.32}))["When does it stop?"]
+    assert told.endswith("the limit is 23, which forced the decision in 32.0% of episodes.")
+    assert "by itself" not in told
+
+
 def test_adapting_needs_more_questions_on_new_vignettes():
     assert "It asked more" in answers(study(train={"questions": 5.6}))["On new cases"]
     assert "did not ask more" in answers(study(train={"questions": 11.2}))["On new cases"]
