@@ -111,6 +111,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
+class _Subcommand(argparse.ArgumentParser):
+    """Refuses unknown options with its own usage; argparse would show that of `triage`."""
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed, unknown
+
+
 def parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Returns the parser of the command line; only the subcommand that `arguments` name has its options."""
     top = argparse.ArgumentParser(
@@ -119,7 +129,7 @@ def parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         "not a medical device.",
     )
     top.add_argument("--version", action="version", version=f"triage {VERSION}")
-    subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Subcommand)
     _add_commands(subparsers, COMMANDS, arguments)
     benches = "measure how fast training or serving is"
     bench = subparsers.add_parser(BENCH, help=benches, description=benches[0].upper() + benches[1:] + ".")

@@ -173,6 +173,14 @@ def test_both_distributions_in_different_versions_are_refused(versions, monkeypa
     assert (mixed in capsys.readouterr().err) == (there["dyqn-triage"] == "0.2.0")
 
 
+def test_an_unknown_option_is_refused_with_the_usage_of_its_command(capsys):
+    with pytest.raises(SystemExit):
+        triage_cli.main(["fold", "--data", "d", "--fold", "1", "--folds", "3", "--out", "f", "--format", "csv"])
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("usage: triage fold [-h] --data DATA")
+    assert complaint.endswith("triage fold: error: unrecognized arguments: --format csv\n")
+
+
 def test_what_is_held_back_stays_hidden_on_ctrl_c(capfd):
     def load():
         with triage_cli._silent_unless_failing():
