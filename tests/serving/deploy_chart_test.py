@@ -13,6 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from schemas import VERSION
 from serving import command
 from serving.config import ServeConfig
 
@@ -41,8 +42,7 @@ def test_every_value_is_used_and_every_value_that_is_used_is_there():
 
 def test_the_chart_has_the_version_of_the_package():
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    [version] = re.findall(r'version="([\d.]+)"', (ROOT / "setup.py").read_text())
-    assert chart["version"] == chart["appVersion"] == version
+    assert chart["version"] == chart["appVersion"] == VERSION
 
 
 @pytest.fixture(scope="module")
