@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import gzip
+import io
 import json
 import pathlib
 from collections.abc import Callable, Iterator
@@ -27,9 +28,14 @@ def writing(path: pathlib.Path) -> Iterator[Write]:
         yield write
 
 
-def _text(path: pathlib.Path) -> Any:
-    opened: Any = gzip.open if path.name.endswith(COMPRESSED) else open
-    return opened(path, "wt", encoding="utf-8", newline="")
+@contextlib.contextmanager
+def _text(path: pathlib.Path) -> Iterator[Any]:
+    """Yields a text file to write, whose bytes depend neither on its name nor on the time, as gzip's would."""
+    with contextlib.ExitStack() as stack:
+        file: Any = stack.enter_context(open(path, "wb"))
+        if path.name.endswith(COMPRESSED):
+            file = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+        yield stack.enter_context(io.TextIOWrapper(file, "utf-8", newline=""))
 
 
 @contextlib.contextmanager
@@ -118,7 +124,8 @@ def _examples(path: pathlib.Path) -> Iterator[Write]:
         def write(columns: Columns) -> None:
             for row in zip(*columns.values(), strict=True):
                 named = {name: feature(value) for name, value in zip(columns, row, strict=True)}
-                file.write(train.Example(features=train.Features(feature=named)).SerializeToString())
+                example = train.Example(features=train.Features(feature=named))
+                file.write(example.SerializeToString(deterministic=True))
 
         yield write
 

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import time
 
 import pyarrow.parquet
 import pytest
@@ -77,3 +78,17 @@ def test_a_file_that_is_not_finished_is_not_there(tmp_path):
         fail()
     assert path.read_text() == "earlier"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("ending", ["jsonl.gz", "csv.gz"])
+def test_compressed_bytes_depend_on_neither_name_nor_time(tmp_path, monkeypatch, ending):
+    now = _written(tmp_path / f"answers.{ending}")
+    monkeypatch.setattr(time, "time", lambda: 1e9)
+    assert _written(tmp_path / f"again.{ending}").read_bytes() == now.read_bytes()
+
+
+def test_the_features_of_an_example_stand_in_the_order_of_their_names(tmp_path):
+    """In a map of protobuf their order is another one in each process."""
+    raw = _written(tmp_path / "answers.tfrecord").read_bytes()
+    places = [raw.index(name.encode()) for name in sorted(BATCHES[0])]
+    assert places == sorted(places)
