@@ -128,7 +128,7 @@ setuptools.setup(
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.12",
     packages=[
-        "schemas",
+        *_packages("schemas"),
         *_packages("trainer"),
         *_packages("serving"),
         *("triage", "triage.open_inference", "triage.v1"),

@@ -17,10 +17,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 CLIENT = "clients/python/triage_client"
 CONCEPTS = tuple(
     path.parent.relative_to(ROOT).as_posix()
-    for package in ("trainer", "serving")
+    for package in ("schemas", "trainer", "serving")
     for path in sorted((ROOT / package).glob("*/__init__.py"))
 )
-"""The packages inside `trainer` and `serving`; their tests are in folders of the same names."""
+"""The packages inside `schemas`, `trainer` and `serving`; their tests are in folders of the same names."""
 PACKAGES = (
     "schemas", "trainer", "serving", *CONCEPTS, "proto/triage", "proto/triage/open_inference", "proto/triage/v1",
     CLIENT, f"{CLIENT}/v1",

@@ -76,11 +76,10 @@ def help_text(words: list[str]) -> str:
 def python_pages() -> dict[str, str]:
     """Returns a page for each package, by its path."""
     packages = [
-        "schemas",
         CLIENT,
         *(
             f"{top}.{path.parent.name}" if path.parent.name != top else top
-            for top in ("trainer", "serving")
+            for top in ("schemas", "trainer", "serving")
             for path in sorted([ROOT / top / "__init__.py", *(ROOT / top).glob("*/__init__.py")])
         ),
     ]

@@ -9,8 +9,6 @@ import argparse
 import contextlib
 import dataclasses
 import hashlib
-import io
-import logging
 import pathlib
 import resource
 import sys
@@ -23,6 +21,7 @@ from rich import progress as bars
 from rich.console import Console
 
 from schemas import directories, figures, locations
+from schemas.beam import runner
 from schemas.errors import InputError, first_line
 from trainer import options
 from trainer.progress import progress_bar, say, say_result
@@ -35,8 +34,6 @@ if TYPE_CHECKING:  # TensorFlow and Beam load only when the command runs
     from trainer.supervised.powerset_shards import Plan
     from trainer.vignettes.tfrecord import DataDirectory
 
-# What Beam's DirectRunner falls back to after trying to download another program.
-_LOCAL, _IN_PROCESS = "DirectRunner", "FnApiRunner"
 _SHARD_ROWS = 50_000
 _MAX_SHARDS = 99_999
 _POLL_SECONDS = 0.5
@@ -64,10 +61,7 @@ class PowersetOptions:
         if not 0 < self.sample <= 1:
             raise InputError(f"--sample {self.sample:g}: expected more than 0, and at most 1")
         options.check_bounds("shards", self.shards, 1, _MAX_SHARDS)
-        ours = {options.flag(field.name) for field in dataclasses.fields(self)}
-        for option in self.beam_options:
-            if option.partition("=")[0] in ours:
-                raise InputError(f"{option}: an option of triage powerset: give it before --beam-options")
+        runner.check(self.beam_options, (field.name for field in dataclasses.fields(self)), "powerset")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,17 +79,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gzip", action="store_true", help="compress the shards")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)
-    parser.add_argument("--runner", default=_LOCAL, help=f"Apache Beam runner (default {_LOCAL}, in this process)")
-    parser.add_argument(
-        "--beam-options", nargs=argparse.REMAINDER, default=[], metavar="...",
-        help="options for Apache Beam, such as --direct_running_mode=multi_processing; must come last",
-    )  # fmt: skip
+    runner.add_arguments(parser, runner.LOCAL, f"{runner.LOCAL}, in this process")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     given = options.read(PowersetOptions, arguments)
-    _require_beam()
+    beam_runner = runner.Runner(given.runner, given.beam_options)
     import tensorflow as tf
 
     from trainer.vignettes.tfrecord import DataDirectory
@@ -108,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         with output, progress_bar(Console(stderr=True)) as bar:
             plan = _plan(output, expected, given)
             with _progress(bar, plan, round(sum(expected.values()) * given.sample)):
-                _run_pipeline(data, plan, given)
+                _run_pipeline(data, plan, beam_runner)
             stats = _header(data, given) | _merge_figures(data, plan, expected)
             describe(output.staging, data.vocabulary, stats)
             output.publish()
@@ -145,19 +135,6 @@ def build(pipeline: "beam.Pipeline", inputs: Iterable[str], plan: "Plan") -> Non
     _ = grouped | "expand and write" >> beam.Map(write_shard, plan)
 
 
-def _require_beam() -> None:
-    # It warns about missing Google client libraries, even if they are not needed.
-    logging.disable(logging.WARNING)
-    try:
-        import apache_beam  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name != "apache_beam":
-            raise
-        raise InputError("needs Apache Beam, which is not installed: pip install 'dyqn-triage[beam]'") from None
-    finally:
-        logging.disable(logging.NOTSET)
-
-
 def _expected_rows(data: "DataDirectory", given: PowersetOptions) -> dict[str, int]:
     """Returns the number of rows to draw from, by split; reading the vignettes finds faults early."""
     rows = {}
@@ -181,43 +158,9 @@ def _plan(output: OutputDirectory, expected: dict[str, int], given: PowersetOpti
     return Plan(staging, scratch, given.seed, given.sample, given.gzip, shards)
 
 
-def _pipeline(given: PowersetOptions) -> "beam.Pipeline":
-    import apache_beam as beam
-    from apache_beam.options.pipeline_options import PipelineOptions
-
-    runner = _IN_PROCESS if given.runner == _LOCAL else given.runner
-    beam_options = PipelineOptions([f"--runner={runner}", *given.beam_options])
-    said = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(said):
-            beam_options.get_all_options()
-    except SystemExit:  # Beam names the faulty option after a list of all options
-        raise InputError(f"--beam-options: {said.getvalue().strip().rpartition('error: ')[2]}") from None
-    sys.stderr.write(said.getvalue())  # its warnings
-    try:
-        return beam.Pipeline(options=beam_options)
-    except (ValueError, ImportError, AttributeError) as error:
-        raise InputError(f"--runner {given.runner}: {_one_line(error)}") from error
-
-
-def _run_pipeline(data: "DataDirectory", plan: "Plan", given: PowersetOptions) -> None:
-    import grpc
-
-    pipeline = _pipeline(given)
-    build(pipeline, [str(path.resolve()) for split in plan.shards for path in data.shards(split)], plan)
-    try:
-        pipeline.run().wait_until_finish()
-    # Workers' errors arrive as RuntimeError; the others come from runners that cannot be reached.
-    except (RuntimeError, OSError, grpc.RpcError, grpc.FutureTimeoutError) as error:
-        if isinstance(error.__context__, KeyboardInterrupt):
-            raise KeyboardInterrupt from error
-        raise InputError(f"the Beam pipeline failed on {given.runner}: {_one_line(error)}") from error
-
-
-def _one_line(error: BaseException) -> str:
-    """Returns the message, or only its last line if it contains the traceback of another process."""
-    lines = [line.strip() for line in (str(error) or repr(error)).splitlines() if line.strip()]
-    return lines[-1] if any(line.startswith("Traceback") for line in lines) else " ".join(lines)
+def _run_pipeline(data: "DataDirectory", plan: "Plan", beam_runner: runner.Runner) -> None:
+    inputs = [str(path.resolve()) for split in plan.shards for path in data.shards(split)]
+    beam_runner.run(lambda pipeline: build(pipeline, inputs, plan))
 
 
 @contextlib.contextmanager

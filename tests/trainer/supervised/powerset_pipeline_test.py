@@ -5,10 +5,10 @@ import sys
 import numpy as np
 import pytest
 
+from schemas.beam.runner import Runner
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from trainer import options
 from trainer.state import sparse_states
 from trainer.supervised import powerset_pipeline
 from trainer.supervised.powerset import expand
@@ -246,14 +246,10 @@ def test_what_stands_at_the_place_is_replaced_only_where_the_user_says_so(data, 
 
 @needs_beam
 def test_a_worker_that_cannot_write_is_one_clear_line(data, tmp_path):
-    parser = argparse.ArgumentParser()
-    powerset_pipeline.add_arguments(parser)
-    arguments = parser.parse_args(["--data", str(data), "--out", str(tmp_path / "out")])
-    given = options.read(powerset_pipeline.PowersetOptions, arguments)
     plan = Plan(str(tmp_path / "lost"), str(tmp_path / "lost"), 0, 1.0, False, {"train": 1})
 
     with pytest.raises(InputError, match=r"^the Beam pipeline failed on DirectRunner: .*lost.*No such file") as raised:
-        powerset_pipeline._run_pipeline(DataDirectory.open(data), plan, given)
+        powerset_pipeline._run_pipeline(DataDirectory.open(data), plan, Runner("DirectRunner", []))
     assert "\n" not in str(raised.value)
 
 

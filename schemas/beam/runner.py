@@ -1,0 +1,126 @@
+"""Runs a command's pipeline on a runner of Apache Beam, which loads only here and in pipelines."""
+
+import argparse
+import contextlib
+import io
+import logging
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from schemas.errors import InputError
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+LOCAL = "DirectRunner"
+# What Beam's DirectRunner falls back to after trying to download another program.
+_IN_PROCESS = "FnApiRunner"
+
+
+def add_arguments(parser: argparse.ArgumentParser, default: str | None, meaning: str) -> None:
+    """Gives `parser` the options `--runner` and `--beam-options`.
+
+    Args:
+        parser: of the command.
+        default: the runner, None for a command that can do without Beam.
+        meaning: of the default, for the help.
+    """
+    parser.add_argument("--runner", default=default, help=f"Apache Beam runner (default: {meaning})")
+    parser.add_argument(
+        "--beam-options", nargs=argparse.REMAINDER, default=[], metavar="...",
+        help="options for Apache Beam, such as --direct_running_mode=multi_processing; must come last",
+    )  # fmt: skip
+
+
+def check(beam_options: Sequence[str], fields: Iterable[str], command: str) -> None:
+    """Checks that the options for Beam are none of the command's own.
+
+    Args:
+        beam_options: what follows `--beam-options`.
+        fields: the names of the command's options, with underscores.
+        command: its name.
+
+    Raises:
+        InputError: one of them is.
+    """
+    ours = {f"--{name.replace('_', '-')}" for name in fields}
+    for option in beam_options:
+        if option.partition("=")[0] in ours:
+            raise InputError(f"{option}: an option of triage {command}: give it before --beam-options")
+
+
+class Runner:
+    """A runner of Apache Beam with its options, which Beam's file systems use, too.
+
+    Args:
+        name: as Beam's option `--runner` takes it.
+        beam_options: Beam's other options.
+
+    Raises:
+        InputError: Beam is not installed, or refuses an option.
+    """
+
+    def __init__(self, name: str, beam_options: Sequence[str]):
+        _require_beam()
+        from apache_beam.io.filesystems import FileSystems
+
+        self._name = name
+        self._options = _parsed(_IN_PROCESS if name == LOCAL else name, beam_options)
+        FileSystems.set_options(self._options)
+
+    def run(self, build: Callable[["beam.Pipeline"], None]) -> None:
+        """Runs the pipeline to which `build` adds the steps, to its end.
+
+        Raises:
+            InputError: the runner is not known or cannot be reached, or the pipeline failed.
+        """
+        import apache_beam as beam
+        import grpc
+
+        try:
+            pipeline = beam.Pipeline(options=self._options)
+        except (ValueError, ImportError, AttributeError) as error:
+            raise InputError(f"--runner {self._name}: {_one_line(error)}") from error
+        build(pipeline)
+        try:
+            pipeline.run().wait_until_finish()
+        # Workers' errors arrive as RuntimeError; the others come from runners that cannot be reached.
+        except (RuntimeError, OSError, grpc.RpcError, grpc.FutureTimeoutError) as error:
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise KeyboardInterrupt from error
+            raise InputError(f"the Beam pipeline failed on {self._name}: {_one_line(error)}") from error
+
+
+def _require_beam() -> None:
+    # It warns about missing Google client libraries, even if they are not needed.
+    logging.disable(logging.WARNING)
+    try:
+        import apache_beam  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name != "apache_beam":
+            raise
+        raise InputError("needs Apache Beam, which is not installed: pip install 'dyqn-triage[beam]'") from None
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _parsed(runner: str, beam_options: Sequence[str]) -> "PipelineOptions":
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    options = PipelineOptions([f"--runner={runner}", *beam_options])
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            options.get_all_options()
+    except SystemExit:  # Beam names the faulty option after a list of all options
+        raise InputError(f"--beam-options: {said.getvalue().strip().rpartition('error: ')[2]}") from None
+    sys.stderr.write(said.getvalue())  # its warnings
+    return options
+
+
+def _one_line(error: BaseException) -> str:
+    """Returns the message, or only its last line if it contains the traceback of another process."""
+    lines = [line.strip() for line in (str(error) or repr(error)).splitlines() if line.strip()]
+    return lines[-1] if any(line.startswith("Traceback") for line in lines) else " ".join(lines)
