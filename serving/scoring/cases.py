@@ -51,7 +51,7 @@ class Case(NamedTuple):
     questions_asked: int
 
 
-def format_of(path: pathlib.Path) -> str | None:
+def format_of(path: pathlib.PurePath) -> str | None:
     """Returns the format that the name of a file says, None for another name."""
     stem = path.name.removesuffix(COMPRESSED)
     return next((each for each in FORMATS if stem.endswith(f".{each}")), None)

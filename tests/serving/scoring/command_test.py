@@ -100,7 +100,6 @@ def test_answers_of_two_models_or_options_do_not_mix(guarded_base_path, model_ba
         ("empty", (), "no files that end in .jsonl"),
         ("empty.jsonl", (), "empty.jsonl: no cases in it"),
         ("a.jsonl", ("--questions", "11"), "--questions 11: expected 0 to 10"),
-        ("a.jsonl", ("--batch-size", "0"), "--batch-size 0: expected 1 or more"),
     ],
 )
 def test_what_cannot_be_scored_is_one_line(guarded_base_path, inputs, tmp_path, capsys, source, more, complaint):

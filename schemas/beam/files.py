@@ -1,0 +1,98 @@
+"""Whole files through Apache Beam's file systems: on this machine, or at an address such as gs://bucket/folder/file.
+
+All functions raise an OSError that names the file where it cannot be read or written, whatever the file system raises.
+"""
+
+import contextlib
+import pathlib
+import posixpath
+import shutil
+import uuid
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+from schemas.errors import first_line
+
+_PIECE = 2**20
+
+
+class Entry(NamedTuple):
+    """A file of a folder."""
+
+    location: str
+    size: int  # bytes
+    modified: float  # seconds
+
+
+def entries(pattern: str) -> list[Entry]:
+    """Returns the files of a pattern by location; in it * stands for a part of a name, ** for several of a path."""
+    from apache_beam.io.filesystems import FileSystems
+
+    with _faults(pattern):
+        [matched] = FileSystems.match([pattern])
+        metadata = matched.metadata_list
+    return sorted(Entry(each.path, each.size_in_bytes, each.last_updated_in_seconds) for each in metadata)
+
+
+def fetch(location: str, path: pathlib.Path) -> None:
+    """Copies a file to a path of this machine, whose folder is made."""
+    from apache_beam.io.filesystem import CompressionTypes
+    from apache_beam.io.filesystems import FileSystems
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        _faults(location),
+        path.open("wb") as copy,
+        FileSystems.open(location, compression_type=CompressionTypes.UNCOMPRESSED) as file,
+    ):
+        shutil.copyfileobj(file, copy, _PIECE)
+
+
+def read(location: str) -> bytes | None:
+    """Returns what a file holds, None if there is no such file."""
+    from apache_beam.io.filesystem import CompressionTypes
+    from apache_beam.io.filesystems import FileSystems
+
+    with _faults(location):
+        if not FileSystems.exists(location):
+            return None
+        with FileSystems.open(location, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+            content: bytes = file.read()
+    return content
+
+
+def replace(location: str, content: IO[bytes], scratch: str) -> None:
+    """Writes a file, which has its name when it is whole; the last of several writers stays.
+
+    Args:
+        location: of the file.
+        content: what it is to hold.
+        scratch: a folder in the same file system for the unfinished file.
+    """
+    from apache_beam.io.filesystem import CompressionTypes
+    from apache_beam.io.filesystems import FileSystems
+
+    unfinished = posixpath.join(scratch, f"{uuid.uuid4().hex}.unfinished")
+    with _faults(location):
+        with FileSystems.create(unfinished, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+            shutil.copyfileobj(content, file, _PIECE)
+        FileSystems.rename([unfinished], [location])
+
+
+def remove(folder: str) -> None:
+    """Removes a folder with all that it holds, if it is there."""
+    from apache_beam.io.filesystems import FileSystems
+
+    with _faults(folder):
+        if not FileSystems.get_filesystem(folder).has_dirs():
+            FileSystems.delete([f"{folder}/"])  # all objects whose names begin so
+        elif FileSystems.exists(folder):
+            FileSystems.delete([folder])
+
+
+@contextlib.contextmanager
+def _faults(location: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # each store has its own
+        raise OSError(f"{location}: {first_line(error)}") from error

@@ -1,0 +1,104 @@
+"""`triage score --runner`: starts the pipeline, and keeps what its workers have done."""
+
+import concurrent.futures
+import dataclasses
+import io
+import json
+import pathlib
+import posixpath
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from schemas import directories, locations
+from schemas.beam import files
+from schemas.beam.runner import Runner
+from schemas.errors import InputError
+from schemas.model_directory import version_folder
+from serving.scoring.options import ScoreOptions
+from serving.scoring.record import RECORD, Record
+from serving.scoring.shards import Shard, local_files, shards_of
+
+_SCRATCH = ".score"
+_READERS = 16  # of small files, which a bucket gives slowly
+_PATTERN = "*?["
+
+
+def score_on_beam(given: ScoreOptions, console: Console) -> tuple[Record, list[Shard]]:
+    """Scores the inputs that are not done, and returns the record and what these were.
+
+    Raises:
+        InputError: Beam is missing or refuses an option, the pipeline fails, or there are faulty inputs. The answers
+            to the others stay.
+    """
+    runner = Runner(given.runner or "", given.beam_options)
+    given = _absolute(given)
+    try:
+        return _score(given, runner, console)
+    except OSError as error:
+        raise InputError(str(error)) from error
+
+
+def _score(given: ScoreOptions, runner: Runner, console: Console) -> tuple[Record, list[Shard]]:
+    from serving.scoring.pipeline import Job, build
+
+    model = str(version_folder(pathlib.Path(given.model)))
+    shards = shards_of(local_files(given.input), given.output, given.output_format)
+    manifest, earlier = (
+        files.read(posixpath.join(*place)) for place in ((model, directories.MANIFEST), (given.output, RECORD))
+    )
+    record = Record(given, posixpath.basename(model), manifest or b"", json.loads(earlier) if earlier else None)
+    scratch = f"{given.output}/{_SCRATCH}"
+    job = Job(model, scratch, given.questions, given.allow_unknown_codes, given.batch_size, given.read_key())
+    _collect(record, shards, job.scratch)  # of a run that was killed
+    there = {posixpath.basename(entry.location) for entry in files.entries(f"{given.output}/*")}
+    left = [shard for shard in shards if not (record.is_done(shard) and shard.name in there)]
+    if left:
+        _save(record, given.output, job.scratch)
+        files.remove(job.scratch)
+        console.print(f"scoring {len(left):,} files on {given.runner}")
+        try:
+            runner.run(lambda pipeline: build(pipeline, left, job))
+        finally:
+            faults = _collect(record, left, job.scratch)
+            _save(record, given.output, job.scratch)
+        files.remove(job.scratch)
+        if faults:
+            others = f" (and {len(faults) - 1:,} other files)" if len(faults) > 1 else ""
+            raise InputError(f"{faults[0]}{others}")
+    return record, left
+
+
+def _absolute(given: ScoreOptions) -> ScoreOptions:
+    """Returns the options with paths that other processes understand."""
+
+    def absolute(location: str) -> str:
+        if any(character in location for character in _PATTERN):
+            raise InputError(f"{location}: with --runner no path can have any of the characters {_PATTERN}")
+        return location.rstrip("/") if locations.is_remote(location) else str(pathlib.Path(location).resolve())
+
+    inputs = [absolute(location) for location in given.input]
+    return dataclasses.replace(given, model=absolute(given.model), input=inputs, output=absolute(given.output))
+
+
+def _collect(record: Record, shards: Sequence[Shard], scratch: str) -> list[str]:
+    """Adds to the record what the workers have done, and returns the faults that they met."""
+    from serving.scoring.pipeline import outcome_location
+
+    there = {entry.location for entry in files.entries(f"{scratch}/*")}
+    places = {outcome_location(shard, scratch): shard for shard in shards}
+    known = [(shard, place) for place, shard in places.items() if place in there]
+    faults = []
+    with concurrent.futures.ThreadPoolExecutor(_READERS) as threads:
+        contents = threads.map(files.read, [place for _, place in known])
+        for (shard, _), content in zip(known, contents, strict=True):
+            outcome = json.loads(content or b"{}")
+            if outcome.get("input") == shard.state and "fault" in outcome:
+                faults.append(outcome["fault"])
+            elif outcome.get("input") == shard.state:
+                record.add(shard, outcome["best_triage"])
+    return faults
+
+
+def _save(record: Record, output: str, scratch: str) -> None:
+    files.replace(posixpath.join(output, RECORD), io.BytesIO(record.text.encode()), scratch)

@@ -1,0 +1,48 @@
+"""The options of `triage score`."""
+
+import dataclasses
+import pathlib
+
+from schemas import locations
+from schemas.beam import runner
+from schemas.errors import InputError
+from schemas.features import MOST_QUESTIONS
+from serving.security import VersionKey
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreOptions:
+    """The options, see the help."""
+
+    model: str
+    input: list[str]
+    output: str
+    output_format: str | None
+    questions: int
+    batch_size: int
+    allow_unknown_codes: bool
+    require_signature: pathlib.Path | None
+    json: str | pathlib.Path | None
+    runner: str | None
+    beam_options: list[str]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.questions <= MOST_QUESTIONS:
+            raise InputError(f"--questions {self.questions}: expected 0 to {MOST_QUESTIONS}")
+        if self.batch_size < 1:
+            raise InputError(f"--batch-size {self.batch_size}: expected 1 or more")
+        runner.check(self.beam_options, (field.name for field in dataclasses.fields(self)), "score")
+        if self.runner is None:
+            if self.beam_options:
+                raise InputError("--beam-options: they need --runner, such as --runner DirectRunner")
+            for location in (self.model, *self.input, self.output):
+                if locations.is_remote(location):
+                    raise InputError(f"{location}: an address needs --runner; DirectRunner is this machine")
+
+    def read_key(self) -> VersionKey | None:
+        """Returns the key with which the version must have been signed, if any.
+
+        Raises:
+            InputError: its file cannot be read.
+        """
+        return VersionKey.read(self.require_signature) if self.require_signature else None

@@ -1,0 +1,109 @@
+"""Scoring as an Apache Beam pipeline: an input file is a unit of work, whose answers are one file.
+
+A worker that fails leaves no part of a file under its name. If the runner gives its work to another one, that one
+skips what is done, and writes the same bytes where it does not know. Only names and counts pass between workers.
+"""
+
+import dataclasses
+import io
+import json
+import pathlib
+import posixpath
+import tempfile
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.ml.inference.base import ModelHandler, RunInference
+
+from schemas.beam import files
+from schemas.errors import InputError
+from serving.scoring.answers import Scorer
+from serving.scoring.file import score_file
+from serving.scoring.shards import Shard
+from serving.security import VersionKey, verified
+
+Outcome = dict[str, Any]
+"""`input`, the state of the file, and either `best_triage`, its cases by best decision, or `fault`, a line of text."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What every worker has to know."""
+
+    model: str  # folder of the version
+    scratch: str  # folder of outcomes and unfinished files, in the file system of the answers
+    questions: int
+    allow_unknown_codes: bool
+    batch_size: int
+    key: VersionKey | None  # of whoever must have signed the version
+
+
+def build(pipeline: beam.Pipeline, shards: Iterable[Shard], job: Job) -> None:
+    """Adds the steps to a pipeline: the answers to each shard, and its outcome."""
+    _ = (
+        pipeline
+        | "shards" >> beam.Create(list(shards))
+        | "spread" >> beam.Reshuffle()
+        | "score" >> RunInference(ShardScorer(job))
+    )
+
+
+class ShardScorer(ModelHandler):
+    """Scores shards with a model that RunInference loads once for each process of a worker."""
+
+    def __init__(self, job: Job):
+        super().__init__(min_batch_size=1, max_batch_size=1)  # a shard has batches of its own
+        self._job = job
+
+    def load_model(self) -> Scorer:
+        """Returns the scorer of a copy of the version."""
+        model, given = self._job.model, self._job
+        with tempfile.TemporaryDirectory(prefix="triage-") as scratch:
+            folder = pathlib.Path(scratch) / posixpath.basename(model)
+            for entry in files.entries(f"{model}/**"):
+                files.fetch(entry.location, folder / entry.location.removeprefix(f"{model}/"))
+            try:
+                with verified(folder, given.key) as signed:
+                    return Scorer(signed, given.questions, given.allow_unknown_codes)
+            except InputError as error:
+                raise InputError(str(error).replace(str(folder), model)) from error
+
+    def run_inference(
+        self, batch: Sequence[Shard], model: Scorer, inference_args: dict[str, Any] | None = None
+    ) -> list[Outcome]:
+        """Returns the outcomes of shards, see `score_shard`."""
+        return [score_shard(model, shard, self._job) for shard in batch]
+
+
+def score_shard(scorer: Scorer, shard: Shard, job: Job) -> Outcome:
+    """Writes the answers to a shard, and then its outcome; a shard that has its answers is left alone.
+
+    Raises:
+        OSError: a file cannot be read or written: the runner may try again.
+    """
+    content = files.read(outcome_location(shard, job.scratch))
+    if content:  # of this run, before its worker failed
+        done: Outcome = json.loads(content)
+        return done
+    outcome: Outcome = {"input": shard.state}
+    with tempfile.TemporaryDirectory(prefix="triage-") as folder:
+        source = pathlib.Path(folder) / "cases" / posixpath.basename(shard.source)
+        target = pathlib.Path(folder) / shard.name
+        files.fetch(shard.source, source)
+        try:
+            counts = score_file(scorer, source, target, job.batch_size, lambda cases: None)
+        except InputError as error:  # another attempt would find the same
+            outcome["fault"] = str(error).replace(str(source), shard.source).replace(str(target), shard.target)
+        else:
+            with target.open("rb") as answers:
+                files.replace(shard.target, answers, job.scratch)
+            outcome["best_triage"] = dict(counts)
+            beam.metrics.Metrics.counter("score", "cases").inc(counts.total())
+    files.replace(outcome_location(shard, job.scratch), io.BytesIO(json.dumps(outcome).encode()), job.scratch)
+    return outcome
+
+
+def outcome_location(shard: Shard, scratch: str) -> str:
+    """Returns the file for the outcome of a shard."""
+    return posixpath.join(scratch, f"{shard.name}.json")

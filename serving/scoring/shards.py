@@ -1,0 +1,91 @@
+"""The files of cases that are to be scored, each with the file for its answers."""
+
+import dataclasses
+import pathlib
+import posixpath
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from schemas import directories
+from schemas.beam.files import Entry
+from schemas.errors import InputError
+from schemas.locations import is_remote
+from serving.scoring.cases import FORMATS, format_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """An input file, and the file for its answers; both are paths or addresses."""
+
+    source: str
+    target: str
+    size: int  # bytes
+    modified: float  # seconds
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What changes with the content of the input."""
+        path = self.source if is_remote(self.source) else str(pathlib.Path(self.source).resolve())
+        return {"path": path, "bytes": self.size, "modified": self.modified}
+
+    @property
+    def name(self) -> str:
+        """The name of the file for the answers."""
+        return posixpath.basename(self.target)
+
+
+def local_files(locations: Iterable[str]) -> list[Entry]:
+    """Returns the files of cases among paths of this machine, and in directories among them.
+
+    Raises:
+        InputError: a path does not exist or is of no known format, or a directory has no files of cases.
+    """
+    files: list[pathlib.Path] = []
+    for path in map(pathlib.Path, locations):
+        if path.is_dir():
+            files += in_folder(str(path), sorted(path.iterdir()))
+        elif not path.exists():
+            raise InputError(f"--input {path}: no such file or directory")
+        else:
+            files.append(path)
+    return [Entry(str(path), path.stat().st_size, path.stat().st_mtime) for path in files]
+
+
+def in_folder(folder: str, files: Sequence[pathlib.Path]) -> list[pathlib.Path]:
+    """Returns those of the files in a folder that hold cases.
+
+    Raises:
+        InputError: there are none.
+    """
+    cases = [each for each in files if format_of(each) and each.name != directories.VOCABULARY]
+    if not cases:
+        raise InputError(f"{folder}: no files that end in .{', .'.join(FORMATS)}")
+    return cases
+
+
+def shards_of(files: Iterable[Entry], output: str, output_format: str | None) -> list[Shard]:
+    """Returns each input file with the file for its answers.
+
+    Args:
+        files: of cases.
+        output: the directory of the answers.
+        output_format: their ending, None for that of the input.
+
+    Raises:
+        InputError: a file is of no known format, or two would have the same answers' file.
+    """
+    shards: dict[str, Shard] = {}
+    for file in files:
+        path = pathlib.PurePosixPath(file.location)
+        kind = format_of(path)
+        if kind is None:
+            raise InputError(f"{file.location}: unknown format: expected a name that ends in .{', .'.join(FORMATS)}")
+        ending = path.name[path.name.rindex(f".{kind}") + 1 :]
+        name = f"{path.name.removesuffix(ending)}{output_format or ending}"
+        shard = Shard(file.location, posixpath.join(output, name), file.size, file.modified)
+        other = shards.setdefault(name, shard)
+        if other.source != shard.source:
+            raise InputError(
+                f"{shard.source} and {other.source} have the same name: score them into different directories"
+            )
+    return list(shards.values())

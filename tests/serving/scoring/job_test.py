@@ -1,0 +1,158 @@
+"""`triage score --runner` gives the same files as without it, whatever happens to its workers."""
+
+import collections
+import json
+import os
+import shutil
+import sys
+
+import pytest
+
+import triage_cli
+from schemas.beam import files
+from serving.scoring import file
+
+pytest.importorskip("apache_beam", reason="needs the extra `beam`")
+
+from apache_beam.io.filesystems import FileSystems
+
+from serving.scoring import pipeline
+
+CASE = '{{"vignette_id": "{0}", "present": ["{1}"], "absent": []}}\n'
+RETRIES = "BundleBasedDirectRunner"  # gives a bundle that failed to another thread, up to four times
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """Three files of cases, of two formats."""
+    folder = tmp_path_factory.mktemp("in")
+    (folder / "a.jsonl").write_text(CASE.format("a1", "chest_pain") + CASE.format("a2", "smoker"))
+    (folder / "b.jsonl").write_text(CASE.format("b1", "fever"))
+    (folder / "c.csv").write_text("vignette_id,present,absent\nc1,fever smoker,chest_pain\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def local(guarded_base_path, inputs, tmp_path_factory):
+    """The files that the command writes without Beam."""
+    out = tmp_path_factory.mktemp("local")
+    assert _score(guarded_base_path, inputs, out) == 0
+    return _files(out)
+
+
+def _score(base, source, out, *more):
+    return triage_cli.main(["score", "--model", str(base), "--input", str(source), "--output", str(out), *more])
+
+
+def _files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def scored(monkeypatch):
+    """How often each file was scored."""
+    counts = collections.Counter()
+
+    def score_file(scorer, source, *more):
+        counts[source.name] += 1
+        return file.score_file(scorer, source, *more)
+
+    monkeypatch.setattr(pipeline, "score_file", score_file)
+    return counts
+
+
+def test_the_files_are_those_of_the_command_without_a_runner(guarded_base_path, inputs, local, tmp_path, scored):
+    assert _score(guarded_base_path, inputs, tmp_path / "out", "--runner", "DirectRunner") == 0
+    assert _files(tmp_path / "out") == local  # score.json, too, and nothing else
+    assert scored == {"a.jsonl": 1, "b.jsonl": 1, "c.csv": 1}
+    assert _score(guarded_base_path, inputs, tmp_path / "out") == 0  # which finds that all is done
+    assert _files(tmp_path / "out") == local
+
+
+LOST = "the worker is lost"
+
+
+def test_a_bundle_that_fails_is_tried_again_and_each_input_has_its_answers_once(
+    guarded_base_path, inputs, local, tmp_path, monkeypatch, scored
+):
+    """Workers are lost just before answers get their name, just after, and just after the outcome gets its own."""
+    losses = {"a.jsonl": "before", "b.jsonl": "after", "c.csv.json": "after"}
+
+    def rename(sources, targets, real=FileSystems.rename):
+        loss = losses.pop(targets[0].rpartition("/")[2], None)
+        if loss != "before":
+            real(sources, targets)
+        if loss:
+            raise OSError(LOST)
+
+    monkeypatch.setattr(FileSystems, "rename", staticmethod(rename))
+    assert _score(guarded_base_path, inputs, tmp_path / "out", "--runner", RETRIES) == 0
+    assert losses == {}
+    assert _files(tmp_path / "out") == local
+    assert scored == {"a.jsonl": 2, "b.jsonl": 2, "c.csv": 1}  # what has an outcome is not scored again
+
+
+def test_what_was_done_when_the_pipeline_failed_is_not_done_again(
+    guarded_base_path, inputs, local, tmp_path, monkeypatch, scored, capsys
+):
+    def fetch(location, path, real=files.fetch):
+        if location.endswith("c.csv"):
+            raise OSError(LOST)
+        real(location, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "fetch", fetch)
+        assert _score(guarded_base_path, inputs, tmp_path / "out", "--runner", RETRIES) == 2
+    assert LOST in capsys.readouterr().err
+    assert set(json.loads((tmp_path / "out" / "score.json").read_text())["files"]) == {"a.jsonl", "b.jsonl"}
+    assert _score(guarded_base_path, inputs, tmp_path / "out", "--runner", "DirectRunner") == 0
+    assert _files(tmp_path / "out") == local
+    assert scored == {"a.jsonl": 1, "b.jsonl": 1, "c.csv": 1}
+
+
+def test_a_faulty_input_leaves_the_others_their_answers(guarded_base_path, inputs, local, tmp_path, capsys):
+    shutil.copytree(inputs, tmp_path / "in")
+    (tmp_path / "in" / "b.jsonl").write_text(CASE.format("b1", "gout"))
+    assert _score(guarded_base_path, tmp_path / "in", tmp_path / "out", "--runner", "DirectRunner") == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert f"error: {tmp_path / 'in' / 'b.jsonl'}: 'b1' (line or record 1)" in error
+    answers = _files(tmp_path / "out")
+    assert set(json.loads(answers.pop("score.json"))["files"]) == set(answers) == {"a.jsonl", "c.csv"}
+    assert {name: local[name] for name in answers} == answers
+
+
+def test_a_path_that_beam_takes_for_a_pattern_is_refused(guarded_base_path, inputs, tmp_path, capsys):
+    assert _score(guarded_base_path, inputs, tmp_path / "out[1]", "--runner", "DirectRunner") == 2
+    assert "out[1]: with --runner no path can have any of the characters" in capsys.readouterr().err
+
+
+FAILING = """
+import os, sys
+if any("sdk_worker_main" in each for each in sys.orig_argv):
+    from apache_beam.io.filesystems import FileSystems
+    def rename(sources, targets, real=FileSystems.rename):
+        if targets[0].endswith("b.jsonl") and not os.path.exists({failed!r}):
+            os.mkdir({failed!r})
+            raise OSError("the worker is lost")
+        real(sources, targets)
+    FileSystems.rename = staticmethod(rename)
+"""  # imported by every Python that starts
+
+
+@pytest.mark.slow
+def test_processes_that_fail_leave_the_rest_to_the_next_run(
+    guarded_base_path, inputs, local, tmp_path, monkeypatch, capfd
+):
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / "sitecustomize.py").write_text(FAILING.format(failed=str(tmp_path / "failed")))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "path"), *map(str, sys.path)]))
+    processes = ("--direct_running_mode=multi_processing", "--direct_num_workers=2")
+    options = ("--runner", "DirectRunner", "--beam-options", *processes)
+    assert _score(guarded_base_path, inputs, tmp_path / "out", *options) == 2
+    assert (
+        f"the Beam pipeline failed on DirectRunner: OSError: {tmp_path / 'out' / 'b.jsonl'}: {LOST}"
+        in capfd.readouterr().err
+    )
+    assert not (tmp_path / "out" / "b.jsonl").exists()
+    assert _score(guarded_base_path, inputs, tmp_path / "out", *options) == 0
+    assert _files(tmp_path / "out") == local
