@@ -66,6 +66,7 @@ BY_NAME = {
     "examples.demo": ("triage_cli",),
     "tests.proto_test": ("grpc_tools",),
     "tests.serving.console.browser_test": ("playwright",),
+    "tests.serving.scoring.job_test": ("gcp_storage_emulator",),
     "bazel.run_pytest": ("pytest_timeout",),
     "clients.node.generate": ("google.rpc",),
     "generate": ("grpc_tools",),  # of the client's, through proto/generate.py

@@ -17,7 +17,7 @@ from schemas.errors import InputError
 from schemas.model_directory import version_folder
 from serving.scoring.options import ScoreOptions
 from serving.scoring.record import RECORD, Record
-from serving.scoring.shards import Shard, local_files, shards_of
+from serving.scoring.shards import Shard, in_folder, local_files, shards_of
 
 _SCRATCH = ".score"
 _READERS = 16  # of small files, which a bucket gives slowly
@@ -42,8 +42,9 @@ def score_on_beam(given: ScoreOptions, console: Console) -> tuple[Record, list[S
 def _score(given: ScoreOptions, runner: Runner, console: Console) -> tuple[Record, list[Shard]]:
     from serving.scoring.pipeline import Job, build
 
-    model = str(version_folder(pathlib.Path(given.model)))
-    shards = shards_of(local_files(given.input), given.output, given.output_format)
+    model = _version(given.model)
+    inputs = [entry for location in given.input for entry in _files(location)]
+    shards = shards_of(inputs, given.output, given.output_format)
     manifest, earlier = (
         files.read(posixpath.join(*place)) for place in ((model, directories.MANIFEST), (given.output, RECORD))
     )
@@ -79,6 +80,32 @@ def _absolute(given: ScoreOptions) -> ScoreOptions:
 
     inputs = [absolute(location) for location in given.input]
     return dataclasses.replace(given, model=absolute(given.model), input=inputs, output=absolute(given.output))
+
+
+def _version(location: str) -> str:
+    """Returns `location` if it is a version, otherwise the highest version below it."""
+    if not locations.is_remote(location):
+        return str(version_folder(pathlib.Path(location)))
+    if files.entries(f"{location}/{directories.SAVED_MODEL}"):
+        return location
+    models = files.entries(f"{location}/*/{directories.SAVED_MODEL}")
+    folders = {posixpath.basename(posixpath.dirname(entry.location)) for entry in models}
+    versions = {number: name for name in folders if (number := directories.version_number(name)) is not None}
+    if not versions:
+        raise InputError(f"--model {location}: no model version here")
+    return posixpath.join(location, versions[max(versions)])
+
+
+def _files(location: str) -> list[files.Entry]:
+    """Returns the files of cases at a path or an address."""
+    if not locations.is_remote(location):
+        return local_files([location])
+    if one := files.entries(location):
+        return one
+    below = files.entries(f"{location}/*")
+    if not below:
+        raise InputError(f"--input {location}: no such file or directory")
+    return in_folder(location, below)
 
 
 def _collect(record: Record, shards: Sequence[Shard], scratch: str) -> list[str]:

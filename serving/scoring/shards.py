@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from schemas import directories
@@ -38,26 +38,32 @@ def local_files(locations: Iterable[str]) -> list[Entry]:
     """Returns the files of cases among paths of this machine, and in directories among them.
 
     Raises:
-        InputError: a path does not exist or is of no known format, or a directory has no files of cases.
+        InputError: a path does not exist, or a directory has no files of cases.
     """
-    files: list[pathlib.Path] = []
+    files: list[Entry] = []
     for path in map(pathlib.Path, locations):
         if path.is_dir():
-            files += in_folder(str(path), sorted(path.iterdir()))
+            files += in_folder(str(path), map(_entry, sorted(path.iterdir())))
         elif not path.exists():
             raise InputError(f"--input {path}: no such file or directory")
         else:
-            files.append(path)
-    return [Entry(str(path), path.stat().st_size, path.stat().st_mtime) for path in files]
+            files.append(_entry(path))
+    return files
 
 
-def in_folder(folder: str, files: Sequence[pathlib.Path]) -> list[pathlib.Path]:
+def _entry(path: pathlib.Path) -> Entry:
+    status = path.stat()
+    return Entry(str(path), status.st_size, status.st_mtime)
+
+
+def in_folder(folder: str, files: Iterable[Entry]) -> list[Entry]:
     """Returns those of the files in a folder that hold cases.
 
     Raises:
         InputError: there are none.
     """
-    cases = [each for each in files if format_of(each) and each.name != directories.VOCABULARY]
+    paths = ((entry, pathlib.PurePosixPath(entry.location)) for entry in files)
+    cases = [entry for entry, path in paths if format_of(path) and path.name != directories.VOCABULARY]
     if not cases:
         raise InputError(f"{folder}: no files that end in .{', .'.join(FORMATS)}")
     return cases

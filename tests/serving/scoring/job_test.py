@@ -3,7 +3,9 @@
 import collections
 import json
 import os
+import pathlib
 import shutil
+import socket
 import sys
 
 import pytest
@@ -124,6 +126,42 @@ def test_a_faulty_input_leaves_the_others_their_answers(guarded_base_path, input
 def test_a_path_that_beam_takes_for_a_pattern_is_refused(guarded_base_path, inputs, tmp_path, capsys):
     assert _score(guarded_base_path, inputs, tmp_path / "out[1]", "--runner", "DirectRunner") == 2
     assert "out[1]: with --runner no path can have any of the characters" in capsys.readouterr().err
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    """An address in a Cloud Storage of this machine."""
+    emulator = pytest.importorskip("gcp_storage_emulator.server")
+    server = emulator.create_server("localhost", 0, in_memory=True, default_bucket="bucket")
+    server.start()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://localhost:{server._api._httpd.server_port}")
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    timeout = socket.getdefaulttimeout()
+    yield "gs://bucket/hospital"
+    server.stop()
+    socket.setdefaulttimeout(timeout)  # Beam's client changes it
+
+
+def test_model_inputs_and_answers_can_be_in_a_bucket(
+    guarded_base_path, inputs, local, bucket, tmp_path, scored, capsys
+):
+    for folder, name in ((guarded_base_path, "models"), (inputs, "cases")):
+        for path in filter(pathlib.Path.is_file, folder.rglob("*")):
+            with path.open("rb") as content:
+                files.replace(f"{bucket}/{name}/{path.relative_to(folder)}", content, f"{bucket}/scratch")
+    there = [f"{bucket}/{name}" for name in ("models", "cases", "answers")]
+    assert _score(*there, "--runner", "DirectRunner") == 0
+    for entry in files.entries(f"{bucket}/answers/**"):
+        files.fetch(entry.location, tmp_path / entry.location.removeprefix(f"{bucket}/answers/"))
+    answers = _files(tmp_path)
+    record = json.loads(answers.pop("score.json"))
+    assert answers == {name: content for name, content in local.items() if name != "score.json"}
+    assert record["files"]["a.jsonl"]["input"]["path"] == f"{bucket}/cases/a.jsonl"
+    assert _score(*there, "--runner", "DirectRunner") == 0
+    assert "nothing to do" in capsys.readouterr().err
+    assert _score(there[0], f"{bucket}/lost", there[2], "--runner", "DirectRunner") == 2
+    assert f"--input {bucket}/lost: no such file or directory" in capsys.readouterr().err
+    assert scored == {"a.jsonl": 1, "b.jsonl": 1, "c.csv": 1}
 
 
 FAILING = """
