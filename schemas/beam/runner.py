@@ -6,7 +6,7 @@ import io
 import logging
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schemas.errors import InputError
 
@@ -91,6 +91,16 @@ class Runner:
             if isinstance(error.__context__, KeyboardInterrupt):
                 raise KeyboardInterrupt from error
             raise InputError(f"the Beam pipeline failed on {self._name}: {_one_line(error)}") from error
+
+    def describe(self, build: Callable[["beam.Pipeline"], None]) -> dict[str, Any]:
+        """Returns what `run` would send: Beam's options, and the pipeline as its message `Pipeline` in JSON."""
+        import apache_beam as beam
+        from google.protobuf import json_format
+
+        pipeline = beam.Pipeline(_IN_PROCESS, options=self._options)  # some runners are called as soon as they are made
+        build(pipeline)
+        options = {**self._options.get_all_options(drop_default=True), "runner": self._name}
+        return {"options": options, "pipeline": json_format.MessageToDict(pipeline.to_runner_api())}
 
 
 def _require_beam() -> None:

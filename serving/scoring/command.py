@@ -3,7 +3,9 @@
 import argparse
 import dataclasses
 import gc
+import json
 import pathlib
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +19,7 @@ from schemas.errors import InputError
 from schemas.features import MOST_QUESTIONS
 from schemas.model_directory import version_folder
 from serving.scoring.cases import CSV, FORMATS, JSONL, TFRECORD
-from serving.scoring.job import score_on_beam
+from serving.scoring.job import described_job, score_on_beam
 from serving.scoring.options import ScoreOptions
 from serving.scoring.record import RECORD, Record
 from serving.scoring.shards import Shard, local_files, shards_of
@@ -61,6 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="file of a public Ed25519 key, in PEM format; the version must be signed with its private key",
     )
     figures.add_argument(parser)
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="with --runner: print the job as it would be sent, as JSON, and score nothing",
+    )
     runner.add_arguments(parser, None, "none, this process alone")
 
 
@@ -72,6 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
     """
     given = ScoreOptions(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(ScoreOptions)})
     figures.check(given.json)
+    if given.dry_run:
+        sys.stdout.write(json.dumps(described_job(given), indent=2, default=str) + "\n")
+        return 0
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     began = time.monotonic()
     record, scored = score_on_beam(given, console) if given.runner else _score(given, console)

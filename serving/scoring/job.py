@@ -7,6 +7,7 @@ import json
 import pathlib
 import posixpath
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -19,7 +20,9 @@ from serving.scoring.options import ScoreOptions
 from serving.scoring.record import RECORD, Record
 from serving.scoring.shards import Shard, in_folder, local_files, shards_of
 
-_SCRATCH = ".score"
+if TYPE_CHECKING:  # Beam loads only when it is to run
+    from serving.scoring.pipeline import Job
+
 _READERS = 16  # of small files, which a bucket gives slowly
 _PATTERN = "*?["
 
@@ -34,13 +37,35 @@ def score_on_beam(given: ScoreOptions, console: Console) -> tuple[Record, list[S
     runner = Runner(given.runner or "", given.beam_options)
     given = _absolute(given)
     try:
-        return _score(given, runner, console)
+        record, left, job = _planned(given)
+        if left:
+            console.print(f"scoring {len(left):,} files on {given.runner}")
+            _score(record, left, job, runner)
     except OSError as error:
         raise InputError(str(error)) from error
+    return record, left
 
 
-def _score(given: ScoreOptions, runner: Runner, console: Console) -> tuple[Record, list[Shard]]:
-    from serving.scoring.pipeline import Job, build
+def described_job(given: ScoreOptions) -> dict[str, Any]:
+    """Returns what `score_on_beam` would send to the runner, and writes nothing.
+
+    Raises:
+        InputError: Beam is missing or refuses an option, or an input is faulty.
+    """
+    from serving.scoring.pipeline import build
+
+    runner = Runner(given.runner or "", given.beam_options)
+    try:
+        _, left, job = _planned(_absolute(given))
+    except OSError as error:
+        raise InputError(str(error)) from error
+    described = runner.describe(lambda pipeline: build(pipeline, left, job))
+    return {"job": dataclasses.asdict(job), "shards": list(map(dataclasses.asdict, left)), **described}
+
+
+def _planned(given: ScoreOptions) -> tuple[Record, list[Shard], "Job"]:
+    """Returns the record with what is done, what is left, and how to score it."""
+    from serving.scoring.pipeline import Job
 
     model = _version(given.model)
     inputs = [entry for location in given.input for entry in _files(location)]
@@ -49,25 +74,29 @@ def _score(given: ScoreOptions, runner: Runner, console: Console) -> tuple[Recor
         files.read(posixpath.join(*place)) for place in ((model, directories.MANIFEST), (given.output, RECORD))
     )
     record = Record(given, posixpath.basename(model), manifest or b"", json.loads(earlier) if earlier else None)
-    scratch = f"{given.output}/{_SCRATCH}"
-    job = Job(model, scratch, given.questions, given.allow_unknown_codes, given.batch_size, given.read_key())
+    job = Job(model, given.output, given.questions, given.allow_unknown_codes, given.batch_size, given.read_key())
     _collect(record, shards, job.scratch)  # of a run that was killed
     there = {posixpath.basename(entry.location) for entry in files.entries(f"{given.output}/*")}
-    left = [shard for shard in shards if not (record.is_done(shard) and shard.name in there)]
-    if left:
-        _save(record, given.output, job.scratch)
-        files.remove(job.scratch)
-        console.print(f"scoring {len(left):,} files on {given.runner}")
-        try:
-            runner.run(lambda pipeline: build(pipeline, left, job))
-        finally:
-            faults = _collect(record, left, job.scratch)
-            _save(record, given.output, job.scratch)
-        files.remove(job.scratch)
-        if faults:
-            others = f" (and {len(faults) - 1:,} other files)" if len(faults) > 1 else ""
-            raise InputError(f"{faults[0]}{others}")
-    return record, left
+    return record, [shard for shard in shards if not (record.is_done(shard) and shard.name in there)], job
+
+
+def _score(record: Record, shards: Sequence[Shard], job: "Job", runner: Runner) -> None:
+    from serving.scoring.pipeline import build
+
+    _save(record, job)
+    files.remove(job.scratch)
+    try:
+        runner.run(lambda pipeline: build(pipeline, shards, job))
+    finally:
+        faults = _collect(record, shards, job.scratch)
+        _save(record, job)
+    files.remove(job.scratch)
+    if faults:
+        others = f" (and {len(faults) - 1:,} other files)" if len(faults) > 1 else ""
+        raise InputError(f"{faults[0]}{others}")
+    lost = [shard.source for shard in shards if not record.is_done(shard)]
+    if lost:
+        raise InputError(f"{lost[0]}: the workers left no answers to it: run again")
 
 
 def _absolute(given: ScoreOptions) -> ScoreOptions:
@@ -127,5 +156,5 @@ def _collect(record: Record, shards: Sequence[Shard], scratch: str) -> list[str]
     return faults
 
 
-def _save(record: Record, output: str, scratch: str) -> None:
-    files.replace(posixpath.join(output, RECORD), io.BytesIO(record.text.encode()), scratch)
+def _save(record: Record, job: "Job") -> None:
+    files.replace(posixpath.join(job.output, RECORD), io.BytesIO(record.text.encode()), job.scratch)

@@ -24,6 +24,7 @@ class ScoreOptions:
     require_signature: pathlib.Path | None
     json: str | pathlib.Path | None
     runner: str | None
+    dry_run: bool
     beam_options: list[str]
 
     def __post_init__(self) -> None:
@@ -33,8 +34,9 @@ class ScoreOptions:
             raise InputError(f"--batch-size {self.batch_size}: expected 1 or more")
         runner.check(self.beam_options, (field.name for field in dataclasses.fields(self)), "score")
         if self.runner is None:
-            if self.beam_options:
-                raise InputError("--beam-options: they need --runner, such as --runner DirectRunner")
+            for option, given in (("--beam-options", self.beam_options), ("--dry-run", self.dry_run)):
+                if given:
+                    raise InputError(f"{option}: needs --runner, such as --runner DirectRunner")
             for location in (self.model, *self.input, self.output):
                 if locations.is_remote(location):
                     raise InputError(f"{location}: an address needs --runner; DirectRunner is this machine")

@@ -32,21 +32,21 @@ class Job:
     """What every worker has to know."""
 
     model: str  # folder of the version
-    scratch: str  # folder of outcomes and unfinished files, in the file system of the answers
+    output: str  # folder of the answers
     questions: int
     allow_unknown_codes: bool
     batch_size: int
     key: VersionKey | None  # of whoever must have signed the version
 
+    @property
+    def scratch(self) -> str:
+        """The folder of outcomes and unfinished files."""
+        return posixpath.join(self.output, ".score")
+
 
 def build(pipeline: beam.Pipeline, shards: Iterable[Shard], job: Job) -> None:
     """Adds the steps to a pipeline: the answers to each shard, and its outcome."""
-    _ = (
-        pipeline
-        | "shards" >> beam.Create(list(shards))
-        | "spread" >> beam.Reshuffle()
-        | "score" >> RunInference(ShardScorer(job))
-    )
+    _ = pipeline | "shards" >> beam.Create(list(shards)) | "score" >> RunInference(ShardScorer(job))
 
 
 class ShardScorer(ModelHandler):

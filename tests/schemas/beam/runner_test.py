@@ -23,6 +23,12 @@ def test_a_pipeline_runs_to_its_end(beam, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2", "3"]
 
 
+def test_a_pipeline_is_described_without_a_call_of_its_runner(beam):
+    described = runner.Runner("SparkRunner", ["--job_name=j"]).describe(lambda pipeline: pipeline | beam.Create([1]))
+    assert described["options"] == {"runner": "SparkRunner", "job_name": "j"}
+    assert described["pipeline"]["components"]["transforms"]
+
+
 def test_a_step_that_fails_is_one_line(beam, tmp_path):
     steps = beam.Create([str(tmp_path / "lost")]) | beam.Map(open)
     with pytest.raises(InputError, match=r"^the Beam pipeline failed on DirectRunner: .*No such file.*lost") as raised:

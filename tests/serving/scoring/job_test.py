@@ -128,6 +128,24 @@ def test_a_path_that_beam_takes_for_a_pattern_is_refused(guarded_base_path, inpu
     assert "out[1]: with --runner no path can have any of the characters" in capsys.readouterr().err
 
 
+def test_a_dry_run_prints_the_job_of_what_is_left_and_writes_nothing(
+    guarded_base_path, inputs, tmp_path, capsys, scored
+):
+    out = tmp_path / "out"
+    _score(guarded_base_path, inputs / "a.jsonl", out)
+    before = _files(out)
+    capsys.readouterr()
+    flink = ("--dry-run", "--runner", "FlinkRunner", "--beam-options", "--flink_master=host:8081")
+    assert _score(guarded_base_path, inputs, out, *flink) == 0
+    sent = json.loads(capsys.readouterr().out)
+    assert sent["job"]["model"] == str(guarded_base_path / "4")
+    assert [shard["target"] for shard in sent["shards"]] == [str(out / "b.jsonl"), str(out / "c.csv")]
+    assert sent["options"] == {"runner": "FlinkRunner", "flink_master": "host:8081"}
+    names = {each["uniqueName"] for each in sent["pipeline"]["components"]["transforms"].values()}
+    assert {"shards/Impulse", "score/BeamML_RunInference"} <= names
+    assert _files(out) == before
+
+
 @pytest.fixture
 def bucket(monkeypatch):
     """An address in a Cloud Storage of this machine."""

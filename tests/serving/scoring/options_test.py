@@ -7,7 +7,7 @@ import pytest
 from schemas.errors import InputError
 from serving.scoring.options import ScoreOptions
 
-GIVEN = ScoreOptions("m", ["in"], "out", None, 0, 1, False, None, None, None, [])
+GIVEN = ScoreOptions("m", ["in"], "out", None, 0, 1, False, None, None, None, False, [])
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,8 @@ GIVEN = ScoreOptions("m", ["in"], "out", None, 0, 1, False, None, None, None, []
     [
         ({"questions": 11}, "--questions 11: expected 0 to 10"),
         ({"batch_size": 0}, "--batch-size 0: expected 1 or more"),
-        ({"beam_options": ["--direct_num_workers=2"]}, "--beam-options: they need --runner"),
+        ({"beam_options": ["--direct_num_workers=2"]}, "--beam-options: needs --runner"),
+        ({"dry_run": True}, "--dry-run: needs --runner"),
         ({"runner": "DirectRunner", "beam_options": ["--questions=2"]}, "--questions=2: an option of triage score"),
         ({"input": ["gs://bucket/cases"]}, "gs://bucket/cases: an address needs --runner"),
     ],

@@ -12,7 +12,7 @@ from serving.scoring.shards import Shard
 
 @pytest.fixture(scope="module")
 def job(guarded_base_path, tmp_path_factory):
-    return Job(str(guarded_base_path / "4"), str(tmp_path_factory.mktemp("scratch")), 0, False, 10, None)
+    return Job(str(guarded_base_path / "4"), str(tmp_path_factory.mktemp("answers")), 0, False, 10, None)
 
 
 @pytest.fixture(scope="module")
