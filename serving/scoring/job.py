@@ -38,6 +38,8 @@ def score_on_beam(given: ScoreOptions, console: Console) -> tuple[Record, list[S
     given = _absolute(given)
     try:
         record, left, job = _planned(given)
+        _save(record, job)
+        files.remove(job.scratch)
         if left:
             console.print(f"scoring {len(left):,} files on {given.runner}")
             _score(record, left, job, runner)
@@ -70,21 +72,28 @@ def _planned(given: ScoreOptions) -> tuple[Record, list[Shard], "Job"]:
     model = _version(given.model)
     inputs = [entry for location in given.input for entry in _files(location)]
     shards = shards_of(inputs, given.output, given.output_format)
-    manifest, earlier = (
-        files.read(posixpath.join(*place)) for place in ((model, directories.MANIFEST), (given.output, RECORD))
-    )
-    record = Record(given, posixpath.basename(model), manifest or b"", json.loads(earlier) if earlier else None)
+    manifest = files.read(posixpath.join(model, directories.MANIFEST))
+    if manifest is None:
+        raise InputError(f"{model}: no {directories.MANIFEST}: write the version again with triage export")
+    record = Record(given, posixpath.basename(model), manifest, _earlier(posixpath.join(given.output, RECORD)))
     job = Job(model, given.output, given.questions, given.allow_unknown_codes, given.batch_size, given.read_key())
     _collect(record, shards, job.scratch)  # of a run that was killed
     there = {posixpath.basename(entry.location) for entry in files.entries(f"{given.output}/*")}
     return record, [shard for shard in shards if not (record.is_done(shard) and shard.name in there)], job
 
 
+def _earlier(location: str) -> dict[str, Any] | None:
+    """Returns what the record says already."""
+    try:
+        values: dict[str, Any] | None = json.loads(files.read(location) or b"null")
+    except ValueError as error:
+        raise InputError(f"{location}: not valid JSON: {error}") from error
+    return values
+
+
 def _score(record: Record, shards: Sequence[Shard], job: "Job", runner: Runner) -> None:
     from serving.scoring.pipeline import build
 
-    _save(record, job)
-    files.remove(job.scratch)
     try:
         runner.run(lambda pipeline: build(pipeline, shards, job))
     finally:

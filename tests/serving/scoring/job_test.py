@@ -112,6 +112,28 @@ def test_what_was_done_when_the_pipeline_failed_is_not_done_again(
     assert scored == {"a.jsonl": 1, "b.jsonl": 1, "c.csv": 1}
 
 
+def test_what_workers_did_after_their_command_was_killed_is_taken_over(
+    guarded_base_path, inputs, local, tmp_path, scored
+):
+    (tmp_path / ".score").mkdir()
+    record = json.loads(local["score.json"])
+    for name, entry in record["files"].items():
+        (tmp_path / name).write_bytes(local[name])
+        outcome = {"input": entry["input"], "best_triage": entry["best_triage"]}
+        (tmp_path / ".score" / f"{name}.json").write_text(json.dumps(outcome))
+    (tmp_path / "score.json").write_text(json.dumps({**record, "files": {}}))
+    assert _score(guarded_base_path, inputs, tmp_path, "--runner", "DirectRunner") == 0
+    assert _files(tmp_path) == local
+    assert not scored
+
+
+def test_a_damaged_record_is_one_line(guarded_base_path, inputs, tmp_path, capsys):
+    (tmp_path / "score.json").write_text("{")
+    assert _score(guarded_base_path, inputs, tmp_path, "--runner", "DirectRunner") == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"{tmp_path / 'score.json'}: not valid JSON" in line
+
+
 def test_a_faulty_input_leaves_the_others_their_answers(guarded_base_path, inputs, local, tmp_path, capsys):
     shutil.copytree(inputs, tmp_path / "in")
     (tmp_path / "in" / "b.jsonl").write_text(CASE.format("b1", "gout"))
