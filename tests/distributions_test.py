@@ -31,7 +31,7 @@ RELEASE = runpy.run_path(str(ROOT / "distributions" / "release.py"))
 BUILD_FILES = runpy.run_path(str(ROOT / "bazel" / "build_files.py"))
 BY_NAME = {"opentelemetry-exporter-otlp-proto-http"}  # loaded on request: --traces otlp_proto_http
 EXTRAS = {
-    "cryptography", "opentelemetry-api", "opentelemetry-sdk", "pyarrow", "scipy", "tensorflow",
+    "apache-beam", "cryptography", "opentelemetry-api", "opentelemetry-sdk", "pyarrow", "scipy", "tensorflow",
     "tensorflow-serving-api", *BY_NAME,
 }  # fmt: skip
 

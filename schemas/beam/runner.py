@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors import InputError
+from schemas.errors import InputError, missing
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -111,7 +111,7 @@ def _require_beam() -> None:
     except ModuleNotFoundError as error:
         if error.name != "apache_beam":
             raise
-        raise InputError("needs Apache Beam, which is not installed: pip install 'dyqn-triage[beam]'") from None
+        raise missing("apache_beam", "--runner", "beam") from None
     finally:
         logging.disable(logging.NOTSET)
 

@@ -9,6 +9,8 @@ import socket
 import sys
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import triage_cli
 from schemas.beam import files
@@ -148,6 +150,18 @@ def test_a_faulty_input_leaves_the_others_their_answers(guarded_base_path, input
 def test_a_path_that_beam_takes_for_a_pattern_is_refused(guarded_base_path, inputs, tmp_path, capsys):
     assert _score(guarded_base_path, inputs, tmp_path / "out[1]", "--runner", "DirectRunner") == 2
     assert "out[1]: with --runner no path can have any of the characters" in capsys.readouterr().err
+
+
+def test_a_worker_that_loads_an_unsigned_version_fails_where_signatures_are_required(
+    guarded_base_path, inputs, tmp_path, capsys
+):
+    key = Ed25519PrivateKey.generate().public_key()
+    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    (tmp_path / "public.pem").write_bytes(key.public_bytes(*form))
+    required = ["--require-signature", str(tmp_path / "public.pem"), "--runner", "DirectRunner"]
+    assert _score(guarded_base_path, inputs, tmp_path / "out", *required) == 2
+    assert f"{guarded_base_path / '4'}: is not signed" in capsys.readouterr().err
+    assert not list((tmp_path / "out").glob("*.jsonl"))
 
 
 def test_a_dry_run_prints_the_job_of_what_is_left_and_writes_nothing(
