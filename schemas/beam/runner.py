@@ -5,6 +5,7 @@ import contextlib
 import io
 import logging
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -104,10 +105,12 @@ class Runner:
 
 
 def _require_beam() -> None:
-    # It warns about missing Google client libraries, even if they are not needed.
+    # It warns about missing Google client libraries, even if they are not needed, and those about their own future.
     logging.disable(logging.WARNING)
     try:
-        import apache_beam  # noqa: F401
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import apache_beam  # noqa: F401
     except ModuleNotFoundError as error:
         if error.name != "apache_beam":
             raise
