@@ -4,6 +4,7 @@ A case has a `vignette_id`, the codes that are `present` and those that are `abs
 and `no_more_evidence`. Vignettes are cases, whose decisions, splits and tags are not read.
 """
 
+import codecs
 import csv
 import gzip
 import io
@@ -25,6 +26,8 @@ ID, PRESENT, ABSENT, ASKED, ENDED = FIELDS = (
     "vignette_id", "present", "absent", "questions_asked", "no_more_evidence",
 )  # fmt: skip
 _NOT_READ = ("decisions", "split", "tags")
+_GZIP_MAGIC = b"\x1f\x8b"
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MOST_QUESTIONS = 2**31 - 1
 
 Rows = Iterable[tuple[int, Any]]
@@ -55,6 +58,30 @@ def format_of(path: pathlib.PurePath) -> str | None:
     """Returns the format that the name of a file says, None for another name."""
     stem = path.name.removesuffix(COMPRESSED)
     return next((each for each in FORMATS if stem.endswith(f".{each}")), None)
+
+
+def check_kind(path: pathlib.Path) -> None:
+    """Checks by its first bytes that a file is what its name says, which takes no time.
+
+    Raises:
+        InputError: it is not, or it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(1024)
+    except OSError as error:
+        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+    if not start:
+        return
+    if path.name.endswith(COMPRESSED):
+        if not start.startswith(_GZIP_MAGIC):
+            raise InputError(f"{path}: the name ends in {COMPRESSED}, but the file is not compressed: rename it")
+    elif start.startswith(_GZIP_MAGIC):
+        raise InputError(f"{path}: compressed with gzip: rename it to {path.name}{COMPRESSED}")
+    elif start.startswith(_UTF_16_MARKS) and format_of(path) in (JSONL, CSV):
+        raise InputError(f"{path}: UTF-16 text: save the file as UTF-8")
+    elif format_of(path) == JSONL and (first := start.removeprefix(codecs.BOM_UTF8).lstrip()) and first[:1] != b"{":
+        raise InputError(f"{path}: not JSON Lines: expected an object on each line")
 
 
 def read(path: pathlib.Path, batch_size: int) -> Iterator[Cases]:

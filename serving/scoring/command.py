@@ -18,7 +18,7 @@ from schemas.beam import runner
 from schemas.errors import InputError
 from schemas.features import MOST_QUESTIONS
 from schemas.model_directory import version_folder
-from serving.scoring.cases import CSV, FORMATS, JSONL, TFRECORD
+from serving.scoring.cases import CSV, FORMATS, JSONL, TFRECORD, check_kind
 from serving.scoring.job import described_job, score_on_beam
 from serving.scoring.options import ScoreOptions
 from serving.scoring.record import RECORD, Record
@@ -111,6 +111,8 @@ def _score(given: ScoreOptions, console: Console) -> tuple[Record, list[Shard]]:
     manifest = (folder / directories.MANIFEST).read_bytes()
     record = Record(given, folder.name, manifest, whole_file.read_json(path) if path.exists() else None)
     left = [shard for shard in shards if not (record.is_done(shard) and pathlib.Path(shard.target).exists())]
+    for shard in left:
+        check_kind(pathlib.Path(shard.source))
     if left:
         from serving.scoring.answers import Scorer
         from serving.scoring.file import score_file

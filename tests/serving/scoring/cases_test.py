@@ -143,3 +143,29 @@ def test_a_faulty_case_is_named_by_file_and_line(tmp_path, name, content, compla
 def test_the_name_says_the_format(tmp_path):
     names = ["a.jsonl", "a.csv.gz", "train-00000-of-00001.tfrecord.gz", "a.parquet", "a.txt", "jsonl"]
     assert [cases.format_of(tmp_path / name) for name in names] == ["jsonl", "csv", "tfrecord", "parquet", None, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("a.jsonl", gzip.compress(b"{}"), "compressed with gzip: rename it to a.jsonl.gz"),
+        ("a.csv.gz", b"vignette_id,present\n", "the name ends in .gz, but the file is not compressed: rename it"),
+        ("a.csv", "vignette_id".encode("utf-16"), "UTF-16 text: save the file as UTF-8"),
+        ("a.jsonl", b"vignette_id,present\n", "not JSON Lines: expected an object on each line"),
+        ("a.jsonl", b'[\n{"vignette_id": "v1"}]', "not JSON Lines: expected an object on each line"),
+    ],
+)
+def test_a_file_that_is_not_what_its_name_says_is_refused(name, content, complaint, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        cases.check_kind(tmp_path / name)
+    assert str(refused.value) == f"{tmp_path / name}: {complaint}"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.jsonl", b""), ("a.jsonl", b"\xef\xbb\xbf\n {}"), ("a.jsonl.gz", gzip.compress(b"{}")), ("a.parquet", b"PAR1")],
+)
+def test_a_file_that_may_be_what_its_name_says_passes(name, content, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    cases.check_kind(tmp_path / name)
