@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import runpy
 import subprocess
 import sys
 import zipfile
@@ -88,6 +89,21 @@ def interview(file, *lines, options=()):
 def decision(finished):
     assert finished.returncode == 0, finished.stderr
     return finished.stdout.splitlines()[-2].removeprefix("What is the matter? ").replace("What else? ", "")
+
+
+@pytest.mark.parametrize(
+    ("appropriate", "expected"),
+    [
+        ({"Red": 0.62, "Blue": 0.04}, "Probability that clinicians find it appropriate: Red 0.62, Blue 0.04"),
+        ({}, "Q(Red) 0.500, Q(ask) 0.250"),
+    ],
+)
+def test_a_decision_is_shown_with_what_the_model_decides_by(appropriate, expected, capsys):
+    example = runpy.run_path(str(MOBILE / "interview.py"))
+    decided = {"action": "Red", "best_triage": "Red", "forced": False, "q_values": {"Red": 0.5, "ask": 0.25}}
+    rest = {"appropriate": appropriate, "rules": [], "novelty": None, "is_novel": False}
+    example["show"](example["Decision"](**decided, **rest))
+    assert capsys.readouterr().out.splitlines() == ["Red", expected]
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ class Decision(NamedTuple):
     best_triage: str  # the decision that it would make without asking
     forced: bool
     q_values: dict[str, float]
+    appropriate: dict[str, float]  # probability that each triage decision is; empty if the model estimates none
     rules: list[dict[str, Any]]  # safety rules that fired; `reason` is for the clinician
     novelty: float | None  # from 0 (usual) to 1; None if the model does not estimate it
     is_novel: bool  # unlike anything seen in training: the app decides what to do
@@ -114,6 +115,9 @@ class TriageModel:
             best_triage=actions[answer["best_triage"][0]],
             forced=bool(answer["forced"][0]),
             q_values=dict(zip(actions, answer["q_values"][0].tolist(), strict=True)),
+            appropriate=dict(zip(actions, answer["p_appropriate"][0].tolist(), strict=False))  # without ask
+            if "p_appropriate" in answer
+            else {},
             rules=[rule for rule, fired in zip(rules, answer["rules_fired"][0], strict=True) if fired] if rules else [],
             novelty=float(answer["novelty"][0]) if "novelty" in answer else None,
             is_novel="is_novel" in answer and bool(answer["is_novel"][0]),
@@ -231,7 +235,11 @@ def show(decision: Decision) -> None:
     if decision.is_novel:
         say("This is unlike anything that the model was trained on.")
     say(f"{decision.action}{' (forced)' if decision.forced else ''}")
-    say(", ".join(f"Q({action}) {value:.3f}" for action, value in decision.q_values.items()))
+    if decision.appropriate:  # what the model decides by
+        shown = (f"{triage} {value:.2f}" for triage, value in decision.appropriate.items())
+        say(f"Probability that clinicians find it appropriate: {', '.join(shown)}")
+    else:
+        say(", ".join(f"Q({action}) {value:.3f}" for action, value in decision.q_values.items()))
 
 
 @contextlib.contextmanager
