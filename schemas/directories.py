@@ -1,4 +1,4 @@
-"""File names inside a data directory and a model directory."""
+"""File names inside a data directory and a model directory, and first bytes by which files are known."""
 
 import re
 
@@ -19,13 +19,18 @@ MODEL_CARD_JSON = "model_card.json"
 RULES = "assets.extra/rules.toml"
 WARMUP_REQUESTS = "assets.extra/tf_serving_warmup_requests"
 LITERT = "assets.extra/state.tflite"
-"""The signature `state` for LiteRT, in float32 and for any number of states; its SHA-256 is in the manifest."""
+"""For LiteRT, in float32: the signature `state` for any number of states, and `questions` where a model chooses them.
+Its SHA-256 is in the manifest."""
 REFERENCE = "reference.json"
 """The version's reference cases, see `schemas.reference`; only if it was exported with --data."""
 CHECKSUMS = "SHA256SUMS"
 """SHA-256 of each other file, as the program `sha256sum` writes it; only if the version was signed."""
 SIGNATURE = "SHA256SUMS.sig"
 """Ed25519 signature of `CHECKSUMS`, 64 bytes."""
+GZIP_MAGIC = b"\x1f\x8b"
+"""The first bytes of what gzip compressed."""
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+"""The first bytes of text in UTF-16, as spreadsheets save it."""
 MANIFEST_FORMAT = 1
 """`format_version` of the manifest, raised when older readers would misread it."""
 

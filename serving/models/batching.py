@@ -28,7 +28,7 @@ _STATES_OF_A_CALL = 16
 """How many states cost as much as answering one call more."""
 
 _PIECES_OF_A_PART = 2048
-"""Pieces of evidence that may run together, in the mean of a call's states: who comes next waits for them."""
+"""Pieces of evidence in a part of a call, by the mean of its states: whoever comes next waits for the part."""
 
 # Failures of the engine, not of one request: retrying each request alone would make matters worse.
 _ENGINE_FAILURES = (UnavailableError, DeadlineError, ExhaustedError)

@@ -16,6 +16,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from schemas.directories import GZIP_MAGIC, UTF_16_MARKS
 from schemas.errors import InputError, first_line, need
 from schemas.triage import NO_QUESTIONS_LEFT
 
@@ -26,8 +27,6 @@ ID, PRESENT, ABSENT, ASKED, ENDED = FIELDS = (
     "vignette_id", "present", "absent", "questions_asked", "no_more_evidence",
 )  # fmt: skip
 _NOT_READ = ("decisions", "split", "tags")
-_GZIP_MAGIC = b"\x1f\x8b"
-_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MOST_QUESTIONS = 2**31 - 1
 
 Rows = Iterable[tuple[int, Any]]
@@ -74,11 +73,11 @@ def check_kind(path: pathlib.Path) -> None:
     if not start:
         return
     if path.name.endswith(COMPRESSED):
-        if not start.startswith(_GZIP_MAGIC):
+        if not start.startswith(GZIP_MAGIC):
             raise InputError(f"{path}: the name ends in {COMPRESSED}, but the file is not compressed: rename it")
-    elif start.startswith(_GZIP_MAGIC):
+    elif start.startswith(GZIP_MAGIC):
         raise InputError(f"{path}: compressed with gzip: rename it to {path.name}{COMPRESSED}")
-    elif start.startswith(_UTF_16_MARKS) and format_of(path) in (JSONL, CSV):
+    elif start.startswith(UTF_16_MARKS) and format_of(path) in (JSONL, CSV):
         raise InputError(f"{path}: UTF-16 text: save the file as UTF-8")
     elif format_of(path) == JSONL and (first := start.removeprefix(codecs.BOM_UTF8).lstrip()) and first[:1] != b"{":
         raise InputError(f"{path}: not JSON Lines: expected an object on each line")

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from schemas.directories import GZIP_MAGIC, UTF_16_MARKS
 from schemas.errors import InputError
 from trainer.vignettes.source import Line, LineReader
 from trainer.vignettes.vignette import VignetteError, shown
@@ -18,8 +19,6 @@ DELIMITERS = (",", ";", "\t")
 """Possible delimiters; the header line decides which one it is."""
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _ADVICE_UTF_8 = "save the file as CSV UTF-8"
 _NOT_ENDED = "unexpected end of data"  # Python's message about a quote that is not closed
 
@@ -109,8 +108,8 @@ def _cells(line: Line, delimiter: str) -> list[str]:
     try:
         text = line.content.decode("utf-8")
     except UnicodeDecodeError as error:
-        utf_16 = line.number == 1 and line.content.startswith(_UTF_16_MARKS)
-        if line.number == 1 and line.content.startswith(_GZIP_MAGIC):
+        utf_16 = line.number == 1 and line.content.startswith(UTF_16_MARKS)
+        if line.number == 1 and line.content.startswith(GZIP_MAGIC):
             raise VignetteError("compressed with gzip: decompress the file first (gunzip)") from None
         fault = "UTF-16 text" if utf_16 else f"not UTF-8 at byte {error.start} of the line"
         raise VignetteError(f"{fault}: {_ADVICE_UTF_8}") from None

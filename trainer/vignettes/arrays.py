@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from schemas import directories, features
+from schemas.directories import GZIP_MAGIC
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS, NUM_DECISIONS
@@ -16,7 +17,6 @@ from trainer.state import UNKNOWN, vocabulary_table
 from trainer.vignettes.vignette import MAX_SAME_DECISIONS
 
 BATCH_SIZE = 4_096
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
 class VignetteArrays(NamedTuple):
@@ -226,7 +226,7 @@ def damage(shard: pathlib.Path, compressed: bool, record: int, error: tf.errors.
     """Describes in one line why TensorFlow could not read record `record` (from 1) of a shard."""
     try:
         with shard.open("rb") as file:
-            looks_compressed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+            looks_compressed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     except OSError as fault:
         return f"cannot read: {fault.strerror or fault}"
     if looks_compressed and not compressed:

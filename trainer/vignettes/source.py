@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
+from schemas.directories import GZIP_MAGIC, UTF_16_MARKS
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer.vignettes.vignette import Vignette, VignetteError, parse_line
@@ -17,8 +18,6 @@ PREFIX_BYTES = 1_000
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ZIP_MAGIC = b"PK\x03\x04"
-_GZIP_MAGIC = b"\x1f\x8b"
-_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LINE_END = b"\r\n"
 
 
@@ -149,9 +148,9 @@ def check_kind(path: pathlib.Path) -> None:
     except OSError as error:
         raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
     first = start.lstrip().partition(b"\n")[0].strip()
-    if start.startswith(_GZIP_MAGIC):
+    if start.startswith(GZIP_MAGIC):
         raise InputError(f"{path}: compressed with gzip: decompress it first (gunzip), or give a zip archive")
-    if start.startswith(_UTF_16_MARKS):
+    if start.startswith(UTF_16_MARKS):
         raise InputError(f"{path}: UTF-16 text: save the file as UTF-8")
     if not first.startswith(b"{") and b"vignette_id" in first:
         raise InputError(f"{path}: a CSV file, not JSON Lines: give --format csv-wide or --format csv-long")
