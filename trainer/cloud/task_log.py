@@ -30,7 +30,6 @@ class TaskLog(io.TextIOBase):
         self._file = file
         self._started = started
         self._ended = ended
-        self._told = False
 
     @property
     def pushed(self) -> bool:
@@ -48,9 +47,10 @@ class TaskLog(io.TextIOBase):
                 self._ended(name)
             else:
                 self.failed = self.failed or name
-        if match := _COMMAND_FAULT.search(plain):
-            self.fault, self._told = match[0], True
-        elif (match := _FAULT.search(plain)) and not self._told:
+        match = _COMMAND_FAULT.search(plain)
+        if match is None and not _COMMAND_FAULT.match(self.fault):
+            match = _FAULT.search(plain)
+        if match:
             self.fault = match[0]
         if match := _VERDICT.search(plain):
             self.verdict = match[0]
