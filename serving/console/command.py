@@ -15,6 +15,7 @@ from schemas.errors import InputError
 from serving.client import channel
 from serving.config import DEFAULT_ENGINE
 from serving.console.agent import Agent, AgentError
+from serving.security import VersionKey, verified
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -34,6 +35,7 @@ class Settings:
     open: bool
     vignettes: pathlib.Path | None = None
     out: pathlib.Path | None = None
+    key: VersionKey | None = None  # of whoever must have signed the version
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
@@ -52,6 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BASE",
         help="directory with a folder for each version: starts a server with the highest one, in place of --server",
     )
+    parser.add_argument(
+        "--require-signature", type=pathlib.Path, metavar="PUBLIC_KEY",
+        help="with --model-base-path: only show a version that the owner of this Ed25519 key (PEM) signed",
+    )  # fmt: skip
     parser.add_argument(
         "--port", type=int, default=PORT, help=f"port of the pages on {HOST}; 0 takes any free port; default: {PORT}"
     )
@@ -79,6 +85,8 @@ def check(arguments: argparse.Namespace) -> None:
         raise InputError("name the model: either --model-base-path BASE or --server HOST:PORT")
     if base is not None and not base.is_dir():
         raise InputError(f"--model-base-path {base}: no such directory: make one with `triage export`")
+    if base is None and arguments.require_signature is not None:
+        raise InputError("--require-signature: needs --model-base-path: a running server loads versions by itself")
     settings_of(arguments)
 
 
@@ -100,9 +108,15 @@ def run(arguments: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         bound = stack.enter_context(_bound(settings.port))  # before the model loads, to report a taken port at once
         if settings.models is not None:
-            from serving.console.local_server import serving  # loads the server
+            # These load the server.
+            from schemas.model_directory import version_folder
+            from serving.console.local_server import serving
 
-            arguments.server = stack.enter_context(serving(settings.models))
+            models = settings.models
+            if settings.key is not None:
+                models = stack.enter_context(verified(version_folder(models), settings.key)).parent
+            settings = dataclasses.replace(settings, models=models)
+            arguments.server = stack.enter_context(serving(models))
             arguments.timeout = max(arguments.timeout, _BEGINNING_SECONDS)
         agent = stack.enter_context(Agent(channel.read_connection(arguments)))
         app, path = _application(agent, settings)
@@ -121,8 +135,14 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
     Raises:
         InputError: one is out of range, or they do not fit together.
     """
+    key = arguments.require_signature
     return Settings(
-        arguments.model_base_path, arguments.port, not arguments.no_open, arguments.vignettes, arguments.out
+        arguments.model_base_path,
+        arguments.port,
+        not arguments.no_open,
+        arguments.vignettes,
+        arguments.out,
+        VersionKey.read(key) if key else None,
     )
 
 
