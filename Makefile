@@ -55,11 +55,13 @@ screenshots: $(VENV)/development ## the pictures of pages in the documentation, 
 
 # In an environment of its own: the tool would bring other versions of packages that it lists.
 SBOM := build/sbom/environment/bin
-sbom: $(VENV)/package ## bills of materials, in build/sbom: of the serving image, and of what is installed in .venv
+sbom: $(VENV)/package ## bills of materials of the distributions and of the serving image, in build/sbom
 	"$(PYTHON)" -m venv build/sbom/environment
 	$(SBOM)/python -m pip install --quiet --disable-pip-version-check "cyclonedx-bom>=7.5,<8"
-	$(SBOM)/cyclonedx-py requirements --output-reproducible -o build/sbom/serving.cdx.json deploy/serving/requirements.txt
-	$(SBOM)/cyclonedx-py environment --output-reproducible -o build/sbom/installed.cdx.json $(BIN)/python
+	$(SBOM)/cyclonedx-py requirements --output-reproducible -o build/sbom/image.cdx.json deploy/serving/requirements.txt
+	$(SBOM)/cyclonedx-py requirements --output-reproducible -o build/sbom/dyqn-triage-serving.cdx.json \
+	  deploy/serving/requirements-litert.txt
+	$(SBOM)/cyclonedx-py environment --output-reproducible -o build/sbom/dyqn-triage.cdx.json $(BIN)/python
 
 dist: $(VENV)/development ## what a package index takes: all distributions, checked, with release notes
 	rm -rf dist

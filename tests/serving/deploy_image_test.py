@@ -198,14 +198,16 @@ def test_the_image_checks_its_health_with_no_more_than_the_lock():
 
 
 @pytest.mark.slow
-def test_the_bill_of_materials_lists_each_locked_package_with_its_hashes(environment_of, tmp_path):
+@pytest.mark.parametrize("lock", ["requirements", "requirements-litert"])
+def test_the_bill_of_materials_lists_each_locked_package_with_its_hashes(lock, environment_of, tmp_path):
     python = environment_of("sbom", "cyclonedx-bom>=7.5,<8")
-    [made] = [line for line in (ROOT / "Makefile").read_text().splitlines() if "cyclonedx-py requirements" in line]
-    arguments = made.replace("build/sbom/serving.cdx.json", str(tmp_path / "bom.json")).split()[1:]
+    commands = (ROOT / "Makefile").read_text().replace("\\\n", "").splitlines()
+    [made] = [line for line in commands if "cyclonedx-py requirements" in line and f"/{lock}.txt" in line]
+    arguments = re.sub(r"build/sbom/\S+", str(tmp_path / "bom.json"), made).split()[1:]
     subprocess.run([python.with_name("cyclonedx-py"), *arguments], cwd=ROOT, check=True, timeout=300)
     components = json.loads((tmp_path / "bom.json").read_text())["components"]
     listed = {canonicalize_name(each["name"]): f"=={each['version']}" for each in components}
-    assert listed == {name: str(specifier) for name, specifier in pins().items()}
+    assert listed == {name: str(specifier) for name, specifier in pins(lock).items()}
     for each in components:
         assert each["purl"] == f"pkg:pypi/{each['name'].lower()}@{each['version']}"
         assert each["externalReferences"][0]["hashes"]
