@@ -213,9 +213,10 @@ def test_the_wheel_that_serves_is_the_whole_one_without_training(built):
 
 def _interpreters():
     """Returns the Pythons of this machine that the distribution is for."""
+    # Those of pyenv first: what it has on the path starts only the version that is chosen for the folder.
     places = [
-        *os.environ.get("PATH", "").split(os.pathsep),
         *map(str, pathlib.Path.home().glob(".pyenv/versions/*/bin")),
+        *os.environ.get("PATH", "").split(os.pathsep),
     ]
     names = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
     there = {name: shutil.which(f"python{name}", path=os.pathsep.join(places)) for name in names}
