@@ -35,6 +35,12 @@ class Remote:
     fetched: Fetched
     written: bool  # whether the command writes there
 
+    def __fspath__(self) -> str:
+        return self.uri
+
+    def __str__(self) -> str:
+        return self.uri
+
     @property
     def folder(self) -> str:
         """The address of the folder that holds it."""

@@ -8,12 +8,14 @@ import pathlib
 import posixpath
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, NamedTuple
 
-from schemas.errors import first_line
+from schemas import locations
+from schemas.errors import InputError, first_line
 
 _PIECE = 2**20
+_PATTERN = "*?["
 
 
 class Entry(NamedTuple):
@@ -22,6 +24,17 @@ class Entry(NamedTuple):
     location: str
     size: int  # bytes
     modified: float  # seconds
+
+
+def absolute(location: str) -> str:
+    """Returns an address without a slash at its end, or a path as other processes understand it.
+
+    Raises:
+        InputError: Beam would take it for a pattern.
+    """
+    if any(character in location for character in _PATTERN):
+        raise InputError(f"{location}: with --runner no path can have any of the characters {_PATTERN}")
+    return location.rstrip("/") if locations.is_remote(location) else str(pathlib.Path(location).resolve())
 
 
 def entries(pattern: str) -> list[Entry]:
@@ -79,6 +92,36 @@ def replace(location: str, content: IO[bytes], scratch: str) -> None:
         FileSystems.rename([unfinished], [location])
 
 
+def make_folder(folder: str) -> None:
+    """Makes a folder, if it is not there, where the file system has folders."""
+    from apache_beam.io.filesystems import FileSystems
+
+    with _faults(folder):
+        if FileSystems.get_filesystem(folder).has_dirs() and not FileSystems.exists(folder):
+            FileSystems.mkdirs(folder)
+
+
+def move(files: Iterable[tuple[str, str]]) -> None:
+    """Gives files other names, from the first to the second of each pair; their folders are there."""
+    from apache_beam.io.filesystems import FileSystems
+
+    pairs = list(files)
+    if pairs:
+        sources, targets = (list(names) for names in zip(*pairs, strict=True))
+        with _faults(targets[0]):
+            FileSystems.rename(sources, targets)
+
+
+def delete(files: Iterable[str]) -> None:
+    """Deletes files that are there."""
+    from apache_beam.io.filesystems import FileSystems
+
+    names = list(files)
+    if names:
+        with _faults(names[0]):
+            FileSystems.delete(names)
+
+
 def remove(folder: str) -> None:
     """Removes a folder with all that it holds, if it is there."""
     from apache_beam.io.filesystems import FileSystems
@@ -95,4 +138,12 @@ def _faults(location: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # each store has its own
-        raise OSError(f"{location}: {first_line(error)}") from error
+        raise OSError(f"{location}: {first_line(_cause(error))}") from error
+
+
+def _cause(error: Exception) -> Exception:
+    """Returns the first of the errors that Beam's own lists, with what it listed it for."""
+    for cause in getattr(error, "exception_details", {}).values():
+        if isinstance(cause, Exception):
+            return _cause(cause)
+    return error

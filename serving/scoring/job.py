@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # Beam loads only when it is to run
     from serving.scoring.pipeline import Job
 
 _READERS = 16  # of small files, which a bucket gives slowly
-_PATTERN = "*?["
 
 
 def score_on_beam(given: ScoreOptions, console: Console) -> tuple[Record, list[Shard]]:
@@ -110,14 +109,8 @@ def _score(record: Record, shards: Sequence[Shard], job: "Job", runner: Runner) 
 
 def _absolute(given: ScoreOptions) -> ScoreOptions:
     """Returns the options with paths that other processes understand."""
-
-    def absolute(location: str) -> str:
-        if any(character in location for character in _PATTERN):
-            raise InputError(f"{location}: with --runner no path can have any of the characters {_PATTERN}")
-        return location.rstrip("/") if locations.is_remote(location) else str(pathlib.Path(location).resolve())
-
-    inputs = [absolute(location) for location in given.input]
-    return dataclasses.replace(given, model=absolute(given.model), input=inputs, output=absolute(given.output))
+    model, output = files.absolute(given.model), files.absolute(given.output)
+    return dataclasses.replace(given, model=model, input=[files.absolute(each) for each in given.input], output=output)
 
 
 def _version(location: str) -> str:

@@ -6,7 +6,7 @@ import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -57,6 +57,10 @@ class OutputDirectory:
     ) -> None:
         shutil.rmtree(self._work, ignore_errors=True)
 
+    def describe(self, vocabulary: Vocabulary, stats: Mapping[str, Any]) -> None:
+        """Writes the other files of the data directory, see `describe`."""
+        describe(self.staging, vocabulary, stats)
+
     def publish(self) -> None:
         """Moves the staged directory to its place, after the same check as at the start."""
         self._check()
@@ -85,21 +89,36 @@ class OutputDirectory:
 
     def _check(self) -> None:
         try:
-            if not self._target.exists() or self._is_vacant():
-                return
-            foreign = [name for name in os.listdir(self._target) if not _is_ours(name)]
+            names = os.listdir(self._target) if self._target.exists() else []
         except OSError as error:
             raise InputError(f"--out {self.path}: cannot use it: {error.strerror or error}") from error
-        if not self._overwrite:
-            raise InputError(f"--out {self.path}: not empty: choose another directory, or give --overwrite")
-        if foreign:
-            raise InputError(
-                f"--out {self.path}: holds {min(foreign)!r}, which is not part of a data directory: --overwrite would "
-                "delete it; choose another directory"
-            )
+        check_replaceable(self.path, names, self._overwrite)
 
     def _is_vacant(self) -> bool:
-        return set(os.listdir(self._target)) <= {directories.REJECTS}
+        return is_vacant(os.listdir(self._target))
+
+
+def is_vacant(names: Collection[str]) -> bool:
+    """Whether a directory with files of these names holds no data."""
+    return set(names) <= {directories.REJECTS}
+
+
+def check_replaceable(path: object, names: Collection[str], overwrite: bool) -> None:
+    """Checks that a directory that holds files of these names may become a data directory.
+
+    Raises:
+        InputError: it holds data and `overwrite` is false, or it holds something else.
+    """
+    if is_vacant(names):
+        return
+    foreign = [name for name in names if name not in _FILES and directories.shard_parts(name) is None]
+    if not overwrite:
+        raise InputError(f"--out {path}: not empty: choose another directory, or give --overwrite")
+    if foreign:
+        raise InputError(
+            f"--out {path}: holds {min(foreign)!r}, which is not part of a data directory: --overwrite would "
+            "delete it; choose another directory"
+        )
 
 
 def describe(directory: pathlib.Path, vocabulary: Vocabulary, stats: Mapping[str, Any]) -> None:
@@ -109,7 +128,3 @@ def describe(directory: pathlib.Path, vocabulary: Vocabulary, stats: Mapping[str
     (directory / directories.DATA_SCHEMA).write_bytes(schema)
     text = json.dumps(stats, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     (directory / directories.STATS).write_text(text, encoding="utf-8", errors="backslashreplace")
-
-
-def _is_ours(name: str) -> bool:
-    return name in _FILES or directories.shard_parts(name) is not None

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import sys
 
 import pytest
@@ -180,20 +179,6 @@ def test_a_dry_run_prints_the_job_of_what_is_left_and_writes_nothing(
     names = {each["uniqueName"] for each in sent["pipeline"]["components"]["transforms"].values()}
     assert {"shards/Impulse", "score/BeamML_RunInference"} <= names
     assert _files(out) == before
-
-
-@pytest.fixture
-def bucket(monkeypatch):
-    """An address in a Cloud Storage of this machine."""
-    emulator = pytest.importorskip("gcp_storage_emulator.server")
-    server = emulator.create_server("localhost", 0, in_memory=True, default_bucket="bucket")
-    server.start()
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://localhost:{server._api._httpd.server_port}")
-    monkeypatch.setenv("NO_GCE_CHECK", "true")
-    timeout = socket.getdefaulttimeout()
-    yield "gs://bucket/hospital"
-    server.stop()
-    socket.setdefaulttimeout(timeout)  # Beam's client changes it
 
 
 def test_model_inputs_and_answers_can_be_in_a_bucket(
