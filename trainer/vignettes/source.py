@@ -147,6 +147,8 @@ def check_kind(path: pathlib.Path) -> None:
             start = stream.read(PREFIX_BYTES).removeprefix(_BYTE_ORDER_MARK)
     except OSError as error:
         raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+    if start.startswith(_ZIP_MAGIC):  # in which a line may stand as it is
+        return
     first = start.lstrip().partition(b"\n")[0].strip()
     if start.startswith(GZIP_MAGIC):
         raise InputError(f"{path}: compressed with gzip: decompress it first (gunzip), or give a zip archive")

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from trainer.vignettes.source import MAX_LINE_BYTES, PREFIX_BYTES, Accepted, LineReader, Rejected, read_vignettes
+from trainer.vignettes.source import (
+    MAX_LINE_BYTES,
+    PREFIX_BYTES,
+    Accepted,
+    LineReader,
+    Rejected,
+    check_kind,
+    read_vignettes,
+)
 from trainer.vignettes.vignette import VignetteError
 
 VOCABULARY = Vocabulary([Evidence("a", "symptom", "A", "A?")])
@@ -84,6 +92,12 @@ def test_the_one_file_inside_an_archive_is_read(tmp_path):
 
     assert [line.content for line in reader] == [b"one", b"two"]
     assert reader.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_an_archive_in_which_lines_stand_as_they_are_is_not_taken_for_a_table(tmp_path):
+    with zipfile.ZipFile(tmp_path / "f.zip", "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("f.jsonl", GOOD)
+    check_kind(tmp_path / "f.zip")
 
 
 @pytest.mark.parametrize("names", [[], ["a", "b"]])
