@@ -2,7 +2,8 @@
 
 It sits above `trainer` and `serving`, which never import each other. The module of a subcommand offers
 `add_arguments(parser)` and `run(arguments) -> exit code`. It may offer `check(arguments)`, which refuses bad input
-before TensorFlow loads, and `needs_tensorflow(arguments)`, for a subcommand that does not always load it.
+before TensorFlow loads, `needs_tensorflow(arguments)`, for a subcommand that does not always load it, and
+`reads_addresses(arguments)`, for one whose workers read and write addresses themselves.
 """
 
 import argparse
@@ -167,8 +168,9 @@ def _is_quiet(parsed: argparse.Namespace) -> bool:
 
 
 def _run(module: Any, parsed: argparse.Namespace) -> int:
-    """Runs a subcommand; paths in an object store are replaced by local copies."""
-    if not locations.any_remote(parsed):
+    """Runs a subcommand; paths in an object store are replaced by local copies, unless it reads them as they are."""
+    itself = hasattr(module, "reads_addresses") and module.reads_addresses(parsed)
+    if itself or not locations.any_remote(parsed):
         return module.run(parsed)
     with importlib.import_module("trainer.cloud.staging").staged(parsed) as arguments:
         return module.run(arguments)

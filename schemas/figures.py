@@ -1,6 +1,7 @@
 """The figures that a command reports: `--json FILE`, or `-` for standard output."""
 
 import argparse
+import io
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas import locations
+from schemas.beam import files
 from schemas.errors import InputError
 
 
@@ -43,8 +45,8 @@ def check(destination: str | pathlib.Path | None, option: str = "--json") -> Non
         raise InputError(f"{option} {destination}: cannot write: {fault}")
 
 
-def write(figures: Mapping[str, Any], destination: str | pathlib.Path | None) -> None:
-    """Writes `figures` as JSON to `destination`; None writes nothing.
+def write(figures: Mapping[str, Any], destination: str | pathlib.Path | locations.Remote | None) -> None:
+    """Writes `figures` as JSON to `destination`; None writes nothing. An address needs Apache Beam.
 
     Raises:
         InputError: the file cannot be written.
@@ -56,7 +58,10 @@ def write(figures: Mapping[str, Any], destination: str | pathlib.Path | None) ->
         sys.stdout.write(text)
         return
     try:
-        pathlib.Path(destination).write_text(text, encoding="utf-8")
+        if isinstance(destination, locations.Remote):
+            files.replace(destination.uri, io.BytesIO(text.encode()), destination.folder)
+        else:
+            pathlib.Path(destination).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--json {destination}: cannot write: {error.strerror or error}") from error
 

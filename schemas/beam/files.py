@@ -4,6 +4,7 @@ All functions raise an OSError that names the file where it cannot be read or wr
 """
 
 import contextlib
+import io
 import pathlib
 import posixpath
 import shutil
@@ -47,18 +48,28 @@ def entries(pattern: str) -> list[Entry]:
     return sorted(Entry(each.path, each.size_in_bytes, each.last_updated_in_seconds) for each in metadata)
 
 
-def fetch(location: str, path: pathlib.Path) -> None:
-    """Copies a file to a path of this machine, whose folder is made."""
+def fetch(location: str, path: pathlib.Path, most: int | None = None) -> None:
+    """Copies a file, or its first `most` bytes, to a path of this machine, whose folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as copy, opened(location) as file:
+        if most is None:
+            shutil.copyfileobj(file, copy, _PIECE)
+        else:
+            copy.write(file.read(most))
+
+
+@contextlib.contextmanager
+def opened(location: str) -> Iterator[IO[bytes]]:
+    """Yields a file, open for reading, as bytes."""
     from apache_beam.io.filesystem import CompressionTypes
     from apache_beam.io.filesystems import FileSystems
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     with (
         _faults(location),
-        path.open("wb") as copy,
         FileSystems.open(location, compression_type=CompressionTypes.UNCOMPRESSED) as file,
+        io.BufferedReader(file, _PIECE) as buffered,  # some stores' files read lines byte by byte
     ):
-        shutil.copyfileobj(file, copy, _PIECE)
+        yield buffered
 
 
 def read(location: str) -> bytes | None:

@@ -35,6 +35,26 @@ def add_arguments(parser: argparse.ArgumentParser, default: str | None, meaning:
     )  # fmt: skip
 
 
+def add_dry_run(parser: argparse.ArgumentParser, nothing: str) -> None:
+    """Gives `parser` the option `--dry-run`; `nothing` says what does not happen then, such as "score nothing"."""
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help=f"with --runner: print the job as it would be sent, as JSON, and {nothing}",
+    )
+
+
+def check_unused(dry_run: bool, beam_options: Sequence[str]) -> None:
+    """Checks that a command without a runner has no options for one.
+
+    Raises:
+        InputError: it has.
+    """
+    for option, given in (("--beam-options", beam_options), ("--dry-run", dry_run)):
+        if given:
+            raise InputError(f"{option}: needs --runner, such as --runner {LOCAL}")
+
+
 def check(beam_options: Sequence[str], fields: Iterable[str], command: str) -> None:
     """Checks that the options for Beam are none of the command's own.
 

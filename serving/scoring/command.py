@@ -63,11 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="file of a public Ed25519 key, in PEM format; the version must be signed with its private key",
     )
     figures.add_argument(parser)
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="with --runner: print the job as it would be sent, as JSON, and score nothing",
-    )
+    runner.add_dry_run(parser, "score nothing")
     runner.add_arguments(parser, None, "none, this process alone")
 
 

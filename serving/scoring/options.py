@@ -34,9 +34,7 @@ class ScoreOptions:
             raise InputError(f"--batch-size {self.batch_size}: expected 1 or more")
         runner.check(self.beam_options, (field.name for field in dataclasses.fields(self)), "score")
         if self.runner is None:
-            for option, given in (("--beam-options", self.beam_options), ("--dry-run", self.dry_run)):
-                if given:
-                    raise InputError(f"{option}: needs --runner, such as --runner DirectRunner")
+            runner.check_unused(self.dry_run, self.beam_options)
             for location in (self.model, *self.input, self.output):
                 if locations.is_remote(location):
                     raise InputError(f"{location}: an address needs --runner; DirectRunner is this machine")

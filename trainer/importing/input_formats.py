@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
+import functools
 import itertools
 import os
 import pathlib
@@ -33,6 +34,14 @@ class Content(NamedTuple):
     outcomes: Iterable[Outcome]
 
 
+class Parts(NamedTuple):
+    """How workers read parts of the files, line end to line end."""
+
+    vocabulary: Vocabulary
+    read: Sequence[Callable[[LineReader], Iterable[Outcome]]]  # by file
+    headed: bool  # whether each part begins with the first line of the file
+
+
 class Source(NamedTuple):
     """The input of `triage prepare`."""
 
@@ -43,6 +52,7 @@ class Source(NamedTuple):
     derived: bool = False  # whether the vocabulary is derived from the data
     unit: str = "lines"  # what is accepted or rejected
     evidence_columns: tuple[str, ...] = ()  # columns of wide files that were taken as evidence
+    parts: Parts | None = None  # if workers can read it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,8 +108,7 @@ def chosen_format(arguments: argparse.Namespace) -> "Format":
     kind = FORMATS[arguments.format]
     required = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(kind)}
     missing = [name for name, needed in required.items() if needed and getattr(arguments, name) is None]
-    others = dict.fromkeys(field.name for each in FORMATS.values() for field in dataclasses.fields(each))
-    foreign = [name for name in others if name not in required and getattr(arguments, name) is not None]
+    foreign = [name for name in OPTIONS if name not in required and getattr(arguments, name) is not None]
     faults = [f"needs {_flags(missing)}"] * bool(missing) + [f"takes no {_flags(foreign)}"] * bool(foreign)
     if faults:
         raise InputError(f"--format {arguments.format} {' and '.join(faults)}")
@@ -140,8 +149,8 @@ class Jsonl:
         for path in self.vignettes:
             check_kind(path)
         vocabulary = Vocabulary.load(self.vocabulary)
-        outcomes = itertools.chain.from_iterable(read_vignettes(reader, vocabulary) for reader in readers)
-        return Source(readers, lambda _, __: Content(vocabulary, outcomes))
+        parts = Parts(vocabulary, [functools.partial(read_vignettes, vocabulary=vocabulary)] * len(readers), False)
+        return Source(readers, _reading(readers, parts), parts=parts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,10 +173,11 @@ class CsvWide:
         stated = _vocabulary_options(self)
         if self.ignore_columns:
             stated["ignored_columns"] = self.ignore_columns
+        read = functools.partial(_read_wide, ignored=self.ignore_columns or (), vocabulary=vocabulary)
         columns = tuple(dict.fromkeys(code for table in tables for code in table.codes))
         return Source(
             readers, lambda _, __: Content(vocabulary, outcomes), options=stated, derived=given is None,
-            evidence_columns=columns,
+            evidence_columns=columns, parts=Parts(vocabulary, [read] * len(tables), True),
         )  # fmt: skip
 
 
@@ -239,9 +249,8 @@ class Ddxplus:
                     f"two patients files are named {stem!r}, which their vignette ids start with: rename one"
                 )
         splits = ["train" if test else None] * len(self.patients) + ["test"] * len(test)
-        outcomes = itertools.chain.from_iterable(
-            read_patients(reader, release, how, split) for reader, split in zip(readers, splits, strict=True)
-        )
+        read = [functools.partial(read_patients, release=release, options=how, split=split) for split in splits]
+        parts = Parts(release.vocabulary, read, True)
         stated = {
             "language": language,
             "absent_evidence": how.absent_evidence,
@@ -249,11 +258,13 @@ class Ddxplus:
             "decisions_per_vignette": how.decisions,
         }
         whole = (self.conditions, self.evidences)
-        return Source(readers, lambda _, __: Content(release.vocabulary, outcomes), whole, stated)
+        return Source(readers, _reading(readers, parts), whole, stated, parts=parts)
 
 
 FORMATS: dict[str, Any] = {"jsonl": Jsonl, "csv-wide": CsvWide, "csv-long": CsvLong, "ddxplus": Ddxplus}
 """The class of each format, by its name on the command line."""
+OPTIONS = tuple(dict.fromkeys(field.name for each in FORMATS.values() for field in dataclasses.fields(each)))
+"""The names of all their options."""
 
 
 def can_be_read_twice(chosen: Format) -> bool:
@@ -265,6 +276,15 @@ def can_be_read_twice(chosen: Format) -> bool:
 
 def _load(vocabulary: pathlib.Path | None) -> Vocabulary | None:
     return None if vocabulary is None else Vocabulary.load(vocabulary)
+
+
+def _reading(readers: Sequence[LineReader], parts: Parts) -> Callable[[pathlib.Path, Tracked], Content]:
+    outcomes = itertools.chain.from_iterable(read(reader) for read, reader in zip(parts.read, readers, strict=True))
+    return lambda _, __: Content(parts.vocabulary, outcomes)
+
+
+def _read_wide(reader: LineReader, ignored: Sequence[str], vocabulary: Vocabulary) -> Iterator[Outcome]:
+    return WideTable(reader, ignored).read(vocabulary)
 
 
 def _closing(groups: RowGroups, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:

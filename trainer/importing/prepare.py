@@ -1,28 +1,37 @@
 """`triage prepare`: turns vignettes into a data directory."""
 
 import argparse
+import contextlib
 import dataclasses
 import hashlib
+import json
+import os
 import pathlib
 import sqlite3
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import progress as bars
 from rich.console import Console
 
 from schemas import directories, figures, locations
+from schemas.beam import files, runner
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from trainer import options
-from trainer.importing import input_formats
+from trainer.importing import input_formats, prepare_job
 from trainer.importing.derived_vocabulary import kinds_of
-from trainer.importing.input_formats import Source
+from trainer.importing.input_formats import Format, Source
 from trainer.progress import progress_bar, say, say_result, tracked
-from trainer.runs.output import OutputDirectory, describe
-from trainer.vignettes.rejects import RejectLog
+from trainer.runs.output import OutputDirectory
+from trainer.vignettes.rejects import RejectLog, show_rejects
 from trainer.vignettes.split_warnings import facts_of, split_warnings
+
+if TYPE_CHECKING:  # TensorFlow loads only when the command runs
+    from trainer.runs.beam_output import BeamOutput
+    from trainer.vignettes.passes import WriteOptions
 
 _COLUMNS_LISTED = 12
 
@@ -31,7 +40,7 @@ _COLUMNS_LISTED = 12
 class PrepareOptions:
     """The options of `triage prepare` beside those of the input format, see its help."""
 
-    out: pathlib.Path
+    out: pathlib.Path | locations.Remote
     format: str
     test_fraction: float
     seed: int
@@ -40,12 +49,19 @@ class PrepareOptions:
     allow_rejects: bool
     overwrite: bool
     json: str | pathlib.Path | None
+    runner: str | None
+    dry_run: bool
+    beam_options: list[str]
 
     def __post_init__(self) -> None:
         options.check_bounds("seed", self.seed, 0)
         options.check_bounds("shard_size", self.shard_size, 1)
         if not 0 <= self.test_fraction < 1:
             raise InputError(f"--test-fraction {self.test_fraction}: expected 0 or more, and less than 1")
+        own = {*(field.name for field in dataclasses.fields(self)), *input_formats.OPTIONS}
+        runner.check(self.beam_options, own, "prepare")
+        if self.runner is None:
+            runner.check_unused(self.dry_run, self.beam_options)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-rejects", action="store_true", help="leave out lines that are not vignettes")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)
+    runner.add_dry_run(parser, "prepare nothing")
+    runner.add_arguments(parser, None, "none, this process alone")
+
+
+def reads_addresses(arguments: argparse.Namespace) -> bool:
+    """Returns whether the workers of a runner read and write what is at addresses."""
+    return arguments.runner is not None
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -74,43 +97,30 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    import tensorflow as tf
-
     chosen = input_formats.chosen_format(arguments)
     given = options.read(PrepareOptions, arguments)
-    output = OutputDirectory(given.out, given.overwrite)
+    if given.runner is None:
+        return _run_here(chosen, given, pathlib.Path(given.out))
+    return _run_on_beam(chosen, given, runner.Runner(given.runner, given.beam_options))
+
+
+def _run_here(chosen: Format, given: PrepareOptions, out: pathlib.Path) -> int:
+    output = OutputDirectory(out, given.overwrite)
     source = chosen.open(given.seed)
-    console = Console(stderr=True)
-    try:
-        with output, progress_bar(console) as bar:
-            vocabulary, stats = _prepare(source, given, output, bar)
-            output.publish()
-    except (OSError, sqlite3.Error, tf.errors.OpError) as error:
-        raise InputError(f"--out {given.out}: cannot write: {first_line(error)}") from error
-    if source.derived:
-        if source.evidence_columns:
-            say(console, _taken_as_evidence(source.evidence_columns))
-        say(console, locations.shown(_review(vocabulary, given.out)))
-    for warning in split_warnings({split: facts_of(part) for split, part in stats["splits"].items()}):
-        say(console, f"warning: {warning.text}")
-    if not stats["splits"]["test"]["vignettes"]:
-        say(console, "warning: the test split is empty: triage evaluate will have nothing to measure")
-    if given.json != "-":
-        _report(stats, given.out)
-    figures.write({"out": locations.shown(given.out), **stats}, given.json)
-    shown = locations.shown(given.out)
-    say_result(console, shown, f"triage stats {shown} --validate, then triage train --data {shown} --job-dir DIR")
-    return 0
+    with _writing(given), output, progress_bar(Console(stderr=True)) as bar:
+        vocabulary, stats = _prepare(source, given, output, bar)
+        output.describe(vocabulary, stats)
+        output.publish()
+    return _report(source, vocabulary, stats, given)
 
 
 def _prepare(
     source: Source, given: PrepareOptions, output: OutputDirectory, bar: bars.Progress
 ) -> tuple[Vocabulary, dict[str, Any]]:
-    from trainer.vignettes.passes import WriteOptions, first_pass, second_pass
+    from trainer.vignettes.passes import check_accepted, first_pass, second_pass
     from trainer.vignettes.spool import IdRegistry, Spool
 
-    rejects = output.staging / directories.REJECTS
-    log = RejectLog(rejects, lambda text: say(bar.console, text))
+    log = RejectLog(output.staging / directories.REJECTS, lambda text: say(bar.console, text))
     ids = IdRegistry(output.scratch / "ids.sqlite")
     with log:
         content = source.read(output.scratch, lambda rows, unit: tracked(rows, bar, "load", unit=unit))
@@ -118,30 +128,81 @@ def _prepare(
             blank_lines = first_pass(tracked(content.outcomes, bar, "read"), spool, ids, log)
     ids.close()
     try:
-        if log.count and not given.allow_rejects:
-            total = f"{spool.count + log.count:,} {source.unit}"
-            raise InputError(f"{log.count:,} of {total} were rejected, and nothing was prepared")
-        if not spool.count:
-            raise InputError("the input has no vignettes")
-        fraction = Fraction(str(given.test_fraction))
-        how = WriteOptions(fraction, given.seed, given.shard_size, given.gzip)
-        written = second_pass(tracked(spool, bar, "write", spool.count), spool, how, output.staging)
+        check_accepted(spool.count, log.count, source.unit, given.allow_rejects)
+        written = second_pass(tracked(spool, bar, "write", spool.count), spool, _how(given), output.staging)
     except InputError as error:
-        if not log.count:
-            raise
-        way_on = "" if given.allow_rejects else ", or leave them out with --allow-rejects"
-        place = output.publish_rejects(rejects)
-        raise InputError(f"{error}; {place} lists the rejected lines: correct them{way_on}") from None
-    header = _header(source, content.vocabulary, given)
-    stats = header | written | {"rejected": log.count, "blank_lines": blank_lines}
-    describe(output.staging, content.vocabulary, stats)
-    return content.vocabulary, stats
+        raise _with_rejects(error, log.count, output, given) from None
+    read = [reader.sha256 for reader in source.readers]
+    stats = _header(source, read, content.vocabulary, given) | written
+    return content.vocabulary, stats | {"rejected": log.count, "blank_lines": blank_lines}
 
 
-def _header(source: Source, vocabulary: Vocabulary, given: PrepareOptions) -> dict[str, Any]:
+def _run_on_beam(chosen: Format, given: PrepareOptions, beam_runner: runner.Runner) -> int:
+    from trainer.runs.beam_output import BeamOutput, output_at
+
+    with prepare_job.opened(chosen, given.seed) as (source, parts):
+        job = prepare_job.Job(source, parts, _how(given), given.allow_rejects, beam_runner)
+        if given.dry_run:
+            described = job.described(BeamOutput(files.absolute(str(given.out)), given.overwrite))
+            sys.stdout.write(json.dumps(described, indent=2, default=str) + "\n")
+            return 0
+        with _writing(given), output_at(given.out, given.overwrite) as output:
+            say(Console(stderr=True), f"preparing {len(source.readers):,} files on {given.runner}")
+            stats = _prepare_on_beam(job, given, output)
+            output.describe(parts.vocabulary, stats)
+            output.publish()
+        return _report(source, parts.vocabulary, stats, given)
+
+
+def _prepare_on_beam(
+    job: prepare_job.Job, given: PrepareOptions, output: "OutputDirectory | BeamOutput"
+) -> dict[str, Any]:
+    found = job.run(output)
+    console = Console(stderr=True)
+    if found["rejected"]:
+        with files.opened(os.path.join(output.staging, directories.REJECTS)) as lines:
+            show_rejects(lines, found["rejected"], lambda text: say(console, text))
+    if found["fault"] is not None:
+        raise _with_rejects(InputError(found["fault"]), found["rejected"], output, given)
+    read = [found["origins"][str(place)] for place in range(len(job.source.readers))]
+    stats = _header(job.source, read, job.parts.vocabulary, given) | found["written"]
+    return stats | {name: found[name] for name in ("rejected", "blank_lines")}
+
+
+def _how(given: PrepareOptions) -> "WriteOptions":
+    from trainer.vignettes.passes import WriteOptions
+
+    return WriteOptions(Fraction(str(given.test_fraction)), given.seed, given.shard_size, given.gzip)
+
+
+@contextlib.contextmanager
+def _writing(given: PrepareOptions) -> Iterator[None]:
+    import tensorflow as tf
+
+    try:
+        yield
+    except (OSError, sqlite3.Error, tf.errors.OpError) as error:
+        raise InputError(f"--out {given.out}: cannot write: {first_line(error)}") from error
+
+
+def _with_rejects(
+    error: InputError, rejected: int, output: "OutputDirectory | BeamOutput", given: PrepareOptions
+) -> InputError:
+    """Returns the error; if there are rejects, publishes their list, which the error then names."""
+    if not rejected:
+        return error
+    way_on = "" if given.allow_rejects else ", or leave them out with --allow-rejects"
+    place = output.publish_rejects()
+    return InputError(f"{error}; {place} lists the rejected lines: correct them{way_on}")
+
+
+def _header(source: Source, read: Sequence[str], vocabulary: Vocabulary, given: PrepareOptions) -> dict[str, Any]:
+    """Returns the first part of stats.json; `read` is the SHA-256 of each reader's file."""
+    digests = [(path, hashlib.sha256(path.read_bytes()).hexdigest()) for path in source.described]
+    digests += [(reader.path, sha256) for reader, sha256 in zip(source.readers, read, strict=True)]
     return {
         "format": given.format,
-        "sources": _sources(source),
+        "sources": [{"file": path.name, "sha256": sha256} for path, sha256 in digests],
         "options": source.options,
         "seed": given.seed,
         "test_fraction": given.test_fraction,
@@ -149,27 +210,34 @@ def _header(source: Source, vocabulary: Vocabulary, given: PrepareOptions) -> di
     }
 
 
-def _sources(source: Source) -> list[dict[str, str]]:
-    whole = [{"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()} for path in source.described]
-    return whole + [{"file": reader.path.name, "sha256": reader.sha256} for reader in source.readers]
+def _report(source: Source, vocabulary: Vocabulary, stats: dict[str, Any], given: PrepareOptions) -> int:
+    """Says what was prepared and what to beware of; returns the exit code."""
+    console, out = Console(stderr=True), locations.shown(given.out)
+    if source.derived:
+        if source.evidence_columns:
+            say(console, _taken_as_evidence(source.evidence_columns))
+        say(console, _review(vocabulary, out))
+    for warning in split_warnings({split: facts_of(part) for split, part in stats["splits"].items()}):
+        say(console, f"warning: {warning.text}")
+    if not stats["splits"]["test"]["vignettes"]:
+        say(console, "warning: the test split is empty: triage evaluate will have nothing to measure")
+    if given.json != "-":
+        sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
+        left_out = f"{stats['rejected']:,} rejected, {stats['blank_lines']:,} blank lines"
+        say(Console(), f"{out}: {sizes} vignettes; {left_out}")
+    figures.write({"out": out, **stats}, given.json)
+    say_result(console, out, f"triage stats {out} --validate, then triage train --data {out} --job-dir DIR")
+    return 0
 
 
-def _review(vocabulary: Vocabulary, out: pathlib.Path) -> str:
+def _review(vocabulary: Vocabulary, out: str) -> str:
     return (
-        f"the vocabulary was derived from the data ({kinds_of(vocabulary)}): copy {out / directories.VOCABULARY}, "
-        "review its kinds, names and questions, and give the copy with --vocabulary from now on"
+        f"the vocabulary was derived from the data ({kinds_of(vocabulary)}): copy "
+        f"{os.path.join(out, directories.VOCABULARY)}, review its kinds, names and questions, and give the copy with "
+        "--vocabulary from now on"
     )
 
 
 def _taken_as_evidence(columns: Sequence[str]) -> str:
     listed = ", ".join([*columns[:_COLUMNS_LISTED], *(["..."] if len(columns) > _COLUMNS_LISTED else [])])
     return f"columns taken as evidence ({len(columns):,}): {listed}; leave out others with --ignore-columns"
-
-
-def _report(stats: dict[str, Any], out: pathlib.Path) -> None:
-    sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
-    say(
-        Console(),
-        f"{locations.shown(out)}: {sizes} vignettes; {stats['rejected']:,} rejected, "
-        f"{stats['blank_lines']:,} blank lines",
-    )

@@ -84,8 +84,8 @@ class BeamOutput:
         for names in (new[:-1], new[-1:]):
             files.move((posixpath.join(self.staging, name), posixpath.join(self._target, name)) for name in names)
 
-    def publish_rejects(self, rejects: str) -> str:
-        """Publishes only the list of rejects; an existing data directory is left unchanged.
+    def publish_rejects(self) -> str:
+        """Publishes only the list of rejects in `staging`; an existing data directory is left unchanged.
 
         Returns:
             The address of the list: in the directory, or beside it if that holds data.
@@ -94,7 +94,7 @@ class BeamOutput:
         place = f"{self._target}{'.' if beside else '/'}{directories.REJECTS}"
         files.delete(entry.location for entry in files.entries(place))
         files.make_folder(posixpath.dirname(place))
-        files.move([(rejects, place)])
+        files.move([(posixpath.join(self.staging, directories.REJECTS), place)])
         return place
 
     def _checked(self) -> list[str]:

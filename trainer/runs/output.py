@@ -74,8 +74,8 @@ class OutputDirectory:
                 replaced.rename(self._target)
             raise
 
-    def publish_rejects(self, rejects: pathlib.Path) -> pathlib.Path:
-        """Publishes only the list of rejects; an existing data directory is left unchanged.
+    def publish_rejects(self) -> pathlib.Path:
+        """Publishes only the list of rejects in `staging`; an existing data directory is left unchanged.
 
         Returns:
             The path of the list: in the directory, or beside it if that holds data.
@@ -84,7 +84,7 @@ class OutputDirectory:
         if self._target.exists() and not self._is_vacant():
             place = self._target.with_name(f"{self._target.name}.{directories.REJECTS}")
         place.parent.mkdir(exist_ok=True)
-        rejects.replace(place)
+        (self.staging / directories.REJECTS).replace(place)
         return self.path.parent / place.name if place.parent != self._target else self.path / place.name
 
     def _check(self) -> None:

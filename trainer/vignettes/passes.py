@@ -3,9 +3,9 @@
 import dataclasses
 import hashlib
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from schemas.directories import SPLITS
 from schemas.errors import InputError
@@ -13,7 +13,7 @@ from trainer.vignettes.rejects import RejectLog
 from trainer.vignettes.source import Accepted, Outcome, Rejected
 from trainer.vignettes.split import SelectionSampler, majority, stratum_quotas
 from trainer.vignettes.split_stats import SplitStats
-from trainer.vignettes.spool import IdRegistry, Spool, Summary
+from trainer.vignettes.spool import Spool, Summary
 from trainer.vignettes.tfrecord import ShardWriter
 
 MAX_SHARDS = 99_999
@@ -30,7 +30,14 @@ class WriteOptions:
     compressed: bool
 
 
-def first_pass(outcomes: Iterable[Outcome], spool: Spool, ids: IdRegistry, log: RejectLog) -> int:
+class Claims(Protocol):
+    """Who used a vignette id first, such as `IdRegistry`."""
+
+    def claim(self, vignette_id: str, place: str) -> str | None:
+        """Returns None if the id is new at this place, otherwise the place of its first use."""
+
+
+def first_pass(outcomes: Iterable[Outcome], spool: Spool, ids: Claims, log: RejectLog) -> int:
     """Spools the vignettes with new ids, and logs the rest.
 
     Returns:
@@ -69,26 +76,81 @@ def second_pass(
     Raises:
         InputError: no vignette is left for training, or there would be too many shards.
     """
-    quotas = stratum_quotas(spool.strata, options.test_fraction)
-    sizes = {"train": spool.given["train"] + sum(spool.strata) - sum(quotas), "test": spool.given["test"] + sum(quotas)}
-    _check_sizes(sizes, options.shard_size)
-    sampler = SelectionSampler(spool.strata, quotas, options.seed)
-    stats = {split: SplitStats() for split in SPLITS}
-    fingerprint = hashlib.sha256()
+    draw = SplitDraw(spool.strata, spool.given, options)
+    fingerprint = Fingerprint()
     shard_size, compressed = options.shard_size, options.compressed
     with (
-        ShardWriter(directory, "train", sizes["train"], shard_size, compressed) as train,
-        ShardWriter(directory, "test", sizes["test"], shard_size, compressed) as test,
+        ShardWriter(directory, "train", draw.sizes["train"], shard_size, compressed) as train,
+        ShardWriter(directory, "test", draw.sizes["test"], shard_size, compressed) as test,
     ):
         for summary, serialized in spooled:
-            split = summary.split or SPLITS[sampler.draw(majority(summary.decision_counts))]
+            split = draw.split_of(summary)
             (train if split == "train" else test).write(serialized)
-            stats[split].add(summary)
-            fingerprint.update(f"{split} {len(serialized)}\n".encode() + serialized)
-    return {
-        "data_fingerprint": f"sha256:{fingerprint.hexdigest()}",
-        "splits": {split: stats[split].to_dict() for split in SPLITS},
-    }
+            fingerprint.add(split, serialized)
+    return {"data_fingerprint": str(fingerprint), "splits": draw.stats()}
+
+
+class SplitDraw:
+    """Draws the split of each vignette, in their order, and counts.
+
+    Args:
+        strata: number of vignettes whose split is drawn, by majority decision.
+        given: number of vignettes with a given split, by split.
+        options: how to divide them.
+
+    Raises:
+        InputError: no vignette is left for training, or there would be too many shards.
+    """
+
+    def __init__(self, strata: Sequence[int], given: Mapping[str, int], options: WriteOptions):
+        quotas = stratum_quotas(strata, options.test_fraction)
+        self.sizes = {"train": given["train"] + sum(strata) - sum(quotas), "test": given["test"] + sum(quotas)}
+        """Number of vignettes, by split."""
+        _check_sizes(self.sizes, options.shard_size)
+        self._sampler = SelectionSampler(strata, quotas, options.seed)
+        self._stats = {split: SplitStats() for split in SPLITS}
+
+    def split_of(self, summary: Summary) -> str:
+        """Returns the split of the next vignette."""
+        split = summary.split or SPLITS[self._sampler.draw(majority(summary.decision_counts))]
+        self._stats[split].add(summary)
+        return split
+
+    def stats(self) -> dict[str, Any]:
+        """Returns the statistics of the `splits`."""
+        return {split: self._stats[split].to_dict() for split in SPLITS}
+
+
+class Fingerprint:
+    """The data fingerprint, over the vignettes in order and their splits; `str` of it once all are added."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, split: str, serialized: bytes) -> None:
+        """Adds the serialized tf.Example of a vignette."""
+        self._hash.update(f"{split} {len(serialized)}\n".encode() + serialized)
+
+    def __str__(self) -> str:
+        return f"sha256:{self._hash.hexdigest()}"
+
+
+def check_accepted(accepted: int, rejected: int, unit: str, allow_rejects: bool) -> None:
+    """Checks after the first pass whether the second one may follow.
+
+    Args:
+        accepted: number of vignettes.
+        rejected: number of rejects.
+        unit: of which each is one, such as "lines".
+        allow_rejects: whether they may be left out.
+
+    Raises:
+        InputError: there are rejects, or no vignettes.
+    """
+    if rejected and not allow_rejects:
+        raise InputError(f"{rejected:,} of {accepted + rejected:,} {unit} were rejected, and nothing was prepared")
+    if not accepted:
+        raise InputError("the input has no vignettes")
 
 
 def _check_sizes(sizes: dict[str, int], shard_size: int) -> None:

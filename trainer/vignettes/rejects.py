@@ -1,9 +1,11 @@
 """Rejected lines: all of them in a file, the first few on the screen."""
 
+import itertools
 import json
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
+from typing import Any
 
 from trainer.vignettes.source import Rejected
 
@@ -35,8 +37,8 @@ class RejectLog:
         self._file.close()
         if not self.count:
             self.path.unlink()
-        elif self.count > SHOWN:
-            self._show(f"... and {self.count - SHOWN:,} more rejected lines")
+        else:
+            _show_more(self.count, self._show)
 
     def add(self, rejected: Rejected) -> None:
         """Adds one line."""
@@ -51,7 +53,29 @@ class RejectLog:
         self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
         self.count += 1
         if self.count <= SHOWN:
-            self._show(f"{line.file}:{line.number}: {_vignette(rejected.vignette_id)}: {rejected.reason}")
+            self._show(_shown(record))
+
+
+def show_rejects(lines: Iterable[bytes], count: int, show: Callable[[str], object]) -> None:
+    """Shows what `RejectLog` would have shown.
+
+    Args:
+        lines: the lines of its file.
+        count: how many there are.
+        show: takes one line of text.
+    """
+    for line in itertools.islice(lines, SHOWN):
+        show(_shown(json.loads(line)))
+    _show_more(count, show)
+
+
+def _show_more(count: int, show: Callable[[str], object]) -> None:
+    if count > SHOWN:
+        show(f"... and {count - SHOWN:,} more rejected lines")
+
+
+def _shown(record: Mapping[str, Any]) -> str:
+    return f"{record['file']}:{record['line']}: {_vignette(record['vignette_id'])}: {record['reason']}"
 
 
 def _vignette(vignette_id: str | None) -> str:

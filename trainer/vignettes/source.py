@@ -4,7 +4,7 @@ import hashlib
 import pathlib
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, NamedTuple
 
 from schemas.directories import GZIP_MAGIC, UTF_16_MARKS
@@ -16,8 +16,9 @@ MAX_LINE_BYTES = 1 << 20
 PREFIX_BYTES = 1_000
 """How much of an overlong line goes into the list of rejects."""
 
+ZIP_MAGIC = b"PK\x03\x04"
+"""The first bytes of a zip archive."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_ZIP_MAGIC = b"PK\x03\x04"
 _LINE_END = b"\r\n"
 
 
@@ -91,13 +92,13 @@ class LineReader:
         """
         self._hash = hashlib.sha256()
         try:
-            if _is_archive(self.path):
+            if self.path.is_file() and is_archive(self.path):  # a pipe can only be read once
                 self._hash_file()
                 with zipfile.ZipFile(self.path) as archive, archive.open(self._member(archive)) as stream:
-                    yield from self._lines(stream, hashed=False)
+                    yield from lines_of(stream, str(self.path))
             else:
                 with self.path.open("rb") as stream:
-                    yield from self._lines(stream, hashed=True)
+                    yield from lines_of(stream, str(self.path), self._hash.update)
         except OSError as error:
             raise InputError(f"{self.path}: cannot read: {error.strerror or error}") from error
         # Damaged, encrypted, or of an unknown compression.
@@ -115,23 +116,38 @@ class LineReader:
             raise InputError(f"{self.path}: expected one file inside the archive, found {len(members)}")
         return members[0]
 
-    def _lines(self, stream: IO[bytes], hashed: bool) -> Iterator[Line]:
-        number = offset = 0
-        longest = len(_BYTE_ORDER_MARK) + MAX_LINE_BYTES + len(_LINE_END)
-        while first := stream.readline(longest):
-            number += 1
-            read, chunk, tail = 0, first, b""
-            while chunk:
-                read += len(chunk)
-                tail = (tail + chunk)[-len(_LINE_END) :]
-                if hashed:
-                    self._hash.update(chunk)
-                chunk = b"" if tail.endswith(b"\n") else stream.readline(longest)
-            skipped = len(_BYTE_ORDER_MARK) if number == 1 and first.startswith(_BYTE_ORDER_MARK) else 0
-            length = read - skipped - (len(_LINE_END) if tail == _LINE_END else tail.endswith(b"\n"))
-            kept = length if length <= MAX_LINE_BYTES else PREFIX_BYTES
-            yield Line(str(self.path), number, offset + skipped, length, first[skipped : skipped + kept])
-            offset += read
+
+def lines_of(
+    stream: IO[bytes],
+    file: str,
+    note: Callable[[bytes], object] = lambda piece: None,
+    before: tuple[int, int] = (0, 0),
+    end: int | None = None,
+) -> Iterator[Line]:
+    """Yields the lines of an open file.
+
+    Args:
+        stream: at the start of a line.
+        file: its name, for the lines.
+        note: is given all that is read, piece by piece.
+        before: the number of lines and of bytes before the first line.
+        end: the number of bytes before the end of the last line; by default, the file's own end.
+    """
+    number, offset = before
+    longest = len(_BYTE_ORDER_MARK) + MAX_LINE_BYTES + len(_LINE_END)
+    while (end is None or offset < end) and (first := stream.readline(longest)):
+        number += 1
+        read, chunk, tail = 0, first, b""
+        while chunk:
+            read += len(chunk)
+            tail = (tail + chunk)[-len(_LINE_END) :]
+            note(chunk)
+            chunk = b"" if tail.endswith(b"\n") else stream.readline(longest)
+        skipped = len(_BYTE_ORDER_MARK) if number == 1 and first.startswith(_BYTE_ORDER_MARK) else 0
+        length = read - skipped - (len(_LINE_END) if tail == _LINE_END else tail.endswith(b"\n"))
+        kept = length if length <= MAX_LINE_BYTES else PREFIX_BYTES
+        yield Line(file, number, offset + skipped, length, first[skipped : skipped + kept])
+        offset += read
 
 
 def check_kind(path: pathlib.Path) -> None:
@@ -147,7 +163,7 @@ def check_kind(path: pathlib.Path) -> None:
             start = stream.read(PREFIX_BYTES).removeprefix(_BYTE_ORDER_MARK)
     except OSError as error:
         raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
-    if start.startswith(_ZIP_MAGIC):  # in which a line may stand as it is
+    if start.startswith(ZIP_MAGIC):  # in which a line may stand as it is
         return
     first = start.lstrip().partition(b"\n")[0].strip()
     if start.startswith(GZIP_MAGIC):
@@ -177,8 +193,7 @@ def read_vignettes(reader: LineReader, vocabulary: Vocabulary) -> Iterator[Outco
             yield Rejected(line, error.vignette_id, str(error))
 
 
-def _is_archive(path: pathlib.Path) -> bool:
-    if not path.is_file():  # a pipe can only be read once
-        return False
+def is_archive(path: pathlib.Path) -> bool:
+    """Whether a file is a zip archive, by its first bytes."""
     with path.open("rb") as stream:
-        return stream.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
+        return stream.read(len(ZIP_MAGIC)) == ZIP_MAGIC

@@ -125,7 +125,7 @@ def test_rejects_alone_go_into_the_directory_or_beside_data_that_stays(base, bef
     for content in (b"1", b"2"):  # the list of the run before is replaced
         with BeamOutput(f"{base}/data", overwrite=True) as output:
             fill(output.staging, "rejects.jsonl", content=content)
-            assert output.publish_rejects(f"{output.staging}/rejects.jsonl") == f"{base}/{place}"
+            assert output.publish_rejects() == f"{base}/{place}"
     assert files_in(base) == dict.fromkeys((f"data/{name}" for name in before), b"old") | {place: b"2"}
 
 

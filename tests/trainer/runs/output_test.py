@@ -107,21 +107,22 @@ def test_rejects_alone_go_into_the_directory(tmp_path, before):
     if before is not None:
         fill(out, *before)
     with OutputDirectory(out, overwrite=False) as output:
-        fill(output.staging, "list")
-        place = output.publish_rejects(output.staging / "list")
+        fill(output.staging, "rejects.jsonl")
+        place = output.publish_rejects()
 
     assert place == out / "rejects.jsonl"
-    assert place.read_text() == "list"
+    assert place.read_text() == "rejects.jsonl"
     assert names_in(out) == ["rejects.jsonl"]
 
 
 def test_rejects_go_beside_data_that_stays(tmp_path):
     out = tmp_path / "out"
     fill(out, *DATA)
+    (out / "rejects.jsonl").write_text("of the data")
     with OutputDirectory(out, overwrite=True) as output:
-        fill(output.staging, "list")
-        place = output.publish_rejects(output.staging / "list")
+        fill(output.staging, "rejects.jsonl")
+        place = output.publish_rejects()
 
     assert place == tmp_path / "out.rejects.jsonl"
-    assert place.read_text() == "list"
-    assert (out / "rejects.jsonl").read_text() == "rejects.jsonl"
+    assert place.read_text() == "rejects.jsonl"
+    assert (out / "rejects.jsonl").read_text() == "of the data"

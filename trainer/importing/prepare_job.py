@@ -1,0 +1,132 @@
+"""`triage prepare --runner`: starts the pipeline, and publishes what its workers have written."""
+
+import contextlib
+import dataclasses
+import pathlib
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from schemas import locations
+from schemas.beam import files
+from schemas.beam.runner import Runner
+from schemas.errors import InputError
+from schemas.locations import Remote
+from trainer.importing.input_formats import Format, Parts, Source, can_be_read_twice
+from trainer.importing.units import InputFile
+from trainer.runs.beam_output import BeamOutput
+from trainer.runs.output import OutputDirectory
+from trainer.vignettes.source import is_archive
+
+if TYPE_CHECKING:  # Beam and TensorFlow load only when they are to run
+    import apache_beam as beam
+
+    from trainer.vignettes.assembly import Plan
+    from trainer.vignettes.passes import WriteOptions
+
+_READ_IN_PARTS = ("vignettes", "patients", "test_patients")
+"""Options whose files only workers read as a whole."""
+_HEAD_BYTES = 2 * 2**20
+
+
+@contextlib.contextmanager
+def opened(chosen: Format, seed: int) -> Iterator[tuple[Source, Parts]]:
+    """Yields the input, and how workers read it; of files at addresses, copies what is needed to check them.
+
+    Raises:
+        InputError: a file cannot be read or is not of its format, or the format is not read in parts.
+    """
+    with tempfile.TemporaryDirectory(prefix="triage-") as temporary:
+        copies = _Copies(pathlib.Path(temporary))
+        values: dict[str, Any] = {}
+        for name, value in vars(chosen).items():
+            many = isinstance(value, list)
+            placed = [copies.placed(each, name in _READ_IN_PARTS) for each in (value if many else [value])]
+            values[name] = placed if many else placed[0]
+        local: Any = dataclasses.replace(chosen, **values)  # type: ignore[type-var]
+        if not can_be_read_twice(local):
+            raise InputError("with --runner every input must be a regular file: a pipe can be read only once")
+        with locations.staged_as(copies.uris):
+            try:
+                source = local.open(seed)
+                if source.parts is None:
+                    raise InputError("--format csv-long: one process groups the rows of vignettes: leave out --runner")
+                yield source, source.parts
+            except InputError as error:
+                raise InputError(locations.shown(str(error))) from error
+
+
+class Job:
+    """The pipeline that prepares a data directory.
+
+    Args:
+        source: the input.
+        parts: how workers read it.
+        how: how to divide the vignettes.
+        allow_rejects: whether rejects may be left out.
+        runner: where the pipeline runs.
+    """
+
+    def __init__(self, source: Source, parts: Parts, how: "WriteOptions", allow_rejects: bool, runner: Runner):
+        self.source, self.parts = source, parts
+        self._how, self._allow_rejects, self._runner = how, allow_rejects, runner
+
+    def run(self, output: OutputDirectory | BeamOutput) -> dict[str, Any]:
+        """Writes everything but the description, and returns what `trainer.vignettes.assembly.result` does.
+
+        Raises:
+            InputError: the pipeline failed.
+            OSError: a file cannot be read.
+        """
+        from trainer.vignettes.assembly import result
+
+        plan = self._plan(output)
+        self._runner.run(self._steps(plan))
+        return result(plan)
+
+    def described(self, output: BeamOutput) -> dict[str, Any]:
+        """Returns what `run` would send to the runner, and writes nothing."""
+        plan = self._plan(output)
+        job, inputs = dataclasses.asdict(plan), [dataclasses.asdict(file) for file in self._files()]
+        return {"job": job, "files": inputs, **self._runner.describe(self._steps(plan))}
+
+    def _plan(self, output: OutputDirectory | BeamOutput) -> "Plan":
+        from trainer.vignettes.assembly import Plan
+
+        return Plan(str(output.staging), str(output.scratch), self._how, self.source.unit, self._allow_rejects)
+
+    def _steps(self, plan: "Plan") -> "Callable[[beam.Pipeline], None]":
+        from trainer.importing.prepare_pipeline import build
+
+        return lambda pipeline: build(pipeline, self._files(), self.parts, plan)
+
+    def _files(self) -> list[InputFile]:
+        """Returns the input files as workers find them."""
+        names = [locations.shown(reader.path) for reader in self.source.readers]
+        return [InputFile(place, files.absolute(name), name) for place, name in enumerate(names)]
+
+
+class _Copies:
+    """Copies of files at addresses, on this machine."""
+
+    def __init__(self, folder: pathlib.Path):
+        self._folder = folder
+        self.uris: dict[str, str] = {}
+
+    def placed(self, value: Any, in_parts: bool) -> Any:
+        """Returns the path of a copy of an address, of its first bytes if it is read in parts; or `value` as it is."""
+        if not isinstance(value, Remote):
+            return value
+        folder = self._folder / str(len(self.uris))
+        self.uris[str(folder)] = value.folder
+        path = folder / value.name
+        try:
+            location = files.absolute(value.uri)
+            if not files.entries(location):
+                raise InputError(f"{value}: no such file")
+            files.fetch(location, path, _HEAD_BYTES if in_parts else None)
+            if in_parts and is_archive(path):  # what is in it stands at its end
+                files.fetch(location, path)
+        except OSError as error:
+            raise InputError(f"cannot read {error}") from error
+        return path
