@@ -72,6 +72,12 @@ def opened(location: str) -> Iterator[IO[bytes]]:
         yield buffered
 
 
+def fetch_folder(location: str, path: pathlib.Path) -> None:
+    """Copies a folder with all that is below it to a path of this machine."""
+    for entry in entries(f"{location}/**"):
+        fetch(entry.location, path / entry.location.removeprefix(f"{location}/"))
+
+
 def read(location: str) -> bytes | None:
     """Returns what a file holds, None if there is no such file."""
     from apache_beam.io.filesystem import CompressionTypes

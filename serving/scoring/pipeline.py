@@ -61,8 +61,7 @@ class ShardScorer(ModelHandler):
         model, given = self._job.model, self._job
         with tempfile.TemporaryDirectory(prefix="triage-") as scratch:
             folder = pathlib.Path(scratch) / posixpath.basename(model)
-            for entry in files.entries(f"{model}/**"):
-                files.fetch(entry.location, folder / entry.location.removeprefix(f"{model}/"))
+            files.fetch_folder(model, folder)
             try:
                 with verified(folder, given.key) as signed:
                     return Scorer(signed, given.questions, given.allow_unknown_codes)

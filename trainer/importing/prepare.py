@@ -4,11 +4,9 @@ import argparse
 import contextlib
 import dataclasses
 import hashlib
-import json
 import os
 import pathlib
 import sqlite3
-import sys
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -25,12 +23,13 @@ from trainer.importing import input_formats, prepare_job
 from trainer.importing.derived_vocabulary import kinds_of
 from trainer.importing.input_formats import Format, Source
 from trainer.progress import progress_bar, say, say_result, tracked
+from trainer.runs.assembly_job import AssemblyJob
+from trainer.runs.beam_output import BeamOutput, output_at
 from trainer.runs.output import OutputDirectory
 from trainer.vignettes.rejects import RejectLog, show_rejects
 from trainer.vignettes.split_warnings import facts_of, split_warnings
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
-    from trainer.runs.beam_output import BeamOutput
     from trainer.vignettes.passes import WriteOptions
 
 _COLUMNS_LISTED = 12
@@ -138,24 +137,25 @@ def _prepare(
 
 
 def _run_on_beam(chosen: Format, given: PrepareOptions, beam_runner: runner.Runner) -> int:
-    from trainer.runs.beam_output import BeamOutput, output_at
-
     with prepare_job.opened(chosen, given.seed) as (source, parts):
-        job = prepare_job.Job(source, parts, _how(given), given.allow_rejects, beam_runner)
+        job = prepare_job.job_of(source, parts, _how(given), given.allow_rejects, beam_runner)
         if given.dry_run:
-            described = job.described(BeamOutput(files.absolute(str(given.out)), given.overwrite))
-            sys.stdout.write(json.dumps(described, indent=2, default=str) + "\n")
+            job.print(given.out, given.overwrite, files=list(map(dataclasses.asdict, prepare_job.input_files(source))))
             return 0
         with _writing(given), output_at(given.out, given.overwrite) as output:
             say(Console(stderr=True), f"preparing {len(source.readers):,} files on {given.runner}")
-            stats = _prepare_on_beam(job, given, output)
+            stats = _prepare_on_beam(job, source, parts.vocabulary, given, output)
             output.describe(parts.vocabulary, stats)
             output.publish()
         return _report(source, parts.vocabulary, stats, given)
 
 
 def _prepare_on_beam(
-    job: prepare_job.Job, given: PrepareOptions, output: "OutputDirectory | BeamOutput"
+    job: AssemblyJob,
+    source: Source,
+    vocabulary: Vocabulary,
+    given: PrepareOptions,
+    output: OutputDirectory | BeamOutput,
 ) -> dict[str, Any]:
     found = job.run(output)
     console = Console(stderr=True)
@@ -164,8 +164,8 @@ def _prepare_on_beam(
             show_rejects(lines, found["rejected"], lambda text: say(console, text))
     if found["fault"] is not None:
         raise _with_rejects(InputError(found["fault"]), found["rejected"], output, given)
-    read = [found["origins"][str(place)] for place in range(len(job.source.readers))]
-    stats = _header(job.source, read, job.parts.vocabulary, given) | found["written"]
+    read = [found["origins"][str(place)] for place in range(len(source.readers))]
+    stats = _header(source, read, vocabulary, given) | found["written"]
     return stats | {name: found[name] for name in ("rejected", "blank_lines")}
 
 
@@ -186,7 +186,7 @@ def _writing(given: PrepareOptions) -> Iterator[None]:
 
 
 def _with_rejects(
-    error: InputError, rejected: int, output: "OutputDirectory | BeamOutput", given: PrepareOptions
+    error: InputError, rejected: int, output: OutputDirectory | BeamOutput, given: PrepareOptions
 ) -> InputError:
     """Returns the error; if there are rejects, publishes their list, which the error then names."""
     if not rejected:

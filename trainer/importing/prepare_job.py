@@ -1,10 +1,10 @@
-"""`triage prepare --runner`: starts the pipeline, and publishes what its workers have written."""
+"""`triage prepare --runner`: the input as its workers read it, wherever it is."""
 
 import contextlib
 import dataclasses
 import pathlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from schemas import locations
@@ -14,8 +14,7 @@ from schemas.errors import InputError
 from schemas.locations import Remote
 from trainer.importing.input_formats import Format, Parts, Source, can_be_read_twice
 from trainer.importing.units import InputFile
-from trainer.runs.beam_output import BeamOutput
-from trainer.runs.output import OutputDirectory
+from trainer.runs.assembly_job import AssemblyJob
 from trainer.vignettes.source import is_archive
 
 if TYPE_CHECKING:  # Beam and TensorFlow load only when they are to run
@@ -56,8 +55,14 @@ def opened(chosen: Format, seed: int) -> Iterator[tuple[Source, Parts]]:
                 raise InputError(locations.shown(str(error))) from error
 
 
-class Job:
-    """The pipeline that prepares a data directory.
+def input_files(source: Source) -> list[InputFile]:
+    """Returns the input files as workers find them."""
+    names = [locations.shown(reader.path) for reader in source.readers]
+    return [InputFile(place, files.absolute(name), name) for place, name in enumerate(names)]
+
+
+def job_of(source: Source, parts: Parts, how: "WriteOptions", allow_rejects: bool, runner: Runner) -> AssemblyJob:
+    """Returns the job that prepares a data directory.
 
     Args:
         source: the input.
@@ -66,44 +71,14 @@ class Job:
         allow_rejects: whether rejects may be left out.
         runner: where the pipeline runs.
     """
+    inputs = input_files(source)
 
-    def __init__(self, source: Source, parts: Parts, how: "WriteOptions", allow_rejects: bool, runner: Runner):
-        self.source, self.parts = source, parts
-        self._how, self._allow_rejects, self._runner = how, allow_rejects, runner
+    def build(pipeline: "beam.Pipeline", plan: "Plan") -> None:
+        from trainer.importing import prepare_pipeline
 
-    def run(self, output: OutputDirectory | BeamOutput) -> dict[str, Any]:
-        """Writes everything but the description, and returns what `trainer.vignettes.assembly.result` does.
+        prepare_pipeline.build(pipeline, inputs, parts, plan)
 
-        Raises:
-            InputError: the pipeline failed.
-            OSError: a file cannot be read.
-        """
-        from trainer.vignettes.assembly import result
-
-        plan = self._plan(output)
-        self._runner.run(self._steps(plan))
-        return result(plan)
-
-    def described(self, output: BeamOutput) -> dict[str, Any]:
-        """Returns what `run` would send to the runner, and writes nothing."""
-        plan = self._plan(output)
-        job, inputs = dataclasses.asdict(plan), [dataclasses.asdict(file) for file in self._files()]
-        return {"job": job, "files": inputs, **self._runner.describe(self._steps(plan))}
-
-    def _plan(self, output: OutputDirectory | BeamOutput) -> "Plan":
-        from trainer.vignettes.assembly import Plan
-
-        return Plan(str(output.staging), str(output.scratch), self._how, self.source.unit, self._allow_rejects)
-
-    def _steps(self, plan: "Plan") -> "Callable[[beam.Pipeline], None]":
-        from trainer.importing.prepare_pipeline import build
-
-        return lambda pipeline: build(pipeline, self._files(), self.parts, plan)
-
-    def _files(self) -> list[InputFile]:
-        """Returns the input files as workers find them."""
-        names = [locations.shown(reader.path) for reader in self.source.readers]
-        return [InputFile(place, files.absolute(name), name) for place, name in enumerate(names)]
+    return AssemblyJob(runner, how, build, source.unit, allow_rejects)
 
 
 class _Copies:

@@ -1,54 +1,63 @@
 """`triage simulate`: makes a data directory of vignettes from the clinical knowledge base."""
 
 import argparse
-import collections
-import concurrent.futures
+import contextlib
 import dataclasses
+import functools
 import math
-import multiprocessing
 import os
 import pathlib
+import tempfile
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import progress as bars
 from rich.console import Console
 
 from schemas import figures, locations
+from schemas.beam import files, runner
 from schemas.errors import InputError, first_line
 from schemas.knowledge_base import KnowledgeBase
 from trainer import options
 from trainer.progress import progress_bar, say, say_result, tracked
-from trainer.runs.output import OutputDirectory, describe
+from trainer.runs.assembly_job import AssemblyJob
+from trainer.runs.beam_output import output_at
+from trainer.runs.output import OutputDirectory
 from trainer.simulation.config import PanelConfig, SimulationConfig
-from trainer.simulation.simulator import BLOCK, Simulator
-from trainer.vignettes.vignette import Vignette
+from trainer.simulation.processes import simulated
+from trainer.simulation.simulator import Simulator
+
+if TYPE_CHECKING:  # TensorFlow loads only when the command runs, Beam if it has a runner
+    import apache_beam as beam
+
+    from trainer.vignettes.assembly import Plan
+    from trainer.vignettes.passes import WriteOptions
 
 PAPER_VIGNETTES, PAPER_TEST = 1374, 126
 _FORMAT, WHOLE_PATIENT = "simulate", "whole_patient"
-_BLOCKS_WORTH_A_PROCESS = 8
-_BLOCKS_AHEAD = 4  # per process; bounds the memory
-_WORKER: list[Simulator] = []
 
 
 @dataclasses.dataclass(frozen=True)
 class SimulateOptions:
     """The options of `triage simulate`, see its help."""
 
-    out: pathlib.Path
+    out: pathlib.Path | locations.Remote
     vignettes: int
     seed: int
     test_fraction: Fraction
     unseen_conditions: list[str]
     whole_patient: bool
     caution: float
-    knowledge: pathlib.Path | None
+    knowledge: pathlib.Path | locations.Remote | None
     processes: int
     shard_size: int
     gzip: bool
     overwrite: bool
     json: str | pathlib.Path | None
+    runner: str | None = None
+    dry_run: bool = False
+    beam_options: list[str] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
         for name, least in (("vignettes", 1), ("seed", 0), ("processes", 1), ("shard_size", 1)):
@@ -59,6 +68,9 @@ class SimulateOptions:
             raise InputError(f"--caution {self.caution:g}: expected a number above 0, such as 2")
         if not 0 <= self.test_fraction < 1:
             raise InputError(f"--test-fraction {self.test_fraction}: expected 0 or more, and less than 1")
+        runner.check(self.beam_options, (field.name for field in dataclasses.fields(self)), "simulate")
+        if self.runner is None:
+            runner.check_unused(self.dry_run, self.beam_options)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,20 +114,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=os.cpu_count() or 1,
         metavar="N",
-        help="number of processes (default: one per core)",
+        help="number of processes (default: one per core); the workers of a runner are Beam's affair",
     )
     parser.add_argument("--shard-size", type=int, default=50_000, help="vignettes in a shard (default 50000)")
     parser.add_argument("--gzip", action="store_true", help="compress the shards")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)
+    runner.add_dry_run(parser, "simulate nothing")
+    runner.add_arguments(parser, None, "none, the processes of --processes")
+
+
+def reads_addresses(arguments: argparse.Namespace) -> bool:
+    """Returns whether the workers of a runner write what is at addresses."""
+    return arguments.runner is not None
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     given = options.read(SimulateOptions, arguments)
-    knowledge = KnowledgeBase.load(given.knowledge)
     console = Console(stderr=True)
-    stats = _simulate(knowledge, given, console)
+    if given.runner is None:
+        knowledge = KnowledgeBase.load(None if given.knowledge is None else pathlib.Path(given.knowledge))
+        stats = _simulate(knowledge, given, console)
+    else:
+        beam_runner = runner.Runner(given.runner, given.beam_options)
+        knowledge = _fetched_knowledge(given.knowledge)
+        job = _job(knowledge, given, beam_runner)
+        if given.dry_run:
+            job.print(given.out, given.overwrite, vignettes=given.vignettes)
+            return 0
+        say(console, f"simulating on {given.runner}")
+        stats = _simulate_on_beam(job, knowledge, given)
     if given.json != "-":
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
         say(Console(), f"{locations.shown(given.out)}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
@@ -140,73 +169,98 @@ def simulate_splits(out: pathlib.Path, train: int, test: int, seed: int) -> None
 
 def _simulate(knowledge: KnowledgeBase, given: SimulateOptions, console: Console) -> dict[str, Any]:
     """Writes the data directory and returns its statistics."""
+    simulator, out = _simulator(knowledge, given), pathlib.Path(given.out)
+    with _writing(given), OutputDirectory(out, given.overwrite) as output, progress_bar(console) as bar:
+        stats = _header(knowledge, given) | _write(simulator, knowledge, given, output, bar)
+        output.describe(knowledge.catalogue.vocabulary, stats)
+        output.publish()
+    return stats
+
+
+def _job(knowledge: KnowledgeBase, given: SimulateOptions, beam_runner: runner.Runner) -> AssemblyJob:
+    _simulator(knowledge, given)  # which refuses unknown conditions
+
+    def build(pipeline: "beam.Pipeline", plan: "Plan") -> None:
+        from trainer.simulation import simulate_pipeline
+
+        make = functools.partial(_simulator, knowledge, given)
+        simulate_pipeline.build(pipeline, given.vignettes, make, knowledge.catalogue.vocabulary, plan)
+
+    return AssemblyJob(beam_runner, _how(given), build)
+
+
+def _simulate_on_beam(job: AssemblyJob, knowledge: KnowledgeBase, given: SimulateOptions) -> dict[str, Any]:
+    """Writes the data directory with Beam's workers and returns its statistics."""
+    with _writing(given), output_at(given.out, given.overwrite) as output:
+        found = job.run(output)
+        if found["fault"] is not None:
+            raise InputError(found["fault"])
+        stats: dict[str, Any] = _header(knowledge, given) | found["written"]
+        output.describe(knowledge.catalogue.vocabulary, stats)
+        output.publish()
+    return stats
+
+
+def _fetched_knowledge(location: pathlib.Path | locations.Remote | None) -> KnowledgeBase:
+    if not isinstance(location, locations.Remote):
+        return KnowledgeBase.load(location)
+    with tempfile.TemporaryDirectory(prefix="triage-") as folder:
+        copy = pathlib.Path(folder) / location.name
+        try:
+            files.fetch_folder(location.uri, copy)
+            return KnowledgeBase.load(copy)
+        except OSError as error:
+            raise InputError(f"--knowledge {error}") from error
+        except InputError as error:
+            raise InputError(str(error).replace(str(copy), location.uri)) from error
+
+
+def _simulator(knowledge: KnowledgeBase, given: SimulateOptions) -> Simulator:
+    whole_test = given.test_fraction if given.whole_patient else None
+    return Simulator(knowledge, _config(given), given.seed, given.unseen_conditions, whole_test)
+
+
+def _config(given: SimulateOptions) -> SimulationConfig:
+    return SimulationConfig(panel=PanelConfig(caution=given.caution))
+
+
+def _how(given: SimulateOptions) -> "WriteOptions":
+    from trainer.vignettes.passes import WriteOptions
+
+    return WriteOptions(given.test_fraction, given.seed, given.shard_size, given.gzip)
+
+
+@contextlib.contextmanager
+def _writing(given: SimulateOptions) -> Iterator[None]:
     import tensorflow as tf
 
-    config = SimulationConfig(panel=PanelConfig(caution=given.caution))
-    whole_test = given.test_fraction if given.whole_patient else None
-    simulator = Simulator(knowledge, config, given.seed, given.unseen_conditions, whole_test)
     try:
-        with OutputDirectory(given.out, given.overwrite) as output, progress_bar(console) as bar:
-            stats = _header(knowledge, config, given) | _write(simulator, knowledge, given, output, bar)
-            describe(output.staging, knowledge.catalogue.vocabulary, stats)
-            output.publish()
+        yield
     except (OSError, tf.errors.OpError) as error:
         raise InputError(f"--out {given.out}: cannot write: {first_line(error)}") from error
-    return stats
 
 
 def _write(
     simulator: Simulator, knowledge: KnowledgeBase, given: SimulateOptions, output: OutputDirectory, bar: bars.Progress
 ) -> dict[str, Any]:
-    from trainer.vignettes.passes import WriteOptions, second_pass
+    from trainer.vignettes.passes import second_pass
     from trainer.vignettes.spool import Spool
 
-    vignettes = _simulated(simulator, given.vignettes, given.processes)
+    vignettes = simulated(simulator, given.vignettes, given.processes)
     with Spool(output.scratch, knowledge.catalogue.vocabulary) as spool:
         for vignette in tracked(vignettes, bar, "simulate", given.vignettes):
             spool.add(vignette)
-    how = WriteOptions(given.test_fraction, given.seed, given.shard_size, given.gzip)
-    return second_pass(tracked(spool, bar, "write", spool.count), spool, how, output.staging)
+    return second_pass(tracked(spool, bar, "write", spool.count), spool, _how(given), output.staging)
 
 
-def _simulated(simulator: Simulator, count: int, processes: int) -> Iterator[Vignette]:
-    """Yields `count` vignettes in order, whatever the number of processes."""
-    blocks = -(-count // BLOCK)
-    processes = min(processes, blocks // _BLOCKS_WORTH_A_PROCESS)
-    made = _in_processes(simulator, blocks, processes) if processes > 1 else map(simulator.block, range(blocks))
-    for number, block in enumerate(made):
-        yield from block[: count - number * BLOCK]
-
-
-def _in_processes(simulator: Simulator, blocks: int, processes: int) -> Iterator[list[Vignette]]:
-    # Spawned, not forked: TensorFlow's threads do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(processes, context, _start_worker, (simulator,)) as pool:
-        waiting: collections.deque[concurrent.futures.Future[list[Vignette]]] = collections.deque()
-        for number in range(blocks):
-            waiting.append(pool.submit(_block, number))
-            if len(waiting) > processes * _BLOCKS_AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-
-def _start_worker(simulator: Simulator) -> None:
-    _WORKER.append(simulator)
-
-
-def _block(number: int) -> list[Vignette]:
-    return _WORKER[0].block(number)
-
-
-def _header(knowledge: KnowledgeBase, config: SimulationConfig, given: SimulateOptions) -> dict[str, Any]:
+def _header(knowledge: KnowledgeBase, given: SimulateOptions) -> dict[str, Any]:
     return {
         "format": _FORMAT,
         "sources": [],
         "options": {
             "knowledge_fingerprint": knowledge.fingerprint,
             "unseen_conditions": sorted(given.unseen_conditions),
-            "simulation": config.to_dict(),
+            "simulation": _config(given).to_dict(),
             **({WHOLE_PATIENT: True} if given.whole_patient else {}),
         },
         "seed": given.seed,

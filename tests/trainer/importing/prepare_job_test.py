@@ -276,7 +276,7 @@ def test_a_dry_run_prints_the_job_and_writes_nothing(inputs, tmp_path, capsys):
     flink = ("--dry-run", "--runner", "FlinkRunner", "--beam-options", "--flink_master=host:8081")
     assert prepare(tmp_path / "out", *jsonl(inputs, "a.jsonl", "b.jsonl"), *flink) == 0
     sent = json.loads(capsys.readouterr().out)
-    assert [file["location"] for file in sent["files"]] == [str(inputs / "a.jsonl"), str(inputs / "b.jsonl")]
+    assert [file["location"] for file in sent["job"]["files"]] == [str(inputs / "a.jsonl"), str(inputs / "b.jsonl")]
     assert sent["job"]["how"] == {"test_fraction": "1/10", "seed": 0, "shard_size": 50_000, "compressed": False}
     assert sent["options"] == {"runner": "FlinkRunner", "flink_master": "host:8081"}
     names = {each["uniqueName"] for each in sent["pipeline"]["components"]["transforms"].values()}
