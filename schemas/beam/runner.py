@@ -4,11 +4,13 @@ import argparse
 import contextlib
 import io
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from schemas.beam.log import HeldLog
 from schemas.errors import InputError, missing
 
 if TYPE_CHECKING:
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
 LOCAL = "DirectRunner"
 # What Beam's DirectRunner falls back to after trying to download another program.
 _IN_PROCESS = "FnApiRunner"
+# Those whose workers are on this machine, as Beam reads names: in any case, with or without "Runner".
+_ON_THIS_MACHINE = ("direct", "fnapi", "bundlebaseddirect", "switchingdirect", "prism")
+_LOG_LEVEL = "default_sdk_harness_log_level"
+# What stands before an InputError of another process, of which only the traceback arrives, and behind any error.
+_CLASS, _STEP = "schemas.errors.InputError: ", re.compile(r" \[while running '[^']*'\]$")
 
 
 def add_arguments(parser: argparse.ArgumentParser, default: str | None, meaning: str) -> None:
@@ -88,7 +95,7 @@ class Runner:
         from apache_beam.io.filesystems import FileSystems
 
         self._name = name
-        self._options = _parsed(_IN_PROCESS if name == LOCAL else name, beam_options)
+        self._options = _parsed(_IN_PROCESS if _plain(name) == _plain(LOCAL) else name, beam_options)
         FileSystems.set_options(self._options)
 
     def run(self, build: Callable[["beam.Pipeline"], None]) -> None:
@@ -105,13 +112,25 @@ class Runner:
         except (ValueError, ImportError, AttributeError) as error:
             raise InputError(f"--runner {self._name}: {_one_line(error)}") from error
         build(pipeline)
-        try:
-            pipeline.run().wait_until_finish()
-        # Workers' errors arrive as RuntimeError; the others come from runners that cannot be reached.
-        except (RuntimeError, OSError, grpc.RpcError, grpc.FutureTimeoutError) as error:
-            if isinstance(error.__context__, KeyboardInterrupt):
-                raise KeyboardInterrupt from error
-            raise InputError(f"the Beam pipeline failed on {self._name}: {_one_line(error)}") from error
+        with contextlib.ExitStack() as stack:
+            log = stack.enter_context(HeldLog()) if self._is_quiet() else None
+            try:
+                pipeline.run().wait_until_finish()
+            # Workers' errors arrive as RuntimeError; the others come from runners that cannot be reached.
+            except (RuntimeError, OSError, InputError, grpc.RpcError, grpc.FutureTimeoutError) as error:
+                if isinstance(error.__context__, KeyboardInterrupt):
+                    raise KeyboardInterrupt from error
+                line = _one_line(error)
+                if isinstance(error, InputError) or line.startswith(_CLASS):
+                    raise InputError(line.removeprefix(_CLASS)) from error
+                kept = log.keep() if log else None
+                place = f"; Beam's log is in {kept}" if kept else ""
+                raise InputError(f"the Beam pipeline failed on {self._name}: {line}{place}") from error
+
+    def _is_quiet(self) -> bool:
+        """Returns whether to hold back Beam's log: of workers that are here, unless the user asks for it."""
+        asked = _LOG_LEVEL in self._options.get_all_options(drop_default=True)
+        return _plain(self._name) in _ON_THIS_MACHINE and not asked
 
     def describe(self, build: Callable[["beam.Pipeline"], None]) -> dict[str, Any]:
         """Returns what `run` would send: Beam's options, and the pipeline as its message `Pipeline` in JSON."""
@@ -156,4 +175,8 @@ def _parsed(runner: str, beam_options: Sequence[str]) -> "PipelineOptions":
 def _one_line(error: BaseException) -> str:
     """Returns the message, or only its last line if it contains the traceback of another process."""
     lines = [line.strip() for line in (str(error) or repr(error)).splitlines() if line.strip()]
-    return lines[-1] if any(line.startswith("Traceback") for line in lines) else " ".join(lines)
+    return _STEP.sub("", lines[-1] if any(line.startswith("Traceback") for line in lines) else " ".join(lines))
+
+
+def _plain(runner: str) -> str:
+    return runner.lower().removesuffix("runner")

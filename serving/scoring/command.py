@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from rich import progress as bars
 from rich.console import Console
 
 from schemas import directories, figures, whole_file
@@ -18,6 +17,7 @@ from schemas.beam import runner
 from schemas.errors import InputError
 from schemas.features import MOST_QUESTIONS
 from schemas.model_directory import version_folder
+from serving.scoring.bar import bar_over
 from serving.scoring.cases import CSV, FORMATS, JSONL, TFRECORD, check_kind
 from serving.scoring.job import described_job, score_on_beam
 from serving.scoring.options import ScoreOptions
@@ -116,31 +116,19 @@ def _score(given: ScoreOptions, console: Console) -> tuple[Record, list[Shard]]:
         with verified(folder, key) as signed:
             scorer = Scorer(signed, given.questions, given.allow_unknown_codes)
         gc.freeze()  # what TensorFlow has loaded stays: no collection of what is read needs to look at it
-        with _bar(console) as bar:
-            task = bar.add_task("scoring", total=sum(shard.size for shard in left), cases="")
+        bar, task = bar_over(console, left)
+        with bar:
             for shard in left:
                 source = pathlib.Path(shard.source)
 
                 def show(cases: int, name: str = source.name) -> None:
-                    bar.update(task, cases=f"{cases:,} cases of {name}")
+                    bar.update(task, done=f"{cases:,} cases of {name}")
 
                 record.add(shard, score_file(scorer, source, pathlib.Path(shard.target), given.batch_size, show))
                 with whole_file.replacing(path) as file:
                     file.write(record.text)
                 bar.advance(task, shard.size)
     return record, left
-
-
-def _bar(console: Console) -> bars.Progress:
-    return bars.Progress(
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(bar_width=None),
-        bars.TextColumn("{task.fields[cases]}"),
-        bars.TimeElapsedColumn(),
-        console=console,
-        disable=not console.is_terminal,
-        expand=True,
-    )
 
 
 def _summarise(console: Console, report: Mapping[str, Any]) -> None:

@@ -16,9 +16,10 @@ from schemas.beam import files
 from schemas.beam.runner import Runner
 from schemas.errors import InputError
 from schemas.model_directory import version_folder
+from serving.scoring.bar import following
 from serving.scoring.options import ScoreOptions
 from serving.scoring.record import RECORD, Record
-from serving.scoring.shards import Shard, in_folder, local_files, shards_of
+from serving.scoring.shards import Shard, in_folder, local_files, outcome_location, shards_of
 
 if TYPE_CHECKING:  # Beam loads only when it is to run
     from serving.scoring.pipeline import Job
@@ -41,7 +42,7 @@ def score_on_beam(given: ScoreOptions, console: Console) -> tuple[Record, list[S
         files.remove(job.scratch)
         if left:
             console.print(f"scoring {len(left):,} files on {given.runner}")
-            _score(record, left, job, runner)
+            _score(record, left, job, runner, console)
     except OSError as error:
         raise InputError(str(error)) from error
     return record, left
@@ -90,11 +91,12 @@ def _earlier(location: str) -> dict[str, Any] | None:
     return values
 
 
-def _score(record: Record, shards: Sequence[Shard], job: "Job", runner: Runner) -> None:
+def _score(record: Record, shards: Sequence[Shard], job: "Job", runner: Runner, console: Console) -> None:
     from serving.scoring.pipeline import build
 
     try:
-        runner.run(lambda pipeline: build(pipeline, shards, job))
+        with following(console, shards, job.scratch):
+            runner.run(lambda pipeline: build(pipeline, shards, job))
     finally:
         faults = _collect(record, shards, job.scratch)
         _save(record, job)
@@ -141,8 +143,6 @@ def _files(location: str) -> list[files.Entry]:
 
 def _collect(record: Record, shards: Sequence[Shard], scratch: str) -> list[str]:
     """Adds to the record what the workers have done, and returns the faults that they met."""
-    from serving.scoring.pipeline import outcome_location
-
     there = {entry.location for entry in files.entries(f"{scratch}/*")}
     places = {outcome_location(shard, scratch): shard for shard in shards}
     known = [(shard, place) for place, shard in places.items() if place in there]

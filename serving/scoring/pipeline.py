@@ -20,7 +20,7 @@ from schemas.beam import files
 from schemas.errors import InputError
 from serving.scoring.answers import Scorer
 from serving.scoring.file import score_file
-from serving.scoring.shards import Shard
+from serving.scoring.shards import Shard, outcome_location
 from serving.security import VersionKey, verified
 
 Outcome = dict[str, Any]
@@ -101,8 +101,3 @@ def score_shard(scorer: Scorer, shard: Shard, job: Job) -> Outcome:
             beam.metrics.Metrics.counter("score", "cases").inc(counts.total())
     files.replace(outcome_location(shard, job.scratch), io.BytesIO(json.dumps(outcome).encode()), job.scratch)
     return outcome
-
-
-def outcome_location(shard: Shard, scratch: str) -> str:
-    """Returns the file for the outcome of a shard."""
-    return posixpath.join(scratch, f"{shard.name}.json")

@@ -1,5 +1,6 @@
 """A command's pipeline runs on the runner that the user names, and each fault is one line."""
 
+import os
 import sys
 
 import pytest
@@ -34,6 +35,49 @@ def test_a_step_that_fails_is_one_line(beam, tmp_path):
     with pytest.raises(InputError, match=r"^the Beam pipeline failed on DirectRunner: .*No such file.*lost") as raised:
         runner.Runner(runner.LOCAL, []).run(lambda pipeline: pipeline | steps)
     assert "\n" not in str(raised.value)
+
+
+def _refuse(_):
+    raise InputError("cases.jsonl: line 3: not JSON")
+
+
+@pytest.mark.parametrize("mode", ["in_memory", "multi_threading"])  # the latter talks to its workers as to processes
+def test_a_fault_that_a_worker_finds_in_the_input_reads_as_without_beam(beam, mode):
+    with pytest.raises(InputError, match=r"^cases.jsonl: line 3: not JSON$"):
+        runner.Runner(runner.LOCAL, [f"--direct_running_mode={mode}"]).run(
+            lambda pipeline: pipeline | beam.Create([1]) | beam.Map(_refuse)
+        )
+
+
+def _warn(_):
+    os.write(2, b"a library warns\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "shown"),
+    [
+        ("DirectRunner", [], ""),
+        ("direct", [], ""),
+        ("DirectRunner", ["--default_sdk_harness_log_level=INFO"], "a library warns\n"),
+    ],
+)
+def test_what_workers_of_this_machine_log_is_shown_to_those_who_ask(beam, capfd, name, options, shown):
+    runner.Runner(name, options).run(lambda pipeline: pipeline | beam.Create([1]) | beam.Map(_warn))
+    assert capfd.readouterr().err == shown
+
+
+def test_the_log_of_a_pipeline_that_failed_stays(beam, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def fail(element):
+        _warn(element)
+        raise OSError("the disk is full")
+
+    with pytest.raises(InputError, match="the disk is full") as raised:
+        runner.Runner(runner.LOCAL, []).run(lambda pipeline: pipeline | beam.Create([1]) | beam.Map(fail))
+    [log] = tmp_path.iterdir()
+    assert str(raised.value).endswith(f"; Beam's log is in {log}")
+    assert "a library warns" in log.read_text()
 
 
 @needs_beam

@@ -7,7 +7,9 @@ import pathlib
 import shutil
 import sys
 
+import pyarrow.parquet
 import pytest
+import tensorflow as tf
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -21,17 +23,24 @@ from apache_beam.io.filesystems import FileSystems
 
 from serving.scoring import pipeline
 
+ALL = ("a.jsonl", "b.jsonl", "c.csv", "d.tfrecord.gz", "e.parquet")
 CASE = '{{"vignette_id": "{0}", "present": ["{1}"], "absent": []}}\n'
 RETRIES = "BundleBasedDirectRunner"  # gives a bundle that failed to another thread, up to four times
 
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    """Three files of cases, of two formats."""
+    """Five files of cases, of four formats."""
     folder = tmp_path_factory.mktemp("in")
     (folder / "a.jsonl").write_text(CASE.format("a1", "chest_pain") + CASE.format("a2", "smoker"))
     (folder / "b.jsonl").write_text(CASE.format("b1", "fever"))
     (folder / "c.csv").write_text("vignette_id,present,absent\nc1,fever smoker,chest_pain\n")
+    bytes_of = {"vignette_id": [b"d1"], "present": [b"smoker"]}
+    features = {name: tf.train.Feature(bytes_list=tf.train.BytesList(value=value)) for name, value in bytes_of.items()}
+    with tf.io.TFRecordWriter(str(folder / "d.tfrecord.gz"), "GZIP") as writer:
+        writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+    rows = pyarrow.Table.from_pylist([{"vignette_id": "e1", "present": ["fever"], "questions_asked": 1}])
+    pyarrow.parquet.write_table(rows, folder / "e.parquet")
     return folder
 
 
@@ -51,6 +60,14 @@ def _files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.fixture(autouse=True)
+def logs(monkeypatch, tmp_path_factory):
+    """The folder for Beam's logs."""
+    folder = tmp_path_factory.mktemp("logs")
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
 @pytest.fixture
 def scored(monkeypatch):
     """How often each file was scored."""
@@ -67,7 +84,7 @@ def scored(monkeypatch):
 def test_the_files_are_those_of_the_command_without_a_runner(guarded_base_path, inputs, local, tmp_path, scored):
     assert _score(guarded_base_path, inputs, tmp_path / "out", "--runner", "DirectRunner") == 0
     assert _files(tmp_path / "out") == local  # score.json, too, and nothing else
-    assert scored == {"a.jsonl": 1, "b.jsonl": 1, "c.csv": 1}
+    assert scored == dict.fromkeys(ALL, 1)
     assert _score(guarded_base_path, inputs, tmp_path / "out") == 0  # which finds that all is done
     assert _files(tmp_path / "out") == local
 
@@ -92,14 +109,14 @@ def test_a_bundle_that_fails_is_tried_again_and_each_input_has_its_answers_once(
     assert _score(guarded_base_path, inputs, tmp_path / "out", "--runner", RETRIES) == 0
     assert losses == {}
     assert _files(tmp_path / "out") == local
-    assert scored == {"a.jsonl": 2, "b.jsonl": 2, "c.csv": 1}  # what has an outcome is not scored again
+    assert scored == {**dict.fromkeys(ALL, 1), "a.jsonl": 2, "b.jsonl": 2}  # what has an outcome is not scored again
 
 
 def test_what_was_done_when_the_pipeline_failed_is_not_done_again(
     guarded_base_path, inputs, local, tmp_path, monkeypatch, scored, capsys
 ):
     def fetch(location, path, real=files.fetch):
-        if location.endswith("c.csv"):
+        if location.endswith(ALL[-1]):
             raise OSError(LOST)
         real(location, path)
 
@@ -107,10 +124,10 @@ def test_what_was_done_when_the_pipeline_failed_is_not_done_again(
         patched.setattr(files, "fetch", fetch)
         assert _score(guarded_base_path, inputs, tmp_path / "out", "--runner", RETRIES) == 2
     assert LOST in capsys.readouterr().err
-    assert set(json.loads((tmp_path / "out" / "score.json").read_text())["files"]) == {"a.jsonl", "b.jsonl"}
+    assert set(json.loads((tmp_path / "out" / "score.json").read_text())["files"]) == {*ALL[:-1]}
     assert _score(guarded_base_path, inputs, tmp_path / "out", "--runner", "DirectRunner") == 0
     assert _files(tmp_path / "out") == local
-    assert scored == {"a.jsonl": 1, "b.jsonl": 1, "c.csv": 1}
+    assert scored == dict.fromkeys(ALL, 1)
 
 
 def test_what_workers_did_after_their_command_was_killed_is_taken_over(
@@ -142,7 +159,7 @@ def test_a_faulty_input_leaves_the_others_their_answers(guarded_base_path, input
     error = capsys.readouterr().err.splitlines()[-1]
     assert f"error: {tmp_path / 'in' / 'b.jsonl'}: 'b1' (line or record 1)" in error
     answers = _files(tmp_path / "out")
-    assert set(json.loads(answers.pop("score.json"))["files"]) == set(answers) == {"a.jsonl", "c.csv"}
+    assert set(json.loads(answers.pop("score.json"))["files"]) == set(answers) == {*ALL} - {"b.jsonl"}
     assert {name: local[name] for name in answers} == answers
 
 
@@ -174,7 +191,7 @@ def test_a_dry_run_prints_the_job_of_what_is_left_and_writes_nothing(
     assert _score(guarded_base_path, inputs, out, *flink) == 0
     sent = json.loads(capsys.readouterr().out)
     assert sent["job"]["model"] == str(guarded_base_path / "4")
-    assert [shard["target"] for shard in sent["shards"]] == [str(out / "b.jsonl"), str(out / "c.csv")]
+    assert [shard["target"] for shard in sent["shards"]] == [str(out / name) for name in ALL[1:]]
     assert sent["options"] == {"runner": "FlinkRunner", "flink_master": "host:8081"}
     names = {each["uniqueName"] for each in sent["pipeline"]["components"]["transforms"].values()}
     assert {"shards/Impulse", "score/BeamML_RunInference"} <= names
@@ -200,7 +217,7 @@ def test_model_inputs_and_answers_can_be_in_a_bucket(
     assert "nothing to do" in capsys.readouterr().err
     assert _score(there[0], f"{bucket}/lost", there[2], "--runner", "DirectRunner") == 2
     assert f"--input {bucket}/lost: no such file or directory" in capsys.readouterr().err
-    assert scored == {"a.jsonl": 1, "b.jsonl": 1, "c.csv": 1}
+    assert scored == dict.fromkeys(ALL, 1)
 
 
 FAILING = """
@@ -218,7 +235,7 @@ if any("sdk_worker_main" in each for each in sys.orig_argv):
 
 @pytest.mark.slow
 def test_processes_that_fail_leave_the_rest_to_the_next_run(
-    guarded_base_path, inputs, local, tmp_path, monkeypatch, capfd
+    guarded_base_path, inputs, local, tmp_path, monkeypatch, logs, capfd
 ):
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / "sitecustomize.py").write_text(FAILING.format(failed=str(tmp_path / "failed")))
@@ -226,10 +243,16 @@ def test_processes_that_fail_leave_the_rest_to_the_next_run(
     processes = ("--direct_running_mode=multi_processing", "--direct_num_workers=2")
     options = ("--runner", "DirectRunner", "--beam-options", *processes)
     assert _score(guarded_base_path, inputs, tmp_path / "out", *options) == 2
-    assert (
-        f"the Beam pipeline failed on DirectRunner: OSError: {tmp_path / 'out' / 'b.jsonl'}: {LOST}"
-        in capfd.readouterr().err
-    )
     assert not (tmp_path / "out" / "b.jsonl").exists()
+    [log] = logs.glob("*.log")
+    assert capfd.readouterr().err.splitlines() == [
+        "scoring 5 files on DirectRunner",
+        "triage score: error: the Beam pipeline failed on DirectRunner: OSError: "
+        f"{tmp_path / 'out' / 'b.jsonl'}: {LOST}; Beam's log is in {log}",
+    ]
+    assert "Traceback" in log.read_text()
+    log.unlink()
     assert _score(guarded_base_path, inputs, tmp_path / "out", *options) == 0
     assert _files(tmp_path / "out") == local
+    assert len(capfd.readouterr().err.splitlines()) == 4  # start, speed, decisions and result, and nothing of Beam's
+    assert list(logs.glob("*.log")) == []

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("apache_beam", reason="needs the extra `beam`")
 
-from serving.scoring.pipeline import Job, ShardScorer, outcome_location, score_shard
-from serving.scoring.shards import Shard
+from serving.scoring.pipeline import Job, ShardScorer, score_shard
+from serving.scoring.shards import Shard, outcome_location
 
 
 @pytest.fixture(scope="module")
