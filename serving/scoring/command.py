@@ -58,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--require-signature",
-        type=pathlib.Path,
         metavar="FILE",
         help="file of a public Ed25519 key, in PEM format; the version must be signed with its private key",
     )
@@ -80,7 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     began = time.monotonic()
-    record, scored = score_on_beam(given, console) if given.runner else _score(given, console)
+    done = score_on_beam(given, console) if given.runner else _score(given, console)
+    if done is None:
+        return 0
+    record, scored = done
     counts = record.counts
     report = {
         "output": given.output,
@@ -105,7 +107,8 @@ def _score(given: ScoreOptions, console: Console) -> tuple[Record, list[Shard]]:
     except OSError as error:
         raise InputError(f"--output {given.output}: {error.strerror}") from error
     manifest = (folder / directories.MANIFEST).read_bytes()
-    record = Record(given, folder.name, manifest, whole_file.read_json(path) if path.exists() else None)
+    earlier = Record.read(path.read_bytes(), str(path)) if path.exists() else None
+    record = Record.continued(given, folder.name, manifest, earlier)
     left = [shard for shard in shards if not (record.is_done(shard) and pathlib.Path(shard.target).exists())]
     for shard in left:
         check_kind(pathlib.Path(shard.source))
@@ -124,7 +127,8 @@ def _score(given: ScoreOptions, console: Console) -> tuple[Record, list[Shard]]:
                 def show(cases: int, name: str = source.name) -> None:
                     bar.update(task, done=f"{cases:,} cases of {name}")
 
-                record.add(shard, score_file(scorer, source, pathlib.Path(shard.target), given.batch_size, show))
+                counts = score_file(scorer, source, pathlib.Path(shard.target), given.batch_size, show)
+                record.add(shard.name, shard.state, counts)
                 with whole_file.replacing(path) as file:
                     file.write(record.text)
                 bar.advance(task, shard.size)

@@ -1,9 +1,6 @@
 """`triage score --runner`: starts the pipeline, and keeps what its workers have done."""
 
-import concurrent.futures
 import dataclasses
-import io
-import json
 import pathlib
 import posixpath
 from collections.abc import Sequence
@@ -18,28 +15,34 @@ from schemas.errors import InputError
 from schemas.model_directory import version_folder
 from serving.scoring.bar import following
 from serving.scoring.options import ScoreOptions
-from serving.scoring.record import RECORD, Record
-from serving.scoring.shards import Shard, in_folder, local_files, outcome_location, shards_of
+from serving.scoring.outcomes import add_outcomes, in_words, outcomes_in, read_record, save_record
+from serving.scoring.record import Record
+from serving.scoring.shards import Shard, in_folder, local_files, shards_of
 
 if TYPE_CHECKING:  # Beam loads only when it is to run
     from serving.scoring.pipeline import Job
 
-_READERS = 16  # of small files, which a bucket gives slowly
 
+def score_on_beam(given: ScoreOptions, console: Console) -> tuple[Record, list[Shard]] | None:
+    """Scores the inputs that are not done.
 
-def score_on_beam(given: ScoreOptions, console: Console) -> tuple[Record, list[Shard]]:
-    """Scores the inputs that are not done, and returns the record and what these were.
+    Returns:
+        The record and what these were; None if the job was only written down, for Dataflow to start it.
 
     Raises:
         InputError: Beam is missing or refuses an option, the pipeline fails, or there are faulty inputs. The answers
             to the others stay.
     """
     runner = Runner(given.runner or "", given.beam_options)
-    given = _absolute(given)
     try:
-        record, left, job = _planned(given)
-        _save(record, job)
+        record, left, job = _planned(_absolute(given))
+        runner.check()
+        save_record(record, job.output, job.scratch)
         files.remove(job.scratch)
+        if runner.template:
+            _write_down(left, job, runner)
+            console.print(f"{len(left):,} files to score; the job is in {runner.template}, for Dataflow to start it")
+            return None
         if left:
             console.print(f"scoring {len(left):,} files on {given.runner}")
             _score(record, left, job, runner, console)
@@ -61,7 +64,7 @@ def described_job(given: ScoreOptions) -> dict[str, Any]:
         _, left, job = _planned(_absolute(given))
     except OSError as error:
         raise InputError(str(error)) from error
-    described = runner.describe(lambda pipeline: build(pipeline, left, job))
+    described = runner.describe(lambda pipeline: build(pipeline, left, job, alone=bool(runner.template)))
     return {"job": dataclasses.asdict(job), "shards": list(map(dataclasses.asdict, left)), **described}
 
 
@@ -75,20 +78,17 @@ def _planned(given: ScoreOptions) -> tuple[Record, list[Shard], "Job"]:
     manifest = files.read(posixpath.join(model, directories.MANIFEST))
     if manifest is None:
         raise InputError(f"{model}: no {directories.MANIFEST}: write the version again with triage export")
-    record = Record(given, posixpath.basename(model), manifest, _earlier(posixpath.join(given.output, RECORD)))
+    record = Record.continued(given, posixpath.basename(model), manifest, read_record(given.output))
     job = Job(model, given.output, given.questions, given.allow_unknown_codes, given.batch_size, given.read_key())
     _collect(record, shards, job.scratch)  # of a run that was killed
     there = {posixpath.basename(entry.location) for entry in files.entries(f"{given.output}/*")}
     return record, [shard for shard in shards if not (record.is_done(shard) and shard.name in there)], job
 
 
-def _earlier(location: str) -> dict[str, Any] | None:
-    """Returns what the record says already."""
-    try:
-        values: dict[str, Any] | None = json.loads(files.read(location) or b"null")
-    except ValueError as error:
-        raise InputError(f"{location}: not valid JSON: {error}") from error
-    return values
+def _write_down(shards: Sequence[Shard], job: "Job", runner: Runner) -> None:
+    from serving.scoring.pipeline import build
+
+    runner.run(lambda pipeline: build(pipeline, shards, job, alone=True))
 
 
 def _score(record: Record, shards: Sequence[Shard], job: "Job", runner: Runner, console: Console) -> None:
@@ -99,11 +99,10 @@ def _score(record: Record, shards: Sequence[Shard], job: "Job", runner: Runner, 
             runner.run(lambda pipeline: build(pipeline, shards, job))
     finally:
         faults = _collect(record, shards, job.scratch)
-        _save(record, job)
+        save_record(record, job.output, job.scratch)
     files.remove(job.scratch)
     if faults:
-        others = f" (and {len(faults) - 1:,} other files)" if len(faults) > 1 else ""
-        raise InputError(f"{faults[0]}{others}")
+        raise InputError(in_words(faults))
     lost = [shard.source for shard in shards if not record.is_done(shard)]
     if lost:
         raise InputError(f"{lost[0]}: the workers left no answers to it: run again")
@@ -143,20 +142,6 @@ def _files(location: str) -> list[files.Entry]:
 
 def _collect(record: Record, shards: Sequence[Shard], scratch: str) -> list[str]:
     """Adds to the record what the workers have done, and returns the faults that they met."""
-    there = {entry.location for entry in files.entries(f"{scratch}/*")}
-    places = {outcome_location(shard, scratch): shard for shard in shards}
-    known = [(shard, place) for place, shard in places.items() if place in there]
-    faults = []
-    with concurrent.futures.ThreadPoolExecutor(_READERS) as threads:
-        contents = threads.map(files.read, [place for _, place in known])
-        for (shard, _), content in zip(known, contents, strict=True):
-            outcome = json.loads(content or b"{}")
-            if outcome.get("input") == shard.state and "fault" in outcome:
-                faults.append(outcome["fault"])
-            elif outcome.get("input") == shard.state:
-                record.add(shard, outcome["best_triage"])
-    return faults
-
-
-def _save(record: Record, job: "Job") -> None:
-    files.replace(posixpath.join(job.output, RECORD), io.BytesIO(record.text.encode()), job.scratch)
+    states = {shard.name: shard.state for shard in shards}
+    outcomes = outcomes_in(scratch).items()
+    return add_outcomes(record, {name: each for name, each in outcomes if each.get("input") == states.get(name, "")})

@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 
 from schemas import locations
-from schemas.beam import runner
+from schemas.beam import files, runner
 from schemas.errors import InputError
 from schemas.features import MOST_QUESTIONS
 from serving.security import VersionKey
@@ -21,7 +21,7 @@ class ScoreOptions:
     questions: int
     batch_size: int
     allow_unknown_codes: bool
-    require_signature: pathlib.Path | None
+    require_signature: str | None
     json: str | pathlib.Path | None
     runner: str | None
     dry_run: bool
@@ -35,7 +35,7 @@ class ScoreOptions:
         runner.check(self.beam_options, (field.name for field in dataclasses.fields(self)), "score")
         if self.runner is None:
             runner.check_unused(self.dry_run, self.beam_options)
-            for location in (self.model, *self.input, self.output):
+            for location in filter(None, (self.model, *self.input, self.output, self.require_signature)):
                 if locations.is_remote(location):
                     raise InputError(f"{location}: an address needs --runner; DirectRunner is this machine")
 
@@ -45,4 +45,11 @@ class ScoreOptions:
         Raises:
             InputError: its file cannot be read.
         """
-        return VersionKey.read(self.require_signature) if self.require_signature else None
+        if self.require_signature is None:
+            return None
+        if not locations.is_remote(self.require_signature):
+            return VersionKey.read(pathlib.Path(self.require_signature))
+        content = files.read(self.require_signature)
+        if content is None:
+            raise InputError(f"--require-signature {self.require_signature}: no such file")
+        return VersionKey.parse(content, self.require_signature)

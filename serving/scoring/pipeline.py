@@ -5,7 +5,6 @@ skips what is done, and writes the same bytes where it does not know. Only names
 """
 
 import dataclasses
-import io
 import json
 import pathlib
 import posixpath
@@ -20,11 +19,18 @@ from schemas.beam import files
 from schemas.errors import InputError
 from serving.scoring.answers import Scorer
 from serving.scoring.file import score_file
-from serving.scoring.shards import Shard, outcome_location
+from serving.scoring.outcomes import (
+    Outcome,
+    add_outcomes,
+    in_words,
+    outcome_location,
+    outcomes_in,
+    read_record,
+    save_record,
+    write_outcome,
+)
+from serving.scoring.shards import Shard
 from serving.security import VersionKey, verified
-
-Outcome = dict[str, Any]
-"""`input`, the state of the file, and either `best_triage`, its cases by best decision, or `fault`, a line of text."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +50,19 @@ class Job:
         return posixpath.join(self.output, ".score")
 
 
-def build(pipeline: beam.Pipeline, shards: Iterable[Shard], job: Job) -> None:
-    """Adds the steps to a pipeline: the answers to each shard, and its outcome."""
-    _ = pipeline | "shards" >> beam.Create(list(shards)) | "score" >> RunInference(ShardScorer(job))
+def build(pipeline: beam.Pipeline, shards: Iterable[Shard], job: Job, alone: bool = False) -> None:
+    """Adds the steps to a pipeline.
+
+    Args:
+        pipeline: a Beam pipeline.
+        shards: what to score: each gets its answers and its outcome.
+        job: how.
+        alone: whether nobody waits for the end: a last step writes the record, see `finish`.
+    """
+    outcomes = pipeline | "shards" >> beam.Create(list(shards)) | "score" >> RunInference(ShardScorer(job))
+    if alone:
+        count = outcomes | "when all are scored" >> beam.combiners.Count.Globally()
+        _ = count | "record" >> beam.Map(finish, job)
 
 
 class ShardScorer(ModelHandler):
@@ -85,7 +101,7 @@ def score_shard(scorer: Scorer, shard: Shard, job: Job) -> Outcome:
     if content:  # of this run, before its worker failed
         done: Outcome = json.loads(content)
         return done
-    outcome: Outcome = {"input": shard.state}
+    outcome: dict[str, Any] = {"input": shard.state}
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         source = pathlib.Path(folder) / "cases" / posixpath.basename(shard.source)
         target = pathlib.Path(folder) / shard.name
@@ -99,5 +115,20 @@ def score_shard(scorer: Scorer, shard: Shard, job: Job) -> Outcome:
                 files.replace(shard.target, answers, job.scratch)
             outcome["best_triage"] = dict(counts)
             beam.metrics.Metrics.counter("score", "cases").inc(counts.total())
-    files.replace(outcome_location(shard, job.scratch), io.BytesIO(json.dumps(outcome).encode()), job.scratch)
+    write_outcome(outcome, shard, job.scratch)
     return outcome
+
+
+def finish(_: int, job: Job) -> None:
+    """Adds what was done to the record; a worker that does so again changes nothing.
+
+    Raises:
+        InputError: there are faulty inputs. The others are in the record.
+    """
+    outcomes, record = outcomes_in(job.scratch), read_record(job.output)
+    if record and outcomes:
+        faults = add_outcomes(record, outcomes)
+        save_record(record, job.output, job.scratch)
+        if faults:
+            raise InputError(in_words(faults))
+    files.remove(job.scratch)

@@ -95,8 +95,3 @@ def shards_of(files: Iterable[Entry], output: str, output_format: str | None) ->
                 f"{shard.source} and {other.source} have the same name: score them into different directories"
             )
     return list(shards.values())
-
-
-def outcome_location(shard: Shard, scratch: str) -> str:
-    """Returns the file for the outcome of a shard."""
-    return posixpath.join(scratch, f"{shard.name}.json")

@@ -25,11 +25,11 @@ class VersionKey:
     """The public key of whoever signs versions.
 
     Attributes:
-        path: its file, for messages.
+        name: of its file, for messages.
         content: the key, 32 bytes.
     """
 
-    path: pathlib.Path
+    name: str
     content: bytes
 
     @classmethod
@@ -39,7 +39,19 @@ class VersionKey:
         Raises:
             InputError: the file cannot be read or holds no public Ed25519 key, or the extra `signing` is not installed.
         """
-        option = f"--require-signature {path}"
+        try:
+            return cls.parse(path.read_bytes(), str(path))
+        except OSError as error:
+            raise InputError(f"--require-signature {path}: cannot read: {error.strerror or error}") from error
+
+    @classmethod
+    def parse(cls, content: bytes, name: str) -> "VersionKey":
+        """Returns the key in the content of a file called `name`.
+
+        Raises:
+            InputError: it holds no public Ed25519 key, or the extra `signing` is not installed.
+        """
+        option = f"--require-signature {name}"
         try:
             from cryptography.exceptions import UnsupportedAlgorithm
             from cryptography.hazmat.primitives import serialization
@@ -47,9 +59,7 @@ class VersionKey:
         except ImportError as error:
             raise missing("cryptography", option, "signing") from error
         try:
-            key = serialization.load_pem_public_key(path.read_bytes())
-        except OSError as error:
-            raise InputError(f"{option}: cannot read: {error.strerror or error}") from error
+            key = serialization.load_pem_public_key(content)
         except (ValueError, UnsupportedAlgorithm):
             key = None
         if not isinstance(key, Ed25519PublicKey):
@@ -57,7 +67,7 @@ class VersionKey:
                 f"{option}: expected a public Ed25519 key in PEM format: openssl pkey -in KEY -pubout writes that of a "
                 "private key"
             )
-        return cls(path, key.public_bytes_raw())
+        return cls(name, key.public_bytes_raw())
 
     def signed_digests(self, folder: pathlib.Path) -> dict[str, str]:
         """Returns the SHA-256 of each file of a version, by its name relative to `folder`, as they were signed.
@@ -81,7 +91,7 @@ class VersionKey:
             Ed25519PublicKey.from_public_bytes(self.content).verify(signature, checksums)
         except InvalidSignature as error:
             raise InputError(
-                f"{path}: was changed, or signed with another key than that of {self.path}: publish the version again"
+                f"{path}: was changed, or signed with another key than that of {self.name}: publish the version again"
             ) from error
         lines = [_LINE.fullmatch(line) for line in os.fsdecode(checksums).splitlines()]
         if None in lines:

@@ -81,9 +81,30 @@ def test_the_log_of_a_pipeline_that_failed_stays(beam, tmp_path, monkeypatch):
 
 
 @needs_beam
+def test_a_job_for_a_template_of_dataflow_is_written_and_nobody_waits_for_it():
+    places = ("--project=p", "--region=r", "--temp_location=gs://b/t", "--staging_location=gs://b/s")
+    assert runner.Runner("DataflowRunner", [*places, "--template_location=gs://b/job"]).template == "gs://b/job"
+    assert runner.Runner("DataflowRunner", places).template is None
+    assert runner.Runner("FlinkRunner", ["--template_location=gs://b/job"]).template is None
+
+
+@pytest.mark.parametrize(("module", "raised"), [("google.api_core.exceptions", InputError), ("ours", LookupError)])
+def test_a_store_that_refuses_is_one_line_and_a_fault_of_ours_is_not_hidden(beam, module, raised):
+    error = type("Forbidden", (LookupError,), {"__module__": module})("403 no access\nto the bucket")
+
+    def fail(_):
+        raise error
+
+    with pytest.raises(raised, match="403 no access"):
+        runner.Runner(runner.LOCAL, []).run(lambda pipeline: pipeline | beam.Create([1]) | beam.Map(fail))
+
+
+@needs_beam
 def test_an_unknown_runner_and_an_option_that_beam_refuses_are_one_line():
     with pytest.raises(InputError, match=r"^--runner Walker: Unexpected pipeline runner: Walker"):
-        runner.Runner("Walker", []).run(lambda pipeline: None)
+        runner.Runner("Walker", []).check()
+    with pytest.raises(InputError, match=r"^--runner DataflowRunner: .*Missing required option: project"):
+        runner.Runner("DataflowRunner", ["--region=r"]).check()
     with pytest.raises(InputError, match=r"^--beam-options: argument --direct_running_mode: invalid choice"):
         runner.Runner(runner.LOCAL, ["--direct_running_mode=x"])
 

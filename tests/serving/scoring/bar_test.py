@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from serving.scoring.bar import bar_over, following
-from serving.scoring.shards import Shard, outcome_location
+from serving.scoring.outcomes import outcome_location
+from serving.scoring.shards import Shard
 
 pytest.importorskip("apache_beam", reason="needs the extra `beam`")
 

@@ -163,6 +163,14 @@ def test_a_faulty_input_leaves_the_others_their_answers(guarded_base_path, input
     assert {name: local[name] for name in answers} == answers
 
 
+def test_an_option_that_the_runner_misses_is_found_before_anything_is_written(
+    guarded_base_path, inputs, tmp_path, capsys
+):
+    assert _score(guarded_base_path, inputs, tmp_path / "out", "--runner", "DataflowRunner") == 2
+    assert "--runner DataflowRunner: Pipeline has validations errors" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_path_that_beam_takes_for_a_pattern_is_refused(guarded_base_path, inputs, tmp_path, capsys):
     assert _score(guarded_base_path, inputs, tmp_path / "out[1]", "--runner", "DirectRunner") == 2
     assert "out[1]: with --runner no path can have any of the characters" in capsys.readouterr().err

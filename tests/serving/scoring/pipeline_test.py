@@ -1,13 +1,18 @@
 """A worker scores a shard, and leaves its outcome."""
 
+import dataclasses
 import json
 
 import pytest
 
 pytest.importorskip("apache_beam", reason="needs the extra `beam`")
 
-from serving.scoring.pipeline import Job, ShardScorer, score_shard
-from serving.scoring.shards import Shard, outcome_location
+from schemas.beam.runner import LOCAL, Runner
+from schemas.errors import InputError
+from serving.scoring.outcomes import outcome_location, read_record, save_record
+from serving.scoring.pipeline import Job, ShardScorer, build, score_shard
+from serving.scoring.record import Record
+from serving.scoring.shards import Shard
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +49,27 @@ def test_a_faulty_case_is_an_outcome_that_names_the_input(job, scorer, tmp_path)
 def test_a_file_that_cannot_be_read_is_left_to_the_runner(job, scorer, tmp_path):
     with pytest.raises(OSError, match=r"c.jsonl: .*No such file"):
         score_shard(scorer, Shard(str(tmp_path / "c.jsonl"), str(tmp_path / "out" / "c.jsonl"), 9, 1.0), job)
+
+
+def test_a_pipeline_that_nobody_waits_for_writes_the_record_itself(job, tmp_path):
+    (tmp_path / "out").mkdir()
+    job = dataclasses.replace(job, output=str(tmp_path / "out"))
+    shards = [_shard(tmp_path, f"{name}.jsonl", "chest_pain") for name in "abc"]
+    before = Record({"format": 1}, {})
+    before.add("a.jsonl", shards[0].state, {"Blue": 1})
+    save_record(before, job.output, job.scratch)
+    Runner(LOCAL, []).run(lambda pipeline: build(pipeline, shards[1:], job, alone=True))
+    record = read_record(job.output)
+    assert all(map(record.is_done, shards))
+    assert record.counts == {"Red": 2, "Blue": 1}
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["b.jsonl", "c.jsonl", "score.json"]
+
+
+def test_a_fault_in_such_a_pipeline_fails_it_when_the_others_are_in_the_record(job, tmp_path):
+    (tmp_path / "out").mkdir()
+    job = dataclasses.replace(job, output=str(tmp_path / "out"))
+    shards = [_shard(tmp_path, "a.jsonl", "gout"), _shard(tmp_path, "b.jsonl", "chest_pain")]
+    save_record(Record({"format": 1}, {}), job.output, job.scratch)
+    with pytest.raises(InputError, match=f"^{tmp_path / 'a.jsonl'}: 'v'"):
+        Runner(LOCAL, []).run(lambda pipeline: build(pipeline, shards, job, alone=True))
+    assert read_record(job.output).counts == {"Red": 1}

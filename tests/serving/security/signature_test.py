@@ -113,7 +113,7 @@ def test_a_version_without_a_signature_is_refused(version, key, name):
 
 def test_another_key_is_refused_and_so_is_a_changed_list(version, key):
     expected = (
-        f"{version / 'SHA256SUMS'}: was changed, or signed with another key than that of {key.path}: publish the "
+        f"{version / 'SHA256SUMS'}: was changed, or signed with another key than that of {key.name}: publish the "
         "version again"
     )
     with open(version / "SHA256SUMS", "ab") as file:

@@ -1,0 +1,201 @@
+"""The Flex Template has the command's options for parameters, and its jobs score as the command does."""
+
+import argparse
+import json
+import pathlib
+import re
+import runpy
+import subprocess
+import sys
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+import triage_cli
+from schemas import VERSION
+from schemas.beam import files
+from serving.scoring import command
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy" / "dataflow"
+LAUNCH = runpy.run_path(str(DEPLOY / "launch.py"))
+METADATA = json.loads((DEPLOY / "metadata.json").read_text())
+PARAMETERS = {each["name"]: each for each in METADATA["parameters"]}
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
+# Those that the launcher gives itself, or that mean nothing where nobody waits for the job.
+NOT_PARAMETERS = {"help", "runner", "beam_options", "dry_run", "json"}
+IMAGE = "--sdk_container_image=europe-west4-docker.pkg.dev/clinic/triage/score:0.1.0"
+BEAMS = ("--project=clinic", "--region=europe-west4", "--job_name=nightly", IMAGE)
+
+
+def _options():
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return {action.dest: action for action in parser._actions}
+
+
+def test_the_parameters_are_the_options_of_the_command():
+    options = _options()
+    assert options.keys() - NOT_PARAMETERS == PARAMETERS.keys()
+    for name, parameter in PARAMETERS.items():
+        assert parameter.get("isOptional", False) != options[name].required, name
+        assert (parameter.get("paramType") == "BOOLEAN") == (options[name].nargs == 0), name
+        assert parameter["label"], name
+        assert parameter["helpText"], name
+
+
+FOLDERS = (["gs://b", "gs://b/a", "gs://b/a b/c/"], ["", "/data", "gs://", "gs:///a", "gs://b/*.csv", "gs://b/a[1]"])
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("model", *FOLDERS),
+        ("input", [*FOLDERS[0], "gs://b/a.csv,gs://b/c"], [*FOLDERS[1], "gs://b/a,", "gs://b/a,c"]),
+        ("output", *FOLDERS),
+        ("output_format", ["", *_options()["output_format"].choices], ["json", "csv.bz2", "parquet.gz"]),
+        ("questions", ["", *map(str, range(11))], ["11", "-1", "two"]),
+        ("batch_size", ["", "1", "4096"], ["0", "-1", "1e3"]),
+        ("allow_unknown_codes", ["", "true", "false"], ["yes", "True"]),
+        ("require_signature", ["", "gs://b/public.pem"], ["gs://b", "gs://b/", "public.pem"]),
+    ],
+)
+def test_the_expressions_take_good_values_and_refuse_bad_ones(name, good, bad):
+    [expression] = PARAMETERS[name]["regexes"]
+    assert {value: re.search(expression, value) is not None for value in (*good, *bad)} == {
+        **dict.fromkeys(good, True),
+        **dict.fromkeys(bad, False),
+    }
+
+
+def test_the_template_holds_the_metadata_as_gcloud_would_write_it():
+    assert json.loads((DEPLOY / "template.json").read_text()) == {
+        "defaultEnvironment": {},
+        "image": f"REGION-docker.pkg.dev/PROJECT/triage/score:{VERSION}",
+        "metadata": METADATA,
+        "sdkInfo": {"language": "PYTHON"},
+    }
+
+
+def test_the_template_is_a_message_of_the_api():
+    dataflow = pytest.importorskip("google.cloud.dataflow_v1beta3", reason="needs google-cloud-dataflow-client")
+    spec = dataflow.ContainerSpec.from_json((DEPLOY / "template.json").read_text(), ignore_unknown_fields=False)
+    assert [parameter.name for parameter in spec.metadata.parameters] == list(PARAMETERS)
+    assert spec.sdk_info.language == dataflow.SDKInfo.Language.PYTHON
+
+
+def test_the_arguments_of_the_launcher_become_those_of_the_command():
+    line = LAUNCH["command_line"](
+        ["--output_format=", "--runner=DataflowRunner", "--input=gs://b/x,gs://b/y", "--allow_unknown_codes=true",
+         "--model=gs://b/m", "--region=r", "--output=gs://b/a", "--questions=3", "--labels={\"a\": \"b=c\"}"]
+    )  # fmt: skip
+    given = triage_cli.parser(line).parse_args(line)
+    assert (given.command, given.runner, given.model, given.output) == (
+        "score",
+        "DataflowRunner",
+        "gs://b/m",
+        "gs://b/a",
+    )
+    assert (given.input, given.output_format, given.questions) == (["gs://b/x", "gs://b/y"], None, 3)
+    assert given.allow_unknown_codes
+    assert given.beam_options == ["--region=r", '--labels={"a": "b=c"}']
+
+
+def test_a_launch_without_an_image_for_the_workers_is_one_line(capsys):
+    assert LAUNCH["main"](["--runner=DataflowRunner", "--model=gs://b/m"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "--parameters sdk_container_image=IMAGE" in line
+
+
+def test_the_image_is_linted_and_of_one_version_of_beam_and_of_python():
+    linter = pathlib.Path(sys.executable).with_name("hadolint")
+    linted = subprocess.run([linter, DEPLOY / "Dockerfile"], capture_output=True, text=True, timeout=60)
+    assert linted.returncode == 0, linted.stdout
+    [sdk] = re.findall(r"^ARG BEAM=apache/beam_python3\.11_sdk:(\S+)$", DOCKERFILE, re.MULTILINE)
+    assert f'"apache-beam[gcp]=={sdk}"' in DOCKERFILE
+    setup = (ROOT / "setup.py").read_text()
+    [beam] = re.findall(r'"(apache-beam>=[^"]+)"', setup)
+    assert Version(sdk) in Requirement(beam).specifier
+    assert re.search(r"^ARG LAUNCHER=\S+/python311-template-launcher-base:\S+$", DOCKERFILE, re.MULTILINE)
+    assert re.search(r"^ARG PYTHON=python:3\.11\.", DOCKERFILE, re.MULTILINE)
+    copied = re.search(r"^COPY (deploy/.*) (/template/)$", DOCKERFILE, re.MULTILINE)
+    assert all((ROOT / path).exists() for path in copied[1].split())
+    assert f"FLEX_TEMPLATE_PYTHON_PY_FILE={copied[2]}launch.py" in DOCKERFILE
+
+
+@pytest.fixture
+def stored(guarded_base_path, bucket, tmp_path):
+    """A model and two files of cases in a bucket; what the command answers without Beam, in a folder."""
+    pytest.importorskip("apache_beam", reason="needs the extra `beam`")
+    cases = tmp_path / "cases"
+    cases.mkdir()
+    for name, code in (("a.jsonl", "chest_pain"), ("b.jsonl", "fever")):
+        (cases / name).write_text(json.dumps({"vignette_id": name, "present": [code]}) + "\n")
+    for folder, name in ((guarded_base_path, "models"), (cases, "cases")):
+        for path in filter(pathlib.Path.is_file, folder.rglob("*")):
+            with path.open("rb") as content:
+                files.replace(f"{bucket}/{name}/{path.relative_to(folder)}", content, f"{bucket}/scratch")
+    local = ["--model", str(guarded_base_path), "--input", str(cases), "--output", str(tmp_path / "local")]
+    assert triage_cli.main(["score", *local]) == 0
+    return bucket, tmp_path / "local"
+
+
+def _launcher(bucket):
+    """The arguments of a launch, in no order of ours."""
+    places = (f"--input={bucket}/cases", f"--output={bucket}/answers", f"--model={bucket}/models")
+    temporary = (f"--temp_location={bucket}/temp", f"--staging_location={bucket}/staging")
+    return [*places, "--runner=DataflowRunner", *BEAMS, *temporary]
+
+
+def test_a_launch_sends_the_job_of_the_command(stored, capsys):
+    bucket, _ = stored
+    launched = LAUNCH["command_line"](_launcher(bucket))
+    places = ["--model", f"{bucket}/models", "--input", f"{bucket}/cases", "--output", f"{bucket}/answers"]
+    temporary = (f"--temp_location={bucket}/temp", f"--staging_location={bucket}/staging")
+    by_hand = ["score", *places, "--runner", "DataflowRunner", "--beam-options", *BEAMS, *temporary]
+    jobs = []
+    for line in (launched, by_hand):
+        assert triage_cli.main([line[0], "--dry-run", *line[1:]]) == 0
+        jobs.append(json.loads(capsys.readouterr().out))
+        steps = jobs[-1].pop("pipeline")["components"]["transforms"].values()  # in which pickled code differs
+        jobs[-1]["steps"] = [step["uniqueName"] for step in steps]
+    assert jobs[0] == jobs[1]
+    assert [shard["source"] for shard in jobs[0]["shards"]] == [f"{bucket}/cases/{name}.jsonl" for name in "ab"]
+    assert files.entries(f"{bucket}/answers/*") == []
+
+
+def test_the_job_that_a_launch_writes_scores_and_keeps_the_record_without_the_launcher(stored, tmp_path, capsys):
+    """Beam's own DataflowRunner writes the job; its pipeline then runs here, where Dataflow would run it."""
+    pytest.importorskip("google.cloud.dataflow_v1beta3", reason="needs google-cloud-dataflow-client")
+    bucket, local = stored
+    template = f"{bucket}/staging/template_launches/1/job_object"
+    assert LAUNCH["main"]([*_launcher(bucket), f"--template_location={template}", "--no_auth"]) == 0
+    assert f"2 files to score; the job is in {template}, for Dataflow to start it" in capsys.readouterr().err
+    job = json.loads(files.read(template))
+    assert (job["name"], job["type"]) == ("nightly", "JOB_TYPE_BATCH")
+    [pool] = job["environment"]["workerPools"]
+    assert pool["workerHarnessContainerImage"] == IMAGE.partition("=")[2]
+    assert [entry.location for entry in files.entries(f"{bucket}/answers/*")] == [f"{bucket}/answers/score.json"]
+    [staged] = files.entries(f"{bucket}/staging/*/pipeline.pb")
+    _run_here(files.read(staged.location))
+    for entry in files.entries(f"{bucket}/answers/**"):
+        files.fetch(entry.location, tmp_path / "answers" / entry.location.removeprefix(f"{bucket}/answers/"))
+    answers, expected = (
+        {path.name: path.read_bytes() for path in each.iterdir()} for each in (tmp_path / "answers", local)
+    )
+    record = json.loads(answers.pop("score.json"))
+    assert {name: done["cases"] for name, done in record["files"].items()} == {"a.jsonl": 1, "b.jsonl": 1}
+    assert answers == {name: content for name, content in expected.items() if name != "score.json"}
+
+
+def _run_here(serialized):
+    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.portability import python_urns
+    from apache_beam.portability.api import beam_runner_api_pb2
+    from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
+
+    pipeline = beam_runner_api_pb2.Pipeline.FromString(serialized)
+    for environment in pipeline.components.environments.values():
+        environment.urn, environment.payload = python_urns.EMBEDDED_PYTHON, b""  # in place of the image
+    FnApiRunner().run_via_runner_api(pipeline, PipelineOptions()).wait_until_finish()
