@@ -115,12 +115,18 @@ class Runner:
         """
         self._checked = self._pipeline()
 
-    def run(self, build: Callable[["beam.Pipeline"], None]) -> None:
-        """Runs the pipeline to which `build` adds the steps, to its end, or writes it to `template`.
+    def run(self, build: Callable[["beam.Pipeline"], None], alone: bool = False) -> None:
+        """Runs a pipeline to its end, or writes it to `template`.
+
+        Args:
+            build: adds the steps to the pipeline.
+            alone: whether nobody has to wait for the end, so that the job may be written for a template.
 
         Raises:
             InputError: see `check`, or the pipeline failed.
         """
+        if self.template and not alone:
+            raise InputError("--template_location: this command has work to do when its workers are done: leave it out")
         pipeline, self._checked = self._checked or self._pipeline(), None
         build(pipeline)
         with contextlib.ExitStack() as stack:

@@ -88,7 +88,7 @@ def _planned(given: ScoreOptions) -> tuple[Record, list[Shard], "Job"]:
 def _write_down(shards: Sequence[Shard], job: "Job", runner: Runner) -> None:
     from serving.scoring.pipeline import build
 
-    runner.run(lambda pipeline: build(pipeline, shards, job, alone=True))
+    runner.run(lambda pipeline: build(pipeline, shards, job, alone=True), alone=True)
 
 
 def _score(record: Record, shards: Sequence[Shard], job: "Job", runner: Runner, console: Console) -> None:

@@ -9,49 +9,54 @@ import argparse
 import contextlib
 import dataclasses
 import hashlib
+import json
 import pathlib
+import posixpath
 import resource
 import sys
-import threading
+import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import progress as bars
 from rich.console import Console
 
 from schemas import directories, figures, locations
-from schemas.beam import runner
+from schemas.beam import files, runner
+from schemas.beam.watch import watching
 from schemas.errors import InputError, first_line
+from schemas.locations import Remote
 from trainer import options
 from trainer.progress import progress_bar, say, say_result
-from trainer.runs.output import OutputDirectory, describe
 from trainer.supervised.powerset import row_count
 
 if TYPE_CHECKING:  # TensorFlow and Beam load only when the command runs
     import apache_beam as beam
 
+    from trainer.runs.beam_output import BeamOutput
+    from trainer.runs.output import OutputDirectory
     from trainer.supervised.powerset_shards import Plan
     from trainer.vignettes.tfrecord import DataDirectory
 
 _SHARD_ROWS = 50_000
 _MAX_SHARDS = 99_999
-_POLL_SECONDS = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
 class PowersetOptions:
     """The options of `triage powerset`, see its help."""
 
-    data: pathlib.Path
-    out: pathlib.Path
+    data: pathlib.Path | Remote
+    out: pathlib.Path | Remote
     split: str | None
     seed: int
     sample: float
     shards: int | None
     gzip: bool
     overwrite: bool
-    json: str | pathlib.Path | None
+    json: str | pathlib.Path | Remote | None
+    dry_run: bool
     runner: str
     beam_options: list[str]
 
@@ -79,35 +84,89 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gzip", action="store_true", help="compress the shards")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)
+    runner.add_dry_run(parser, "make nothing")
     runner.add_arguments(parser, runner.LOCAL, f"{runner.LOCAL}, in this process")
+
+
+def reads_addresses(_: argparse.Namespace) -> bool:
+    """Returns that workers read and write what is at addresses."""
+    return True
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     given = options.read(PowersetOptions, arguments)
     beam_runner = runner.Runner(given.runner, given.beam_options)
+    from trainer.runs.beam_output import BeamOutput
+
+    with _opened(given.data) as data:
+        expected = _expected_rows(data, given)
+        inputs = [
+            posixpath.join(files.absolute(str(given.data)), path.name)
+            for split in expected
+            for path in data.shards(split)
+        ]
+        if given.dry_run:
+            plan = _plan(BeamOutput(files.absolute(str(given.out)), given.overwrite), expected, given)
+            described = beam_runner.describe(lambda pipeline: build(pipeline, inputs, plan))
+            job = {"job": dataclasses.asdict(plan), "files": inputs, **described}
+            sys.stdout.write(json.dumps(job, indent=2, default=str) + "\n")
+            return 0
+        start = time.monotonic()
+        stats = _made(data, inputs, expected, given, beam_runner)
+    _report(stats, time.monotonic() - start, given)
+    following = "train classifiers on it (docs/expanded-data.md)"
+    say_result(Console(stderr=True), locations.shown(given.out), following)
+    return 0
+
+
+def _made(
+    data: "DataDirectory", inputs: Sequence[str], expected: dict[str, int], given: PowersetOptions,
+    beam_runner: runner.Runner,
+) -> dict[str, Any]:  # fmt: skip
+    """Runs the pipeline and publishes the result; returns what its stats.json says."""
     import tensorflow as tf
 
-    from trainer.vignettes.tfrecord import DataDirectory
+    from trainer.runs.beam_output import output_at
 
-    output = OutputDirectory(given.out, given.overwrite)
-    data = DataDirectory.open(given.data).whole()
-    expected = _expected_rows(data, given)
-    start = time.monotonic()
     try:
-        with output, progress_bar(Console(stderr=True)) as bar:
+        with output_at(given.out, given.overwrite) as output, progress_bar(Console(stderr=True)) as bar:
             plan = _plan(output, expected, given)
             with _progress(bar, plan, round(sum(expected.values()) * given.sample)):
-                _run_pipeline(data, plan, beam_runner)
+                beam_runner.run(lambda pipeline: build(pipeline, inputs, plan))
             stats = _header(data, given) | _merge_figures(data, plan, expected)
-            describe(output.staging, data.vocabulary, stats)
+            output.describe(data.vocabulary, stats)
             output.publish()
     except (OSError, tf.errors.OpError) as error:
         raise InputError(f"--out {given.out}: cannot write: {first_line(error)}") from error
-    _report(stats, time.monotonic() - start, given)
-    following = "train classifiers on it (docs/data.md)"
-    say_result(Console(stderr=True), locations.shown(given.out), following)
-    return 0
+    return stats
+
+
+@contextlib.contextmanager
+def _opened(data: pathlib.Path | Remote) -> "Iterator[DataDirectory]":
+    """Yields the data directory, of one at an address a copy: rows are counted here, and faults found early."""
+    from trainer.vignettes.tfrecord import DataDirectory
+
+    if isinstance(data, pathlib.Path):
+        yield DataDirectory.open(data).whole()
+        return
+    with tempfile.TemporaryDirectory(prefix="triage-") as folder, locations.staged_as({folder: data.folder}):
+        copy = pathlib.Path(folder) / data.name
+        try:
+            _fetch(files.absolute(data.uri), copy)
+            yield DataDirectory.open(copy).whole()
+        except InputError as error:
+            raise InputError(locations.shown(str(error))) from error
+
+
+def _fetch(location: str, folder: pathlib.Path) -> None:
+    try:
+        for entry in files.entries(f"{location}/*"):
+            name = posixpath.basename(entry.location)
+            if name in (directories.VOCABULARY, directories.STATS) or directories.shard_parts(name):
+                files.fetch(entry.location, folder / name)
+    except OSError as error:
+        raise InputError(f"--data: cannot read {error}") from error
 
 
 def build(pipeline: "beam.Pipeline", inputs: Iterable[str], plan: "Plan") -> None:
@@ -115,7 +174,7 @@ def build(pipeline: "beam.Pipeline", inputs: Iterable[str], plan: "Plan") -> Non
 
     Args:
         pipeline: a Beam pipeline.
-        inputs: paths of the shards of vignettes, named as in a data directory.
+        inputs: paths or addresses of the shards of vignettes, named as in a data directory.
         plan: where the rows go.
     """
     import apache_beam as beam
@@ -146,45 +205,31 @@ def _expected_rows(data: "DataDirectory", given: PowersetOptions) -> dict[str, i
     return rows
 
 
-def _plan(output: OutputDirectory, expected: dict[str, int], given: PowersetOptions) -> "Plan":
+def _plan(output: "OutputDirectory | BeamOutput", expected: dict[str, int], given: PowersetOptions) -> "Plan":
     from trainer.supervised.powerset_shards import Plan
 
     shards = {}
     for split, rows in expected.items():
         default = max(1, min(_MAX_SHARDS, -(-round(rows * given.sample) // _SHARD_ROWS)))
         shards[split] = (given.shards or default) if rows else 0
-    # Other processes may have another working directory.
-    staging, scratch = str(output.staging.resolve()), str(output.scratch.resolve())
-    return Plan(staging, scratch, given.seed, given.sample, given.gzip, shards)
-
-
-def _run_pipeline(data: "DataDirectory", plan: "Plan", beam_runner: runner.Runner) -> None:
-    inputs = [str(path.resolve()) for split in plan.shards for path in data.shards(split)]
-    beam_runner.run(lambda pipeline: build(pipeline, inputs, plan))
+    return Plan(str(output.staging), str(output.scratch), given.seed, given.sample, given.gzip, shards)
 
 
 @contextlib.contextmanager
 def _progress(bar: bars.Progress, plan: "Plan", rows: int) -> Iterator[None]:
     """Shows on `bar` the number of rows in finished shards, from all processes."""
-    from trainer.supervised.powerset_shards import finished_shards
+    from trainer.supervised.powerset_shards import ShardFigures, finished_shards
 
     task = bar.add_task("expand", total=rows, remark="", unit="rows")
-    finished = threading.Event()
+    finished: dict[str, ShardFigures] = {}
 
-    def watch() -> None:
-        while not finished.wait(_POLL_SECONDS):
-            done = sum(shard.rows for shard in finished_shards(plan).values())
-            bar.update(task, completed=done, remark=f", {bar.tasks[task].speed or 0:,.0f}/s")
+    def look() -> None:
+        finished.update(finished_shards(plan, finished))
+        done = sum(shard.rows for shard in finished.values())
+        bar.update(task, completed=done, remark=f", {bar.tasks[task].speed or 0:,.0f}/s")
 
-    thread = threading.Thread(target=watch, daemon=True)
-    if not bar.disable:
-        thread.start()
-    try:
+    with contextlib.nullcontext() if bar.disable else watching(look):
         yield
-    finally:
-        finished.set()
-        if thread.is_alive():
-            thread.join()
 
 
 def _merge_figures(data: "DataDirectory", plan: "Plan", expected: dict[str, int]) -> dict[str, Any]:

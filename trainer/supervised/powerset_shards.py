@@ -7,24 +7,28 @@ the vignettes.
 
 import dataclasses
 import hashlib
+import io
 import json
 import pathlib
-from collections.abc import Iterable, Iterator
+import posixpath
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from schemas import directories, whole_file
+from schemas import directories
+from schemas.beam import files
 from trainer.supervised.powerset import expand, id_number
 from trainer.vignettes.tfrecord import decode_example, encode_example, read_records
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What every worker has to know; the directories have the same paths for all of them."""
+    """What every worker has to know; folders are at an address, or have the same path for all of them."""
 
-    staging: str  # directory of the finished shards
-    scratch: str  # directory of unfinished shards, and of the figures of finished ones
+    staging: str  # folder of the finished shards
+    scratch: str  # folder of unfinished shards, and of the figures of finished ones
     seed: int
     sample: float
     compressed: bool
@@ -49,12 +53,20 @@ class ShardFigures(NamedTuple):
         return sum(self.rows_by_evidence)
 
 
-def keyed_vignettes(path: str, plan: Plan) -> Iterator[tuple[str, bytes]]:
-    """Yields the name of the output shard and the serialized tf.Example of each vignette of an input shard."""
-    split, _, _, compressed = directories.shard_parts(pathlib.Path(path).name) or ("", 0, 0, False)
+def keyed_vignettes(location: str, plan: Plan) -> Iterator[tuple[str, bytes]]:
+    """Yields the name of the output shard and the serialized tf.Example of each vignette of an input shard.
+
+    Raises:
+        OSError: the shard cannot be read.
+    """
+    name = posixpath.basename(location)
+    split, _, _, compressed = directories.shard_parts(name) or ("", 0, 0, False)
     names = plan.shard_names(split)
-    for serialized in read_records(path, compressed):
-        yield names[id_number(decode_example(serialized).vignette_id) % len(names)], serialized
+    with tempfile.TemporaryDirectory(prefix="triage-") as folder:
+        path = pathlib.Path(folder) / name
+        files.fetch(location, path)
+        for serialized in read_records(path, compressed):
+            yield names[id_number(decode_example(serialized).vignette_id) % len(names)], serialized
 
 
 def write_shard(group: tuple[str, Iterable[bytes]], plan: Plan) -> None:
@@ -71,13 +83,19 @@ def write_shard(group: tuple[str, Iterable[bytes]], plan: Plan) -> None:
         OSError, tf.errors.OpError: it cannot be written.
     """
     name, members = group
+    with tempfile.TemporaryDirectory(prefix="triage-") as folder:
+        path = pathlib.Path(folder) / name
+        figures = _write_rows(path, members, plan)
+        with path.open("rb") as rows:
+            files.replace(posixpath.join(plan.staging, name), rows, plan.scratch)
+    content = json.dumps(figures._asdict()).encode()
+    files.replace(_figures_location(plan, name), io.BytesIO(content), plan.scratch)
+
+
+def _write_rows(path: pathlib.Path, members: Iterable[bytes], plan: Plan) -> ShardFigures:
     vignettes = sorted(map(decode_example, filter(None, members)), key=lambda vignette: vignette.vignette_id)
-    scratch = pathlib.Path(plan.scratch)
     digest, by_evidence = hashlib.sha256(), [0]
-    with (
-        whole_file.path_replacing(pathlib.Path(plan.staging) / name, scratch) as unfinished,
-        tf.io.TFRecordWriter(str(unfinished), "GZIP" if plan.compressed else "") as writer,
-    ):
+    with tf.io.TFRecordWriter(str(path), "GZIP" if plan.compressed else "") as writer:
         for vignette in vignettes:
             pieces = len(vignette.present) + len(vignette.absent)
             by_evidence += [0] * (pieces + 1 - len(by_evidence))
@@ -86,21 +104,28 @@ def write_shard(group: tuple[str, Iterable[bytes]], plan: Plan) -> None:
                 writer.write(serialized)
                 digest.update(f"{len(serialized)}\n".encode() + serialized)
                 by_evidence[len(row.present) + len(row.absent)] += 1
-    figures = ShardFigures(len(vignettes), by_evidence, digest.hexdigest())
-    with whole_file.replacing(_figures_path(plan, name), scratch=scratch) as file:
-        json.dump(figures._asdict(), file)
+    return ShardFigures(len(vignettes), by_evidence, digest.hexdigest())
 
 
-def finished_shards(plan: Plan) -> dict[str, ShardFigures]:
-    """Returns the figures of the finished shards, by name, in the order of splits and shards."""
+def finished_shards(plan: Plan, known: Mapping[str, ShardFigures] | None = None) -> dict[str, ShardFigures]:
+    """Returns the figures of the finished shards, by name, in the order of splits and shards.
+
+    Args:
+        plan: where they are.
+        known: some of them, which need not be read.
+
+    Raises:
+        OSError: they cannot be read.
+    """
     names = [name for split in plan.shards for name in plan.shard_names(split)]
-    paths = {name: _figures_path(plan, name) for name in names}
-    return {
-        name: ShardFigures(**json.loads(path.read_text(encoding="utf-8")))
-        for name, path in paths.items()
-        if path.exists()
-    }
+    there = {entry.location for entry in files.entries(f"{plan.scratch}/*")}
+    read = dict(known or {})
+    for name in names:
+        location = _figures_location(plan, name)
+        if name not in read and location in there:
+            read[name] = ShardFigures(**json.loads(files.read(location) or b"{}"))
+    return {name: read[name] for name in names if name in read}
 
 
-def _figures_path(plan: Plan, name: str) -> pathlib.Path:
-    return pathlib.Path(plan.scratch) / f"{name}.json"
+def _figures_location(plan: Plan, name: str) -> str:
+    return posixpath.join(plan.scratch, f"{name}.json")

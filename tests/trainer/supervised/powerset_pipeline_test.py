@@ -1,10 +1,13 @@
 import argparse
+import io
 import json
 import sys
 
 import numpy as np
 import pytest
 
+import triage_cli
+from schemas.beam import files
 from schemas.beam.runner import Runner
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
@@ -204,6 +207,10 @@ def test_another_seed_or_sample_has_another_fingerprint(data, tmp_path):
         ),
         (["--beam-options", "--json", "x"], "--json: an option of triage powerset: give it before --beam-options"),
         (["--beam-options", "--runner=x"], "--runner=x: an option of triage powerset"),
+        (
+            ["--runner", "DataflowRunner", "--beam-options", "--template_location=gs://bucket/job"],
+            "--template_location: this command has work to do when its workers are done",
+        ),
     ],
 )
 def test_a_bad_option_is_one_clear_line_and_nothing_is_made(data, tmp_path, options, message):
@@ -244,12 +251,89 @@ def test_what_stands_at_the_place_is_replaced_only_where_the_user_says_so(data, 
     assert len(DataDirectory.open(tmp_path / "out").shards("train")) == 1
 
 
+@pytest.fixture
+def stored(data, bucket):
+    """The data directory in a bucket."""
+    for path in data.iterdir():
+        with path.open("rb") as content:
+            files.replace(f"{bucket}/data/{path.name}", content, f"{bucket}/scratch")
+    return f"{bucket}/data"
+
+
+def _triage(*arguments):
+    return triage_cli.main(["powerset", *map(str, arguments)])
+
+
 @needs_beam
-def test_a_worker_that_cannot_write_is_one_clear_line(data, tmp_path):
-    plan = Plan(str(tmp_path / "lost"), str(tmp_path / "lost"), 0, 1.0, False, {"train": 1})
+def test_data_and_result_can_be_in_a_bucket(data, stored, bucket, tmp_path, capsys):
+    powerset(data, tmp_path / "local", "--shards", 2)
+    there = ("--data", stored, "--out", f"{bucket}/pow", "--shards", 2, "--json", f"{bucket}/figures.json")
+
+    assert _triage(*there) == 0
+    assert f"result in {bucket}/pow; next" in capsys.readouterr().err
+    names = [entry.location.removeprefix(f"{bucket}/") for entry in files.entries(f"{bucket}/**")]
+    made = {name: files.read(f"{bucket}/{name}") for name in names if name.startswith("pow/")}
+    assert made == {f"pow/{name}": content for name, content in files_of(tmp_path / "local").items()}
+    # Nothing else: neither parts of shards nor figures about them.
+    assert {name for name in names if not name.startswith("data/")} == {*made, "figures.json"}
+    assert json.loads(files.read(f"{bucket}/figures.json"))["out"] == f"{bucket}/pow"
+
+    assert _triage(*there) == 2
+    assert f"--out {bucket}/pow: not empty" in capsys.readouterr().err
+
+
+@needs_beam
+def test_faults_of_data_in_a_bucket_name_the_address_and_leave_nothing(stored, bucket, capsys):
+    shard = f"{stored}/train-00001-of-00002.tfrecord"
+    files.replace(shard, io.BytesIO(files.read(shard)[:-1] + b"!"), f"{bucket}/scratch")  # a wrong checksum
+
+    assert _triage("--data", stored, "--out", f"{bucket}/pow") == 2
+    assert f"triage powerset: error: {shard}: record " in capsys.readouterr().err
+    assert _triage("--data", f"{bucket}/lost", "--out", f"{bucket}/pow") == 2
+    assert f"triage powerset: error: {bucket}/lost: no such data directory" in capsys.readouterr().err
+    assert {entry.location.split("/")[4] for entry in files.entries(f"{bucket}/**")} == {"data"}
+
+
+@needs_beam
+def test_a_worker_that_is_lost_is_replaced_and_the_bytes_are_the_same(data, tmp_path, monkeypatch):
+    from apache_beam.io.filesystems import FileSystems
+
+    powerset(data, tmp_path / "calm")
+    losses = {"train-00000-of-00001.tfrecord": "before", "test-00000-of-00001.tfrecord": "after"}
+
+    def rename(sources, targets, real=FileSystems.rename):
+        loss = losses.pop(targets[0].rpartition("/")[2], None)
+        if loss != "before":
+            real(sources, targets)
+        if loss:
+            raise OSError("the worker is lost")
+
+    monkeypatch.setattr(FileSystems, "rename", staticmethod(rename))
+    powerset(data, tmp_path / "lossy", "--runner", "BundleBasedDirectRunner")  # tries bundles again
+    assert losses == {}
+    assert files_of(tmp_path / "lossy") == files_of(tmp_path / "calm")
+
+
+@needs_beam
+def test_a_dry_run_prints_the_job_and_makes_nothing(data, tmp_path, capsys):
+    flink = ("--dry-run", "--runner", "FlinkRunner", "--beam-options", "--flink_master=host:8081")
+    powerset(data, tmp_path / "out", "--split", "train", "--sample", 0.5, *flink)
+
+    sent = json.loads(capsys.readouterr().out)
+    assert sent["files"] == [str(data / f"train-0000{shard}-of-00002.tfrecord") for shard in range(2)]
+    assert (sent["job"]["sample"], sent["job"]["shards"]) == (0.5, {"train": 1})
+    assert sent["options"] == {"runner": "FlinkRunner", "flink_master": "host:8081"}
+    assert sent["pipeline"]["components"]["transforms"]
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+@needs_beam
+def test_a_worker_that_cannot_write_is_one_clear_line(tmp_path, monkeypatch):
+    plan = Plan(str(tmp_path / "lost"), str(tmp_path / "scratch"), 0, 1.0, False, {"train": 1})
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     with pytest.raises(InputError, match=r"^the Beam pipeline failed on DirectRunner: .*lost.*No such file") as raised:
-        powerset_pipeline._run_pipeline(DataDirectory.open(data), plan, Runner("DirectRunner", []))
+        Runner("DirectRunner", []).run(lambda pipeline: powerset_pipeline.build(pipeline, [], plan))
     assert "\n" not in str(raised.value)
 
 

@@ -2,7 +2,6 @@ import dataclasses
 import json
 
 import pytest
-import tensorflow as tf
 
 from schemas.triage import Action
 from trainer.supervised.powerset import expand
@@ -111,8 +110,18 @@ def test_a_shard_counts_as_finished_when_its_figures_stand(plan, tmp_path):
     assert list(finished_shards(two)) == ["train-00001-of-00002.tfrecord"]
 
 
-def test_a_directory_that_does_not_exist_is_an_error(plan):
-    lost = dataclasses.replace(plan, scratch=f"{plan.scratch}/lost")
+def test_figures_that_are_known_are_not_read_again(plan):
+    two = dataclasses.replace(plan, shards={"train": 2})
+    for name in two.shard_names("train"):
+        write_shard((name, []), two)
+    first = dict(list(finished_shards(two).items())[:1])
+    marked = {name: figures._replace(sha256="known") for name, figures in first.items()}
 
-    with pytest.raises(tf.errors.OpError, match="lost"):
+    assert [figures.sha256 == "known" for figures in finished_shards(two, marked).values()] == [True, False]
+
+
+def test_a_directory_that_does_not_exist_is_an_error(plan):
+    lost = dataclasses.replace(plan, staging=f"{plan.staging}/lost")
+
+    with pytest.raises(OSError, match=r"lost.*No such file"):
         write_shard((NAME, []), lost)
