@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from schemas.beam.log import HeldLog
+from schemas.beam.local_workers import HeldLog, ending_with_workers
 from schemas.errors import InputError, missing
 
 if TYPE_CHECKING:
@@ -132,14 +132,13 @@ class Runner:
         with contextlib.ExitStack() as stack:
             log = stack.enter_context(HeldLog()) if self._is_quiet() else None
             try:
-                started = pipeline.run()
-                if not self.template:
-                    started.wait_until_finish()
+                with ending_with_workers():
+                    started = pipeline.run()
+                    if not self.template:
+                        started.wait_until_finish()
             except Exception as error:
                 if not _is_failure(error):
                     raise
-                if isinstance(error.__context__, KeyboardInterrupt):
-                    raise KeyboardInterrupt from error
                 line = _one_line(error)
                 if isinstance(error, InputError) or line.startswith(_CLASS):
                     raise InputError(line.removeprefix(_CLASS)) from error

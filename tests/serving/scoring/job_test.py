@@ -264,3 +264,29 @@ def test_processes_that_fail_leave_the_rest_to_the_next_run(
     assert _files(tmp_path / "out") == local
     assert len(capfd.readouterr().err.splitlines()) == 4  # start, speed, decisions and result, and nothing of Beam's
     assert list(logs.glob("*.log")) == []
+
+
+KILLED = """
+import os, sys
+if any("sdk_worker_main" in each for each in sys.orig_argv):
+    from apache_beam.io.filesystems import FileSystems
+    def rename(sources, targets, real=FileSystems.rename):
+        if targets[0].endswith("b.jsonl"):
+            os.kill(os.getpid(), 9)
+        real(sources, targets)
+    FileSystems.rename = staticmethod(rename)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_ends_the_command_which_then_can_be_run_again(
+    guarded_base_path, inputs, local, tmp_path, monkeypatch, capfd
+):
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / "sitecustomize.py").write_text(KILLED)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "path"), *map(str, sys.path)]))
+    options = ("--beam-options", "--direct_running_mode=multi_processing", "--direct_num_workers=2")
+    assert _score(guarded_base_path, inputs, tmp_path / "out", "--runner", "DirectRunner", *options) == 2
+    assert "failed on DirectRunner: Worker subprocess exited with return code" in capfd.readouterr().err
+    assert _score(guarded_base_path, inputs, tmp_path / "out", "--runner", "DirectRunner") == 0
+    assert _files(tmp_path / "out") == local

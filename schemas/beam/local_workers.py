@@ -1,11 +1,18 @@
-"""The log of Apache Beam and of its workers on this machine, kept off the terminal."""
+"""Workers of Apache Beam on this machine: their log, kept off the terminal, and what to do when one is killed."""
 
 import contextlib
 import os
 import pathlib
+import signal
 import sys
 import tempfile
+import threading
+import traceback
+from collections.abc import Iterator
 from types import TracebackType
+
+_WORKER = "run_worker"  # Beam's thread that waits for the process of a worker
+_INTERRUPTED = (" -2", " 130")  # Ctrl-C reaches all processes
 
 
 class HeldLog:
@@ -52,3 +59,36 @@ def _writes_to_standard_error() -> bool:
         return sys.stderr.fileno() == 2
     except (OSError, ValueError):  # a stand-in without a file
         return False
+
+
+@contextlib.contextmanager
+def ending_with_workers() -> Iterator[None]:
+    """Ends the block when the process of a worker ends before its time, for which Beam would wait without end.
+
+    What is raised in Beam's threads goes to standard error below Python, as the other lines of its log.
+
+    Raises:
+        RuntimeError: a process of a worker was killed.
+        KeyboardInterrupt: the user has interrupted this process.
+    """
+    lost: list[BaseException | None] = []
+    main, before = threading.main_thread(), threading.excepthook
+
+    def log(raised: threading.ExceptHookArgs) -> None:
+        lines = traceback.format_exception(raised.exc_type, raised.exc_value, raised.exc_traceback)
+        os.write(2, "".join(lines).encode())
+        if raised.thread and raised.thread.name == _WORKER and not str(raised.exc_value).endswith(_INTERRUPTED):
+            lost.append(raised.exc_value)
+            signal.pthread_kill(main.ident or 0, signal.SIGINT)
+
+    threading.excepthook = log
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, KeyboardInterrupt) and not isinstance(error.__context__, KeyboardInterrupt):
+            raise
+        if lost:
+            raise RuntimeError(str(lost[0])) from error
+        raise KeyboardInterrupt from error
+    finally:
+        threading.excepthook = before

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
-from schemas.beam.log import HeldLog
+from schemas.beam.local_workers import HeldLog, ending_with_workers
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +41,7 @@ def test_what_is_kept_is_a_file_that_has_all_of_it(capfd):
 
 def test_python_writes_to_the_terminal_where_it_wrote_to_standard_error_itself(tmp_path):
     """As in the command; tests have a stand-in for sys.stderr."""
-    program = "import os, sys\nfrom schemas.beam.log import HeldLog\n"
+    program = "import os, sys\nfrom schemas.beam.local_workers import HeldLog, ending_with_workers\n"
     program += "with HeldLog(): os.write(2, b'held'); print('\u00e9', file=sys.stderr)\nprint('after', file=sys.stderr)"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=_path())
     assert run.stderr.decode() == "\u00e9\nafter\n"
@@ -47,3 +49,40 @@ def test_python_writes_to_the_terminal_where_it_wrote_to_standard_error_itself(t
 
 def _path():
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path)), "PYTHONIOENCODING": "utf-8"}
+
+
+@ending_with_workers()
+def _wait_for_a_worker_that_ends(code, interrupted=False):
+    """As Beam does, and after Ctrl-C with an error of its own."""
+
+    def watch():
+        raise RuntimeError(f"Worker subprocess exited with return code {code}")
+
+    thread = threading.Thread(target=watch, name="run_worker")
+    thread.start()
+    if not interrupted:
+        time.sleep(10)
+    thread.join()
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        raise RuntimeError("the pipeline was stopped")  # noqa: B904
+
+
+def test_a_worker_that_was_killed_ends_what_waits_for_it(capfd):
+    with pytest.raises(RuntimeError, match="exited with return code -9"):
+        _wait_for_a_worker_that_ends(-9)
+    assert "RuntimeError: Worker subprocess" in capfd.readouterr().err  # the log has it, too
+
+
+def test_an_interruption_stays_one_though_it_ends_the_workers():
+    with pytest.raises(KeyboardInterrupt):
+        _wait_for_a_worker_that_ends(-2, interrupted=True)
+
+
+def test_other_errors_of_threads_are_only_logged(capfd):
+    with ending_with_workers():
+        thread = threading.Thread(target=lambda: 1 // 0)
+        thread.start()
+        thread.join()
+    assert "ZeroDivisionError" in capfd.readouterr().err
