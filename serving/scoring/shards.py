@@ -25,13 +25,17 @@ class Shard:
     @property
     def state(self) -> dict[str, Any]:
         """What changes with the content of the input."""
-        path = self.source if is_remote(self.source) else str(pathlib.Path(self.source).resolve())
-        return {"path": path, "bytes": self.size, "modified": self.modified}
+        return {"path": _resolved(self.source), "bytes": self.size, "modified": self.modified}
 
     @property
     def name(self) -> str:
         """The name of the file for the answers."""
         return posixpath.basename(self.target)
+
+
+def _resolved(location: str) -> str:
+    """Returns a path without links, or an address as it is."""
+    return location if is_remote(location) else str(pathlib.Path(location).resolve())
 
 
 def local_files(locations: Iterable[str]) -> list[Entry]:
@@ -78,8 +82,11 @@ def shards_of(files: Iterable[Entry], output: str, output_format: str | None) ->
         output_format: their ending, None for that of the input.
 
     Raises:
-        InputError: a file is of no known format, or two would have the same answers' file.
+        InputError: a file is of no known format, two would have the same answers' file, or answers would replace a file
+            of cases.
     """
+    files = list(files)
+    inputs = {_resolved(file.location) for file in files}
     shards: dict[str, Shard] = {}
     for file in files:
         path = pathlib.PurePosixPath(file.location)
@@ -93,5 +100,9 @@ def shards_of(files: Iterable[Entry], output: str, output_format: str | None) ->
         if other.source != shard.source:
             raise InputError(
                 f"{shard.source} and {other.source} have the same name: score them into different directories"
+            )
+        if _resolved(shard.target) in inputs:
+            raise InputError(
+                f"{shard.target}: the answers would replace this input: give another directory as --output"
             )
     return list(shards.values())

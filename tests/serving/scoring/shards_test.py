@@ -27,6 +27,20 @@ def test_a_file_given_twice_is_one_and_two_of_one_name_are_refused():
         shards_of([*entries, Entry("b/a.csv", 2, 3.0)], "out", None)
 
 
+def test_no_answers_replace_an_input(tmp_path):
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases" / "a.jsonl").write_text("{}")
+    (tmp_path / "link").symlink_to("cases")
+    inputs = local_files([str(tmp_path / "cases")])
+    for output in (tmp_path / "cases", tmp_path / "link", tmp_path / "cases" / ".." / "link"):
+        with pytest.raises(InputError, match=r"a\.jsonl: the answers would replace this input: give another directory"):
+            shards_of(inputs, str(output), None)
+    with pytest.raises(InputError, match=r"^gs://b/c/a\.csv: the answers would replace"):
+        shards_of([Entry("gs://b/c/a.csv", 2, 3.0)], "gs://b/c", None)
+    [beside] = shards_of(inputs, str(tmp_path / "cases"), "csv")
+    assert beside.name == "a.csv"
+
+
 def test_the_state_changes_with_the_file(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("{}")
