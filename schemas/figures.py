@@ -25,13 +25,15 @@ def _destination(text: str) -> str | pathlib.Path | locations.Remote:
     return locations.fresh_result(text) if locations.is_remote(text) else text
 
 
-def check(destination: str | pathlib.Path | None, option: str = "--json") -> None:
+def check(destination: str | pathlib.Path | locations.Remote | None, option: str = "--json") -> None:
     """Checks, before hours of work, that the file which `option` names can be expected to be written.
+
+    An address is not looked at: a store has no folders that could be missing, and its rights are those of the store.
 
     Raises:
         InputError: the file's directory is missing or not writable, or the file cannot be replaced.
     """
-    if destination is None or destination == "-":
+    if destination is None or destination == "-" or isinstance(destination, locations.Remote):
         return
     path = pathlib.Path(destination)
     fault = None

@@ -66,6 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     runner.add_arguments(parser, None, "none, this process alone")
 
 
+def reads_addresses(_: argparse.Namespace) -> bool:
+    """Returns that Beam reads and writes what is at addresses, for which `ScoreOptions` requires a runner."""
+    return True
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Scores, and says how many cases got which decision; files that are done already are left alone.
 

@@ -22,7 +22,7 @@ class ScoreOptions:
     batch_size: int
     allow_unknown_codes: bool
     require_signature: str | None
-    json: str | pathlib.Path | None
+    json: str | locations.Remote | None
     runner: str | None
     dry_run: bool
     beam_options: list[str]
@@ -35,8 +35,8 @@ class ScoreOptions:
         runner.check(self.beam_options, (field.name for field in dataclasses.fields(self)), "score")
         if self.runner is None:
             runner.check_unused(self.dry_run, self.beam_options)
-            for location in filter(None, (self.model, *self.input, self.output, self.require_signature)):
-                if locations.is_remote(location):
+            for location in filter(None, (self.model, *self.input, self.output, self.require_signature, self.json)):
+                if locations.is_remote(str(location)):
                     raise InputError(f"{location}: an address needs --runner; DirectRunner is this machine")
 
     def read_key(self) -> VersionKey | None:

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from schemas import figures
+from schemas import figures, locations
 from schemas.errors import InputError
 
 
@@ -46,6 +46,7 @@ def test_a_file_that_cannot_be_written_is_reported_before_the_work(tmp_path, nam
 
 def test_a_check_touches_nothing(tmp_path):
     (tmp_path / "old.json").write_text("old")
-    for destination in (None, "-", str(tmp_path / "new.json"), str(tmp_path / "old.json")):
+    remote = locations.fresh_result("gs://bucket/folder/f.json")
+    for destination in (None, "-", remote, str(tmp_path / "new.json"), str(tmp_path / "old.json")):
         figures.check(destination)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old.json": "old"}

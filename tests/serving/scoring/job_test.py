@@ -206,7 +206,7 @@ def test_a_dry_run_prints_the_job_of_what_is_left_and_writes_nothing(
     assert _files(out) == before
 
 
-def test_model_inputs_and_answers_can_be_in_a_bucket(
+def test_model_inputs_answers_and_report_can_be_in_a_bucket(
     guarded_base_path, inputs, local, bucket, tmp_path, scored, capsys
 ):
     for folder, name in ((guarded_base_path, "models"), (inputs, "cases")):
@@ -221,8 +221,10 @@ def test_model_inputs_and_answers_can_be_in_a_bucket(
     record = json.loads(answers.pop("score.json"))
     assert answers == {name: content for name, content in local.items() if name != "score.json"}
     assert record["files"]["a.jsonl"]["input"]["path"] == f"{bucket}/cases/a.jsonl"
-    assert _score(*there, "--runner", "DirectRunner") == 0
+    report = f"{bucket}/report.json"
+    assert _score(*there, "--json", report, "--runner", "DirectRunner") == 0
     assert "nothing to do" in capsys.readouterr().err
+    assert json.loads(files.read(report))["cases"] == 6
     assert _score(there[0], f"{bucket}/lost", there[2], "--runner", "DirectRunner") == 2
     assert f"--input {bucket}/lost: no such file or directory" in capsys.readouterr().err
     assert scored == dict.fromkeys(ALL, 1)

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from schemas import locations
 from schemas.errors import InputError
 from serving.scoring.options import ScoreOptions
 
@@ -19,6 +20,7 @@ GIVEN = ScoreOptions("m", ["in"], "out", None, 0, 1, False, None, None, None, Fa
         ({"dry_run": True}, "--dry-run: needs --runner"),
         ({"runner": "DirectRunner", "beam_options": ["--questions=2"]}, "--questions=2: an option of triage score"),
         ({"input": ["gs://bucket/cases"]}, "gs://bucket/cases: an address needs --runner"),
+        ({"json": locations.fresh_result("gs://bucket/x.json")}, "gs://bucket/x.json: an address needs --runner"),
     ],
 )
 def test_a_bad_option_is_one_line(change, complaint):
