@@ -108,7 +108,7 @@ def test_a_launch_without_an_image_for_the_workers_is_one_line(capsys):
     assert "--parameters sdk_container_image=IMAGE" in line
 
 
-def test_the_image_is_linted_and_of_one_version_of_beam_and_of_python():
+def test_the_image_is_linted_of_one_version_of_beam_and_of_python_and_gets_no_other_files():
     linter = pathlib.Path(sys.executable).with_name("hadolint")
     linted = subprocess.run([linter, DEPLOY / "Dockerfile"], capture_output=True, text=True, timeout=60)
     assert linted.returncode == 0, linted.stdout
@@ -117,6 +117,9 @@ def test_the_image_is_linted_and_of_one_version_of_beam_and_of_python():
     setup = (ROOT / "setup.py").read_text()
     [beam] = re.findall(r'"(apache-beam>=[^"]+)"', setup)
     assert Version(sdk) in Requirement(beam).specifier
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    copied = " ".join(re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE)).split()
+    assert ignored[1:] == ["*", *(f"!{path}" for path in copied)]
     assert re.search(r"^ARG LAUNCHER=\S+/python311-template-launcher-base:\S+$", DOCKERFILE, re.MULTILINE)
     assert re.search(r"^ARG PYTHON=python:3\.11\.", DOCKERFILE, re.MULTILINE)
     copied = re.search(r"^COPY (deploy/.*) (/template/)$", DOCKERFILE, re.MULTILINE)
