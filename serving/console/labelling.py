@@ -1,4 +1,4 @@
-"""The pages on which a clinician labels vignettes, blind to what others decided until after the own decision."""
+"""The pages on which a clinician labels vignettes, blind to others' decisions until their own is made."""
 
 from typing import NamedTuple
 

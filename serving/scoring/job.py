@@ -39,12 +39,13 @@ def score_on_beam(given: ScoreOptions, console: Console) -> tuple[Record, list[S
         runner.check()
         save_record(record, job.output, job.scratch)
         files.remove(job.scratch)
+        count = f"{len(left):,} file{'s' if len(left) != 1 else ''}"
         if runner.template:
             _write_down(left, job, runner)
-            console.print(f"{len(left):,} files to score; the job is in {runner.template}, for Dataflow to start it")
+            console.print(f"{count} to score; the job is in {runner.template}, for Dataflow to start it")
             return None
         if left:
-            console.print(f"scoring {len(left):,} files on {given.runner}")
+            console.print(f"scoring {count} on {given.runner}")
             _score(record, left, job, runner, console)
     except OSError as error:
         raise InputError(str(error)) from error

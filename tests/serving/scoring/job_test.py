@@ -126,6 +126,7 @@ def test_what_was_done_when_the_pipeline_failed_is_not_done_again(
     assert LOST in capsys.readouterr().err
     assert set(json.loads((tmp_path / "out" / "score.json").read_text())["files"]) == {*ALL[:-1]}
     assert _score(guarded_base_path, inputs, tmp_path / "out", "--runner", "DirectRunner") == 0
+    assert "scoring 1 file on DirectRunner\n" in capsys.readouterr().err
     assert _files(tmp_path / "out") == local
     assert scored == dict.fromkeys(ALL, 1)
 
