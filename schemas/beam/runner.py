@@ -6,6 +6,7 @@ import io
 import logging
 import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from schemas.errors import InputError, missing
 if TYPE_CHECKING:
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.runners.runner import PipelineResult
 
 LOCAL = "DirectRunner"
 # What Beam's DirectRunner falls back to after trying to download another program.
@@ -23,6 +25,7 @@ _IN_PROCESS = "FnApiRunner"
 # Those whose workers are on this machine, as Beam reads names: in any case, with or without "Runner".
 _ON_THIS_MACHINE = ("direct", "fnapi", "bundlebaseddirect", "switchingdirect", "prism")
 _LOG_LEVEL = "default_sdk_harness_log_level"
+_CANCEL_SECONDS = 300  # until a job that is cancelled has ended
 # What stands before an InputError of another process, of which only the traceback arrives, and behind any error.
 _CLASS, _STEP = "schemas.errors.InputError: ", re.compile(r" \[while running '[^']*'\]$")
 
@@ -115,15 +118,16 @@ class Runner:
         """
         self._checked = self._pipeline()
 
-    def run(self, build: Callable[["beam.Pipeline"], None], alone: bool = False) -> None:
-        """Runs a pipeline to its end, or writes it to `template`.
+    def run(self, build: Callable[["beam.Pipeline"], None], alone: bool = False, folder: str = "") -> None:
+        """Runs a pipeline to its end, or writes it to `template`. A job that cannot be waited for is cancelled.
 
         Args:
             build: adds the steps to the pipeline.
             alone: whether nobody has to wait for the end, so that the job may be written for a template.
+            folder: of unfinished files, which the user has to delete after a job that cannot be cancelled.
 
         Raises:
-            InputError: see `check`, or the pipeline failed.
+            InputError: see `check`; or the pipeline failed; or its job cannot be cancelled.
         """
         if self.template and not alone:
             raise InputError("--template_location: this command has work to do when its workers are done: leave it out")
@@ -131,13 +135,16 @@ class Runner:
         build(pipeline)
         with contextlib.ExitStack() as stack:
             log = stack.enter_context(HeldLog()) if self._is_quiet() else None
+            started = None
             try:
                 with ending_with_workers():
                     started = pipeline.run()
                     if not self.template:
                         started.wait_until_finish()
-            except Exception as error:
-                if not _is_failure(error):
+            except BaseException as error:
+                if started:
+                    self._cancel(started, error, folder)
+                if not isinstance(error, Exception) or not _is_failure(error):
                     raise
                 line = _one_line(error)
                 if isinstance(error, InputError) or line.startswith(_CLASS):
@@ -145,6 +152,34 @@ class Runner:
                 kept = log.keep() if log else None
                 place = f"; Beam's log is in {kept}" if kept else ""
                 raise InputError(f"the Beam pipeline failed on {self._name}: {line}{place}") from error
+
+    def _cancel(self, started: "PipelineResult", reason: BaseException, folder: str) -> None:
+        """Cancels a job, whose workers would write on after this process has cleaned up, and waits until it has ended.
+
+        Raises:
+            InputError: it may be running still.
+        """
+        from apache_beam.runners.runner import PipelineState
+
+        try:
+            if PipelineState.is_terminal(started.state):
+                return
+            started.cancel()
+            end = time.monotonic() + _CANCEL_SECONDS
+            while not PipelineState.is_terminal(started.state):
+                if time.monotonic() > end:
+                    raise TimeoutError(f"it has not ended in {_CANCEL_SECONDS} s")
+                time.sleep(1)
+        except (Exception, KeyboardInterrupt) as error:
+            if self._is_here():  # and ends with this process
+                return
+            # Dataflow's has a method for its name, the others have none.
+            name = started.job_id() if hasattr(started, "job_id") else getattr(started, "_job_id", "")
+            told = "interrupted" if isinstance(reason, KeyboardInterrupt) else _one_line(reason)
+            raise InputError(
+                f"{told}; the job {name} on {self._name} may be running still, as it could not be cancelled "
+                f"({_one_line(error)}): cancel it there{f', then delete {folder}' if folder else ''}"
+            ) from error
 
     def _pipeline(self) -> "beam.Pipeline":
         import apache_beam as beam
@@ -156,10 +191,12 @@ class Runner:
                 raise
             raise InputError(f"--runner {self._name}: {_one_line(error)}") from error
 
+    def _is_here(self) -> bool:
+        return _plain(self._name) in _ON_THIS_MACHINE
+
     def _is_quiet(self) -> bool:
         """Returns whether to hold back Beam's log: of workers that are here, unless the user asks for it."""
-        asked = _LOG_LEVEL in self._options.get_all_options(drop_default=True)
-        return _plain(self._name) in _ON_THIS_MACHINE and not asked
+        return self._is_here() and _LOG_LEVEL not in self._options.get_all_options(drop_default=True)
 
     def describe(self, build: Callable[["beam.Pipeline"], None]) -> dict[str, Any]:
         """Returns what `run` would send: Beam's options, and the pipeline as its message `Pipeline` in JSON."""

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import posixpath
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ class AssemblyJob:
         from trainer.vignettes.assembly import result
 
         plan = self._plan(output)
-        self._runner.run(lambda pipeline: self._build(pipeline, plan))
+        self._runner.run(lambda pipeline: self._build(pipeline, plan), folder=posixpath.dirname(plan.scratch))
         return result(plan)
 
     def print(self, out: pathlib.Path | Remote, overwrite: bool, **more: Any) -> None:

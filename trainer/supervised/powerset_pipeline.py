@@ -133,7 +133,8 @@ def _made(
         with output_at(given.out, given.overwrite) as output, progress_bar(Console(stderr=True)) as bar:
             plan = _plan(output, expected, given)
             with _progress(bar, plan, round(sum(expected.values()) * given.sample)):
-                beam_runner.run(lambda pipeline: build(pipeline, inputs, plan))
+                unfinished = posixpath.dirname(plan.scratch)
+                beam_runner.run(lambda pipeline: build(pipeline, inputs, plan), folder=unfinished)
             stats = _header(data, given) | _merge_figures(data, plan, expected)
             output.describe(data.vocabulary, stats)
             output.publish()

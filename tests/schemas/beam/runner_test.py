@@ -1,7 +1,10 @@
 """A command's pipeline runs on the runner that the user names, and each fault is one line."""
 
 import os
+import re
+import signal
 import sys
+import threading
 
 import pytest
 
@@ -86,6 +89,37 @@ def test_a_job_for_a_template_of_dataflow_is_written_and_nobody_waits_for_it():
     assert runner.Runner("DataflowRunner", [*places, "--template_location=gs://b/job"]).template == "gs://b/job"
     assert runner.Runner("DataflowRunner", places).template is None
     assert runner.Runner("FlinkRunner", ["--template_location=gs://b/job"]).template is None
+
+
+def _interrupt(_):
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    threading.Event().wait(0.3)  # the job goes on
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_the_job_of_an_interrupted_command_is_cancelled_or_named(beam, monkeypatch, refused):
+    from apache_beam.runners.portability.portable_runner import PipelineResult
+
+    cancelled = []
+
+    def cancel(self, real=PipelineResult.cancel):
+        if refused:
+            raise OSError("403 no access")
+        real(self)
+        cancelled.append(self.state)
+
+    monkeypatch.setattr(PipelineResult, "cancel", cancel)
+    local = ["--job_endpoint=embed", "--environment_type=LOOPBACK"]
+    ends = pytest.raises(InputError) if refused else pytest.raises(KeyboardInterrupt)
+    with ends as raised:
+        runner.Runner("PortableRunner", local).run(
+            lambda pipeline: pipeline | beam.Create([1]) | beam.Map(_interrupt), folder="gs://b/.out.1"
+        )
+    if refused:
+        told = r"interrupted; the job \S+ on PortableRunner may be .*\(403 no access\): cancel it there, "
+        assert re.fullmatch(told + r"then delete gs://b/\.out\.1", str(raised.value))
+    else:
+        assert cancelled == ["CANCELLED"]
 
 
 @pytest.mark.parametrize(("module", "raised"), [("google.api_core.exceptions", InputError), ("ours", LookupError)])
