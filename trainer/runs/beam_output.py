@@ -36,6 +36,7 @@ class BeamOutput:
         self._overwrite = overwrite
         folder, name = posixpath.split(location)
         self._work = posixpath.join(folder, f".{name}.{uuid.uuid4().hex[:8]}")
+        self._kept = False
         self._checked()
 
     @property
@@ -56,8 +57,9 @@ class BeamOutput:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with contextlib.suppress(OSError):
-            files.remove(self._work)
+        if not self._kept:
+            with contextlib.suppress(OSError):
+                files.remove(self._work)
 
     def describe(self, vocabulary: Vocabulary, stats: Mapping[str, Any]) -> None:
         """Writes the other files of the data directory, see `trainer.runs.output.describe`."""
@@ -72,9 +74,21 @@ class BeamOutput:
 
         Raises:
             InputError: something is there by now that may not be replaced.
-            OSError: a file cannot be moved. Without stats.json, what is there is no data directory.
+            OSError: a file cannot be moved, or the user interrupts that. Without stats.json, what is there is no data
+                directory; the other new files stay where they were made.
         """
         old, new = self._checked(), self._names(self.staging)
+        self._kept = True  # from here on there may be no other data
+        try:
+            self._exchange(old, new)
+        except (OSError, KeyboardInterrupt) as error:
+            raise OSError(
+                f"{str(error) or 'interrupted'}; the files that are not there yet are in {self.staging}: move them to "
+                f"{self._target}, stats.json last, and delete {self._work}"
+            ) from error
+        self._kept = False
+
+    def _exchange(self, old: list[str], new: list[str]) -> None:
         new.sort(key=lambda name: name == directories.STATS)
         # Old counts must not be beside new vignettes even for a moment.
         old.sort(key=lambda name: name != directories.STATS)

@@ -91,6 +91,26 @@ def test_counts_go_first_and_come_last(bucket, monkeypatch):
         ]
 
 
+@pytest.mark.parametrize("error", [OSError("no space"), KeyboardInterrupt()])
+def test_new_files_that_cannot_be_moved_stay_and_are_named(base, monkeypatch, error):
+    fill(f"{base}/data", *DATA)
+    with BeamOutput(f"{base}/data", overwrite=True) as output:
+        fill(output.staging, *NEW, content=b"new")
+        moves = []
+
+        def rename(sources, targets, real=FileSystems.rename):
+            moves.append(targets)
+            if len(moves) == 2:
+                raise error
+            real(sources, targets)
+
+        monkeypatch.setattr(FileSystems, "rename", staticmethod(rename))
+        with pytest.raises(OSError, match=f"; the files that are not there yet are in {output.staging}: move them to "):
+            output.publish()
+    left = output.staging.removeprefix(f"{base}/")
+    assert files_in(base) == {"data/train-00000-of-00001.tfrecord": b"new", f"{left}/stats.json": b"new"}
+
+
 def test_an_error_on_the_way_leaves_what_was_there(base):
     fill(f"{base}/data", *DATA)
 
