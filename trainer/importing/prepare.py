@@ -98,6 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     chosen = input_formats.chosen_format(arguments)
     given = options.read(PrepareOptions, arguments)
+    figures.check(given.json)
     if given.runner is None:
         return _run_here(chosen, given, pathlib.Path(given.out))
     return _run_on_beam(chosen, given, runner.Runner(given.runner, given.beam_options))

@@ -132,6 +132,7 @@ def reads_addresses(arguments: argparse.Namespace) -> bool:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     given = options.read(SimulateOptions, arguments)
+    figures.check(given.json)
     console = Console(stderr=True)
     if given.runner is None:
         knowledge = KnowledgeBase.load(None if given.knowledge is None else pathlib.Path(given.knowledge))

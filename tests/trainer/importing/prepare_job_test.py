@@ -285,24 +285,18 @@ def test_a_dry_run_prints_the_job_and_writes_nothing(inputs, tmp_path, capsys):
 
 
 def test_what_a_runner_cannot_do_is_one_line(inputs, tmp_path, capsys):
-    long = ("--format", "csv-long", "--evidence-table", inputs / "a.jsonl", "--decisions", inputs / "b.jsonl")
     (tmp_path / "long.csv").write_text("vignette_id,evidence,presence\n")
     (tmp_path / "decisions.csv").write_text("vignette_id,decision\n")
     os.mkfifo(tmp_path / "pipe")
-    long = (
-        "--format",
-        "csv-long",
-        "--evidence-table",
-        tmp_path / "long.csv",
-        "--decisions",
-        tmp_path / "decisions.csv",
-    )
+    tables = ("--evidence-table", tmp_path / "long.csv", "--decisions", tmp_path / "decisions.csv")
+    long = ("--format", "csv-long", *tables)
     pipe = ("--vignettes", tmp_path / "pipe", "--vocabulary", inputs / "vocabulary.csv")
     good = jsonl(inputs, "b.jsonl")
     for arguments, fault in (
         ((*long, *BEAM), "--format csv-long: one process groups the rows of vignettes: leave out --runner"),
         ((*pipe, *BEAM), "with --runner every input must be a regular file"),
         ((*good, "--dry-run"), "--dry-run: needs --runner, such as --runner DirectRunner"),
+        ((*good, *BEAM, "--json", "lost/x.json"), "--json lost/x.json: cannot write: lost is not a directory"),
         ((*good, *BEAM, "--beam-options", "--vocabulary=x"), "--vocabulary=x: an option of triage prepare"),
     ):
         assert prepare(tmp_path / "out", *arguments) == 2
