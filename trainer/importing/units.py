@@ -36,7 +36,7 @@ class Unit:
     @property
     def name(self) -> str:
         """Names sort as the units do in the input."""
-        return f"{self.file.place:05d}-{self.start:015d}"
+        return f"{self.file.place:09d}-{self.start:015d}"
 
 
 def units_of(file: InputFile) -> Iterator[Unit]:

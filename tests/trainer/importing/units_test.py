@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from schemas.errors import InputError
 from trainer.importing import units
-from trainer.importing.units import InputFile, UnitReader, units_of
+from trainer.importing.units import InputFile, Unit, UnitReader, units_of
 from trainer.vignettes import source
 from trainer.vignettes.source import LineReader
 
@@ -70,6 +70,11 @@ def test_an_archive_is_one_unit_however_long_it_is(tmp_path, monkeypatch):
     [unit] = units_of(input_file(tmp_path / "in.zip"))
     assert [(line.file, line.content) for line in UnitReader(unit, True)] == [("in.zip", b"one"), ("in.zip", b"two")]
     assert unit.sha256 == hashlib.sha256((tmp_path / "in.zip").read_bytes()).hexdigest()
+
+
+def test_names_sort_as_a_hundred_thousand_files_do():
+    last, first = (Unit(InputFile(place, "a", "a"), "", start=start) for place, start in ((99_999, 9), (100_000, 0)))
+    assert last.name < first.name
 
 
 def test_a_faulty_archive_has_the_name_that_the_user_gave(tmp_path):
