@@ -1,7 +1,8 @@
 """Locations of a user's files: on this machine, or in an object store (`gs://bucket/folder`).
 
 The functions below are argparse types of options that take a path. A path on this machine becomes a `pathlib.Path`, an
-address a `Remote`, which `trainer.cloud.staging` replaces with a path before the command runs.
+address a `Remote`. `trainer.cloud.staging` replaces it with a path before the command runs, unless the command reads
+addresses itself (`reads_addresses`, see `triage_cli`).
 """
 
 import argparse
