@@ -48,26 +48,33 @@ def entries(pattern: str) -> list[Entry]:
     return sorted(Entry(each.path, each.size_in_bytes, each.last_updated_in_seconds) for each in metadata)
 
 
-def fetch(location: str, path: pathlib.Path, most: int | None = None) -> None:
-    """Copies a file, or its first `most` bytes, to a path of this machine, whose folder is made."""
+def fetch(location: str, path: pathlib.Path) -> None:
+    """Copies a file to a path of this machine, whose folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as copy, opened(location) as file:
-        if most is None:
-            shutil.copyfileobj(file, copy, _PIECE)
-        else:
-            copy.write(file.read(most))
+        shutil.copyfileobj(file, copy, _PIECE)
+
+
+def fetch_start(location: str, path: pathlib.Path, least: int, line: int) -> None:
+    """Copies the first `least` bytes of a file, and if no line ends there, at most `line` more of its first line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as copy, opened(location, least) as file:
+        start = file.read(least)
+        copy.write(start)
+        if line and b"\n" not in start:
+            copy.write(file.readline(line))
 
 
 @contextlib.contextmanager
-def opened(location: str) -> Iterator[IO[bytes]]:
-    """Yields a file, open for reading, as bytes."""
+def opened(location: str, piece: int = _PIECE) -> Iterator[IO[bytes]]:
+    """Yields a file, open for reading, as bytes, of which `piece` are read at a time."""
     from apache_beam.io.filesystem import CompressionTypes
     from apache_beam.io.filesystems import FileSystems
 
     with (
         _faults(location),
         FileSystems.open(location, compression_type=CompressionTypes.UNCOMPRESSED) as file,
-        io.BufferedReader(file, _PIECE) as buffered,  # some stores' files read lines byte by byte
+        io.BufferedReader(file, piece) as buffered,  # some stores' files read lines byte by byte
     ):
         yield buffered
 

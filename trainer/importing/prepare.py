@@ -144,7 +144,8 @@ def _run_on_beam(chosen: Format, given: PrepareOptions, beam_runner: runner.Runn
             job.print(given.out, given.overwrite, files=list(map(dataclasses.asdict, prepare_job.input_files(source))))
             return 0
         with _writing(given), output_at(given.out, given.overwrite) as output:
-            say(Console(stderr=True), f"preparing {len(source.readers):,} files on {given.runner}")
+            count = len(source.readers)
+            say(Console(stderr=True), f"preparing {count:,} {'file' if count == 1 else 'files'} on {given.runner}")
             stats = _prepare_on_beam(job, source, parts.vocabulary, given, output)
             output.describe(parts.vocabulary, stats)
             output.publish()

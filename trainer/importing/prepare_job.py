@@ -12,10 +12,10 @@ from schemas.beam import files
 from schemas.beam.runner import Runner
 from schemas.errors import InputError
 from schemas.locations import Remote
-from trainer.importing.input_formats import Format, Parts, Source, can_be_read_twice
+from trainer.importing.input_formats import Format, Jsonl, Parts, Source, can_be_read_twice
 from trainer.importing.units import InputFile
 from trainer.runs.assembly_job import AssemblyJob
-from trainer.vignettes.source import is_archive
+from trainer.vignettes.source import MAX_LINE_BYTES, PREFIX_BYTES, is_archive
 
 if TYPE_CHECKING:  # Beam and TensorFlow load only when they are to run
     import apache_beam as beam
@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # Beam and TensorFlow load only when they are to run
 
 _READ_IN_PARTS = ("vignettes", "patients", "test_patients")
 """Options whose files only workers read as a whole."""
-_HEAD_BYTES = 2 * 2**20
 
 
 @contextlib.contextmanager
@@ -36,7 +35,7 @@ def opened(chosen: Format, seed: int) -> Iterator[tuple[Source, Parts]]:
         InputError: a file cannot be read or is not of its format, or the format is not read in parts.
     """
     with tempfile.TemporaryDirectory(prefix="triage-") as temporary:
-        copies = _Copies(pathlib.Path(temporary))
+        copies = _Copies(pathlib.Path(temporary), headed=not isinstance(chosen, Jsonl))
         values: dict[str, Any] = {}
         for name, value in vars(chosen).items():
             many = isinstance(value, list)
@@ -82,14 +81,19 @@ def job_of(source: Source, parts: Parts, how: "WriteOptions", allow_rejects: boo
 
 
 class _Copies:
-    """Copies of files at addresses, on this machine."""
+    """Copies of files at addresses, on this machine.
 
-    def __init__(self, folder: pathlib.Path):
-        self._folder = folder
+    Args:
+        folder: of the copies.
+        headed: whether the first line is needed of files that are read in parts, which shows their kind otherwise.
+    """
+
+    def __init__(self, folder: pathlib.Path, headed: bool):
+        self._folder, self._headed = folder, headed
         self.uris: dict[str, str] = {}
 
     def placed(self, value: Any, in_parts: bool) -> Any:
-        """Returns the path of a copy of an address, of its first bytes if it is read in parts; or `value` as it is."""
+        """Returns the path of a copy of an address, of its start if it is read in parts; or `value` as it is."""
         if not isinstance(value, Remote):
             return value
         folder = self._folder / str(len(self.uris))
@@ -99,9 +103,12 @@ class _Copies:
             location = files.absolute(value.uri)
             if not files.entries(location):
                 raise InputError(f"{value}: no such file")
-            files.fetch(location, path, _HEAD_BYTES if in_parts else None)
-            if in_parts and is_archive(path):  # what is in it stands at its end
+            if not in_parts:
                 files.fetch(location, path)
+            else:
+                files.fetch_start(location, path, PREFIX_BYTES, 2 * MAX_LINE_BYTES if self._headed else 0)
+                if self._headed and is_archive(path):  # what is in it stands at its end
+                    files.fetch(location, path)
         except OSError as error:
             raise InputError(f"cannot read {error}") from error
         return path

@@ -12,8 +12,10 @@ import zipfile
 import pytest
 
 import triage_cli
+from schemas import locations
 from schemas.beam import files
-from trainer.importing import units
+from trainer.importing import prepare_job, units
+from trainer.importing.input_formats import CsvWide, Jsonl
 
 pytest.importorskip("apache_beam", reason="needs the extra `beam`")
 
@@ -270,6 +272,19 @@ def test_files_at_addresses_are_checked_before_the_pipeline_starts(inputs, bucke
         [line] = capsys.readouterr().err.splitlines()
         assert fault in line
     assert os.listdir(tmp_path) == []
+
+
+def test_only_the_start_of_files_at_addresses_is_fetched_to_check_them(inputs, bucket):
+    put(inputs, f"{bucket}/in")
+    addresses = [locations.source(f"{bucket}/in/{name}") for name in ("a.jsonl", "c.zip", "vocabulary.csv")]
+    with prepare_job.opened(Jsonl(addresses[:2], addresses[2]), seed=0) as (source, _):
+        fetched = [reader.path.read_bytes() for reader in source.readers]
+    assert fetched == [(inputs / name).read_bytes()[:1_000] for name in ("a.jsonl", "c.zip")]
+    header = ",".join(["vignette_id,decisions", *(f"e{number}_{'x' * 100}" for number in range(12))])
+    files.replace(f"{bucket}/in/wide.csv", io.BytesIO(f"{header}\n{'v1,Red,1' * 999}".encode()), f"{bucket}/scratch")
+    with prepare_job.opened(CsvWide([locations.source(f"{bucket}/in/wide.csv")]), seed=0) as (source, _):
+        assert source.readers[0].path.read_text() == f"{header}\n"  # 1,272 bytes
+        assert len(source.evidence_columns) == 12
 
 
 def test_a_dry_run_prints_the_job_and_writes_nothing(inputs, tmp_path, capsys):
