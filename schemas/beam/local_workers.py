@@ -10,6 +10,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from types import TracebackType
+from typing import Any, TextIO, cast
 
 _WORKER = "run_worker"  # Beam's thread that waits for the process of a worker
 _INTERRUPTED = (" -2", " 130")  # Ctrl-C reaches all processes
@@ -19,7 +20,7 @@ class HeldLog:
     """A file that takes what is written to standard error in the context, and is deleted at its end.
 
     Beam's workers write there from C++ and from processes of their own, so that no setting of `logging` reaches all of
-    it. What this process writes to `sys.stderr` is still shown.
+    it. What the threads of this process that run already write to `sys.stderr` is still shown.
     """
 
     def __init__(self) -> None:
@@ -38,10 +39,11 @@ class HeldLog:
         os.dup2(self._descriptor, 2)
         os.close(self._descriptor)
         self._stack = contextlib.ExitStack()
+        shown = sys.stderr
         if _writes_to_standard_error():
             shown = os.fdopen(os.dup(self._shown), "w", encoding=sys.stderr.encoding, errors="backslashreplace")
             self._stack.enter_context(shown)
-            self._stack.enter_context(contextlib.redirect_stderr(shown))
+        self._stack.enter_context(contextlib.redirect_stderr(cast(TextIO, _OfRunningThreads(shown))))
         return self
 
     def __exit__(
@@ -52,6 +54,25 @@ class HeldLog:
         os.close(self._shown)
         if not self._kept:
             self._path.unlink(missing_ok=True)
+
+
+class _OfRunningThreads:
+    """A file for the threads that run already; what others write, as Beam's do, goes to standard error below Python."""
+
+    def __init__(self, shown: TextIO):
+        self._shown = shown
+        # Beam keeps its threads for other pipelines.
+        ours = (each for each in threading.enumerate() if not type(each).__module__.startswith("apache_beam."))
+        self._running = frozenset(ours)
+
+    def write(self, text: str) -> int:
+        if threading.current_thread() in self._running:
+            return self._shown.write(text)
+        os.write(2, text.encode(errors="backslashreplace"))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._shown, name)
 
 
 def _writes_to_standard_error() -> bool:

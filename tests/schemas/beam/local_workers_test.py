@@ -39,11 +39,26 @@ def test_what_is_kept_is_a_file_that_has_all_of_it(capfd):
     assert capfd.readouterr().err == ""
 
 
+HELD = """
+import os, sys, threading
+from schemas.beam.local_workers import HeldLog
+
+def say(text):
+    print(text, file=sys.stderr)
+
+with HeldLog():
+    os.write(2, b"held")
+    say("\u00e9")
+    thread = threading.Thread(target=say, args=["held, too"])  # as Beam's worker does
+    thread.start()
+    thread.join()
+say("after")
+"""
+
+
 def test_python_writes_to_the_terminal_where_it_wrote_to_standard_error_itself(tmp_path):
     """As in the command; tests have a stand-in for sys.stderr."""
-    program = "import os, sys\nfrom schemas.beam.local_workers import HeldLog, ending_with_workers\n"
-    program += "with HeldLog(): os.write(2, b'held'); print('\u00e9', file=sys.stderr)\nprint('after', file=sys.stderr)"
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=_path())
+    run = subprocess.run([sys.executable, "-c", HELD], capture_output=True, check=True, env=_path())
     assert run.stderr.decode() == "\u00e9\nafter\n"
 
 
