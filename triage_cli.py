@@ -86,13 +86,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand.
 
     Returns:
-        0 on success, 2 on bad input (with one line on standard error), 130 after Ctrl-C, or the exit code of the
-        subcommand.
+        0 on success, 2 on bad input (with one line on standard error), 130 after Ctrl-C, 143 after SIGTERM with a
+        runner of Apache Beam, or the exit code of the subcommand.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["serve"]:
         os.environ.setdefault(GRPC_LOG, "NONE")  # before gRPC is imported: a line for each stranger at the TLS port
     command = " ".join(arguments[: 2 if arguments[:1] == [BENCH] else 1])
+    received: list[int] = []
     try:
         _check_installed(command)
         parsed = parser(arguments).parse_args(arguments)
@@ -103,13 +104,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
             errors.need("tensorflow", "this command", "tensorflow")
             with _silent_unless_failing() if _is_quiet(parsed) else contextlib.nullcontext():
                 importlib.import_module("tensorflow").config.list_physical_devices()
-        return _run(module, parsed)
+        # A job on a cluster has to be cancelled, and vignettes may not stay behind.
+        with _interrupted_by(signal.SIGTERM, received) if getattr(parsed, "runner", None) else contextlib.nullcontext():
+            return _run(module, parsed)
     except InputError as error:
         sys.stderr.write(f"triage {command}: error: {error}\n")
         return BAD_INPUT
     except KeyboardInterrupt:
         sys.stderr.write(f"triage {command}: interrupted\n")
-        return INTERRUPTED
+        return 128 + received[0] if received else INTERRUPTED
+
+
+@contextlib.contextmanager
+def _interrupted_by(number: signal.Signals, received: list[int]) -> Iterator[None]:
+    """Makes a signal interrupt the block as Ctrl-C does, and adds its number to `received`."""
+
+    def interrupt(*_: object) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 class _Subcommand(argparse.ArgumentParser):

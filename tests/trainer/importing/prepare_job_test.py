@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import sys
 import zipfile
 
@@ -221,6 +222,19 @@ def test_a_pipeline_that_fails_leaves_nothing_behind(inputs, tmp_path, monkeypat
     assert prepare(tmp_path / "out", *jsonl(inputs, "b.jsonl"), "--allow-rejects", *BEAM) == 2
     assert LOST in capsys.readouterr().err.splitlines()[-1]
     assert os.listdir(tmp_path) == []
+
+
+def test_sigterm_leaves_nothing_behind_as_ctrl_c(inputs, tmp_path, monkeypatch, capsys):
+    def stopped(task, plan):
+        assert callable(signal.getsignal(signal.SIGTERM)), "it would end the tests"
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # where Beam's log is
+    monkeypatch.setattr("trainer.vignettes.assembly.write", stopped)
+    assert prepare(tmp_path / "out", *jsonl(inputs, "b.jsonl"), "--allow-rejects", *BEAM) == 143
+    assert capsys.readouterr().err.splitlines()[-1] == "triage prepare: interrupted"
+    assert os.listdir(tmp_path) == []
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_files_that_are_missing_in_the_end_are_noticed(inputs, tmp_path, monkeypatch, capsys):
