@@ -45,6 +45,11 @@ def pytest_collection_finish():
     gc.enable()
 
 
+def pytest_make_parametrize_id(val, argname):
+    # Every worker must give a test the same name, and compressed bytes hold the second in which they were made.
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _quick_graphs():
     if os.environ.get("QUICK_GRAPHS") and "tensorflow" in sys.modules:
