@@ -181,7 +181,7 @@ def with_locked(lock, code, *arguments):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", [pytest.param("requirements", marks=pytest.mark.slow), "requirements-litert"])
 def test_answering_and_serving_need_no_more_than_the_lock_and_nothing_of_training(lock, model_base_path, tmp_path):
     # A folder without versions is reported only after everything was loaded.
     serve = ["serve", "--model-base-path", tmp_path, "--port", "0", "--http-port", "0"]

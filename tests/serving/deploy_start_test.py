@@ -179,6 +179,7 @@ def ask(process, certificates, token="secret"):  # noqa: S107
         return client.triage(evidence_state(["chest_pain"]))
 
 
+@pytest.mark.slow
 def test_the_server_of_the_deployment(start, confined, certificates):
     process = start("deployment.yaml")
     assert process.probe("livenessProbe", SECONDS) == SERVING  # before there is a model

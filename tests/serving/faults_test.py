@@ -186,12 +186,12 @@ def without_retries(port):
 def test_no_request_fails_and_each_answer_is_its_versions_while_versions_are_swapped(server_process, shelf):
     with server_process(shelf.base, 0, "--poll-seconds", "0.05") as (_, port):
         with without_retries(port) as load:
-            for _ in range(5):
+            for _ in range(2):
                 shelf.publish()
                 until_version(load, shelf.newest)
         assert load.failed == []
         assert Shelf.wrong(load.ended) == []
-        assert {call.version for call in load.ended} >= {2, 3, 4, 5, 6, 7}
+        assert {call.version for call in load.ended} >= {2, 3, 4}
 
 
 def until_version(load, version):

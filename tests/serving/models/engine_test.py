@@ -98,6 +98,7 @@ def threads_of_tensorflow(python, argument, **environment):
     return int(python.run("-c", COUNT_THREADS, argument, env=variables | environment, timeout=120).stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="counts threads as Linux tells them")
 def test_an_operation_runs_in_one_thread_unless_the_environment_wants_more(prepared_python):
     one = threads_of_tensorflow(prepared_python, "one")

@@ -91,6 +91,7 @@ def test_a_partially_observed_agent_triages_as_its_ensemble(done, data_directory
     assert np.shape(result["vignettes"]["questions"]) == (10,)
 
 
+@pytest.mark.slow
 def test_the_preset_default_is_trained_as_the_command_trains_it(done, data_directory):
     task = done.tasks["default_preset-seed-0"]
     assert task.settings["config"]["network"] == presets.preset("default").to_dict()["network"]
