@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from schemas import VERSION, errors, locations
@@ -100,13 +100,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         module = importlib.import_module(_MODULES[command])
         if hasattr(module, "check") and not locations.any_remote(parsed):
             module.check(parsed)
+        staged = _staging(module, parsed)
         if module.needs_tensorflow(parsed) if hasattr(module, "needs_tensorflow") else command in NEED_TENSORFLOW:
             errors.need("tensorflow", "this command", "tensorflow")
             with _silent_unless_failing() if _is_quiet(parsed) else contextlib.nullcontext():
                 importlib.import_module("tensorflow").config.list_physical_devices()
         # A job on a cluster has to be cancelled, and vignettes may not stay behind.
-        with _interrupted_by(signal.SIGTERM, received) if getattr(parsed, "runner", None) else contextlib.nullcontext():
-            return _run(module, parsed)
+        cancellable = _interrupted_by(signal.SIGTERM, received) if getattr(parsed, "runner", None) else None
+        with cancellable or contextlib.nullcontext(), staged(parsed) as given:
+            return module.run(given)
     except InputError as error:
         sys.stderr.write(f"triage {command}: error: {error}\n")
         return BAD_INPUT
@@ -185,13 +187,21 @@ def _is_quiet(parsed: argparse.Namespace) -> bool:
     return os.environ.setdefault(LOG_LEVEL, "3") not in ("0", "1")
 
 
-def _run(module: Any, parsed: argparse.Namespace) -> int:
-    """Runs a subcommand; paths in an object store are replaced by local copies, unless it reads them as they are."""
+def _staging(
+    module: Any, parsed: argparse.Namespace
+) -> Callable[[argparse.Namespace], contextlib.AbstractContextManager[argparse.Namespace]]:
+    """Returns what replaces addresses in an object store with paths of local copies, if the subcommand needs that.
+
+    Raises:
+        InputError: it does, and this distribution cannot.
+    """
     itself = hasattr(module, "reads_addresses") and module.reads_addresses(parsed)
     if itself or not locations.any_remote(parsed):
-        return module.run(parsed)
-    with importlib.import_module("trainer.cloud.staging").staged(parsed) as arguments:
-        return module.run(arguments)
+        return contextlib.nullcontext
+    if not errors.is_installed("trainer"):
+        raise InputError(f"an address here needs {WHOLE}: {SERVING} reads and writes paths of this machine")
+    importlib.import_module("trainer")  # before TensorFlow, whose Keras it chooses
+    return lambda given: importlib.import_module("trainer.cloud.staging").staged(given)
 
 
 def _add_commands(subparsers: Any, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]) -> None:

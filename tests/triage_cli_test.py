@@ -157,6 +157,21 @@ def test_without_tensorflow_a_command_that_needs_it_names_the_extra(serving_alon
     assert capsys.readouterr().err == f"triage monitor: error: {complaint}\n"
 
 
+def test_without_training_an_address_is_refused_in_one_line(serving_alone, capsys):
+    assert triage_cli.main(["health", "--server", "127.0.0.1:1", "--json", "gs://bucket/health.json"]) == 2
+    complaint = "an address here needs dyqn-triage: dyqn-triage-serving reads and writes paths of this machine"
+    assert capsys.readouterr().err == f"triage health: error: {complaint}\n"
+
+
+@pytest.mark.slow
+def test_the_trainer_package_comes_before_tensorflow_where_files_are_in_a_store(tmp_path):
+    # monitor loads TensorFlow, and is no command of the trainer.
+    finished = _run("monitor", "--log", str(tmp_path), "--model", str(tmp_path), "--json", "gs://bucket/figures.json")
+    assert finished.returncode == 2
+    assert re.fullmatch(r"triage monitor: error: .*\n", finished.stderr)
+    assert "TensorFlow was imported" not in finished.stderr
+
+
 @pytest.mark.parametrize("versions", [("0.1.0", None), ("0.1.0", "0.1.0"), ("0.2.0", "0.1.0")])
 def test_both_distributions_in_different_versions_are_refused(versions, monkeypatch, capsys):
     there = dict(zip(("dyqn-triage", "dyqn-triage-serving"), versions, strict=True))
