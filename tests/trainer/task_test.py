@@ -148,6 +148,7 @@ def test_a_full_disk_is_one_clear_line_and_the_last_good_checkpoint_stays(
     assert _weights(job) == before
 
 
+@pytest.mark.slow  # a killed one is tested above, and a request to stop in session_test.py
 def test_an_interrupted_run_stops_with_a_checkpoint(prepared_python, data_directory, tmp_path):
     job = tmp_path / "interrupted"
     with (tmp_path / "said").open("w") as stderr:

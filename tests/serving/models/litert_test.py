@@ -110,6 +110,7 @@ def test_an_interpreter_that_failed_is_not_used_again(content, hand_set):
     np.testing.assert_allclose(answer, hand_set.chest_pain_q, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the line stays there")
 def test_the_banner_of_litert_is_removed_and_other_output_is_kept(prepared_python, content, tmp_path):
     path = tmp_path / "state.tflite"
