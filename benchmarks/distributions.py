@@ -8,6 +8,7 @@ starts `triage serve` there several times. pip downloads what it has not cached,
 
 import argparse
 import itertools
+import os
 import pathlib
 import statistics
 import subprocess
@@ -53,7 +54,9 @@ def install(python: str, wheel: pathlib.Path, extra: str, folder: pathlib.Path) 
     subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True)
     target = f"{wheel}[{extra}]" if extra else str(wheel)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(folder / "bin" / "python")]
-    subprocess.run([*pip, "install", "--quiet", target], check=True)
+    # A clone on PYTHONPATH would count as installed.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run([*pip, "install", "--quiet", target], check=True, env=environment)
     return folder / "bin"
 
 
