@@ -87,15 +87,14 @@ def fetch_folder(location: str, path: pathlib.Path) -> None:
 
 def read(location: str) -> bytes | None:
     """Returns what a file holds, None if there is no such file."""
-    from apache_beam.io.filesystem import CompressionTypes
     from apache_beam.io.filesystems import FileSystems
 
     with _faults(location):
-        if not FileSystems.exists(location):
-            return None
-        with FileSystems.open(location, compression_type=CompressionTypes.UNCOMPRESSED) as file:
-            content: bytes = file.read()
-    return content
+        there = FileSystems.exists(location)
+    if not there:
+        return None
+    with opened(location) as file:
+        return file.read()
 
 
 def replace(location: str, content: IO[bytes], scratch: str) -> None:

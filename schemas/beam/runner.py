@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import io
+import json
 import logging
 import re
 import sys
@@ -30,28 +31,25 @@ _CANCEL_SECONDS = 300  # until a job that is cancelled has ended
 _CLASS, _STEP = "schemas.errors.InputError: ", re.compile(r" \[while running '[^']*'\]$")
 
 
-def add_arguments(parser: argparse.ArgumentParser, default: str | None, meaning: str) -> None:
-    """Gives `parser` the options `--runner` and `--beam-options`.
+def add_arguments(parser: argparse.ArgumentParser, default: str | None, meaning: str, verb: str) -> None:
+    """Gives `parser` the options `--dry-run`, `--runner` and `--beam-options`.
 
     Args:
         parser: of the command.
         default: the runner, None for a command that can do without Beam.
         meaning: of the default, for the help.
+        verb: for what does not happen with `--dry-run`, such as "score".
     """
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help=f"with --runner: print the job as it would be sent, as JSON, and {verb} nothing",
+    )
     parser.add_argument("--runner", default=default, help=f"Apache Beam runner (default: {meaning})")
     parser.add_argument(
         "--beam-options", nargs=argparse.REMAINDER, default=[], metavar="...",
         help="options for Apache Beam, such as --direct_running_mode=multi_processing; must come last",
     )  # fmt: skip
-
-
-def add_dry_run(parser: argparse.ArgumentParser, nothing: str) -> None:
-    """Gives `parser` the option `--dry-run`; `nothing` says what does not happen then, such as "score nothing"."""
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help=f"with --runner: print the job as it would be sent, as JSON, and {nothing}",
-    )
 
 
 def check_unused(dry_run: bool, beam_options: Sequence[str]) -> None:
@@ -207,6 +205,10 @@ class Runner:
         build(pipeline)
         options = {**self._options.get_all_options(drop_default=True), "runner": self._name}
         return {"options": options, "pipeline": json_format.MessageToDict(pipeline.to_runner_api())}
+
+    def print_job(self, build: Callable[["beam.Pipeline"], None], **parts: Any) -> None:
+        """Prints what `run` would send as JSON, after `parts` of the command's own."""
+        sys.stdout.write(json.dumps({**parts, **self.describe(build)}, indent=2, default=str) + "\n")
 
 
 def _is_failure(error: Exception) -> bool:

@@ -3,9 +3,7 @@
 import argparse
 import dataclasses
 import gc
-import json
 import pathlib
-import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +17,7 @@ from schemas.features import MOST_QUESTIONS
 from schemas.model_directory import version_folder
 from serving.scoring.bar import bar_over
 from serving.scoring.cases import CSV, FORMATS, JSONL, TFRECORD, check_kind
-from serving.scoring.job import described_job, score_on_beam
+from serving.scoring.job import print_job, score_on_beam
 from serving.scoring.options import ScoreOptions
 from serving.scoring.record import RECORD, Record
 from serving.scoring.shards import Shard, local_files, shards_of
@@ -62,8 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="file of a public Ed25519 key, in PEM format; the version must be signed with its private key",
     )
     figures.add_argument(parser)
-    runner.add_dry_run(parser, "score nothing")
-    runner.add_arguments(parser, None, "none, this process alone")
+    runner.add_arguments(parser, None, "none, this process alone", "score")
 
 
 def reads_addresses(_: argparse.Namespace) -> bool:
@@ -80,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     given = ScoreOptions(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(ScoreOptions)})
     figures.check(given.json)
     if given.dry_run:
-        sys.stdout.write(json.dumps(described_job(given), indent=2, default=str) + "\n")
+        print_job(given)
         return 0
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     began = time.monotonic()

@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 import posixpath
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -52,8 +52,8 @@ def score_on_beam(given: ScoreOptions, console: Console) -> tuple[Record, list[S
     return record, left
 
 
-def described_job(given: ScoreOptions) -> dict[str, Any]:
-    """Returns what `score_on_beam` would send to the runner, and writes nothing.
+def print_job(given: ScoreOptions) -> None:
+    """Prints what `score_on_beam` would send to the runner as JSON, and writes nothing.
 
     Raises:
         InputError: Beam is missing or refuses an option, or an input is faulty.
@@ -65,8 +65,11 @@ def described_job(given: ScoreOptions) -> dict[str, Any]:
         _, left, job = _planned(_absolute(given))
     except OSError as error:
         raise InputError(str(error)) from error
-    described = runner.describe(lambda pipeline: build(pipeline, left, job, alone=bool(runner.template)))
-    return {"job": dataclasses.asdict(job), "shards": list(map(dataclasses.asdict, left)), **described}
+    runner.print_job(
+        lambda pipeline: build(pipeline, left, job, alone=bool(runner.template)),
+        job=dataclasses.asdict(job),
+        shards=list(map(dataclasses.asdict, left)),
+    )
 
 
 def _planned(given: ScoreOptions) -> tuple[Record, list[Shard], "Job"]:

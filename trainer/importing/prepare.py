@@ -1,13 +1,11 @@
 """`triage prepare`: turns vignettes into a data directory."""
 
 import argparse
-import contextlib
 import dataclasses
 import hashlib
 import os
 import pathlib
-import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +14,7 @@ from rich.console import Console
 
 from schemas import directories, figures, locations
 from schemas.beam import files, runner
-from schemas.errors import InputError, first_line
+from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer import options
 from trainer.importing import input_formats, prepare_job
@@ -25,7 +23,7 @@ from trainer.importing.input_formats import Format, Source
 from trainer.progress import progress_bar, say, say_result, tracked
 from trainer.runs.assembly_job import AssemblyJob
 from trainer.runs.beam_output import BeamOutput, output_at
-from trainer.runs.output import OutputDirectory
+from trainer.runs.output import OutputDirectory, writing
 from trainer.vignettes.rejects import RejectLog, show_rejects
 from trainer.vignettes.split_warnings import facts_of, split_warnings
 
@@ -74,8 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-rejects", action="store_true", help="leave out lines that are not vignettes")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)
-    runner.add_dry_run(parser, "prepare nothing")
-    runner.add_arguments(parser, None, "none, this process alone")
+    runner.add_arguments(parser, None, "none, this process alone", "prepare")
 
 
 def reads_addresses(arguments: argparse.Namespace) -> bool:
@@ -107,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_here(chosen: Format, given: PrepareOptions, out: pathlib.Path) -> int:
     output = OutputDirectory(out, given.overwrite)
     source = chosen.open(given.seed)
-    with _writing(given), output, progress_bar(Console(stderr=True)) as bar:
+    with writing(given.out), output, progress_bar(Console(stderr=True)) as bar:
         vocabulary, stats = _prepare(source, given, output, bar)
         output.describe(vocabulary, stats)
         output.publish()
@@ -143,7 +140,7 @@ def _run_on_beam(chosen: Format, given: PrepareOptions, beam_runner: runner.Runn
         if given.dry_run:
             job.print(given.out, given.overwrite, files=list(map(dataclasses.asdict, prepare_job.input_files(source))))
             return 0
-        with _writing(given), output_at(given.out, given.overwrite) as output:
+        with writing(given.out), output_at(given.out, given.overwrite) as output:
             count = len(source.readers)
             say(Console(stderr=True), f"preparing {count:,} {'file' if count == 1 else 'files'} on {given.runner}")
             stats = _prepare_on_beam(job, source, parts.vocabulary, given, output)
@@ -175,16 +172,6 @@ def _how(given: PrepareOptions) -> "WriteOptions":
     from trainer.vignettes.passes import WriteOptions
 
     return WriteOptions(Fraction(str(given.test_fraction)), given.seed, given.shard_size, given.gzip)
-
-
-@contextlib.contextmanager
-def _writing(given: PrepareOptions) -> Iterator[None]:
-    import tensorflow as tf
-
-    try:
-        yield
-    except (OSError, sqlite3.Error, tf.errors.OpError) as error:
-        raise InputError(f"--out {given.out}: cannot write: {first_line(error)}") from error
 
 
 def _with_rejects(

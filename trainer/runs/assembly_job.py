@@ -1,10 +1,8 @@
 """A pipeline whose workers write a data directory: how it is started, and how it is shown before."""
 
 import dataclasses
-import json
 import pathlib
 import posixpath
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -63,9 +61,7 @@ class AssemblyJob:
             InputError: what is at `out` may not be replaced.
         """
         plan = self._plan(BeamOutput(files.absolute(str(out)), overwrite))
-        sent = self._runner.describe(lambda pipeline: self._build(pipeline, plan))
-        text = json.dumps({"job": dataclasses.asdict(plan) | more, **sent}, indent=2, default=str)
-        sys.stdout.write(f"{text}\n")
+        self._runner.print_job(lambda pipeline: self._build(pipeline, plan), job=dataclasses.asdict(plan) | more)
 
     def _plan(self, output: OutputDirectory | BeamOutput) -> "Plan":
         from trainer.vignettes.assembly import Plan

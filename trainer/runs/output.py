@@ -1,17 +1,19 @@
-"""The output directory of `triage prepare`: built beside its final place, and renamed when it is complete."""
+"""The output directory of a command that makes data: built beside its final place, and renamed when it is complete."""
 
+import contextlib
 import importlib.resources
 import json
 import os
 import pathlib
 import shutil
+import sqlite3
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
 from schemas import directories
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 
 _FILES = (directories.VOCABULARY, directories.DATA_SCHEMA, directories.STATS, directories.REJECTS)
@@ -96,6 +98,17 @@ class OutputDirectory:
 
     def _is_vacant(self) -> bool:
         return is_vacant(os.listdir(self._target))
+
+
+@contextlib.contextmanager
+def writing(out: object) -> Iterator[None]:
+    """Turns a full disk, a missing right and the like in the block into an InputError that names `--out`."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except (OSError, sqlite3.Error, tf.errors.OpError) as error:
+        raise InputError(f"--out {out}: cannot write: {first_line(error)}") from error
 
 
 def is_vacant(names: Collection[str]) -> bool:

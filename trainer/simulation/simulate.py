@@ -1,14 +1,12 @@
 """`triage simulate`: makes a data directory of vignettes from the clinical knowledge base."""
 
 import argparse
-import contextlib
 import dataclasses
 import functools
 import math
 import os
 import pathlib
 import tempfile
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +15,13 @@ from rich.console import Console
 
 from schemas import figures, locations
 from schemas.beam import files, runner
-from schemas.errors import InputError, first_line
+from schemas.errors import InputError
 from schemas.knowledge_base import KnowledgeBase
 from trainer import options
 from trainer.progress import progress_bar, say, say_result, tracked
 from trainer.runs.assembly_job import AssemblyJob
 from trainer.runs.beam_output import output_at
-from trainer.runs.output import OutputDirectory
+from trainer.runs.output import OutputDirectory, writing
 from trainer.simulation.config import PanelConfig, SimulationConfig
 from trainer.simulation.processes import simulated
 from trainer.simulation.simulator import Simulator
@@ -114,14 +112,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=os.cpu_count() or 1,
         metavar="N",
-        help="number of processes (default: one per core); the workers of a runner are Beam's affair",
+        help="number of processes (default: one per core); with --runner, Beam chooses",
     )
     parser.add_argument("--shard-size", type=int, default=50_000, help="vignettes in a shard (default 50000)")
     parser.add_argument("--gzip", action="store_true", help="compress the shards")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)
-    runner.add_dry_run(parser, "simulate nothing")
-    runner.add_arguments(parser, None, "none, the processes of --processes")
+    runner.add_arguments(parser, None, "none, the processes of --processes", "simulate")
 
 
 def reads_addresses(arguments: argparse.Namespace) -> bool:
@@ -171,7 +168,7 @@ def simulate_splits(out: pathlib.Path, train: int, test: int, seed: int) -> None
 def _simulate(knowledge: KnowledgeBase, given: SimulateOptions, console: Console) -> dict[str, Any]:
     """Writes the data directory and returns its statistics."""
     simulator, out = _simulator(knowledge, given), pathlib.Path(given.out)
-    with _writing(given), OutputDirectory(out, given.overwrite) as output, progress_bar(console) as bar:
+    with writing(given.out), OutputDirectory(out, given.overwrite) as output, progress_bar(console) as bar:
         stats = _header(knowledge, given) | _write(simulator, knowledge, given, output, bar)
         output.describe(knowledge.catalogue.vocabulary, stats)
         output.publish()
@@ -192,7 +189,7 @@ def _job(knowledge: KnowledgeBase, given: SimulateOptions, beam_runner: runner.R
 
 def _simulate_on_beam(job: AssemblyJob, knowledge: KnowledgeBase, given: SimulateOptions) -> dict[str, Any]:
     """Writes the data directory with Beam's workers and returns its statistics."""
-    with _writing(given), output_at(given.out, given.overwrite) as output:
+    with writing(given.out), output_at(given.out, given.overwrite) as output:
         found = job.run(output)
         if found["fault"] is not None:
             raise InputError(found["fault"])
@@ -229,16 +226,6 @@ def _how(given: SimulateOptions) -> "WriteOptions":
     from trainer.vignettes.passes import WriteOptions
 
     return WriteOptions(given.test_fraction, given.seed, given.shard_size, given.gzip)
-
-
-@contextlib.contextmanager
-def _writing(given: SimulateOptions) -> Iterator[None]:
-    import tensorflow as tf
-
-    try:
-        yield
-    except (OSError, tf.errors.OpError) as error:
-        raise InputError(f"--out {given.out}: cannot write: {first_line(error)}") from error
 
 
 def _write(

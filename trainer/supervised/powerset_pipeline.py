@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import dataclasses
 import hashlib
-import json
 import pathlib
 import posixpath
 import resource
@@ -25,10 +24,11 @@ from rich.console import Console
 from schemas import directories, figures, locations
 from schemas.beam import files, runner
 from schemas.beam.watch import watching
-from schemas.errors import InputError, first_line
+from schemas.errors import InputError
 from schemas.locations import Remote
 from trainer import options
 from trainer.progress import progress_bar, say, say_result
+from trainer.runs.output import writing
 from trainer.supervised.powerset import row_count
 
 if TYPE_CHECKING:  # TensorFlow and Beam load only when the command runs
@@ -84,8 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gzip", action="store_true", help="compress the shards")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)
-    runner.add_dry_run(parser, "make nothing")
-    runner.add_arguments(parser, runner.LOCAL, f"{runner.LOCAL}, in this process")
+    runner.add_arguments(parser, runner.LOCAL, f"{runner.LOCAL}, in this process", "make")
 
 
 def reads_addresses(_: argparse.Namespace) -> bool:
@@ -109,9 +108,9 @@ def run(arguments: argparse.Namespace) -> int:
         ]
         if given.dry_run:
             plan = _plan(BeamOutput(files.absolute(str(given.out)), given.overwrite), expected, given)
-            described = beam_runner.describe(lambda pipeline: build(pipeline, inputs, plan))
-            job = {"job": dataclasses.asdict(plan), "files": inputs, **described}
-            sys.stdout.write(json.dumps(job, indent=2, default=str) + "\n")
+            beam_runner.print_job(
+                lambda pipeline: build(pipeline, inputs, plan), job=dataclasses.asdict(plan), files=inputs
+            )
             return 0
         start = time.monotonic()
         stats = _made(data, inputs, expected, given, beam_runner)
@@ -126,21 +125,20 @@ def _made(
     beam_runner: runner.Runner,
 ) -> dict[str, Any]:  # fmt: skip
     """Runs the pipeline and publishes the result; returns what its stats.json says."""
-    import tensorflow as tf
-
     from trainer.runs.beam_output import output_at
 
-    try:
-        with output_at(given.out, given.overwrite) as output, progress_bar(Console(stderr=True)) as bar:
-            plan = _plan(output, expected, given)
-            with _progress(bar, plan, round(sum(expected.values()) * given.sample)):
-                unfinished = posixpath.dirname(plan.scratch)
-                beam_runner.run(lambda pipeline: build(pipeline, inputs, plan), folder=unfinished)
-            stats = _header(data, given) | _merge_figures(data, plan, expected)
-            output.describe(data.vocabulary, stats)
-            output.publish()
-    except (OSError, tf.errors.OpError) as error:
-        raise InputError(f"--out {given.out}: cannot write: {first_line(error)}") from error
+    with (
+        writing(given.out),
+        output_at(given.out, given.overwrite) as output,
+        progress_bar(Console(stderr=True)) as bar,
+    ):
+        plan = _plan(output, expected, given)
+        with _progress(bar, plan, round(sum(expected.values()) * given.sample)):
+            unfinished = posixpath.dirname(plan.scratch)
+            beam_runner.run(lambda pipeline: build(pipeline, inputs, plan), folder=unfinished)
+        stats = _header(data, given) | _merge_figures(data, plan, expected)
+        output.describe(data.vocabulary, stats)
+        output.publish()
     return stats
 
 
