@@ -13,16 +13,18 @@ import tensorflow as tf
 from schemas.errors import InputError
 from schemas.triage import Action
 from trainer.dyqn import rewards
-from trainer.dyqn.decision import Dial, appropriate, best_triage, decide, merits
+from trainer.dyqn.decision import Dial, appropriate, best_triage, decide, safe
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 """The safety weights to choose from."""
-THRESHOLDS = tuple(round(0.5 + 0.01 * step, 2) for step in range(50))
-"""The values of `Dial.sure_enough` to choose from; earlier ones stop earlier."""
+THRESHOLDS = (*(round(0.5 + 0.01 * step, 2) for step in range(50)), 0.995, 0.998, 0.999, 1.0)
+"""The values of `Dial.sure_enough` to choose from; earlier ones stop earlier, and the last one asks for everything."""
 COST_OF_SAFETY = 0.01
 """P(appropriate) that safety may cost if no bound on under-triage is given."""
+NEGLIGIBLE = 0.001
+"""P(safe) for which a larger weight is not worth having."""
 COST_OF_STOPPING = 0.015
-"""Merit that deciding before all evidence is known may cost."""
+"""P(appropriate), and likewise P(safe), that deciding before all evidence is known may cost."""
 
 
 class HeldOutOutputs(NamedTuple):
@@ -62,12 +64,12 @@ def quality(held_out: HeldOutOutputs, dial: Dial) -> Quality:
     known = stops(held_out, dial)  # [M]
     decisions = decisions_at(held_out, known, dial)
     counts = held_out.decision_counts
-    right, safe = (_taken(rule(counts).numpy(), decisions) for rule in (rewards.appropriate, rewards.safe))
+    right, no_less = (_taken(rule(counts).numpy(), decisions) for rule in (rewards.appropriate, rewards.safe))
     red = counts.argmax(axis=1) == Action.RED
     return Quality(
         appropriateness=float(right.mean()),
-        safety=float(safe.mean()),
-        over_triage=float((safe & ~right).mean()),
+        safety=float(no_less.mean()),
+        over_triage=float((no_less & ~right).mean()),
         red_found=float((decisions[red] == Action.RED).mean()) if red.any() else None,
         evidence=float(known.sum() / held_out.sizes.sum()),
     )
@@ -92,24 +94,29 @@ def decisions_at(held_out: HeldOutOutputs, known: np.ndarray, dial: Dial) -> np.
 def choose(held_out: HeldOutOutputs) -> Dial:
     """Returns the dial of a trained agent.
 
-    Its weight is the largest that costs at most `COST_OF_SAFETY` of P(appropriate). Its threshold is the one that stops
-    earliest at a cost of at most `COST_OF_STOPPING` of the merit. Both costs are means of the calibrated probabilities:
-    the decisions of the clinicians on a few hundred vignettes would be too noisy.
+    Its weight is the least that is as safe as any that costs at most `COST_OF_SAFETY` of P(appropriate): where a larger
+    weight brings no safety, it only hides what stopping early costs. Its threshold is the one that stops earliest at a
+    cost of at most `COST_OF_STOPPING`. All are means of the calibrated probabilities: the decisions of the clinicians
+    on a few hundred vignettes would be too noisy.
     """
-    by_weight = [(weight, _expected(held_out, held_out.sizes, Dial(weight)).appropriate) for weight in WEIGHTS]
-    least = by_weight[0][1] - COST_OF_SAFETY
-    return with_threshold(held_out, max(weight for weight, appropriateness in by_weight if appropriateness >= least))
+    by_weight = [(weight, _expected(held_out, held_out.sizes, Dial(weight))) for weight in WEIGHTS]
+    least = by_weight[0][1].appropriate - COST_OF_SAFETY
+    allowed = [(weight, expected.safe) for weight, expected in by_weight if expected.appropriate >= least]
+    safest = max(safe for _, safe in allowed)
+    return with_threshold(held_out, min(weight for weight, safe in allowed if safe >= safest - NEGLIGIBLE))
 
 
 def with_threshold(held_out: HeldOutOutputs, weight: float) -> Dial:
     """Returns the dial with `weight` and the threshold that stops earliest at the cost that `choose` allows.
 
-    A threshold suits only one weight: the larger the weight, the closer merits are to 1.
+    P(appropriate) and P(safe) have a budget each: at a large weight, their weighted mean would hide any loss of the
+    former. A threshold suits only one weight: the larger the weight, the closer merits are to 1.
     """
-    least = _expected(held_out, held_out.sizes, Dial(weight)).merit - COST_OF_STOPPING
+    everything = _expected(held_out, held_out.sizes, Dial(weight))
     for threshold in THRESHOLDS[:-1]:
         dial = Dial(weight, threshold)
-        if _expected(held_out, stops(held_out, dial), dial).merit >= least:
+        expected = _expected(held_out, stops(held_out, dial), dial)
+        if all(there - here <= COST_OF_STOPPING for here, there in zip(expected, everything, strict=True)):
             return dial
     return Dial(weight, THRESHOLDS[-1])
 
@@ -149,17 +156,14 @@ class _Expected(NamedTuple):
     """Means of what the network expects of its decisions."""
 
     appropriate: float
-    merit: float
+    safe: float
 
 
 def _expected(held_out: HeldOutOutputs, known: np.ndarray, dial: Dial) -> _Expected:
     """Returns the expectations for the decisions after the first `known` `[M]` pieces of evidence of each vignette."""
     outputs = tf.constant(_outputs_at(held_out, known))
     chosen = best_triage(outputs, dial).numpy()
-    return _Expected(
-        float(_taken(appropriate(outputs).numpy(), chosen).mean()),
-        float(merits(outputs, dial).numpy().max(axis=1).mean()),
-    )
+    return _Expected(*(float(_taken(each(outputs).numpy(), chosen).mean()) for each in (appropriate, safe)))
 
 
 def _outputs_at(held_out: HeldOutOutputs, known: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from trainer.dyqn.decision import Dial, best_triage
 from trainer.dyqn.dial import (
     COST_OF_SAFETY,
     COST_OF_STOPPING,
+    NEGLIGIBLE,
     WEIGHTS,
     HeldOutOutputs,
     Quality,
@@ -18,6 +19,7 @@ from trainer.dyqn.dial import (
     least_dial,
     quality,
     stops,
+    with_threshold,
 )
 
 ASKS, DECIDES = 0.9, 0.1  # Q(s, ask), beside Q-values of .5 for every decision
@@ -76,17 +78,36 @@ def _single(rows, decision_counts):
     return HeldOutOutputs(outputs, np.ones(len(rows), np.int64), np.array(decision_counts, np.uint8))
 
 
-def test_the_largest_weight_that_costs_little_appropriateness_is_chosen():
-    # Green has .8 + .85 w, Red w: equal at w = 5.33. Weights up to 4 keep Green, whose P(appropriate) is .8, not 0.
+def test_the_safest_weight_that_costs_little_appropriateness_is_chosen():
+    # Green has .8 + .85 w, Red w: equal at w = 5.33. From the weight 6 on Red is chosen, P(appropriate) 0, P(safe) 1.
     counts = [[0, 0, 3, 0]]
-    assert choose(_single([_row(DECIDES, *GREEN)] * 4, counts * 4)).safety_weight == 4.0
-    # Of 100 vignettes one that turns from Green to Red costs .8 / 100 of P(appropriate), two cost .016.
+    # Of 100 vignettes one that turns from Green to Red costs .8 / 100 of P(appropriate), two cost .016; what the one
+    # brings is .15 / 100 of P(safe).
     assert 0.8 / 100 < COST_OF_SAFETY < 2 * 0.8 / 100
+    assert NEGLIGIBLE < 0.15 / 100
     sure = ([0.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0])
     rows = [_row(DECIDES, *sure)] * 99 + [_row(DECIDES, *GREEN)]
-    assert choose(_single(rows, counts * 100)).safety_weight == WEIGHTS[-1]
+    assert choose(_single(rows, counts * 100)).safety_weight == 6.0
     rows = [_row(DECIDES, *sure)] * 98 + [_row(DECIDES, *GREEN)] * 2
-    assert choose(_single(rows, counts * 100)).safety_weight == 4.0
+    assert choose(_single(rows, counts * 100)).safety_weight == 0.0
+
+
+def test_a_weight_that_brings_no_safety_is_not_chosen():
+    # Green at every weight up to 4: .8 / .85.
+    assert choose(_single([_row(DECIDES, *GREEN)] * 4, [[0, 0, 3, 0]] * 4)).safety_weight == 0.0
+
+
+def test_easy_vignettes_are_asked_until_the_decision_is_known():
+    # After one piece Green and Yellow are as likely, and Yellow is safe; after the second one is certain. At the weight
+    # 32 Yellow would have the merit (.5 + 32) / 33 = .985 at once, which hides that it is wrong every other time.
+    unsure = _row(ASKS, [0.0, 0.5, 0.5, 0.0], [1.0, 1.0, 0.5, 0.0])
+    yellow, green = (_row(ASKS, [0.0, p, 1 - p, 0.0], [1.0, 1.0, 1 - p, 0.0]) for p in (1.0, 0.0))
+    easy = _single([unsure, yellow, unsure, green] * 50, [[0, 3, 0, 0], [0, 0, 3, 0]] * 50)
+    easy = easy._replace(sizes=np.full(100, 2))
+    assert quality(easy, Dial(32.0, 0.98)).appropriateness == 0.5
+    dial = choose(easy)
+    assert quality(easy, dial)[:2] == (1.0, 1.0)
+    assert stops(easy, dial).tolist() == [2] * 100
 
 
 def test_the_dial_is_chosen_by_the_probabilities_and_not_by_what_clinicians_said():
@@ -95,21 +116,39 @@ def test_the_dial_is_chosen_by_the_probabilities_and_not_by_what_clinicians_said
 
 
 def test_the_threshold_that_stops_earliest_at_no_great_cost_is_chosen(two):
-    # All decisions but Red have probability 0, so the weight is the largest, 32, and Red's merit is
-    # (P(appropriate) + 32) / 33: with .5 at the first two pieces and 1 at the last .985 and 1. Stopping at once may
-    # cost .015, and costs .01515.
-    unsure, certain = (_row(ASKS, [p, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]) for p in (0.5, 1.0))
-    assert COST_OF_STOPPING < (1.0 - 0.5) / 33
-    late = _single([unsure, unsure, certain], [[2, 1, 0, 0]])._replace(sizes=np.array([3]))
-    assert choose(late) == Dial(WEIGHTS[-1], 0.99)  # .985 is below it, so that it stops at the last piece
-    assert stops(late, choose(late)).tolist() == [3]
+    # P(appropriate) of Red is .98, .99 and 1 after one, two and three pieces, and P(safe) is 1. Of the budget of .015,
+    # the first piece costs .02 and the second .01: the lowest threshold above .98 stops at the second.
+    rising = [_row(ASKS, [p, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]) for p in (0.98, 0.9901, 1.0)]
+    assert 0.01 < COST_OF_STOPPING < 0.02
+    late = _single(rising, [[2, 1, 0, 0]])._replace(sizes=np.array([3]))
+    assert choose(late) == Dial(0.0, 0.99)
+    assert stops(late, choose(late)).tolist() == [2]
     # Where every prefix says the same, the first piece is enough, and the lowest threshold stops there.
     same = HeldOutOutputs(two.outputs[[2, 2, 2]], two.sizes[:1], two.decision_counts[:1])
     assert stops(same, choose(same)).tolist() == [1]
 
 
-def test_if_no_dial_changes_anything_safety_weighs_most_and_little_is_asked(two):
-    assert choose(HeldOutOutputs(two.outputs[2:3], np.array([1]), two.decision_counts[:1])) == Dial(WEIGHTS[-1], 0.5)
+@pytest.mark.parametrize("weight", [0.0, 4.0, 32.0])
+def test_the_budget_holds_for_both_probabilities_at_any_weight(weight):
+    generator = np.random.default_rng(3)
+    sizes = generator.integers(1, 8, 200)
+    appropriate = generator.dirichlet([0.4] * 4, sizes.sum())
+    safe = np.minimum(1.0, appropriate[:, ::-1].cumsum(axis=1)[:, ::-1])  # as urgent as the decision, or less
+    outputs = np.concatenate([np.full((sizes.sum(), 5), 0.5), appropriate, safe], axis=1).astype(np.float32)
+    held_out = HeldOutOutputs(outputs, sizes, np.tile(np.array([[1, 1, 1, 1]], np.uint8), [200, 1]))
+    dial = with_threshold(held_out, weight)
+    ends = np.cumsum(sizes)
+
+    def promised(known):
+        rows = outputs[ends - sizes + known - 1]
+        taken = best_triage(rows, dial).numpy()
+        return np.array([rows[np.arange(200), 5 + taken].mean(), rows[np.arange(200), 9 + taken].mean()])
+
+    assert (promised(sizes) - promised(stops(held_out, dial)) <= COST_OF_STOPPING + 1e-6).all()
+
+
+def test_if_no_dial_changes_anything_the_least_weight_is_chosen_and_little_is_asked(two):
+    assert choose(HeldOutOutputs(two.outputs[2:3], np.array([1]), two.decision_counts[:1])) == Dial(0.0, 0.5)
 
 
 @strategies.composite
