@@ -5,7 +5,7 @@ from typing import Any
 
 from schemas.triage import DECISION_LABELS
 from trainer.reporting.agent_figures import MOST_SLICES, shown_slices, slice_name
-from trainer.reporting.headline import MARGIN, beside_clinicians, side_by_side
+from trainer.reporting.headline import MARGIN, beside_clinicians, best_constant, side_by_side
 from trainer.reporting.numbers import (
     APPROPRIATENESS,
     EVIDENCE_SEEN,
@@ -85,7 +85,7 @@ def _compared(report: Mapping[str, Any]) -> str:
              for measure in (SAFETY, APPROPRIATENESS))  # fmt: skip
     return (
         f"The agent less the clinicians, vignette by vignette, with 95% intervals: {listed(list(parts))}. “As good as” "
-        f"means that both intervals lie within {100 * MARGIN:g} points."
+        f"means non-inferiority: both intervals lie above {-100 * MARGIN:g} points."
     )
 
 
@@ -127,11 +127,10 @@ def _dial(report: Mapping[str, Any]) -> str:
 
 
 def _constant(report: Mapping[str, Any]) -> str:
-    best = max(report["constants"].items(), key=lambda item: item[1][APPROPRIATENESS.key]["mean"])
-    name, share = best[0], best[1][APPROPRIATENESS.key]["mean"]
-    agent = report["agent"][APPROPRIATENESS.key]["mean"]
-    said = f"Deciding “{name}” is appropriate in {with_interval(APPROPRIATENESS, best[1][APPROPRIATENESS.key])}"
-    if agent <= share:
+    best = best_constant(report)
+    quality = report["constants"][best.name][APPROPRIATENESS.key]
+    said = f"Deciding “{best.name}” is appropriate in {with_interval(APPROPRIATENESS, quality)}"
+    if best.agent <= best.share:
         return f"{said}: the agent is no better, so it has learned nothing useful."
     return f"{said}; the agent in {with_interval(APPROPRIATENESS, report['agent'][APPROPRIATENESS.key])}."
 

@@ -1,7 +1,8 @@
 """What a reader wants to know first: are the agents as good as the clinicians, and do they find emergencies?"""
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainer.reporting.numbers import (
     APPROPRIATENESS,
@@ -45,6 +46,8 @@ _SHARES = {
 _ALMOST = 0.05
 MARGIN = 0.05
 """Difference of two shares up to which agents are on a par, unless a study says otherwise."""
+_RULE_OF_THREE = 3
+"""Of n cases without a single difference, up to a share of 3/n may still differ (95% confidence)."""
 _RULED, _THE_AGENT = "The agent with safety rules", "The agent"
 _NO, _YES, _NOT_SHOWN = "no", "yes", "not shown"
 _BELOW, _EQUAL, _ABOVE, _UNKNOWN = "below", "equal", "above", "unknown"
@@ -61,9 +64,11 @@ def headline(results: Mapping[str, Any]) -> list[str]:
         margin = number_at(results, "comparisons", "margin")
         if not differences or margin is None:
             continue
-        word, reason = _verdict(differences, margin)
+        rows = results.get("beside_clinicians") or []
+        red = next((_red_cases(row) for row in rows if row["label"] == label), None)
+        word, reason = _verdict(differences, margin, red)
         sentence = f"{agent}: {word}, {'as ' if word == _NOT_SHOWN else ''}{reason}"
-        emergencies = _emergencies(results.get("beside_clinicians") or [], label, label + _RULES)
+        emergencies = _emergencies(rows, label, label + _RULES)
         sentences.append(f"{sentence}; {emergencies}." if emergencies else f"{sentence}.")
     return sentences
 
@@ -71,23 +76,61 @@ def headline(results: Mapping[str, Any]) -> list[str]:
 def agent_headline(report: Mapping[str, Any]) -> str:
     """Returns the answer about one agent: whether it is as good as the clinicians, and how many emergencies it finds.
 
+    A second sentence counts the textbook emergencies that come too late, if those were played.
+
     Args:
         report: as `triage evaluate --json` writes it.
     """
     rows = beside_clinicians(report)
+    red = _red_cases(rows[0]) or 0
     differences = value_at(report, "as_clinicians", "less_clinicians")
-    if differences:
-        word, reason = _verdict(differences, MARGIN)
-    else:
+    constant = best_constant(report)
+    if not differences:
         least = count(report.get("human_minimum_decisions"))
         word, reason = "not known", f"no vignette has the decisions of {least} clinicians to compare it with"
-    red = number_at(rows[0], "metrics", RED_SENSITIVITY.key, "vignettes") or 0
+    else:
+        word, reason = _verdict(differences, MARGIN, red)
+        if word == _YES and constant.agent <= constant.share:
+            word, reason = _NOT_SHOWN, f"on these vignettes it is no better than deciding “{constant.name}”"
     if red < FEWEST:
-        emergencies = f"with {several(round(red), 'emergency', 'emergencies')} nobody can say how many it finds"
+        emergencies = f"with {several(red, 'emergency', 'emergencies')} nobody can say how many it finds"
     else:
         emergencies = _emergencies(rows, _THE_AGENT, _RULED)
     but = "but " if word == _YES and _finds_fewer(rows) else ""
-    return f"{word.capitalize()}: {reason}; {but}{emergencies}."
+    return " ".join(filter(None, (f"{word.capitalize()}: {reason}; {but}{emergencies}.", _late_emergencies(report))))
+
+
+class Constant(NamedTuple):
+    """The constant answer that is most often appropriate, beside the agent on the same vignettes; shares in [0, 1]."""
+
+    name: str
+    share: float
+    agent: float
+
+
+def best_constant(report: Mapping[str, Any]) -> Constant:
+    """Returns the constant answer that an agent has to beat."""
+    shares = {name: quality[APPROPRIATENESS.key]["mean"] for name, quality in report["constants"].items()}
+    name = max(shares, key=lambda each: shares[each])
+    return Constant(name, shares[name], report["agent"][APPROPRIATENESS.key]["mean"])
+
+
+def _late_emergencies(report: Mapping[str, Any]) -> str:
+    """Returns how many textbook emergencies come too late in the interview as it is served; "" if none were played."""
+    played = report.get("textbook_cases") or {}
+    rules = "with" if "with_rules" in played else "without"
+    emergencies = value_at(played, f"{rules}_rules", "interview", "categories", "emergency")
+    if not emergencies or not emergencies["cases"]:
+        return ""
+    late, cases = emergencies["too_late"], emergencies["cases"]
+    come = "comes" if late == 1 else "come"
+    return f"In its interviews {rules} safety rules, {late or 'none'} of {cases} textbook emergencies {come} too late."
+
+
+def _red_cases(row: Mapping[str, Any]) -> int | None:
+    """Returns on how many vignettes the share of Red cases rests, None where that is not recorded."""
+    vignettes = number_at(row, "metrics", RED_SENSITIVITY.key, "vignettes")
+    return None if vignettes is None else round(vignettes)
 
 
 def _finds_fewer(rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -114,8 +157,23 @@ def beside_clinicians(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"label": label, "metrics": metrics} for label, metrics in rows if metrics]
 
 
-def _verdict(differences: Mapping[str, Any], margin: float) -> tuple[str, str]:
-    """Returns whether an agent is as good as the clinicians, and why."""
+def _verdict(differences: Mapping[str, Any], margin: float, red: int | None) -> tuple[str, str]:
+    """Returns whether an agent is as good as the clinicians, and why.
+
+    "As good as" is non-inferiority: the 95% intervals of both differences lie above `-margin`. There is no verdict on
+    fewer vignettes than could show it even without a single difference, no "yes" on fewer than `FEWEST` emergencies.
+
+    Args:
+        differences: the agent less the clinicians, on the same vignettes.
+        margin: in (0, 1).
+        red: number of emergencies among them, None where it is not recorded.
+    """
+    points = f"{100 * margin:g} percentage points"
+    vignettes, least = number_at(differences, SAFETY.key, "vignettes") or 0, math.ceil(_RULE_OF_THREE / margin)
+    on = several(round(vignettes), "vignette")
+    if vignettes < least:
+        compared = "is" if vignettes == 1 else "are"
+        return _NOT_SHOWN, f"{on} {compared} too few to compare it with clinicians (a margin of {points} takes {least})"
     safety, right = (_place(differences.get(measure.key), margin) for measure in (SAFETY, APPROPRIATENESS))
     if _BELOW in (safety, right):
         worse = [
@@ -123,22 +181,23 @@ def _verdict(differences: Mapping[str, Any], margin: float) -> tuple[str, str]:
         ]
         return _NO, f"it is {listed(worse)} than the clinicians"
     if _UNKNOWN in (safety, right):
-        vignettes = count(value_at(differences, SAFETY.key, "vignettes"))
-        return _NOT_SHOWN, f"{vignettes} vignettes cannot tell it from the clinicians to within {100 * margin:g} points"
+        unsure = [words for place, words in ((safety, "safe"), (right, "often appropriate")) if place == _UNKNOWN]
+        less = f"less {' or less '.join(unsure)} than the clinicians by more than {points}"
+        return _NOT_SHOWN, f"on {on} it may still be {less}"
+    if red is not None and red < FEWEST:
+        return _NOT_SHOWN, f"{on} test it on too few emergencies ({FEWEST} are needed)"
     safe = "safer than" if safety == _ABOVE else "as safe as"
     appropriate = "more often appropriate than" if right == _ABOVE else "as often appropriate as"
-    return _YES, f"it is {safe} and {appropriate} the clinicians, to within {100 * margin:g} points"
+    return _YES, (f"it is {safe} and {appropriate} the clinicians (non-inferior with a margin of {points}, on {on})")
 
 
 def _place(difference: Any, margin: float) -> str:
     low, high = number_at(difference, "low"), number_at(difference, "high")
     if low is None or high is None:
         return _UNKNOWN
-    if -margin <= low and high <= margin:
-        return _EQUAL
-    if high < 0:
-        return _BELOW
-    return _ABOVE if low > 0 else _UNKNOWN
+    if low >= -margin:
+        return _ABOVE if low > 0 else _EQUAL
+    return _BELOW if high < 0 else _UNKNOWN
 
 
 def _emergencies(rows: Sequence[Mapping[str, Any]], agent: str, ruled_agent: str) -> str:

@@ -62,12 +62,14 @@ def test_the_answer_comes_first_and_each_section_has_its_figures(agent_report):
     assert list(page.sections) == [*SECTIONS, "reproduce"]
     assert (
         "Is this agent as good as the clinicians? No: it is less safe than the clinicians; it found about one in five "
-        "emergencies (with safety rules about three in four; the clinicians about two in three). This is research"
+        "emergencies (with safety rules about three in four; the clinicians about two in three). In its interviews "
+        "with safety rules, none of 3 textbook emergencies come too late. This is research"
     ) in head
     numbers = [re.findall(r"Figure (\d)\.", text) for text in page.sections.values()]
     assert numbers == [["1"], ["2"], ["3"], ["4", "5"], [], ["6"], [], [], ["7"], [], []]
     assert "age: 75 years old or over 30 Safety 80.0% 92.0%" in page.sections["slices"]
     assert "Stroke at noon" in page.sections["textbook"]
+    assert ("open", None) in page.attributes, "emergencies that come too late are not folded away"
     assert "hot would make it Red" in page.sections["errors"]
     assert "triage evaluate --html report.html" in page.sections["reproduce"]
 
