@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
+import faulthandler
 import logging
 import pathlib
 import signal
@@ -21,10 +22,9 @@ from serving.model_config import ModelConfig, read_file
 from serving.models.model_store import ModelStore, local_base
 from serving.models.version_policy import VersionPolicy, Wanted, parse_labels
 from serving.process import EndSignals
-from serving.security import host_and_port
 from serving.server import TriageServer
 from serving.settings_file import read_settings
-from serving.telemetry import MetricsPort, configure_logging, metrics_files, summed_registry
+from serving.telemetry import MetricsPort, configure_logging
 
 if TYPE_CHECKING:
     from serving.models.watcher import Watcher
@@ -170,21 +170,9 @@ def _serve(config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Pat
         _LOGGER.warning("--insecure: others on the network can read and change requests and answers")
     if config.rules and config.engine == "saved-model":
         _LOGGER.warning("--rules: PredictionService does not apply them: export the model with rules for its clients")
-    if config.processes > 1:
-        return _serve_together(config, models, port_file)
     take_short_turns()
-    server = TriageServer(config)  # before the model, to report a taken port at once
-    from serving.models.served_models import watcher_of
-
-    watchers = [watcher_of(*model) for model in models]
-    server.start(*watchers)
-    process.freeze_loaded_objects()  # before loading models, which must be freed
-    try:
-        if port_file is not None:
-            process.remove(port_file)  # left by an earlier server
-        for watcher in watchers:
-            watcher.look()
-            _check(watcher, config)
+    with contextlib.ExitStack() as stack:
+        server, watchers = _start(config, models, port_file, stack)
         signals = EndSignals()
         server.update_health()
         if port_file is not None:
@@ -192,53 +180,39 @@ def _serve(config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Pat
         numbers = {watcher.versions.model_name: watcher.versions.default for watcher in watchers}
         http = None if server.http is None else server.http.url
         _say_where(f"{server.address}, {_state(numbers)}", http, server.metrics_port)
+        faulthandler.enable(2)  # shows what hangs when systemd's watchdog ends the process
+        process.notify("READY=1")
         number, loading = _watch_until(signals, watchers, server, config)
-    finally:
-        server.stop()
-        if port_file is not None:
-            process.remove(port_file)
     if loading:  # the interpreter must not be taken apart meanwhile
         process.end(process.exit_code(number))
     return process.exit_code(number)
 
 
-def _serve_together(config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Path | None) -> int:
-    """Serves with several processes, which this one supervises."""
-    if any(model.store is not None for model in models):
-        raise InputError("--processes: expected base paths on this machine: copy the models here first")
-    from serving.fleet.ports import with_ports
-    from serving.fleet.supervisor import Supervisor
+def _start(
+    config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Path | None, stack: contextlib.ExitStack
+) -> "tuple[TriageServer, list[Watcher]]":
+    """Returns a server that has loaded its models, and what watches them; `stack` cleans up."""
+    server = None
+    if not config.reuse_port:
+        server = TriageServer(config)  # before the models, to report a taken port at once
+    from serving.models.served_models import watcher_of
 
-    with contextlib.ExitStack() as stack:
-        shared = with_ports(config, stack)
-        directory = stack.enter_context(metrics_files()) if config.metrics_port >= 0 else None
-        supervisor = Supervisor(shared, [(model.config, model.wanted) for model in models])
-        metrics = None
-        if directory is not None:
-            registry = summed_registry(directory, lambda: supervisor.reports, lambda: supervisor.processes)
-            metrics = MetricsPort.of(config, registry)
-            stack.callback(metrics.close)
-        if port_file is not None:
-            process.remove(port_file)  # left by an earlier server
-        stack.callback(supervisor.stop)
-        supervisor.start()
-        signals = EndSignals()
-        if port_file is not None:
-            process.write(port_file, shared.port)
-            stack.callback(process.remove, port_file)
-        state = _state({report.model_name: report.default for report in supervisor.reports})
-        scheme = "https" if config.encrypted else "http"
-        _say_where(
-            f"{host_and_port(config.host, shared.port)}, {state}, {config.processes} processes",
-            f"{scheme}://{host_and_port(config.host, shared.http_port)}" if shared.http_port >= 0 else None,
-            metrics,
-        )
-        number = signals.wait()
-        process.end_after(config.drain_seconds + config.grace_seconds + 3 * _END_SECONDS, process.exit_code(number))
-        if number == signal.SIGTERM:
-            supervisor.drain()
-            time.sleep(config.drain_seconds)
-    return process.exit_code(number)
+    watchers = [watcher_of(*model) for model in models]
+    if server is not None:
+        stack.callback(server.stop)
+        server.start(*watchers)
+    if port_file is not None:
+        process.remove(port_file)  # left by an earlier server
+        stack.callback(process.remove, port_file)
+    process.freeze_loaded_objects()  # before loading models, which must be freed
+    for watcher in watchers:
+        watcher.look()
+        _check(watcher, config)
+    if server is None:  # after the models, as a port that others answer on brings calls as soon as it is opened
+        server = TriageServer(config)
+        stack.callback(server.stop)
+        server.start(*watchers)
+    return server, watchers
 
 
 def _say_where(calls: str, http: str | None, metrics: MetricsPort | None) -> None:

@@ -32,6 +32,9 @@ class ServeConfig:
     # Loopback: other machines get in only on request.
     host: str = _field("127.0.0.1", "address to listen on; 0.0.0.0 listens on all addresses")
     port: int = _field(8500, "port to listen on; 0 takes any free port")
+    reuse_port: bool = _field(
+        False, "share --port and --http-port with other servers that were started with this option, too (Linux)"
+    )
     tls_certificate: str = _field("", "file of the server's certificate, in PEM format; it then answers over TLS only")
     tls_key: str = _field("", "file of the certificate's private key, in PEM format")
     tls_client_ca: str = _field(
@@ -63,9 +66,6 @@ class ServeConfig:
     enable_batching: bool = _field(True, "answer calls that arrive at about the same time with one run of the model")
     batching_parameters_file: str = _field(
         "", "file of BatchingParameters in text format, as for TensorFlow Serving; default: see the documentation"
-    )
-    processes: int = _field(
-        1, "number of processes that answer calls on the same ports; each has the limits below for itself"
     )
     max_workers: int = _field(64, "number of threads for calls that are not batched, and for large requests")
     max_interviews: int = _field(32, "largest number of interviews in progress")
@@ -155,7 +155,8 @@ class ServeConfig:
         if self.batching_parameters_file and not self.enable_batching:
             raise InputError("--batching-parameters-file needs batching: leave out this option or --no-enable-batching")
         _ = self.batching, self.version_key  # report a faulty file before the port is taken
-        self._check_processes()
+        if self.reuse_port and sys.platform != "linux":
+            raise InputError("--reuse-port: only Linux shares a port among servers: leave out this option")
         if self.max_waiting < 0:
             raise InputError(f"--max-waiting {self.max_waiting}: expected a whole number, 0 or more")
         for name in (
@@ -222,18 +223,6 @@ class ServeConfig:
                 f"--metrics-host {self.metrics_host}: others on the network could read the metrics: give "
                 "--tls-certificate and --tls-key, or --insecure to listen there in plain text"
             )
-
-    def _check_processes(self) -> None:
-        if self.processes < 1:
-            raise InputError(f"--processes {self.processes}: expected a whole number from 1")
-        if self.processes == 1:
-            return
-        if sys.platform != "linux":
-            raise InputError("--processes: only Linux shares a port among processes: leave out this option")
-        if self.engine == "tensorflow-serving":
-            raise InputError(f"--processes: not with --engine {self.engine}, which runs no model here")
-        if self.audit_files:
-            raise InputError("--processes: not with --audit-files, as the oldest file may be another process's newest")
 
     def _check_engine(self) -> None:
         if self.engine not in ENGINES:

@@ -37,7 +37,7 @@ class HttpPort:
         self._socket = socket.socket(family)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if config.processes > 1:
+            if config.reuse_port:
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             self._socket.bind((config.host, config.http_port))
             self._socket.listen(_WAITING)

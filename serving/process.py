@@ -1,4 +1,4 @@
-"""The server's process: termination signals, the port file, and memory settings."""
+"""The server's process: termination signals, systemd, the port file, and memory settings."""
 
 import contextlib
 import ctypes
@@ -8,12 +8,11 @@ import os
 import pathlib
 import queue
 import signal
+import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
-from multiprocessing.connection import Connection
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from schemas import whole_file
 from schemas.errors import InputError
@@ -44,6 +43,16 @@ class EndSignals:
         while True:
             with contextlib.suppress(queue.Empty):
                 return self._received.get(timeout=_LOOK_SECONDS)
+
+
+def notify(state: str) -> None:
+    """Tells systemd `state`, such as READY=1, if it started this process with Type=notify; see sd_notify(3)."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)
+        sender.sendto(state.encode(), address.replace("@", "\0", 1) if address.startswith("@") else address)
 
 
 def exit_code(number: int) -> int:
@@ -124,10 +133,3 @@ def limit_arenas() -> None:
     except (OSError, TypeError, AttributeError):  # not glibc
         return
     mallopt(ctypes.c_int(_ARENA_MAX), ctypes.c_int(max(2, os.cpu_count() or 1)))
-
-
-def with_standard_error(stream: Connection, function: Callable[..., None], *arguments: Any) -> None:
-    """Runs a function in a process that was started with another standard error than `stream`, which it gets here."""
-    os.dup2(stream.fileno(), sys.stderr.fileno())
-    stream.close()
-    function(*arguments)

@@ -75,7 +75,7 @@ class TriageServer:
             self.http = HttpPort(self._loop, config, certificate)
         metrics = self._telemetry.metrics
         self.metrics_port = None
-        if metrics is not None and config.processes == 1:  # otherwise the supervisor sums them up
+        if metrics is not None:
             readers = tokens if config.metrics_tokens else None
             self.metrics_port = MetricsPort(config, metrics.registry, readers, certificate)
 
@@ -90,7 +90,7 @@ class TriageServer:
         from serving.models.served_models import ServedModels
         from serving.triage import TriageService
 
-        self._models = ServedModels(watchers, may_reload=self._config.processes == 1)
+        self._models = ServedModels(watchers)
         self._telemetry.watch(*(watcher.versions for watcher in watchers))
         service = TriageService(self._models, self._config, self._front, self._telemetry)
         triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._front)
@@ -144,11 +144,10 @@ class TriageServer:
 
     def _listen(self, credentials: grpc.ServerCredentials | None) -> tuple[Listener, ProbePort | None]:
         config = self._config
-        shared = ("grpc.so_reuseport", int(config.processes > 1))
         options = [
             ("grpc.max_receive_message_length", config.max_message_bytes),
             ("grpc.max_concurrent_streams", config.max_streams),
-            shared,
+            ("grpc.so_reuseport", int(config.reuse_port)),
         ]
         address, silence = (config.host, config.port), config.silence_seconds
         try:
@@ -160,7 +159,7 @@ class TriageServer:
             ) from error
         if config.probe_port < 0:
             return listener, None
-        return listener, ProbePort(self._loop, config.host, config.probe_port, self._health, silence, [shared])
+        return listener, ProbePort(self._loop, config.host, config.probe_port, self._health, silence)
 
 
 def _add_signatures(front: Front, models: "ServedModels", config: ServeConfig, telemetry: Telemetry) -> list[str]:

@@ -42,7 +42,6 @@ LAYERS = {
         ("open_inference",),
         ("http",),
         ("server",),
-        ("fleet",),
         ("command",),
         ("bench", "client", "monitor", "scoring"),
         ("console",),

@@ -100,7 +100,7 @@ def test_no_module_that_serves_with_litert_loads_an_extra():
     files = _shipped()
     waiting = [
         "triage_cli", "serving.command", "serving.server", "serving.models.served_models", "serving.http_port",
-        "serving.http", "serving.triage", "serving.fleet.supervisor", "serving.client.ask", "serving.client.health",
+        "serving.http", "serving.triage", "serving.client.ask", "serving.client.health",
         "serving.console.command", "serving.console.application", "serving.console.labelling",
         "serving.console.local_server", "serving.telemetry", "triage_client",
     ]  # fmt: skip
@@ -114,7 +114,7 @@ def test_no_module_that_serves_with_litert_loads_an_extra():
             waiting += prefixes - seen - set(waiting)
             if parts[0] not in {each.split(".")[0] for each in files}:
                 loaded.add(_distribution(module))
-    assert {"serving.models.litert", "serving.http.door", "serving.fleet.worker"} <= seen
+    assert {"serving.models.litert", "serving.http.door"} <= seen
     assert loaded & EXTRAS == set()
 
 

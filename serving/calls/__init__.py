@@ -5,7 +5,8 @@ from serving.calls.closing import MESSAGE as CLOSING
 from serving.calls.event_loop import EventLoop, Workers, step_back, take_short_turns
 from serving.calls.front import Front, Limits
 from serving.calls.health_service import HealthService
-from serving.calls.listener import Listener, ProbePort
+from serving.calls.listener import Listener
+from serving.calls.probes import ProbePort
 from serving.calls.status import end_of
 
 __all__ = [

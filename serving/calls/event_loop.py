@@ -11,11 +11,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
 from serving.call import QUEUE, current
+from serving.process import notify
 
 _Result = TypeVar("_Result")
 
 _TURN_SECONDS = 0.0005
 _NICE_STEP = 10  # leaves about a tenth of a busy processor
+_BEAT_SECONDS = 1.0
 
 
 def take_short_turns() -> None:
@@ -39,6 +41,8 @@ def step_back() -> None:
 class EventLoop:
     """Runs coroutines in one thread, until `close`.
 
+    It tells systemd every second that it runs, so that WatchdogSec restarts a service whose loop is blocked.
+
     Args:
         name: the thread's name.
 
@@ -48,8 +52,14 @@ class EventLoop:
 
     def __init__(self, name: str):
         self.loop = _new_loop()
+        self._next_beat = time.monotonic() + _BEAT_SECONDS
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+
+    @property
+    def late_seconds(self) -> float:
+        """For how long the loop has not run what was due; any thread may ask."""
+        return max(0.0, time.monotonic() - self._next_beat)
 
     def run(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
         """Returns or raises what a coroutine does; call this from other threads only."""
@@ -64,10 +74,16 @@ class EventLoop:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
+        self._beat()
         try:
             self.loop.run_forever()
         finally:
             self.loop.close()
+
+    def _beat(self) -> None:
+        self._next_beat = time.monotonic() + _BEAT_SECONDS
+        self.loop.call_later(_BEAT_SECONDS, self._beat)
+        notify("WATCHDOG=1")
 
 
 class Workers:

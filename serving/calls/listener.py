@@ -2,14 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import grpc
-from grpc_health.v1 import health, health_pb2
 
-from schemas.errors import InputError
-from serving.calls.event_loop import EventLoop, Workers
-from serving.calls.front import Front, Limits
+from serving.calls.event_loop import EventLoop
+from serving.calls.front import Front
 from serving.calls.silence import options as silence_options
 from serving.security import host_and_port
 
@@ -80,66 +77,3 @@ class Listener:
         await stopping
         if self._watch is not None:
             self._watch.cancel()
-
-
-LIVENESS = "liveness"
-"""The health service that reports whether the process works, whatever it can serve."""
-_PLACES = 16  # for calls of other services, all of which are refused
-
-
-class ProbePort:
-    """Answers `grpc.health.v1.Health/Check`, and nothing else, from `start` until `stop`.
-
-    It reports the statuses of `servicer`, and SERVING for the service LIVENESS: a restart helps a process that does not
-    answer, but not one that waits for a model. As it shares the event loop with the other calls, it shows that the loop
-    runs.
-
-    Args:
-        loop: answers the calls.
-        host: as in ServeConfig.
-        port: number of the port, 0 for any free one.
-        servicer: the statuses that the server's main port reports.
-        silence_seconds: as in ServeConfig.
-        options: further options of gRPC.
-
-    Raises:
-        InputError: the address cannot be bound.
-    """
-
-    def __init__(
-        self,
-        loop: EventLoop,
-        host: str,
-        port: int,
-        servicer: health.HealthServicer,
-        silence_seconds: float,
-        options: Sequence[tuple[str, int]] = (),
-    ):
-        self._servicer = servicer
-        front = Front(Limits(_PLACES, silence_seconds), Workers(1))
-        check = grpc.unary_unary_rpc_method_handler(
-            self._check, health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
-        )
-        # Check only: a Watch would last as long as its caller likes.
-        front.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(health.SERVICE_NAME, {"Check": check}),))
-        try:
-            self._listener = Listener(loop, front, (host, port), silence_seconds, options)
-        except OSError as error:
-            raise InputError(
-                f"--probe-port: {error}: is another server running there? Choose another --probe-port, 0 for any free "
-                "one, or -1 for none"
-            ) from error
-        self.port, self.address = self._listener.port, self._listener.address
-
-    def start(self) -> None:
-        """Starts answering."""
-        self._listener.start()
-
-    def stop(self) -> None:
-        """Closes the port."""
-        self._listener.stop(0)
-
-    async def _check(self, request: health_pb2.HealthCheckRequest, context: Any) -> health_pb2.HealthCheckResponse:
-        if request.service == LIVENESS:
-            return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
-        return self._servicer.Check(request, context)

@@ -10,7 +10,7 @@ from schemas import directories
 from schemas.model_directory import list_versions
 from serving.call import current
 from serving.config import ServeConfig
-from serving.errors import NotFoundError, UnsupportedError
+from serving.errors import NotFoundError
 from serving.models import warmup
 from serving.models.batching import BatchedModels
 from serving.models.engine import LocalEngine, run_in_one_thread
@@ -114,11 +114,9 @@ class ServedModels:
 
     Args:
         watchers: one for each model, with different names; the first answers requests that name none.
-        may_reload: whether `reload` may change what is served.
     """
 
-    def __init__(self, watchers: Sequence[Watcher], may_reload: bool = True):
-        self._may_reload = may_reload
+    def __init__(self, watchers: Sequence[Watcher]):
         self._models = {watcher.versions.model_name: watcher for watcher in watchers}
         self._first = watchers[0]
         self._reloading = threading.Lock()
@@ -158,10 +156,7 @@ class ServedModels:
 
         Raises:
             PreconditionError: no version of a model can be served; the message says why.
-            UnsupportedError: other processes serve the same.
         """
-        if not self._may_reload:
-            raise UnsupportedError("with --processes the configuration stays: start the server again with another one")
         with self._reloading:
             before: list[tuple[Watcher, Wanted]] = []
             try:

@@ -4,14 +4,14 @@ import gc
 import logging
 import pathlib
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from schemas.errors import InputError
 from schemas.model_directory import file_states, find_version
 from serving.errors import DeadlineError, PreconditionError, UnavailableError
 from serving.models.engine import Engine
-from serving.models.version_policy import VersionPolicy, Wanted
+from serving.models.version_policy import Wanted
 from serving.models.versions import State, Versions
 from serving.time_limit import TimeLimit
 
@@ -92,11 +92,8 @@ class Watcher:
             if self.versions.default is None:
                 raise self._reason(None)
 
-    def prepare(self, wanted: Wanted) -> Wanted:
+    def prepare(self, wanted: Wanted) -> None:
         """Loads what `wanted` needs beside what is served, which stays; a `reload` then takes no time.
-
-        Returns:
-            `wanted` with the versions that can be served in place of its policy.
 
         Raises:
             PreconditionError: no version of it can be served; the message says why.
@@ -104,14 +101,18 @@ class Watcher:
         with self._lock:
             before, self._wanted = self._wanted, wanted
             try:
-                return self._prepare()
+                self._prepare()
             finally:
                 self._wanted = before
 
     def drop_prepared(self) -> None:
         """Frees what `prepare` loaded and no `reload` used."""
         with self._lock:
-            self._drop(())
+            for folder in self._prepared:
+                self.versions.note(int(folder.name), State.END)
+            if self._prepared:
+                self._prepared.clear()
+                gc.collect()
 
     def reload(self, wanted: Wanted) -> None:
         """Changes what to serve, or changes nothing if no version of it can be served.
@@ -141,7 +142,7 @@ class Watcher:
             except Exception:  # the traceback has no evidence, and the server must survive errors here
                 _LOGGER.exception("looking for new versions failed")
 
-    def _prepare(self) -> Wanted:
+    def _prepare(self) -> None:
         try:
             there = self._begin()
         except (InputError, UnavailableError, DeadlineError) as error:
@@ -152,21 +153,9 @@ class Watcher:
             if not self._load(number, there[number]):
                 failed.add(number)
                 gc.collect()  # frees a partly loaded SavedModel, see below
-        chosen, wanted = self._wanted_of(there, failed)
-        self._drop({there[number] for number in wanted})
+        chosen, _ = self._wanted_of(there, failed)
         if not chosen:
             raise self._refusal(self._reason(None))
-        labels = {label: number for label, number in self._wanted.labels.items() if number in wanted - failed}
-        return Wanted(self._wanted.base, VersionPolicy(numbers=chosen), labels)
-
-    def _drop(self, but: Collection[pathlib.Path]) -> None:
-        """Frees prepared versions, except those in the folders `but`."""
-        folders = [folder for folder in self._prepared if folder not in but]
-        for folder in folders:
-            del self._prepared[folder]
-            self.versions.note(int(folder.name), State.END)
-        if folders:
-            gc.collect()
 
     def _refusal(self, reason: Exception) -> PreconditionError:
         name = self.versions.model_name

@@ -1,7 +1,7 @@
 """Who may call: addresses, tokens, TLS; and whose versions are loaded."""
 
 from serving.security.access import Access, LocalReloads, OpenAccess, TokenAccess, check_role, holder_of
-from serving.security.addresses import host_and_port, is_loopback
+from serving.security.addresses import caller_at, host_and_port, is_loopback
 from serving.security.signature import VersionKey, verified
 from serving.security.tls import ServerCertificate, channel_credentials
 from serving.security.tokens import METRICS, TokenFile, read_tokens
@@ -15,6 +15,7 @@ __all__ = [
     "TokenAccess",
     "TokenFile",
     "VersionKey",
+    "caller_at",
     "channel_credentials",
     "check_role",
     "holder_of",

@@ -5,10 +5,8 @@ No metric contains evidence or text from callers: labels are names of methods, v
 
 import collections
 import functools
-import os
-import pathlib
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import prometheus_client
@@ -34,7 +32,6 @@ _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.
 _BATCH_SIZES = tuple(2**power for power in range(11))
 _VERSION = ("model_name", "model_version")
 _VERSION_LABELS = ("model_version", "other_version")
-IN_FILES = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's variable, see `serving.telemetry.summed`
 _STATES = ("loading", "available", "unloading", "broken")
 
 
@@ -77,8 +74,8 @@ class Metrics:
 
     def watch(self, *models: "Versions") -> None:
         """Exports states, labels and default of the models' versions, and drops the metrics of versions they forget."""
-        self.registry.register(VersionCollector(lambda: models))
-        for versions in () if IN_FILES in os.environ else models:  # nothing can be dropped from files
+        self.registry.register(_VersionCollector(models))
+        for versions in models:
             versions.on_forget(functools.partial(self._forget, versions.model_name))
 
     def count_call(self, call: Call, kind: str, code: str, seconds: float) -> None:
@@ -193,14 +190,10 @@ class _Series:
                     self._metric.remove(*values)
 
 
-class VersionCollector(Collector):
-    """Exports the state of the versions when Prometheus scrapes.
+class _VersionCollector(Collector):
+    """Exports the state of the versions when Prometheus scrapes."""
 
-    Args:
-        models: returns the versions of each model.
-    """
-
-    def __init__(self, models: Callable[[], Sequence[Any]]):
+    def __init__(self, models: "Sequence[Versions]"):
         self._models = models
 
     def collect(self) -> Iterable[Metric]:
@@ -209,7 +202,7 @@ class VersionCollector(Collector):
         state = GaugeMetricFamily("triage_version_state", "1 for each version", labels=(*_VERSION, "state"))
         default = GaugeMetricFamily("triage_default_version", "The version that answers", labels=("model_name",))
         labels = GaugeMetricFamily("triage_version_label", "1 for each label", labels=(*_VERSION, "version_label"))
-        for versions in self._models():
+        for versions in self._models:
             name, counts = versions.model_name, dict.fromkeys(_STATES, 0)
             for status in versions.statuses():
                 known = "broken" if status.error else status.state.name.lower()
@@ -273,15 +266,6 @@ class MetricsPort:
             self._server.set_app(_guarded(prometheus_client.make_wsgi_app(registry), tokens))
         address = host_and_port(config.metrics_host, self._server.server_port)
         self.url = f"{'https' if encrypted else 'http'}://{address}/metrics"
-
-    @classmethod
-    def of(cls, config: ServeConfig, registry: CollectorRegistry) -> "MetricsPort":
-        """Returns a port with the access and the certificate that `config` asks for; raises as the constructor."""
-        tokens = TokenFile(pathlib.Path(config.tokens)) if config.metrics_tokens else None
-        certificate = None
-        if config.encrypted:
-            certificate = ServerCertificate(config.tls_certificate, config.tls_key, config.tls_client_ca)
-        return cls(config, registry, tokens, certificate)
 
     def close(self) -> None:
         """Closes the port."""

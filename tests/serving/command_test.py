@@ -3,9 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
-import json
 import os
-import pathlib
 import shutil
 import signal
 import socket
@@ -17,13 +15,13 @@ import grpc
 import httpx
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from prometheus_client.parser import text_string_to_metric_families
 from tensorflow_serving.apis import get_model_status_pb2, model_pb2, model_service_pb2_grpc
 
 import triage_cli
 from schemas import errors
 from schemas.errors import InputError
 from serving import command
+from serving.calls.probes import LIVENESS
 from serving.messages import state_message
 from serving.server import TriageServer
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
@@ -181,71 +179,94 @@ class Load(threading.Thread):
         self.join(60)
 
 
-@pytest.mark.slow
-def test_several_processes_are_one_server(start_server, model_base_path, tmp_path):
-    base = tmp_path / "models"
-    shutil.copytree(model_base_path / "3", base / "3")
-    shutil.copytree(model_base_path / "3", tmp_path / "whole")
-    ports = ["--port", "0", "--http-port", "0", "--metrics-port", "0"]
-    options = [*ports, "--processes", "2", "--poll-seconds", "0.1", "--log-format", "json"]
-    process = start_server("--model-base-path", str(base), *options)
-
-    def metric(name, **labels):
-        text = httpx.get(metrics, trust_env=False, timeout=30).text
-        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-        return sum(each.value for each in samples if each.name == name and labels.items() <= each.labels.items())
-
+def test_servers_share_a_port_and_go_on_without_one_that_is_killed(start_server, model_base_path):
+    options = ["--model-base-path", str(model_base_path), "--reuse-port", "--http-port", "0", "--port"]
+    first = start_server(*options, "0")
+    started = [first]
     try:
-        line, http, metrics = (process.stdout.readline() for _ in range(3))
-        assert line.endswith(", model version 3, 2 processes\n")
-        address, http, metrics = line.split()[2].rstrip(","), http.split()[-1], metrics.split()[-1]
-        workers = [int(pid) for pid in children_of(children_of(process.pid))]
-        assert len(workers) == 2
-        loads = [Load(address) for _ in range(8)]
+        address, http = (first.stdout.readline().split()[place].rstrip(",") for place in (2, -1))
+        options[options.index("--http-port") + 1] = http.rpartition(":")[2]
+        started += [start_server(*options, address.rpartition(":")[2]) for _ in range(2)]
+        assert all(each.stdout.readline().startswith(f"listening on {address}, ") for each in started[1:])
+        assert all(each.stdout.readline() == f"HTTP at {http}\n" for each in started[1:])
+        loads = [Load(address) for _ in range(16)]
         for load in loads:
             load.start()
         wait_for(lambda: all(len(load.answers) > 20 for load in loads))
         killed = time.monotonic()
-        os.kill(workers[0], signal.SIGKILL)
+        first.kill()
+        first.wait(60)
         died = time.monotonic()
-        wait_for(lambda: len(set(children_of(children_of(process.pid))) - set(map(str, workers))) == 1)
-        (tmp_path / "whole").rename(base / "5")
-        wait_for(lambda: all(load.answers[-1][2] == "5" for load in loads))
+        wait_for(lambda: all(load.answers[-1][0] > died + 1 for load in loads))
         for load in loads:
             load.end()
         failures = [call for load in loads for call in load.failures]
         # Only calls that were in progress: the connections of those that begin later are new.
         assert all(begin < died + 0.1 and end > killed for begin, end, _ in failures)
         assert len(failures) <= len(loads)
-        answers = [call for load in loads for call in load.answers]
-        last_old = max(end for _, end, version in answers if version == "3")
-        first_new = min(begin for begin, _, version in answers if version == "5")
-        assert first_new > last_old - 0.5  # all change within moments
-        handled = metric("grpc_server_handled_total", grpc_method="Triage", grpc_code="OK")
-        assert handled in range(len(answers), len(answers) + len(failures) + 1)  # those of the dead process, too
-        assert metric("triage_default_version", model_name="triage") == 5
         assert httpx.post(f"{http}/v1/triage", json={"present": ["fever"]}, trust_env=False).json()["action"] == "ask"
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-        wait_for(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers))
+        alone = start_server(*(option for option in options if option != "--reuse-port"), address.rpartition(":")[2])
+        assert "is another server running there?" in alone.communicate(timeout=120)[1]
+        assert alone.returncode == 2
+        for each in started[1:]:
+            each.send_signal(signal.SIGTERM)
+        assert [each.wait(60) for each in started[1:]] == [0, 0]
     finally:
-        process.kill()
-        errors = process.communicate()[1]
-    lines = [json.loads(line) for line in errors.splitlines()]  # nothing else is among them, as of TensorFlow
-    assert not any("stack" in line for line in lines)
-    [death] = [line["message"] for line in lines if "died" in line["message"]]
-    assert death == f"process {workers[0]} died (exit code -9): another takes its place"
+        for each in started:
+            each.kill()
+            each.communicate()
 
 
-def children_of(parents):
-    """Returns the ids of the processes that a process, or any of several, has started."""
-    parents = {str(parents)} if isinstance(parents, int) else set(parents)
-    children = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has ended
-            if path.read_text().rpartition(")")[2].split()[1] in parents:
-                children.append(path.parent.name)
-    return children
+BLOCKED = """
+import sys, time
+import triage_cli
+from serving.triage import TriageService
+
+async def block(self, request, context):
+    time.sleep(600)
+
+TriageService.Triage = block
+sys.exit(triage_cli.main(["serve", *sys.argv[1:]]))
+"""
+
+
+def test_a_server_whose_event_loop_hangs_says_so_to_probes_and_to_systemd(prepared_python, model_base_path, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, socket.socket() as free:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(120)
+        free.bind(("127.0.0.1", 0))
+        probes = f"127.0.0.1:{free.getsockname()[1]}"
+        free.close()
+        options = ["--model-base-path", str(model_base_path), "--port", "0", "--probe-port", probes.rpartition(":")[2]]
+        process = prepared_python.start(
+            "-c", BLOCKED, *options, env=os.environ | {"NOTIFY_SOCKET": str(tmp_path / "notify")},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        try:
+            address = process.stdout.readline().split()[2].rstrip(",")
+            while systemd.recv(64) != b"READY=1":
+                pass
+            assert systemd.recv(64) == b"WATCHDOG=1"  # and every second from now on
+            with direct_channel(probes) as channel, TriageClient(address, timeout_seconds=1.0) as client:
+
+                def status():
+                    request = health_pb2.HealthCheckRequest(service=LIVENESS)
+                    return health_pb2_grpc.HealthStub(channel).Check(request, timeout=30).status
+
+                assert status() == SERVING
+                with pytest.raises(TriageError):
+                    client.triage(evidence_state(["fever"]))
+                wait_for(lambda: status() == NOT_SERVING)
+            systemd.settimeout(2)
+            with contextlib.suppress(TimeoutError):
+                while systemd.recv(64):  # until nothing more comes
+                    pass
+            process.send_signal(signal.SIGABRT)  # systemd's, when WatchdogSec has passed
+            assert process.wait(60) == -signal.SIGABRT
+        finally:
+            process.kill()
+            errors = process.communicate()[1]
+        assert "in block" in errors  # where it hung
 
 
 def wait_for(condition):

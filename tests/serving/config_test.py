@@ -17,7 +17,6 @@ def test_a_server_is_closed_to_other_machines_by_default():
         ({"model_name": ""}, "--model-name"),
         ({"port": -1}, "--port -1"),
         ({"port": 65536}, "--port 65536"),
-        ({"processes": 0}, "--processes 0"),
         ({"max_workers": 0}, "--max-workers 0"),
         ({"max_interviews": 0}, "--max-interviews 0"),
         ({"interview_seconds": 0.0}, "--interview-seconds 0.0"),
@@ -53,8 +52,6 @@ def test_a_setting_out_of_range_is_reported_with_its_option(setting, complaint):
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
-        ({"processes": 2, "engine": "tensorflow-serving", "tf_serving": "host:8500"}, "--processes: not with --engine"),
-        ({"processes": 2, "audit_files": 3}, "--processes: not with --audit-files"),
         ({"engine": "other"}, "--engine other: expected one of saved-model, litert, tensorflow-serving"),
         ({"engine": "litert", "litert": False}, "--no-litert: not with --engine litert"),
         ({"engine": "tensorflow-serving"}, "--tf-serving '': expected the HOST:PORT"),

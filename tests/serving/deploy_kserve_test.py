@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from serving import command
-from serving.calls.listener import LIVENESS
+from serving.calls.probes import LIVENESS
 from serving.config import ServeConfig
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "kserve"

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from serving import command
-from serving.calls.listener import LIVENESS
+from serving.calls.probes import LIVENESS
 from serving.config import ServeConfig
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-import multiprocessing
 import os
 import pathlib
 import platform
@@ -12,7 +11,6 @@ import subprocess
 import sys
 import threading
 import weakref
-from multiprocessing.connection import Connection
 
 import pytest
 
@@ -179,13 +177,3 @@ def test_a_process_in_which_a_thread_hangs_ends_in_time_and_names_it():
     ended = subprocess.run([sys.executable, "-c", HANGS], capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert ended.returncode == 7
     assert "has not ended within 0.1 s, and is ended now; its threads: end, stuck" in ended.stderr
-
-
-def test_a_process_writes_errors_where_it_is_told(tmp_path):
-    path = tmp_path / "errors"
-    with path.open("wb") as file, Connection(os.dup(file.fileno()), readable=False) as stream:
-        context = multiprocessing.get_context("spawn")
-        started = context.Process(target=process.with_standard_error, args=(stream, os.write, 2, b"a fault"))
-        started.start()
-        started.join(60)
-    assert path.read_text() == "a fault"

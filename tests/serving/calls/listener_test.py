@@ -2,16 +2,10 @@
 
 import grpc
 import pytest
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from schemas.errors import InputError
 from serving.calls.event_loop import EventLoop, Workers
 from serving.calls.front import Front, Limits
-from serving.calls.listener import LIVENESS, Listener, ProbePort
-from serving.config import ServeConfig
-from serving.messages import state_message
-from serving.server import SERVICE
-from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
+from serving.calls.listener import Listener
 
 
 @pytest.fixture
@@ -70,92 +64,3 @@ def test_an_address_of_version_6_is_written_in_brackets(listen):
         pytest.skip("this machine has no IPv6")
     assert listener.address == f"[::1]:{listener.port}"
     listener.stop(0)
-
-
-SERVING = health_pb2.HealthCheckResponse.SERVING
-NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
-
-
-@pytest.fixture
-def open_channel():
-    channels = []
-
-    def open_channel(address):
-        channels.append(grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]))
-        return channels[-1]
-
-    yield open_channel
-    for channel in channels:
-        channel.close()
-
-
-@pytest.fixture
-def check(open_channel):
-    """Checks a port as a probe does: over a new connection each time."""
-
-    def check(address, service=""):
-        request = health_pb2.HealthCheckRequest(service=service)
-        return health_pb2_grpc.HealthStub(open_channel(address)).Check(request, timeout=30).status
-
-    return check
-
-
-def test_it_says_what_the_server_says_in_plain_text_where_the_server_wants_tls_and_a_token(
-    serving, certificates, tmp_path, check, open_channel
-):
-    (tmp_path / "tokens").write_text("secret\n")
-    tls = {
-        "tls_certificate": certificates.server,
-        "tls_key": certificates.key(certificates.server),
-        "tls_client_ca": certificates.ca,
-        "tokens": str(tmp_path / "tokens"),
-    }
-    with serving(probe_port=0, **tls) as server:
-        address = server.probes.address
-        assert [check(address, service) for service in ("", SERVICE, LIVENESS)] == [SERVING] * 3
-        # and no other service is offered there
-        stub = triage_service_pb2_grpc.TriageServiceStub(open_channel(address))
-        with pytest.raises(grpc.RpcError) as error:
-            stub.Triage(triage_service_pb2.TriageRequest(state=state_message(["fever"])), timeout=30)
-        assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
-
-
-def test_an_unknown_service_is_not_found_and_nobody_may_watch(serving, check, open_channel):
-    with serving(probe_port=0) as server:
-        with pytest.raises(grpc.RpcError) as error:
-            check(server.probes.address, "other")
-        assert error.value.code() is grpc.StatusCode.NOT_FOUND
-        watch = health_pb2_grpc.HealthStub(open_channel(server.probes.address)).Watch
-        with pytest.raises(grpc.RpcError) as error:
-            next(watch(health_pb2.HealthCheckRequest(), timeout=30))
-        assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
-
-
-def test_a_process_that_cannot_serve_is_alive(check, loop):
-    servicer = health.HealthServicer()
-    servicer.set("", NOT_SERVING)
-    port = ProbePort(loop, "127.0.0.1", 0, servicer, 20.0)
-    port.start()
-    try:
-        assert [check(port.address), check(port.address, LIVENESS)] == [NOT_SERVING, SERVING]
-        servicer.set("", SERVING)
-        servicer.enter_graceful_shutdown()
-        assert [check(port.address), check(port.address, LIVENESS)] == [NOT_SERVING, SERVING]
-    finally:
-        port.stop()
-
-
-def test_without_the_setting_there_is_no_probe_port(serving):
-    with serving() as server:
-        assert server.probes is None
-
-
-def test_a_port_that_is_taken_is_refused_with_the_option(serving, loop):
-    with serving() as server, pytest.raises(InputError, match=r"--probe-port: cannot listen on 127\.0\.0\.1:\d+"):
-        ProbePort(loop, "127.0.0.1", server.port, health.HealthServicer(), 20.0)
-
-
-@pytest.mark.parametrize("port", [-2, 65536])
-def test_a_number_that_is_not_a_port_is_refused(port):
-    with pytest.raises(InputError, match=rf"--probe-port {port}: expected a number from 0 to 65535, or -1 for none"):
-        ServeConfig(probe_port=port)

@@ -134,18 +134,6 @@ FEVER = triage_service_pb2.InterviewRequest(
 ).SerializeToString()
 
 
-def test_probes_that_send_no_request_do_not_keep_the_others_from_being_answered(serving):
-    with (
-        serving(silence_seconds=1.0, probe_port=0) as server,
-        own_channel(server.probes) as channel,
-        own_channel(server.probes) as other,
-    ):
-        silent = [begin(channel, "/grpc.health.v1.Health/Check") for _ in range(2)]
-        answer = health_pb2_grpc.HealthStub(other).Check(health_pb2.HealthCheckRequest(), timeout=60)
-        assert answer.status == health_pb2.HealthCheckResponse.SERVING
-        assert {call.code() for call in silent} == {grpc.StatusCode.CANCELLED}
-
-
 INTERVIEW = """
 import queue, sys, grpc
 channel = grpc.insecure_channel(sys.argv[1], options=[("grpc.enable_http_proxy", 0)])

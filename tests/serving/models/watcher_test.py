@@ -303,13 +303,12 @@ def test_what_is_prepared_changes_nothing_and_a_reload_then_loads_nothing(watch,
         (other / str(number)).mkdir()
         (other / str(number) / "model").write_text("good")
     wanted = Wanted(other, VersionPolicy(count=2))
-    pinned = Wanted(other, VersionPolicy(numbers=frozenset([4, 5])))
-    assert watcher.prepare(wanted) == pinned
+    watcher.prepare(wanted)
     assert folders.loads == [5, 5, 4]
     assert served(watcher) == (5, {5})
     with watcher.versions.borrow(5) as engine:
         assert engine.folder == folders.base / "5"
-    watcher.reload(pinned)
+    watcher.reload(wanted)
     assert folders.loads == [5, 5, 4]
     assert served(watcher) == (5, {4, 5})
     with watcher.versions.borrow(5) as engine:
@@ -423,15 +422,15 @@ def test_a_broken_version_is_prepared_again_only_when_its_files_change(watch, fo
     watcher = watch(3)
     folders.put(5, "half")
     wanted = watcher.wanted
-    pinned = [watcher.prepare(wanted).policy.numbers for _ in range(3)]
-    assert pinned == [{3}] * 3
+    for _ in range(3):
+        watcher.prepare(wanted)
     assert folders.loads == [3, 5]
     assert caplog.text.count("version 5 cannot be loaded") == 1
     folders.put(5)
-    assert watcher.prepare(wanted).policy.numbers == {5}
-    assert watcher.prepare(wanted).policy.numbers == {5}
-    assert folders.loads == [3, 5, 5]
-    folders.put(6)
     watcher.prepare(wanted)
-    assert watcher.versions.statuses()[1:] == [VersionStatus(5, State.END), VersionStatus(6, State.LOADING)]
+    watcher.prepare(wanted)
+    assert folders.loads == [3, 5, 5]
+    assert watcher.versions.statuses()[1:] == [VersionStatus(5, State.LOADING)]
+    watcher.drop_prepared()
+    assert watcher.versions.statuses()[1:] == [VersionStatus(5, State.END)]
     assert served(watcher) == (3, {3})

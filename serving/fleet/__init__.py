@@ -1,1 +1,0 @@
-"""Several processes that answer calls on the same ports, and what keeps them together."""
