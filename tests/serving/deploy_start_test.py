@@ -1,7 +1,7 @@
-"""The processes of the manifests, started with the flags that stand there, as the user that stands there.
+"""The processes of the chart, started with the flags that it gives them, as the user that it names.
 
 No container engine is needed: where the test runs as root, `unshare` gives the process a read-only file system with the
-one writable folder of the manifest, and `setpriv` takes all rights from it. TensorFlow Serving's place is taken by this
+one writable folder of the chart, and `setpriv` takes all rights from it. TensorFlow Serving's place is taken by this
 server's own PredictionService.
 """
 
@@ -20,7 +20,6 @@ import urllib.request
 
 import grpc
 import pytest
-import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from serving.calls.probes import LIVENESS
@@ -70,7 +69,7 @@ def confined(folder):
 
 @pytest.fixture(scope="module")
 def mounted(folder, model_base_path, certificates):
-    """The files that the manifests mount, by mount path."""
+    """The files that the chart mounts, by mount path."""
     shutil.copytree(model_base_path, folder / "models")
     (folder / "tls").mkdir()
     shutil.copy(certificates.server, folder / "tls" / "tls.crt")
@@ -93,11 +92,10 @@ def free_port():
 
 
 class Process:
-    """The container of a manifest as a process, on other ports."""
+    """The container of a pod as a process, on other ports."""
 
-    def __init__(self, manifest, mounted, confined, folder, places=()):
-        spec = yaml.safe_load((DEPLOY / "kubernetes" / manifest).read_text())["spec"]["template"]["spec"]
-        self.container = spec["containers"][0]
+    def __init__(self, container, mounted, confined, folder, places=()):
+        self.container = container
         self.ports = {port["containerPort"]: free_port() for port in self.container["ports"]}
         entrypoint = json.loads(re.search(r"^ENTRYPOINT (.+)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)[1])
         assert entrypoint[0] == "triage"
@@ -106,7 +104,7 @@ class Process:
         ]
         environment = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
         environment["PYTHONPATH"] = f"{ROOT}:{ROOT / 'proto'}"
-        self.log = (folder.parent / f"{folder.name}-{manifest}.log").open("w+")
+        self.log = (folder.parent / f"{folder.name}-{self.ports[8500]}.log").open("w+")
         self.process = subprocess.Popen(
             [*confined, sys.executable, "-m", "triage_cli", *command],
             env=environment, cwd=ROOT, stdout=self.log, stderr=subprocess.STDOUT,
@@ -124,7 +122,7 @@ class Process:
         return argument
 
     def probe(self, name, seconds=5.0):
-        """Runs the manifest's probe as the kubelet does: in plain text, over a new connection."""
+        """Runs the container's probe as the kubelet does: in plain text, over a new connection."""
         asked = self.container[name]["grpc"]
         address = f"127.0.0.1:{self.ports[asked['port']]}"
         with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
@@ -160,11 +158,12 @@ class Process:
 
 
 @pytest.fixture
-def start(folder, mounted, confined):
+def start(folder, mounted, confined, rendered):
     started = []
 
-    def start(manifest, **places):
-        started.append(Process(manifest, mounted, confined, folder, places.get("places", ())))
+    def start(*values, places=()):
+        container = rendered(*values)["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+        started.append(Process(container, mounted, confined, folder, places))
         return started[-1]
 
     yield start
@@ -181,7 +180,7 @@ def ask(process, certificates, token="secret"):  # noqa: S107
 
 @pytest.mark.slow
 def test_the_server_of_the_deployment(start, confined, certificates):
-    process = start("deployment.yaml")
+    process = start()
     assert process.probe("livenessProbe", SECONDS) == SERVING  # before there is a model
     process.wait()
     assert process.probe("readinessProbe") == SERVING
@@ -232,7 +231,7 @@ def test_the_confinement_is_that_of_the_manifest(confined, folder):
 @pytest.mark.slow  # long: a second process that loads TensorFlow
 def test_the_server_in_front_of_a_tensorflow_serving(start, server, certificates):
     # `server` answers PredictionService and ModelService in plain text, as TensorFlow Serving does.
-    process = start("tensorflow-serving.yaml", places={"127.0.0.1:9000": server.address})
+    process = start("tensorflowServing.enabled=true", places={"127.0.0.1:9000": server.address})
     process.wait()
     assert process.probe("livenessProbe") == SERVING
     response = ask(process, certificates)
@@ -242,7 +241,7 @@ def test_the_server_in_front_of_a_tensorflow_serving(start, server, certificates
 
 @pytest.mark.slow  # long: a third process that loads TensorFlow
 def test_a_server_that_has_lost_its_tensorflow_serving_is_alive_and_not_ready(start, certificates):
-    process = start("tensorflow-serving.yaml", places={"127.0.0.1:9000": f"127.0.0.1:{free_port()}"})
+    process = start("tensorflowServing.enabled=true", places={"127.0.0.1:9000": f"127.0.0.1:{free_port()}"})
     assert process.probe("livenessProbe", SECONDS) == SERVING
     assert process.probe("readinessProbe", SECONDS) == NOT_SERVING
     with pytest.raises(TriageError) as error:

@@ -1,6 +1,5 @@
 """The template unit: options that the server knows, ports of its own for each instance, and time to end."""
 
-import argparse
 import configparser
 import dataclasses
 import pathlib
@@ -9,9 +8,6 @@ import subprocess
 import sys
 
 import pytest
-
-from serving import command
-from serving.config import ServeConfig
 
 UNIT = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "systemd" / "triage@.service"
 
@@ -24,19 +20,19 @@ def service():
     return parser["Service"]
 
 
-def settings(service, instance):
+@pytest.fixture(scope="module")
+def settings(service, parsed):
+    return lambda instance: parsed(options_of(service, instance))
+
+
+def options_of(service, instance):
     program, subcommand, *options = service["ExecStart"].replace("%i", instance).split()
     assert (program, subcommand) == ("/opt/triage/bin/triage", "serve")
-    options = [option.replace("/etc/triage/server.toml", str(UNIT.with_name("server.toml"))) for option in options]
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    command.add_arguments(parser)
-    arguments = parser.parse_args(options)
-    command.check(arguments)
-    return ServeConfig(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(ServeConfig)})
+    return [option.replace("/etc/triage/server.toml", str(UNIT.with_name("server.toml"))) for option in options]
 
 
-def test_instances_share_the_port_for_calls_and_no_other(service):
-    one, two = (settings(service, instance) for instance in "12")
+def test_instances_share_the_port_for_calls_and_no_other(settings):
+    one, two = (settings(instance) for instance in "12")
     assert one.reuse_port
     assert one.encrypted
     assert one.tokens
@@ -45,8 +41,8 @@ def test_instances_share_the_port_for_calls_and_no_other(service):
     assert dataclasses.replace(two, probe_port=8511, metrics_port=9091) == one
 
 
-def test_a_service_that_hangs_is_restarted_and_one_that_ends_has_the_time_for_it(service):
-    config = settings(service, "1")
+def test_a_service_that_hangs_is_restarted_and_one_that_ends_has_the_time_for_it(service, settings):
+    config = settings("1")
     assert service["Type"] == "notify"
     assert int(service["WatchdogSec"]) >= 5
     assert service["Restart"] == "on-failure"  # which a watchdog's timeout is

@@ -1,8 +1,7 @@
-"""Writes the configuration of TensorFlow Serving: `python deploy/serving/configs.py [OUT]`, beside itself by default.
+"""Writes the configuration of TensorFlow Serving, for the chart and Compose: `python deploy/helm/configs.py [OUT]`.
 
 models.config is made with the message of tensorflow-serving-api. That package lacks the other two, so MESSAGES repeats
-their fields, as session_bundle_config.proto and monitoring_config.proto of TensorFlow Serving have them. The same three
-files stand in kubernetes/tensorflow-serving-config.yaml.
+their fields, as session_bundle_config.proto and monitoring_config.proto of TensorFlow Serving have them.
 """
 
 import pathlib
@@ -11,7 +10,7 @@ import sys
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory, text_format, wrappers_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
-HERE = pathlib.Path(__file__).resolve().parent
+FOLDER = pathlib.Path(__file__).resolve().parent / "triage" / "tensorflow-serving"
 MODEL = "triage"
 MODELS = "/models"
 VERSIONS = 2  # the newest, and the previous one for a front server that has not loaded the newest yet
@@ -77,32 +76,11 @@ def configs() -> dict[str, message.Message]:
     return {"models.config": models, "batching.config": batching, "monitoring.config": monitoring}
 
 
-def config_map(texts: dict[str, str]) -> str:
-    """Returns the ConfigMap of the files."""
-    lines = [
-        "# Written by deploy/serving/configs.py: change that, not this.",
-        "apiVersion: v1",
-        "kind: ConfigMap",
-        "metadata:",
-        "  name: tensorflow-serving-config",
-        "  labels:",
-        "    app.kubernetes.io/name: triage",
-        "data:",
-    ]
-    for name, text in texts.items():
-        lines += [f"  {name}: |", *(f"    {line}" for line in text.splitlines())]
-    return "\n".join([*lines, ""])
-
-
 def main() -> None:
     """Writes the files."""
-    out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
-    texts = {name: text_format.MessageToString(config) for name, config in configs().items()}
-    for folder in ("tensorflow-serving", "kubernetes"):
-        (out / folder).mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        (out / "tensorflow-serving" / name).write_text(text, encoding="utf-8")
-    (out / "kubernetes" / "tensorflow-serving-config.yaml").write_text(config_map(texts), encoding="utf-8")
+    out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    for name, config in configs().items():
+        (out / name).write_text(text_format.MessageToString(config), encoding="utf-8")
 
 
 if __name__ == "__main__":
