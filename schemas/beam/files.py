@@ -55,16 +55,6 @@ def fetch(location: str, path: pathlib.Path) -> None:
         shutil.copyfileobj(file, copy, _PIECE)
 
 
-def fetch_start(location: str, path: pathlib.Path, least: int, line: int) -> None:
-    """Copies the first `least` bytes of a file, and if no line ends there, at most `line` more of its first line."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as copy, opened(location, least) as file:
-        start = file.read(least)
-        copy.write(start)
-        if line and b"\n" not in start:
-            copy.write(file.readline(line))
-
-
 @contextlib.contextmanager
 def opened(location: str, piece: int = _PIECE) -> Iterator[IO[bytes]]:
     """Yields a file, open for reading, as bytes, of which `piece` are read at a time."""

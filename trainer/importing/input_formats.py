@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import dataclasses
-import functools
 import itertools
 import os
 import pathlib
@@ -34,14 +33,6 @@ class Content(NamedTuple):
     outcomes: Iterable[Outcome]
 
 
-class Parts(NamedTuple):
-    """How workers read parts of the files, line end to line end."""
-
-    vocabulary: Vocabulary
-    read: Sequence[Callable[[LineReader], Iterable[Outcome]]]  # by file
-    headed: bool  # whether each part begins with the first line of the file
-
-
 class Source(NamedTuple):
     """The input of `triage prepare`."""
 
@@ -52,7 +43,6 @@ class Source(NamedTuple):
     derived: bool = False  # whether the vocabulary is derived from the data
     unit: str = "lines"  # what is accepted or rejected
     evidence_columns: tuple[str, ...] = ()  # columns of wide files that were taken as evidence
-    parts: Parts | None = None  # if workers can read it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -149,8 +139,8 @@ class Jsonl:
         for path in self.vignettes:
             check_kind(path)
         vocabulary = Vocabulary.load(self.vocabulary)
-        parts = Parts(vocabulary, [functools.partial(read_vignettes, vocabulary=vocabulary)] * len(readers), False)
-        return Source(readers, _reading(readers, parts), parts=parts)
+        outcomes = itertools.chain.from_iterable(read_vignettes(reader, vocabulary) for reader in readers)
+        return Source(readers, lambda _, __: Content(vocabulary, outcomes))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,11 +163,10 @@ class CsvWide:
         stated = _vocabulary_options(self)
         if self.ignore_columns:
             stated["ignored_columns"] = self.ignore_columns
-        read = functools.partial(_read_wide, ignored=self.ignore_columns or (), vocabulary=vocabulary)
         columns = tuple(dict.fromkeys(code for table in tables for code in table.codes))
         return Source(
             readers, lambda _, __: Content(vocabulary, outcomes), options=stated, derived=given is None,
-            evidence_columns=columns, parts=Parts(vocabulary, [read] * len(tables), True),
+            evidence_columns=columns,
         )  # fmt: skip
 
 
@@ -249,8 +238,9 @@ class Ddxplus:
                     f"two patients files are named {stem!r}, which their vignette ids start with: rename one"
                 )
         splits = ["train" if test else None] * len(self.patients) + ["test"] * len(test)
-        read = [functools.partial(read_patients, release=release, options=how, split=split) for split in splits]
-        parts = Parts(release.vocabulary, read, True)
+        outcomes = itertools.chain.from_iterable(
+            read_patients(reader, release, how, split) for reader, split in zip(readers, splits, strict=True)
+        )
         stated = {
             "language": language,
             "absent_evidence": how.absent_evidence,
@@ -258,7 +248,7 @@ class Ddxplus:
             "decisions_per_vignette": how.decisions,
         }
         whole = (self.conditions, self.evidences)
-        return Source(readers, _reading(readers, parts), whole, stated, parts=parts)
+        return Source(readers, lambda _, __: Content(release.vocabulary, outcomes), whole, stated)
 
 
 FORMATS: dict[str, Any] = {"jsonl": Jsonl, "csv-wide": CsvWide, "csv-long": CsvLong, "ddxplus": Ddxplus}
@@ -276,15 +266,6 @@ def can_be_read_twice(chosen: Format) -> bool:
 
 def _load(vocabulary: pathlib.Path | None) -> Vocabulary | None:
     return None if vocabulary is None else Vocabulary.load(vocabulary)
-
-
-def _reading(readers: Sequence[LineReader], parts: Parts) -> Callable[[pathlib.Path, Tracked], Content]:
-    outcomes = itertools.chain.from_iterable(read(reader) for read, reader in zip(parts.read, readers, strict=True))
-    return lambda _, __: Content(parts.vocabulary, outcomes)
-
-
-def _read_wide(reader: LineReader, ignored: Sequence[str], vocabulary: Vocabulary) -> Iterator[Outcome]:
-    return WideTable(reader, ignored).read(vocabulary)
 
 
 def _closing(groups: RowGroups, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:

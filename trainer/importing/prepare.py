@@ -13,18 +13,15 @@ from rich import progress as bars
 from rich.console import Console
 
 from schemas import directories, figures, locations
-from schemas.beam import files, runner
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer import options
-from trainer.importing import input_formats, prepare_job
+from trainer.importing import input_formats
 from trainer.importing.derived_vocabulary import kinds_of
-from trainer.importing.input_formats import Format, Source
+from trainer.importing.input_formats import Source
 from trainer.progress import progress_bar, say, say_result, tracked
-from trainer.runs.assembly_job import AssemblyJob
-from trainer.runs.beam_output import BeamOutput, output_at
 from trainer.runs.output import OutputDirectory, writing
-from trainer.vignettes.rejects import RejectLog, show_rejects
+from trainer.vignettes.rejects import RejectLog
 from trainer.vignettes.split_warnings import facts_of, split_warnings
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
@@ -37,7 +34,7 @@ _COLUMNS_LISTED = 12
 class PrepareOptions:
     """The options of `triage prepare` beside those of the input format, see its help."""
 
-    out: pathlib.Path | locations.Remote
+    out: pathlib.Path
     format: str
     test_fraction: float
     seed: int
@@ -46,19 +43,12 @@ class PrepareOptions:
     allow_rejects: bool
     overwrite: bool
     json: str | pathlib.Path | None
-    runner: str | None
-    dry_run: bool
-    beam_options: list[str]
 
     def __post_init__(self) -> None:
         options.check_bounds("seed", self.seed, 0)
         options.check_bounds("shard_size", self.shard_size, 1)
         if not 0 <= self.test_fraction < 1:
             raise InputError(f"--test-fraction {self.test_fraction}: expected 0 or more, and less than 1")
-        own = {*(field.name for field in dataclasses.fields(self)), *input_formats.OPTIONS}
-        runner.check(self.beam_options, own, "prepare")
-        if self.runner is None:
-            runner.check_unused(self.dry_run, self.beam_options)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,12 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-rejects", action="store_true", help="leave out lines that are not vignettes")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)
-    runner.add_arguments(parser, None, "none, this process alone", "prepare")
-
-
-def reads_addresses(arguments: argparse.Namespace) -> bool:
-    """Returns whether the workers of a runner read and write what is at addresses."""
-    return arguments.runner is not None
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -96,13 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = input_formats.chosen_format(arguments)
     given = options.read(PrepareOptions, arguments)
     figures.check(given.json)
-    if given.runner is None:
-        return _run_here(chosen, given, pathlib.Path(given.out))
-    return _run_on_beam(chosen, given, runner.Runner(given.runner, given.beam_options))
-
-
-def _run_here(chosen: Format, given: PrepareOptions, out: pathlib.Path) -> int:
-    output = OutputDirectory(out, given.overwrite)
+    output = OutputDirectory(given.out, given.overwrite)
     source = chosen.open(given.seed)
     with writing(given.out), output, progress_bar(Console(stderr=True)) as bar:
         vocabulary, stats = _prepare(source, given, output, bar)
@@ -134,49 +112,13 @@ def _prepare(
     return content.vocabulary, stats | {"rejected": log.count, "blank_lines": blank_lines}
 
 
-def _run_on_beam(chosen: Format, given: PrepareOptions, beam_runner: runner.Runner) -> int:
-    with prepare_job.opened(chosen, given.seed) as (source, parts):
-        job = prepare_job.job_of(source, parts, _how(given), given.allow_rejects, beam_runner)
-        if given.dry_run:
-            job.print(given.out, given.overwrite, files=list(map(dataclasses.asdict, prepare_job.input_files(source))))
-            return 0
-        with writing(given.out), output_at(given.out, given.overwrite) as output:
-            count = len(source.readers)
-            say(Console(stderr=True), f"preparing {count:,} {'file' if count == 1 else 'files'} on {given.runner}")
-            stats = _prepare_on_beam(job, source, parts.vocabulary, given, output)
-            output.describe(parts.vocabulary, stats)
-            output.publish()
-        return _report(source, parts.vocabulary, stats, given)
-
-
-def _prepare_on_beam(
-    job: AssemblyJob,
-    source: Source,
-    vocabulary: Vocabulary,
-    given: PrepareOptions,
-    output: OutputDirectory | BeamOutput,
-) -> dict[str, Any]:
-    found = job.run(output)
-    console = Console(stderr=True)
-    if found["rejected"]:
-        with files.opened(os.path.join(output.staging, directories.REJECTS)) as lines:
-            show_rejects(lines, found["rejected"], lambda text: say(console, text))
-    if found["fault"] is not None:
-        raise _with_rejects(InputError(found["fault"]), found["rejected"], output, given)
-    read = [found["origins"][str(place)] for place in range(len(source.readers))]
-    stats = _header(source, read, vocabulary, given) | found["written"]
-    return stats | {name: found[name] for name in ("rejected", "blank_lines")}
-
-
 def _how(given: PrepareOptions) -> "WriteOptions":
     from trainer.vignettes.passes import WriteOptions
 
     return WriteOptions(Fraction(str(given.test_fraction)), given.seed, given.shard_size, given.gzip)
 
 
-def _with_rejects(
-    error: InputError, rejected: int, output: OutputDirectory | BeamOutput, given: PrepareOptions
-) -> InputError:
+def _with_rejects(error: InputError, rejected: int, output: OutputDirectory, given: PrepareOptions) -> InputError:
     """Returns the error; if there are rejects, publishes their list, which the error then names."""
     if not rejected:
         return error

@@ -17,7 +17,7 @@ from schemas import directories, locations
 from schemas.beam import files
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from trainer.runs.output import OutputDirectory, check_replaceable, describe, is_vacant
+from trainer.runs.output import OutputDirectory, check_replaceable, describe
 
 
 class BeamOutput:
@@ -97,19 +97,6 @@ class BeamOutput:
         files.make_folder(self._target)
         for names in (new[:-1], new[-1:]):
             files.move((posixpath.join(self.staging, name), posixpath.join(self._target, name)) for name in names)
-
-    def publish_rejects(self) -> str:
-        """Publishes only the list of rejects in `staging`; an existing data directory is left unchanged.
-
-        Returns:
-            The address of the list: in the directory, or beside it if that holds data.
-        """
-        beside = not is_vacant(self._names(self._target))
-        place = f"{self._target}{'.' if beside else '/'}{directories.REJECTS}"
-        files.delete(entry.location for entry in files.entries(place))
-        files.make_folder(posixpath.dirname(place))
-        files.move([(posixpath.join(self.staging, directories.REJECTS), place)])
-        return place
 
     def _checked(self) -> list[str]:
         """Returns the names of the files that may be replaced."""

@@ -83,7 +83,7 @@ class OutputDirectory:
             The path of the list: in the directory, or beside it if that holds data.
         """
         place = self._target / directories.REJECTS
-        if self._target.exists() and not self._is_vacant():
+        if self._target.exists() and set(os.listdir(self._target)) - {directories.REJECTS}:
             place = self._target.with_name(f"{self._target.name}.{directories.REJECTS}")
         place.parent.mkdir(exist_ok=True)
         (self.staging / directories.REJECTS).replace(place)
@@ -95,9 +95,6 @@ class OutputDirectory:
         except OSError as error:
             raise InputError(f"--out {self.path}: cannot use it: {error.strerror or error}") from error
         check_replaceable(self.path, names, self._overwrite)
-
-    def _is_vacant(self) -> bool:
-        return is_vacant(os.listdir(self._target))
 
 
 @contextlib.contextmanager
@@ -111,18 +108,13 @@ def writing(out: object) -> Iterator[None]:
         raise InputError(f"--out {out}: cannot write: {first_line(error)}") from error
 
 
-def is_vacant(names: Collection[str]) -> bool:
-    """Whether a directory with files of these names holds no data."""
-    return set(names) <= {directories.REJECTS}
-
-
 def check_replaceable(path: object, names: Collection[str], overwrite: bool) -> None:
     """Checks that a directory that holds files of these names may become a data directory.
 
     Raises:
         InputError: it holds data and `overwrite` is false, or it holds something else.
     """
-    if is_vacant(names):
+    if set(names) <= {directories.REJECTS}:
         return
     foreign = [name for name in names if name not in _FILES and directories.shard_parts(name) is None]
     if not overwrite:

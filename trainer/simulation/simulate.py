@@ -2,11 +2,9 @@
 
 import argparse
 import dataclasses
-import functools
 import math
 import os
 import pathlib
-import tempfile
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -14,22 +12,16 @@ from rich import progress as bars
 from rich.console import Console
 
 from schemas import figures, locations
-from schemas.beam import files, runner
 from schemas.errors import InputError
 from schemas.knowledge_base import KnowledgeBase
 from trainer import options
 from trainer.progress import progress_bar, say, say_result, tracked
-from trainer.runs.assembly_job import AssemblyJob
-from trainer.runs.beam_output import output_at
 from trainer.runs.output import OutputDirectory, writing
 from trainer.simulation.config import PanelConfig, SimulationConfig
 from trainer.simulation.processes import simulated
 from trainer.simulation.simulator import Simulator
 
-if TYPE_CHECKING:  # TensorFlow loads only when the command runs, Beam if it has a runner
-    import apache_beam as beam
-
-    from trainer.vignettes.assembly import Plan
+if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.passes import WriteOptions
 
 PAPER_VIGNETTES, PAPER_TEST = 1374, 126
@@ -40,22 +32,19 @@ _FORMAT, WHOLE_PATIENT = "simulate", "whole_patient"
 class SimulateOptions:
     """The options of `triage simulate`, see its help."""
 
-    out: pathlib.Path | locations.Remote
+    out: pathlib.Path
     vignettes: int
     seed: int
     test_fraction: Fraction
     unseen_conditions: list[str]
     whole_patient: bool
     caution: float
-    knowledge: pathlib.Path | locations.Remote | None
+    knowledge: pathlib.Path | None
     processes: int
     shard_size: int
     gzip: bool
     overwrite: bool
     json: str | pathlib.Path | None
-    runner: str | None = None
-    dry_run: bool = False
-    beam_options: list[str] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
         for name, least in (("vignettes", 1), ("seed", 0), ("processes", 1), ("shard_size", 1)):
@@ -66,9 +55,6 @@ class SimulateOptions:
             raise InputError(f"--caution {self.caution:g}: expected a number above 0, such as 2")
         if not 0 <= self.test_fraction < 1:
             raise InputError(f"--test-fraction {self.test_fraction}: expected 0 or more, and less than 1")
-        runner.check(self.beam_options, (field.name for field in dataclasses.fields(self)), "simulate")
-        if self.runner is None:
-            runner.check_unused(self.dry_run, self.beam_options)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,18 +98,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=os.cpu_count() or 1,
         metavar="N",
-        help="number of processes (default: one per core); with --runner, Beam chooses",
+        help="number of processes (default: one per core)",
     )
     parser.add_argument("--shard-size", type=int, default=50_000, help="vignettes in a shard (default 50000)")
     parser.add_argument("--gzip", action="store_true", help="compress the shards")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)
-    runner.add_arguments(parser, None, "none, the processes of --processes", "simulate")
-
-
-def reads_addresses(arguments: argparse.Namespace) -> bool:
-    """Returns whether the workers of a runner write what is at addresses."""
-    return arguments.runner is not None
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -131,18 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
     given = options.read(SimulateOptions, arguments)
     figures.check(given.json)
     console = Console(stderr=True)
-    if given.runner is None:
-        knowledge = KnowledgeBase.load(None if given.knowledge is None else pathlib.Path(given.knowledge))
-        stats = _simulate(knowledge, given, console)
-    else:
-        beam_runner = runner.Runner(given.runner, given.beam_options)
-        knowledge = _fetched_knowledge(given.knowledge)
-        job = _job(knowledge, given, beam_runner)
-        if given.dry_run:
-            job.print(given.out, given.overwrite, vignettes=given.vignettes)
-            return 0
-        say(console, f"simulating on {given.runner}")
-        stats = _simulate_on_beam(job, knowledge, given)
+    knowledge = KnowledgeBase.load(given.knowledge)
+    stats = _simulate(knowledge, given, console)
     if given.json != "-":
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
         say(Console(), f"{locations.shown(given.out)}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
@@ -167,50 +137,12 @@ def simulate_splits(out: pathlib.Path, train: int, test: int, seed: int) -> None
 
 def _simulate(knowledge: KnowledgeBase, given: SimulateOptions, console: Console) -> dict[str, Any]:
     """Writes the data directory and returns its statistics."""
-    simulator, out = _simulator(knowledge, given), pathlib.Path(given.out)
-    with writing(given.out), OutputDirectory(out, given.overwrite) as output, progress_bar(console) as bar:
+    simulator = _simulator(knowledge, given)
+    with writing(given.out), OutputDirectory(given.out, given.overwrite) as output, progress_bar(console) as bar:
         stats = _header(knowledge, given) | _write(simulator, knowledge, given, output, bar)
         output.describe(knowledge.catalogue.vocabulary, stats)
         output.publish()
     return stats
-
-
-def _job(knowledge: KnowledgeBase, given: SimulateOptions, beam_runner: runner.Runner) -> AssemblyJob:
-    _simulator(knowledge, given)  # which refuses unknown conditions
-
-    def build(pipeline: "beam.Pipeline", plan: "Plan") -> None:
-        from trainer.simulation import simulate_pipeline
-
-        make = functools.partial(_simulator, knowledge, given)
-        simulate_pipeline.build(pipeline, given.vignettes, make, knowledge.catalogue.vocabulary, plan)
-
-    return AssemblyJob(beam_runner, _how(given), build)
-
-
-def _simulate_on_beam(job: AssemblyJob, knowledge: KnowledgeBase, given: SimulateOptions) -> dict[str, Any]:
-    """Writes the data directory with Beam's workers and returns its statistics."""
-    with writing(given.out), output_at(given.out, given.overwrite) as output:
-        found = job.run(output)
-        if found["fault"] is not None:
-            raise InputError(found["fault"])
-        stats: dict[str, Any] = _header(knowledge, given) | found["written"]
-        output.describe(knowledge.catalogue.vocabulary, stats)
-        output.publish()
-    return stats
-
-
-def _fetched_knowledge(location: pathlib.Path | locations.Remote | None) -> KnowledgeBase:
-    if not isinstance(location, locations.Remote):
-        return KnowledgeBase.load(location)
-    with tempfile.TemporaryDirectory(prefix="triage-") as folder:
-        copy = pathlib.Path(folder) / location.name
-        try:
-            files.fetch_folder(location.uri, copy)
-            return KnowledgeBase.load(copy)
-        except OSError as error:
-            raise InputError(f"--knowledge {error}") from error
-        except InputError as error:
-            raise InputError(str(error).replace(str(copy), location.uri)) from error
 
 
 def _simulator(knowledge: KnowledgeBase, given: SimulateOptions) -> Simulator:

@@ -5,7 +5,7 @@ import hashlib
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 from schemas.directories import SPLITS
 from schemas.errors import InputError
@@ -13,7 +13,7 @@ from trainer.vignettes.rejects import RejectLog
 from trainer.vignettes.source import Accepted, Outcome, Rejected
 from trainer.vignettes.split import SelectionSampler, majority, stratum_quotas
 from trainer.vignettes.split_stats import SplitStats
-from trainer.vignettes.spool import Spool, Summary
+from trainer.vignettes.spool import IdRegistry, Spool, Summary
 from trainer.vignettes.tfrecord import ShardWriter
 
 MAX_SHARDS = 99_999
@@ -30,14 +30,7 @@ class WriteOptions:
     compressed: bool
 
 
-class Claims(Protocol):
-    """Who used a vignette id first, such as `IdRegistry`."""
-
-    def claim(self, vignette_id: str, place: str) -> str | None:
-        """Returns None if the id is new at this place, otherwise the place of its first use."""
-
-
-def first_pass(outcomes: Iterable[Outcome], spool: Spool, ids: Claims, log: RejectLog) -> int:
+def first_pass(outcomes: Iterable[Outcome], spool: Spool, ids: IdRegistry, log: RejectLog) -> int:
     """Spools the vignettes with new ids, and logs the rest.
 
     Returns:

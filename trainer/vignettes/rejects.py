@@ -1,9 +1,8 @@
 """Rejected lines: all of them in a file, the first few on the screen."""
 
-import itertools
 import json
 import pathlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -37,8 +36,8 @@ class RejectLog:
         self._file.close()
         if not self.count:
             self.path.unlink()
-        else:
-            _show_more(self.count, self._show)
+        elif self.count > SHOWN:
+            self._show(f"... and {self.count - SHOWN:,} more rejected lines")
 
     def add(self, rejected: Rejected) -> None:
         """Adds one line."""
@@ -54,24 +53,6 @@ class RejectLog:
         self.count += 1
         if self.count <= SHOWN:
             self._show(_shown(record))
-
-
-def show_rejects(lines: Iterable[bytes], count: int, show: Callable[[str], object]) -> None:
-    """Shows what `RejectLog` would have shown.
-
-    Args:
-        lines: the lines of its file.
-        count: how many there are.
-        show: takes one line of text.
-    """
-    for line in itertools.islice(lines, SHOWN):
-        show(_shown(json.loads(line)))
-    _show_more(count, show)
-
-
-def _show_more(count: int, show: Callable[[str], object]) -> None:
-    if count > SHOWN:
-        show(f"... and {count - SHOWN:,} more rejected lines")
 
 
 def _shown(record: Mapping[str, Any]) -> str:

@@ -16,8 +16,7 @@ MAX_LINE_BYTES = 1 << 20
 PREFIX_BYTES = 1_000
 """How much of an overlong line goes into the list of rejects."""
 
-ZIP_MAGIC = b"PK\x03\x04"
-"""The first bytes of a zip archive."""
+_ZIP_MAGIC = b"PK\x03\x04"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_END = b"\r\n"
 
@@ -92,13 +91,13 @@ class LineReader:
         """
         self._hash = hashlib.sha256()
         try:
-            if self.path.is_file() and is_archive(self.path):  # a pipe can only be read once
+            if self.path.is_file() and _is_archive(self.path):  # a pipe can only be read once
                 self._hash_file()
                 with zipfile.ZipFile(self.path) as archive, archive.open(self._member(archive)) as stream:
-                    yield from lines_of(stream, str(self.path))
+                    yield from _lines(stream, str(self.path))
             else:
                 with self.path.open("rb") as stream:
-                    yield from lines_of(stream, str(self.path), self._hash.update)
+                    yield from _lines(stream, str(self.path), self._hash.update)
         except OSError as error:
             raise InputError(f"{self.path}: cannot read: {error.strerror or error}") from error
         # Damaged, encrypted, or of an unknown compression.
@@ -117,25 +116,17 @@ class LineReader:
         return members[0]
 
 
-def lines_of(
-    stream: IO[bytes],
-    file: str,
-    note: Callable[[bytes], object] = lambda piece: None,
-    before: tuple[int, int] = (0, 0),
-    end: int | None = None,
-) -> Iterator[Line]:
+def _lines(stream: IO[bytes], file: str, note: Callable[[bytes], object] = lambda piece: None) -> Iterator[Line]:
     """Yields the lines of an open file.
 
     Args:
-        stream: at the start of a line.
+        stream: at its start.
         file: its name, for the lines.
         note: is given all that is read, piece by piece.
-        before: the number of lines and of bytes before the first line.
-        end: the number of bytes before the end of the last line; by default, the file's own end.
     """
-    number, offset = before
+    number, offset = 0, 0
     longest = len(_BYTE_ORDER_MARK) + MAX_LINE_BYTES + len(_LINE_END)
-    while (end is None or offset < end) and (first := stream.readline(longest)):
+    while first := stream.readline(longest):
         number += 1
         read, chunk, tail = 0, first, b""
         while chunk:
@@ -163,7 +154,7 @@ def check_kind(path: pathlib.Path) -> None:
             start = stream.read(PREFIX_BYTES).removeprefix(_BYTE_ORDER_MARK)
     except OSError as error:
         raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
-    if start.startswith(ZIP_MAGIC):  # in which a line may stand as it is
+    if start.startswith(_ZIP_MAGIC):  # in which a line may stand as it is
         return
     first = start.lstrip().partition(b"\n")[0].strip()
     if start.startswith(GZIP_MAGIC):
@@ -193,7 +184,7 @@ def read_vignettes(reader: LineReader, vocabulary: Vocabulary) -> Iterator[Outco
             yield Rejected(line, error.vignette_id, str(error))
 
 
-def is_archive(path: pathlib.Path) -> bool:
+def _is_archive(path: pathlib.Path) -> bool:
     """Whether a file is a zip archive, by its first bytes."""
     with path.open("rb") as stream:
-        return stream.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+        return stream.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC

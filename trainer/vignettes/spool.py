@@ -19,8 +19,6 @@ from trainer.vignettes.split import majority
 from trainer.vignettes.tfrecord import encode_example, read_records
 from trainer.vignettes.vignette import Vignette
 
-RECORDS, SUMMARIES = "vignettes.tfrecord", "summaries"
-"""The files of a spool: a tf.Example and a `Summary` for each vignette."""
 _SUMMARY = struct.Struct(f"<b4I{NUM_DECISIONS}B")
 _DRAWN = -1
 _SUMMARIES_AT_ONCE = 4_096
@@ -74,8 +72,8 @@ class Spool:
 
     def __init__(self, directory: pathlib.Path, vocabulary: Vocabulary):
         self._risk_factors = frozenset(entry.code for entry in vocabulary if entry.kind == "risk_factor")
-        self._records_path = directory / RECORDS
-        self._summaries_path = directory / SUMMARIES
+        self._records_path = directory / "vignettes.tfrecord"
+        self._summaries_path = directory / "summaries"
         self._records = tf.io.TFRecordWriter(str(self._records_path))
         self._summaries = self._summaries_path.open("wb")
         self.count = 0
@@ -112,7 +110,7 @@ class Spool:
     def __iter__(self) -> Iterator[tuple[Summary, bytes]]:
         """Yields each vignette's summary and serialized tf.Example, after `close`."""
         with self._summaries_path.open("rb") as file:
-            yield from zip(read_summaries(file), read_records(self._records_path), strict=True)
+            yield from zip(_read_summaries(file), read_records(self._records_path), strict=True)
 
     def _summarise(self, vignette: Vignette) -> Summary:
         risks_present = sum(code in self._risk_factors for code in vignette.present)
@@ -127,7 +125,7 @@ class Spool:
         )
 
 
-def read_summaries(file: IO[bytes]) -> Iterator[Summary]:
+def _read_summaries(file: IO[bytes]) -> Iterator[Summary]:
     """Yields the summaries in a file of a spool."""
     while chunk := file.read(_SUMMARY.size * _SUMMARIES_AT_ONCE):
         for split, *counts in _SUMMARY.iter_unpack(chunk):

@@ -36,22 +36,6 @@ def test_files_are_listed_with_their_size_and_time_and_fetched(tmp_path):
     assert (tmp_path / "out" / "a").read_bytes() == b"123"
 
 
-@pytest.mark.parametrize(
-    ("content", "line", "copied"),
-    [
-        (b"ab\ncdefg", 9, b"ab\ncd"),  # the first five bytes have a whole line
-        (b"abcdefg\nhi", 9, b"abcdefg\n"),
-        (b"abcdefg\nhi", 1, b"abcdef"),
-        (b"abcdefg\nhi", 0, b"abcde"),
-        (b"ab", 9, b"ab"),
-    ],
-)
-def test_the_start_of_a_file_is_fetched_with_its_first_line(tmp_path, content, line, copied):
-    (tmp_path / "a").write_bytes(content)
-    files.fetch_start(str(tmp_path / "a"), tmp_path / "out" / "a", 5, line)
-    assert (tmp_path / "out" / "a").read_bytes() == copied
-
-
 def test_what_is_missing_is_none_or_nothing_or_named(tmp_path):
     assert files.read(str(tmp_path / "lost")) is None
     assert files.entries(str(tmp_path / "lost" / "*")) == []

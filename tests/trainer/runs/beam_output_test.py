@@ -138,17 +138,6 @@ def test_a_directory_that_filled_meanwhile_is_not_replaced(base):
     assert files_in(base) == dict.fromkeys((f"data/{name}" for name in DATA), b"old")
 
 
-@pytest.mark.parametrize(("before", "place"), [((), "data/rejects.jsonl"), (DATA, "data.rejects.jsonl")])
-def test_rejects_alone_go_into_the_directory_or_beside_data_that_stays(base, before, place):
-    fill(f"{base}/data", *before)
-    fill(base, *(["data.rejects.jsonl"] if before else []))
-    for content in (b"1", b"2"):  # the list of the run before is replaced
-        with BeamOutput(f"{base}/data", overwrite=True) as output:
-            fill(output.staging, "rejects.jsonl", content=content)
-            assert output.publish_rejects() == f"{base}/{place}"
-    assert files_in(base) == dict.fromkeys((f"data/{name}" for name in before), b"old") | {place: b"2"}
-
-
 def test_a_bucket_that_is_not_there_is_one_line(bucket):
     with pytest.raises(InputError, match=r"^--out gs://lost/data: cannot use it: gs://lost/data.*: GET http") as raised:
         BeamOutput("gs://lost/data", overwrite=False)
