@@ -1,11 +1,12 @@
-"""Shows that callers who send too much neither slow small calls down nor fill the server's memory.
+"""Shows that callers who send too much, by any port, neither slow small calls down nor fill the server's memory.
 
     python benchmarks/abuse.py --model-base-path MODELS --seconds 5 --json FILE
 
 It starts `triage serve` on the loopback address. While another process sends what each row of the table names, one
 caller asks about single states, one call after the other. The table has these small calls' median and 99th percentile,
-how far the server's resident memory rose above that before the first row, and how the other calls ended. Callers wait
-as long as a refusal tells them to, except in the rows "at once".
+how far the server's resident memory rose above that before the first row, and how the other calls ended. gRPC callers
+wait as long as a refusal tells them to, except in the rows "at once"; others never wait. Rows whose connections read
+nothing send what the server accepts.
 """
 
 import argparse
@@ -14,13 +15,15 @@ import contextlib
 import json
 import os
 import pathlib
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 import numpy as np
@@ -48,22 +51,25 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="duration of each row (default 5)")
     parser.add_argument("--only", nargs="+", choices=ATTACKS, metavar="ROW", help="rows to measure (default: all)")
     parser.add_argument("--serve-option", action="append", default=[], help="an option for triage serve")
-    parser.add_argument("--attack", nargs=2, metavar=("ROW", "ADDRESS"), help=argparse.SUPPRESS)
+    parser.add_argument("--attack", nargs=4, metavar=("ROW", "GRPC", "HTTP", "METRICS"), help=argparse.SUPPRESS)
     figures.add_argument(parser)
     arguments = parser.parse_args()
     codes = sorted((entry.code for entry in vocabulary_of(arguments.model_base_path)), key=len)
     if arguments.attack:
-        name, address = arguments.attack
-        print(json.dumps(attack(name, address, codes, arguments.seconds)))
+        name, *addresses = arguments.attack
+        make, ended = ATTACKS[name](codes), collections.Counter[str]()
+        print("begun", flush=True)
+        make(Ports(*addresses), time.monotonic() + arguments.seconds, ended)
+        print(json.dumps(ended))
         return
     figures.check(arguments.json)
     rows = {}
-    with server(arguments.model_base_path, arguments.serve_option) as (process, address):
-        measure_small_calls(address, codes, 2.0)  # warm
+    with server(arguments.model_base_path, arguments.serve_option) as (process, ports):
+        measure_small_calls(ports.grpc, codes, 2.0)  # warm
         before = resident_mb(process.pid)
         for name in arguments.only or ATTACKS:
-            command = attack_command(arguments.model_base_path, arguments.seconds, name, address)
-            row = measure(command, address, codes, process.pid, arguments.seconds)
+            command = attack_command(arguments.model_base_path, arguments.seconds, name, ports)
+            row = measure(command, ports.grpc, codes, process.pid, arguments.seconds)
             rows[name] = row | {"growth_mb": row["peak_mb"] - before}
     show(rows, before)
     figures.write({"resident_mb": before, "rows": rows}, arguments.json)
@@ -73,10 +79,19 @@ def vocabulary_of(base: pathlib.Path) -> Vocabulary:
     return Vocabulary.load(find_version(base) / "assets" / "vocabulary.csv")
 
 
+class Ports(NamedTuple):
+    """HOST:PORT of each of a server's ports."""
+
+    grpc: str
+    http: str
+    metrics: str
+
+
 @contextlib.contextmanager
-def server(base: pathlib.Path, options: list[str]) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """Yields the process of a server and its address."""
-    command = [sys.executable, str(ROOT / "triage_cli.py"), "serve", "--model-base-path", str(base), "--port", "0"]
+def server(base: pathlib.Path, options: list[str]) -> Iterator[tuple["subprocess.Popen[str]", Ports]]:
+    """Yields the process of a server and its ports."""
+    command = [sys.executable, str(ROOT / "triage_cli.py"), "serve", "--model-base-path", str(base)]
+    command += ["--port", "0", "--http-port", "0", "--metrics-port", "0"]
     with (
         tempfile.TemporaryFile() as log,
         subprocess.Popen(
@@ -88,7 +103,8 @@ def server(base: pathlib.Path, options: list[str]) -> Iterator[tuple["subprocess
         ) as process,
     ):
         try:
-            yield process, line_of(process).split()[2].rstrip(",")
+            grpc_line, http_line, metrics_line = (line_of(process).split()[2].rstrip(",") for _ in range(3))
+            yield process, Ports(grpc_line, http_line.split("/")[2], metrics_line.split("/")[2])
         finally:
             process.terminate()
 
@@ -101,10 +117,10 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-def attack_command(base: pathlib.Path, seconds: float, name: str, address: str) -> list[str]:
+def attack_command(base: pathlib.Path, seconds: float, name: str, ports: Ports) -> list[str]:
     """Returns the command of the process that attacks."""
     command = [sys.executable, __file__, "--model-base-path", str(base), "--seconds", str(seconds)]
-    return [*command, "--attack", name, address]
+    return [*command, "--attack", name, *ports]
 
 
 def measure(command: list[str], address: str, codes: list[str], process: int, seconds: float) -> dict[str, Any]:
@@ -190,53 +206,119 @@ def code_tensors(codes: list[str]) -> bytes:
     )
 
 
+EMPTY = b"\x0a\x00"
+"""Field 1 of a protobuf message, of length 0."""
+TWO_MILLION = MESSAGE_BYTES // len(EMPTY)
+
+
+def nested(content: bytes, number: int = 1) -> bytes:
+    """Returns a field that holds a protobuf message."""
+    size, length = len(content), b""
+    while size > 127:
+        length, size = length + bytes([size & 127 | 128]), size >> 7
+    return bytes([number << 3 | 2]) + length + bytes([size]) + content
+
+
+def many_inputs(codes: list[str]) -> bytes:
+    return b"".join(nested(nested(b"%06d" % number), 2) for number in range(230_000))
+
+
 def unknown(codes: list[str]) -> bytes:
     return batches([f"{code}_" for code in codes], 700, 220, allow_unknown_codes=True)
 
 
-# What is sent, to which method, by how many at a time, whether they wait before they try again.
-ATTACKS: dict[str, tuple[str, Callable[[list[str]], bytes], int, bool]] = {
-    "nothing": (BATCH, lambda codes: b"", 0, True),
-    "64 batches of 700 states x 280 codes (3 MB)": (BATCH, lambda codes: batches(codes, 700, 280), 64, True),
-    "200 batches of 700 states x 280 codes (3 MB)": (BATCH, lambda codes: batches(codes, 700, 280), 200, True),
-    "the same, again at once": (BATCH, lambda codes: batches(codes, 700, 280), 200, False),
-    "200 batches of 1,024 states x 1 code": (BATCH, lambda codes: batches(codes, 1024, 1), 200, True),
-    "the same, again at once ": (BATCH, lambda codes: batches(codes, 1024, 1), 200, False),
-    "64 batches of unknown codes, allowed": (BATCH, unknown, 64, True),
-    "64 batches of unknown codes, refused": (
-        BATCH, lambda codes: batches([f"{code}_" for code in codes], 700, 220), 64, True,
+Attack = Callable[[Ports, float, "collections.Counter[str]"], None]
+"""Attacks the ports until a time, by `time.monotonic`, and counts how that ended."""
+
+
+def calls(
+    method: str, make: Callable[[list[str]], bytes], callers: int, patient: bool = True
+) -> Callable[[list[str]], Attack]:
+    """Returns an attack of callers over gRPC, who wait before they try again if they are `patient`."""
+
+    def prepared(codes: list[str]) -> Attack:
+        request = make(codes)
+
+        def send(ports: Ports, end: float, ended: "collections.Counter[str]") -> None:
+            options = [*DIRECT, ("grpc.max_receive_message_length", -1)]
+            with grpc.insecure_channel(ports.grpc, options=options) as channel:
+                ask = channel.unary_unary(method)
+                while time.monotonic() < end:
+                    try:
+                        ask(request, timeout=DEADLINE_SECONDS)
+                        ended["OK"] += 1
+                    except grpc.RpcError as error:
+                        ended[error.code().name] += 1
+                        if patient:
+                            time.sleep(retry_seconds(error))
+
+        return in_threads(send, callers)
+
+    return prepared
+
+
+def in_threads(send: Attack, number: int) -> Attack:
+    def attack(ports: Ports, end: float, ended: "collections.Counter[str]") -> None:
+        threads = [threading.Thread(target=send, args=(ports, end, ended)) for _ in range(number)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return attack
+
+
+def streams(begin: bytes, again: bytes, connections: int, port: str = "grpc") -> Callable[[list[str]], Attack]:
+    """Returns an attack of connections that send some bytes, then others again and again, and read nothing."""
+
+    def send(ports: Ports, end: float, ended: "collections.Counter[str]") -> None:
+        host, _, number = getattr(ports, port).rpartition(":")
+        try:
+            with socket.create_connection((host, int(number))) as connection:
+                connection.settimeout(0.2)
+                connection.sendall(begin)
+                while time.monotonic() < end:
+                    try:
+                        connection.sendall(again) if again else time.sleep(0.1)
+                    except TimeoutError:
+                        ended["blocked"] += 1
+                    else:
+                        ended["sent"] += 1
+        except OSError:
+            ended["closed"] += 1
+
+    return lambda codes: in_threads(send, connections)
+
+
+def frame(kind: int, payload: bytes, stream: int = 0, flags: int = 0) -> bytes:
+    """Returns a frame of HTTP/2."""
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, b"")
+PINGS = frame(6, b"12345678") * 4096
+
+
+ATTACKS: dict[str, Callable[[list[str]], Attack]] = {
+    "nothing": calls(BATCH, lambda codes: b"", 0),
+    "64 batches of 700 states x 280 codes (3 MB)": calls(BATCH, lambda codes: batches(codes, 700, 280), 64),
+    "200 batches of 700 states x 280 codes (3 MB)": calls(BATCH, lambda codes: batches(codes, 700, 280), 200),
+    "the same, again at once": calls(BATCH, lambda codes: batches(codes, 700, 280), 200, patient=False),
+    "200 batches of 1,024 states x 1 code": calls(BATCH, lambda codes: batches(codes, 1024, 1), 200),
+    "the same, again at once ": calls(BATCH, lambda codes: batches(codes, 1024, 1), 200, patient=False),
+    "64 batches of unknown codes, allowed": calls(BATCH, unknown, 64),
+    "64 batches of unknown codes, refused": calls(
+        BATCH, lambda codes: batches([f"{code}_" for code in codes], 700, 220), 64
     ),
-    "64 messages of 4 MiB that cannot be parsed": (BATCH, lambda codes: b"\xff" * MESSAGE_BYTES, 64, True),
-    "64 Predicts that declare 1,024 states": (PREDICT, dense_tensors, 64, True),
-    "64 Predicts that declare 2 million codes": (PREDICT, code_tensors, 64, True),
-}  # fmt: skip
-
-
-def attack(name: str, address: str, codes: list[str], seconds: float) -> dict[str, int]:
-    """Sends one kind of request for some seconds, and returns how the calls ended."""
-    method, make, callers, patient = ATTACKS[name]
-    request, ended = make(codes), collections.Counter[str]()
-    print("begun", flush=True)
-    end = time.monotonic() + seconds
-
-    def send() -> None:
-        with grpc.insecure_channel(address, options=[*DIRECT, ("grpc.max_receive_message_length", -1)]) as channel:
-            ask = channel.unary_unary(method)
-            while time.monotonic() < end:
-                try:
-                    ask(request, timeout=DEADLINE_SECONDS)
-                    ended["OK"] += 1
-                except grpc.RpcError as error:
-                    ended[error.code().name] += 1
-                    if patient:
-                        time.sleep(retry_seconds(error))
-
-    threads = [threading.Thread(target=send) for _ in range(callers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return dict(ended)
+    "64 messages of 4 MiB that cannot be parsed": calls(BATCH, lambda codes: b"\xff" * MESSAGE_BYTES, 64),
+    "64 Predicts that declare 1,024 states": calls(PREDICT, dense_tensors, 64),
+    "64 Predicts that declare 2 million codes": calls(PREDICT, code_tensors, 64),
+    "one state of 2 million pieces": calls(TRIAGE, lambda codes: nested(EMPTY * TWO_MILLION), 1),
+    "8 batches of 2 million states": calls(BATCH, lambda codes: EMPTY * TWO_MILLION, 8),
+    "8 batches of 1,024 states x 2,000 pieces": calls(BATCH, lambda codes: nested(EMPTY * 2000) * 1024, 8),
+    "one Predict of 230,000 inputs": calls(PREDICT, many_inputs, 1),
+    "3 connections that only send PINGs": streams(PREFACE, PINGS, 3),
+}
 
 
 def retry_seconds(error: Any) -> float:

@@ -17,6 +17,7 @@ from triage.open_inference import inference_pb2
 
 _LENGTH = struct.Struct("<I")
 _BYTES = "BYTES"
+_MOST_DIMENSIONS = 8
 
 
 class _Type(NamedTuple):
@@ -85,8 +86,9 @@ def read_inputs(given: Sequence[Given], signature: meta_graph_pb2.SignatureDef) 
 
 
 def _read(given: Given, expected: _Type) -> np.ndarray:
-    if any(size < 0 for size in given.shape):
-        raise InputError(f"{given.name}: shape {list(given.shape)[:8]}: expected numbers from 0")
+    if len(given.shape) > _MOST_DIMENSIONS or any(size < 0 for size in given.shape):
+        shape = list(given.shape[:_MOST_DIMENSIONS])
+        raise InputError(f"{given.name}: shape {shape}: expected numbers from 0, at most {_MOST_DIMENSIONS}")
     try:
         if isinstance(given.values, bytes):
             values = _from_raw(given.values, expected)

@@ -17,7 +17,7 @@ from tensorflow_serving.apis import predict_pb2
 from schemas import features
 from schemas.errors import InputError
 from serving.call import MODEL, current
-from serving.calls import Cost
+from serving.calls import Cost, check_nesting
 from serving.config import ServeConfig
 from serving.errors import PreconditionError
 from serving.models.engine import Engine
@@ -28,6 +28,7 @@ _VALUE_FIELDS = {tf.float32: "float_val", tf.int32: "int_val", tf.bool: "bool_va
 _INITIALIZER = "__saved_model_init_op"
 _STRING = tf.string.as_datatype_enum
 _MANY = 2**40
+_MOST_DIMENSIONS = 8
 
 
 def predict(
@@ -84,7 +85,7 @@ def outputs_of(response: predict_pb2.PredictResponse) -> dict[str, np.ndarray]:
 
 def cost_of(request: predict_pb2.PredictRequest) -> Cost:
     """Returns what the tensors of a request hold, as they are declared: a few bytes can declare a large one."""
-    shapes = [[dimension.size for dimension in tensor.tensor_shape.dim] for tensor in request.inputs.values()]
+    shapes = map(_declared_shape, request.inputs.values())
     states = max((shape[0] for shape in shapes if shape), default=0)
     return Cost(min(max(states, 0), _MANY), min(request.ByteSize() + declared_bytes(request), _MANY))
 
@@ -92,10 +93,14 @@ def cost_of(request: predict_pb2.PredictRequest) -> Cost:
 def declared_bytes(request: predict_pb2.PredictRequest) -> int:
     """Returns the size of the inputs as declared, with 8 bytes for a string."""
     return sum(
-        math.prod(max(dimension.size, 0) for dimension in tensor.tensor_shape.dim)
-        * (8 if tensor.dtype == _STRING else 4)
+        math.prod(max(size, 0) for size in _declared_shape(tensor)) * (8 if tensor.dtype == _STRING else 4)
         for tensor in request.inputs.values()
     )
+
+
+def _declared_shape(tensor: tensor_pb2.TensorProto) -> list[int]:
+    """Returns the declared size in each dimension; of more dimensions than any input has, no more than show that."""
+    return [dimension.size for dimension in tensor.tensor_shape.dim[:_MOST_DIMENSIONS]]
 
 
 def _check_names(sent: Mapping[str, object], known: Mapping[str, object]) -> None:
@@ -113,7 +118,7 @@ def _read(
     """Returns one input, after checking its size: a few bytes can declare a tensor that exceeds all memory."""
     if tensor.dtype != info.dtype:
         raise InputError(f"Expects {alias} to be {_type_name(info.dtype)} but {_type_name(tensor.dtype)} is provided")
-    shape = [dimension.size for dimension in tensor.tensor_shape.dim]
+    shape = _declared_shape(tensor)
     limits = [dimension.size for dimension in info.tensor_shape.dim]
     fits = len(shape) == len(limits) and all(
         size >= 0 and limit in (-1, size) for size, limit in zip(shape, limits, strict=True)
@@ -123,6 +128,9 @@ def _read(
         raise InputError(f"Expects {alias} to have shape [{wanted}] but [{','.join(map(str, shape))}] is provided")
     if shape and shape[0] > config.max_batch:
         raise InputError(f"{alias}: a batch of {shape[0]}: the server takes at most {config.max_batch}")
+    field = _VALUE_FIELDS.get(tf.as_dtype(tensor.dtype))
+    if field is not None and len(getattr(tensor, field)) > math.prod(shape):
+        raise InputError(f"tensor parsing error: {alias}")  # before the values are listed
     try:
         return tf.make_ndarray(tensor)
     except (ValueError, TypeError) as error:
@@ -147,6 +155,7 @@ def _check_messages(states: np.ndarray, max_evidence: int) -> None:
     """
     for number, serialized in enumerate(states):
         try:
+            check_nesting(triage_pb2.EvidenceState, serialized or b"")
             count = len(triage_pb2.EvidenceState.FromString(serialized or b"").evidence)
         except message.DecodeError:
             return

@@ -32,7 +32,7 @@ from serving.telemetry import Telemetry
 from serving.triage.explanation import check_explainable, explain
 from serving.triage.interview import InterviewState
 from serving.triage.routing import Routing
-from serving.triage.validation import RequestLimits, are_clear, check_questions, check_states
+from serving.triage.validation import RequestLimits, are_clear, check_not_to_ask, check_questions, check_states
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 _KINDS = {name: kind for kind, name in EVIDENCE_KINDS.items()}
@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
     allow_unknown_codes: bool = False
     questions: int = 0  # how many the responses suggest
-    not_to_ask: tuple[str, ...] = ()
+    not_to_ask: Sequence[str] = ()
     explain: bool = False
     model: str = ""  # its name, "" for the server's first model
     questions_if_able: bool = False  # a model that cannot choose questions answers without, instead of refusing
@@ -91,7 +91,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         if not request.HasField("state"):
             raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
         asked = Asked(
-            request.allow_unknown_codes, request.questions, tuple(request.not_to_ask), request.explain,
+            request.allow_unknown_codes, request.questions, request.not_to_ask, request.explain,
             request.model, questions_if_able,
         )  # fmt: skip
         if request.explain:
@@ -195,7 +195,9 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             if asked.questions_if_able and not engine.info.questions:
                 asked = asked._replace(questions=0)
             check_questions(asked.questions, "questions", engine.info)
-            await self._validate(states, self._limits(engine, asked.allow_unknown_codes), batch)
+            limits = self._limits(engine, asked.allow_unknown_codes)
+            check_not_to_ask(asked.not_to_ask, limits)
+            await self._validate(states, limits, batch)
             if not states:
                 return []
             responses = await self._run(engine, states, context)

@@ -74,13 +74,27 @@ def check_questions(number: int, path: str, info: ModelInfo) -> None:
         raise FaultyRequestError([Fault(path, description, "NO_QUESTIONS")])
 
 
+def check_not_to_ask(codes: Sequence[str], limits: RequestLimits) -> None:
+    """Refuses more codes that are not to be asked about than a state may hold.
+
+    Raises:
+        FaultyRequestError: there are more.
+    """
+    limit = max(limits.max_evidence, len(limits.vocabulary))
+    if len(codes) > limit:
+        description = f"{len(codes)} codes: the server takes at most {limit}"
+        raise FaultyRequestError([Fault("not_to_ask", description, "TOO_MANY_CODES")])
+
+
 def _is_clear(state: triage_pb2.EvidenceState, limits: RequestLimits) -> bool:
     """Returns whether a state is faultless at a glance, without running a line of Python per piece of evidence."""
+    if len(state.evidence) > limits.max_evidence:
+        return False  # before the list: making a long one takes quadratic time
     pieces = list(state.evidence)
     codes = list(map(_CODE, pieces))
     distinct = set(codes)
     return (
-        0 < len(codes) == len(distinct) <= limits.max_evidence
+        0 < len(codes) == len(distinct)
         and limits.vocabulary.has_all(distinct)
         and set(map(_STATUS, pieces)) <= _CLEAR_STATUSES
         and state.questions_asked >= 0
@@ -109,6 +123,10 @@ def _evidence_faults(state: triage_pb2.EvidenceState, path: str, limits: Request
         code = evidence.code[:MAX_CODE_LENGTH]
         if not evidence.code:
             yield Fault(f"{place}.code", "empty", "EMPTY_CODE")
+            continue
+        if len(evidence.code) > MAX_CODE_LENGTH:
+            description = f"{code[:32]!r}... is longer than {MAX_CODE_LENGTH} characters"
+            yield Fault(f"{place}.code", description, "LONG_CODE")
             continue
         if evidence.status not in _CLEAR_STATUSES:
             description = f"of {code!r}: expected PRESENT or ABSENT; leave out what is not known"

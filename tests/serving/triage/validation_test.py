@@ -1,11 +1,13 @@
 """Which evidence states the typed service refuses, and how the message helps."""
 
+import time
+
 import pytest
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from serving.messages import state_message
-from serving.triage.validation import RequestLimits, are_clear, check_states
+from serving.triage.validation import RequestLimits, are_clear, check_not_to_ask, check_states
 from triage.v1 import triage_pb2
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "fever", "smoker"))
@@ -140,3 +142,27 @@ def test_states_that_are_clear_pass_the_full_check_too():
     )
     assert not any(are_clear([fever, state], STRICT) for state in doubtful)
     assert not are_clear([fever] * 4, STRICT)
+
+
+def test_a_state_of_two_million_pieces_is_refused_by_its_length_alone():
+    # Field 1 of length 0, two million times. Listing the pieces, as for a state within the limit, took 38 s.
+    state = triage_pb2.EvidenceState.FromString(b"\x0a\x00" * 2_000_000)
+    begin = time.perf_counter()
+    assert not are_clear([state], STRICT)
+    assert (
+        refusal([state], STRICT)
+        == "state.evidence: 2000000 pieces of evidence: the server takes at most 4 in one state"
+    )
+    assert time.perf_counter() - begin < 1
+
+
+def test_a_code_that_no_vocabulary_can_hold_is_refused_even_where_unknown_ones_are_allowed():
+    assert refusal([state_message(["x" * 128])], LENIENT) == ""
+    message = "state.evidence[0].code: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'... is longer than 128 characters"
+    assert refusal([state_message(["x" * 129])], LENIENT) == message
+
+
+def test_more_codes_that_are_not_to_be_asked_about_than_a_state_may_hold_are_refused():
+    check_not_to_ask(["fever"] * 4, STRICT)
+    with pytest.raises(InputError, match="not_to_ask: 5 codes: the server takes at most 4"):
+        check_not_to_ask(["fever"] * 5, STRICT)
