@@ -6,7 +6,7 @@ from serving.calls.event_loop import EventLoop, Workers, step_back, take_short_t
 from serving.calls.front import Front, Limits
 from serving.calls.health_service import HealthService
 from serving.calls.listener import Listener
-from serving.calls.nesting import check_nesting
+from serving.calls.parsing import check_nesting
 from serving.calls.probes import ProbePort
 from serving.calls.status import end_of
 

@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, NoReturn
 
 import grpc
-from google.protobuf import message
 from grpc_health.v1 import health
 
 from schemas.errors import InputError
@@ -25,7 +24,7 @@ from serving.calls.budget import DEFAULT_PENDING, LARGE_BYTES, Budget, Cost
 from serving.calls.capacity import Places
 from serving.calls.closing import Closing
 from serving.calls.event_loop import Workers
-from serving.calls.nesting import check_nesting
+from serving.calls.parsing import parse, parse_large
 from serving.calls.quota import Quota
 from serving.calls.silence import Silence, drop_traceback
 from serving.calls.status import end_of
@@ -199,7 +198,7 @@ class _Route(abc.ABC):
         if self._parse is None:
             message = data
         elif len(data) > LARGE_BYTES:
-            message = await self._workers.run(_parse_large, self._parse, data)
+            message = await self._workers.run(parse_large, self._parse, data)
         else:
             message = parse(self._parse, data)
         call.add(calls.PARSE, begin, time.perf_counter())
@@ -303,25 +302,3 @@ def _no_such_method() -> grpc.RpcMethodHandler:
         raise UnsupportedError("there is no such method")
 
     return grpc.unary_unary_rpc_method_handler(refuse)
-
-
-def _parse_large(deserializer: Callable[[bytes], Any], data: bytes) -> Any:
-    """Returns the message in `data`, as `parse`, unless it would hold too many others."""
-    kind = getattr(deserializer, "__self__", None)  # of what generated code hands over, the method of a class
-    if isinstance(kind, type) and issubclass(kind, message.Message):
-        check_nesting(kind, data)
-    return parse(deserializer, data)
-
-
-def parse(deserializer: Callable[[bytes], Any], data: bytes) -> Any:
-    """Returns the message in `data`.
-
-    Raises:
-        InputError: it cannot be parsed.
-    """
-    try:
-        return deserializer(data)
-    except message.DecodeError as error:
-        raise InputError(
-            "the request cannot be parsed: send a message of this method's request type in the .proto file"
-        ) from error

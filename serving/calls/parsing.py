@@ -1,15 +1,15 @@
-"""Counts the messages within a request before it is parsed.
+"""Parses requests, after counting the messages within those that may hold many.
 
 protobuf makes an object for each, in one go during which no other call runs: 4 MiB can hold two million empty ones.
 Counting them in Python takes longer, but lets other calls run meanwhile; nearly all requests need no exact count.
 """
 
 import functools
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from schemas.errors import InputError
 
@@ -25,6 +25,28 @@ class _Nested(NamedTuple):
 
     weight: int
     descriptor: Descriptor
+
+
+def parse(deserializer: Callable[[bytes], Any], data: bytes) -> Any:
+    """Returns the message in `data`.
+
+    Raises:
+        InputError: it cannot be parsed.
+    """
+    try:
+        return deserializer(data)
+    except DecodeError as error:
+        raise InputError(
+            "the request cannot be parsed: send a message of this method's request type in the .proto file"
+        ) from error
+
+
+def parse_large(deserializer: Callable[[bytes], Any], data: bytes) -> Any:
+    """Returns the message in `data`, as `parse`, unless it would hold too many others."""
+    kind = getattr(deserializer, "__self__", None)  # of what generated code hands over, the method of a class
+    if isinstance(kind, type) and issubclass(kind, Message):
+        check_nesting(kind, data)
+    return parse(deserializer, data)
 
 
 def check_nesting(kind: type[Message], data: bytes) -> None:

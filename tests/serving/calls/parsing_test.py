@@ -6,7 +6,7 @@ import pytest
 from tensorflow_serving.apis import predict_pb2
 
 from schemas.errors import InputError
-from serving.calls.nesting import MOST_MESSAGES, check_nesting
+from serving.calls.parsing import MOST_MESSAGES, check_nesting
 from serving.messages import state_message
 from triage.v1 import triage_service_pb2
 
