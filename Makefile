@@ -6,7 +6,7 @@ CODE := schemas trainer serving clients deploy distributions docs tests examples
         triage_cli.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick-tests test-all check format proto build-files docs screenshots sbom dist clean
+.PHONY: help demo test quick-tests test-all check format proto docs screenshots sbom dist clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -42,9 +42,6 @@ format: $(VENV)/development ## format the code in place
 proto: $(VENV)/development ## generate the Python code from the .proto files
 	$(BIN)/python proto/generate.py
 	$(BIN)/python clients/python/generate.py
-
-build-files: | $(BIN)/python ## write Bazel's BUILD files from the imports of the code
-	$(BIN)/python bazel/build_files.py
 
 docs: $(VENV)/documentation ## the documentation as a site, in build/site; warnings are errors
 	$(BIN)/python docs/site/package_picture.py
