@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import joblib
 import keras
 import numpy as np
 
@@ -28,12 +29,11 @@ from trainer.studies.learning import evaluated_splits, learn, rollout_evaluation
 from trainer.studies.study import DETAIL, DYQN, ENSEMBLE, FIXED, FULLY_OBSERVED, PARTIALLY_OBSERVED, PRESET, Task
 from trainer.studies.supervised import ensemble_config, fully_observed_figures, train_on_powerset
 from trainer.studies.worker import Work
-from trainer.supervised.classifier_file import Origin, load_ensemble, save_ensemble
 from trainer.supervised.partially_observed import PartiallyObservedLoop
 from trainer.supervised.state_values import StateValues
 from trainer.vignettes.tfrecord import DataDirectory
 
-WEIGHTS, CLASSIFIER = "weights.h5", "skops"
+WEIGHTS, CLASSIFIER = "weights.h5", "joblib"
 
 
 def dyqn(job: Work) -> dict[str, Any]:
@@ -55,8 +55,7 @@ def partially_observed(job: Work) -> dict[str, Any]:
     settings, data = job.task.settings, DataDirectory.open(job.data)
     config = TrainConfig.from_dict(settings["config"])
     [trained] = job.needs.values()
-    path = StudyDirectory(job.out).model_path(trained, CLASSIFIER)
-    ensemble = load_ensemble(path, data.vocabulary.fingerprint).ensemble
+    ensemble = joblib.load(StudyDirectory(job.out).model_path(trained, CLASSIFIER))
     splits = splits_of(data, settings)
     loop = PartiallyObservedLoop(splits.train, splits.evidence_count, ensemble.triage_values, config)
     values = StateValues(ensemble.triage_values, splits.evidence_count)
@@ -144,8 +143,8 @@ def ensemble(job: Work) -> dict[str, Any]:
     """Trains and saves the supervised model of parts of vignettes, and evaluates it by pieces of evidence."""
     settings, data = job.task.settings, DataDirectory.open(job.data)
     trained, rows = train_on_powerset(data, settings["rows"], ensemble_config(settings, job.threads))
-    origin = Origin(data.vocabulary.fingerprint, data.data_fingerprint)
-    save_ensemble(trained, origin, StudyDirectory(job.out).model_path(job.task, CLASSIFIER))
+    with whole_file.path_replacing(StudyDirectory(job.out).model_path(job.task, CLASSIFIER)) as unfinished:
+        joblib.dump(trained, unfinished, compress=True)
     orders = order_seeds(settings["seed"], settings["orders"])
     curve = evidence_curve(trained.triage_values, data.read("test"), len(data.vocabulary), orders, settings["seed"])
     return {"rows": rows, "by_evidence": curve}

@@ -76,7 +76,7 @@ class EnsembleConfig:
 
 
 class TriageEnsemble:
-    """A trained ensemble. Made by `train_ensemble`, or loaded by `trainer.supervised.classifier_file`."""
+    """A trained ensemble. Made by `train_ensemble`."""
 
     def __init__(self, voters: Mapping[str, Sequence[Any]], config: EnsembleConfig, evidence_count: int):
         """Assembles an ensemble.
