@@ -1,6 +1,7 @@
 """Writing a file so that a kill leaves either the old content or the new one, and reading a whole JSON file."""
 
 import contextlib
+import errno
 import json
 import os
 import pathlib
@@ -12,6 +13,16 @@ from schemas.errors import InputError
 
 UNFINISHED = ".new."
 """Prefix of the name of a file that is still being written."""
+
+
+def check_regular(path: pathlib.Path) -> None:
+    """Checks that nothing but a file may be replaced or removed at `path`: root could do so to a device.
+
+    Raises:
+        OSError: something else is there, such as a directory, a device or a pipe.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is not a regular file")
 
 
 @contextlib.contextmanager
@@ -26,8 +37,9 @@ def path_replacing(path: pathlib.Path, scratch: pathlib.Path | None = None) -> I
             same time. By default the new file lies beside `path`.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file cannot be written, or `path` is no regular file.
     """
+    check_regular(path)
     if scratch is None:
         unfinished = path.with_name(f"{UNFINISHED}{path.name}")
     else:

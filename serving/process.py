@@ -88,6 +88,7 @@ def remove(path: pathlib.Path) -> None:
         InputError: it cannot be removed.
     """
     try:
+        whole_file.check_regular(path)
         path.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"--port-file {path}: cannot remove: {error.strerror or error}") from error

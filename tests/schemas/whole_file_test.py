@@ -1,5 +1,8 @@
 """Files that are replaced whole."""
 
+import os
+import pathlib
+
 import pytest
 
 from schemas import whole_file
@@ -44,6 +47,16 @@ def test_a_library_that_writes_to_a_path_sees_the_ending_of_the_name(tmp_path):
         unfinished.write_text("new")
         assert not path.exists()
     assert path.read_text() == "new"
+
+
+def test_a_device_or_a_directory_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "pipe", tmp_path / "folder", pathlib.Path(os.devnull)):
+        with pytest.raises(OSError, match="it is not a regular file"), whole_file.replacing(path):
+            pass
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["folder", "pipe"]
 
 
 def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path):

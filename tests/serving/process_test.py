@@ -66,9 +66,12 @@ def test_a_port_file_is_removed_if_there_is_one(tmp_path):
     for _ in range(2):
         process.remove(path)
         assert list(tmp_path.iterdir()) == []
-    path.mkdir()
-    with pytest.raises(InputError, match=r"--port-file .*port: cannot remove: "):
+    os.mkfifo(path)  # as root could replace a device
+    with pytest.raises(InputError, match=r"--port-file .*port: cannot remove: it is not a regular file"):
         process.remove(path)
+    with pytest.raises(InputError, match=r"--port-file .*port: cannot write: it is not a regular file"):
+        process.write(path, 8500)
+    assert path.is_fifo()
 
 
 def test_a_folder_that_is_missing_is_reported(tmp_path):
