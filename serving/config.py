@@ -42,9 +42,6 @@ class ServeConfig:
     )
     tokens: str = _field("", "file of tokens, one per line; each call except for health must then show one of them")
     metrics_tokens: bool = _field(False, "let only tokens with the role metrics read the metrics; needs --tokens")
-    calls_per_second: float = _field(
-        0.0, "calls per second that one caller may make, over ten seconds; more are refused; 0 sets no limit"
-    )
     insecure: bool = _field(False, "allow plain text on other addresses than loopback")
     model_name: str = _field("triage", "name of the model, by which clients may choose it")
     engine: str = _field(
@@ -181,8 +178,6 @@ class ServeConfig:
                 raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds above 0")
         if not 0 <= self.canary_percent <= 100:
             raise InputError(f"--canary-percent {self.canary_percent}: expected a number from 0 to 100")
-        if not 0 <= self.calls_per_second < float("inf"):
-            raise InputError(f"--calls-per-second {self.calls_per_second}: expected a number, 0 or more")
         for name in ("poll_seconds", "drain_seconds", "grace_seconds"):
             if not 0 <= getattr(self, name) < float("inf"):
                 option = f"--{name.replace('_', '-')}"

@@ -100,9 +100,5 @@ class ExhaustedError(Exception):
         self.hold_seconds = hold_seconds
 
 
-class QuotaError(ExhaustedError):
-    """The caller calls more often than it may."""
-
-
 class EngineError(Exception):
     """The engine behind the service failed."""

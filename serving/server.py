@@ -53,9 +53,7 @@ class TriageServer:
         self._workers = Workers(config.max_workers)
         places = config.max_workers + config.max_interviews + config.max_waiting
         pending = Cost(config.max_pending_states, config.max_pending_bytes)
-        limits = Limits(
-            places, config.silence_seconds, frozenset([f"/{SERVICE}/Interview"]), pending, config.calls_per_second
-        )
+        limits = Limits(places, config.silence_seconds, frozenset([f"/{SERVICE}/Interview"]), pending)
         self._front = Front(limits, self._workers, self._telemetry, access)
         self._health = health.HealthServicer()
         self._stopped = False

@@ -25,7 +25,6 @@ from serving.calls.capacity import Places
 from serving.calls.closing import Closing
 from serving.calls.event_loop import Workers
 from serving.calls.parsing import parse, parse_large
-from serving.calls.quota import Quota
 from serving.calls.silence import Silence, drop_traceback
 from serving.calls.status import end_of
 from serving.errors import ExhaustedError, UnsupportedError
@@ -47,14 +46,12 @@ class Limits:
         silence_seconds: see `serving.calls.silence.Silence`.
         may_be_silent: methods whose callers may say nothing for as long as they like.
         pending: what large requests may hold together, see `serving.calls.budget.Budget`.
-        calls_per_second: of one caller, see `serving.calls.quota.Quota`.
     """
 
     places: int
     silence_seconds: float
     may_be_silent: frozenset[str] = frozenset()
     pending: Cost = DEFAULT_PENDING
-    calls_per_second: float = 0.0
 
 
 class Front(grpc.GenericRpcHandler):
@@ -77,7 +74,6 @@ class Front(grpc.GenericRpcHandler):
         self.telemetry = telemetry or Telemetry()
         self.access = access or OpenAccess()
         self.places = Places(limits.places)
-        self.quota = Quota(limits.calls_per_second)
         self.budget = Budget(limits.pending, _TURNS)
         self.silence = Silence(limits.silence_seconds)
         self.arrivals = Arrivals(self.silence)
@@ -134,7 +130,7 @@ class _Route(abc.ABC):
         self._method, self._workers, self._places, self._budget = method, front.workers, front.places, front.budget
         self._health = method.startswith(_HEALTH)
         self._telemetry = Telemetry() if self._health else front.telemetry
-        self._access, self._quota = front.access, front.quota
+        self._access = front.access
         self._closing = front.closing
         self._read = _read_without_limit if method in front.may_be_silent else front.arrivals.read
         if self._health:
@@ -149,7 +145,6 @@ class _Route(abc.ABC):
                 if self._closing.begun:
                     await self._closing.hold_back()
                 call.caller = self._access.check(self._method, context)
-                self._quota.take(call.caller)
                 self._places.take(call.caller)
                 taken = True
             return await self._answer(call, context)

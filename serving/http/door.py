@@ -148,7 +148,6 @@ class Door:
         if front.closing.begun:
             raise UnavailableError(CLOSING)
         call.caller = front.access.check(call.method, context)
-        front.quota.take(call.caller)
         front.places.take(call.caller)
         try:
             exchange.raw = await self._read(call, exchange.request)

@@ -31,7 +31,6 @@ EVIDENCE = "chest_pain of patient 17"
         (errors.GoneError("gone"), grpc.StatusCode.UNAVAILABLE, "NOT_READY", True),
         (errors.DeadlineError("late"), grpc.StatusCode.DEADLINE_EXCEEDED, "TOO_LATE", False),
         (errors.ExhaustedError("full"), grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", True),
-        (errors.QuotaError("often", 0.5), grpc.StatusCode.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED", True),
         (errors.EngineError("failed"), grpc.StatusCode.INTERNAL, "ENGINE_FAILED", False),
         (tf.errors.DataLossError(None, None, EVIDENCE), grpc.StatusCode.DATA_LOSS, "MALFORMED_MESSAGE", False),
         (

@@ -6,11 +6,9 @@ import socket
 import ssl
 import threading
 
-import grpc
 import httpx
 import pytest
 
-import triage_client
 from serving.config import ServeConfig
 from serving.server import TriageServer
 
@@ -72,20 +70,6 @@ def test_a_server_with_tokens_wants_one_over_http_too(watcher, tmp_path):
         named = {"grpc_type": "unary", "grpc_service": "http", "grpc_method": "v1/triage"}
         assert counted("grpc_server_handled_total", {**named, "grpc_code": "OK"}) == 1
         assert counted("grpc_server_handled_total", {**named, "grpc_code": "UNAUTHENTICATED"}) == 1
-
-
-def test_a_caller_above_its_rate_is_told_when_to_come_back(watcher):
-    with serving_http(watcher, calls_per_second=0.1) as (server, client):
-        assert client.post("/v1/triage", json=FEVER).status_code == 200
-        refused = client.post("/v1/triage", json=FEVER)
-        assert (refused.status_code, refused.json()["reason"]) == (429, "QUOTA_EXCEEDED")
-        assert 8 <= int(refused.headers["retry-after"]) <= 10
-        assert client.get("/readyz").status_code == 200
-        with triage_client.TriageClient(server.address, timeout_seconds=30.0) as other:  # of another connection
-            assert other.model_info().model_version == "3"
-            with pytest.raises(triage_client.TriageError, match=r"more than 0\.1 calls per second") as error:
-                other.model_info()
-            assert error.value.status is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 def test_calls_of_both_kinds_share_the_places(gated):
