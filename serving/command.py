@@ -22,6 +22,7 @@ from serving.model_config import ModelConfig, read_file
 from serving.models.model_store import ModelStore, local_base
 from serving.models.version_policy import VersionPolicy, Wanted, parse_labels
 from serving.process import EndSignals
+from serving.security import is_loopback
 from serving.server import TriageServer
 from serving.settings_file import read_settings
 from serving.telemetry import MetricsPort, configure_logging
@@ -96,7 +97,10 @@ def check(arguments: argparse.Namespace) -> None:
     defaults |= {field.name: field.default for field in dataclasses.fields(ServeConfig)} | vertex.defaults()
     defaults["model_base_path"] = vertex.model_base_path()
     file = getattr(arguments, "config", None)
-    settings = defaults | ({} if file is None else read_settings(file)) | vars(arguments)
+    given = ({} if file is None else read_settings(file)) | vars(arguments)
+    if not is_loopback(given.get("host", "127.0.0.1")):
+        defaults["insecure"] = False  # Vertex AI's plain text is for HTTP
+    settings = defaults | given
     if settings["model_config_file"] is not None:
         for name in _OF_ONE_MODEL:
             if settings[name] != defaults[name]:

@@ -89,7 +89,8 @@ class ServeConfig:
         1024, "largest number of pieces of evidence in one state, or the vocabulary's size if larger"
     )
     max_message_bytes: int = _field(4 * 1024 * 1024, "largest request in bytes")
-    http_port: int = _field(-1, "port for the HTTP API, at the address of --host; 0 takes any free port, -1 opens none")
+    http_port: int = _field(-1, "port for the HTTP API; 0 takes any free port, -1 opens none")
+    http_host: str = _field("", "address to listen on for --http-port; default: that of --host")
     cors_origins: str = _field(
         "", "origins, separated by commas, whose pages may call the HTTP API, such as https://triage.example.org"
     )
@@ -207,12 +208,12 @@ class ServeConfig:
             raise InputError("--tls-client-ca needs TLS: also give --tls-certificate and --tls-key")
         if self.encrypted and self.insecure:
             raise InputError("--insecure means plain text: leave out this option, or --tls-certificate and --tls-key")
-        if not (self.encrypted or self.insecure or is_loopback(self.host)):
-            raise InputError(
-                f"--host {self.host}: others on the network could read patients' evidence: give --tls-certificate and "
-                "--tls-key, or --insecure to listen there in plain text"
-            )
-
+        for option, host in (("--host", self.host), ("--http-host", self.http_host or self.host)):
+            if not (self.encrypted or self.insecure or is_loopback(host)):
+                raise InputError(
+                    f"{option} {host}: others on the network could read patients' evidence: give --tls-certificate and "
+                    "--tls-key, or --insecure to listen there in plain text"
+                )
         if self.metrics_port >= 0 and not (self.encrypted or self.insecure or is_loopback(self.metrics_host)):
             raise InputError(
                 f"--metrics-host {self.metrics_host}: others on the network could read the metrics: give "

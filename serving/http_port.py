@@ -33,22 +33,23 @@ class HttpPort:
 
     def __init__(self, loop: EventLoop, config: ServeConfig, certificate: ServerCertificate | None = None):
         self._loop, self._config, self._certificate = loop, config, certificate
-        family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+        host = config.http_host or config.host
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if config.reuse_port:
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            self._socket.bind((config.host, config.http_port))
+            self._socket.bind((host, config.http_port))
             self._socket.listen(_WAITING)
         except OSError as error:
             self._socket.close()
             raise InputError(
-                f"--http-port: cannot listen on {host_and_port(config.host, config.http_port)}: "
+                f"--http-port: cannot listen on {host_and_port(host, config.http_port)}: "
                 f"{error.strerror or error}: choose another --http-port, or 0 for any free port"
             ) from error
         self.port: int = self._socket.getsockname()[1]
-        self.url = f"{'http' if certificate is None else 'https'}://{host_and_port(config.host, self.port)}"
+        self.url = f"{'http' if certificate is None else 'https'}://{host_and_port(host, self.port)}"
         self._server: uvicorn.Server | None = None
 
     def start(self, app: ASGIApp) -> None:

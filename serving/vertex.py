@@ -12,7 +12,8 @@ PORT, PREDICT, HEALTH, STORAGE = "AIP_HTTP_PORT", "AIP_PREDICT_ROUTE", "AIP_HEAL
 def defaults(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """Returns the settings of `triage serve` that Vertex AI's variables stand for, by their names in ServeConfig.
 
-    The service itself speaks plain HTTP to the container, on any address, and encrypts what it receives.
+    The service itself speaks plain HTTP to the container, on any address, and encrypts what it receives. It does not
+    call gRPC, which stays on loopback.
 
     Raises:
         InputError: the port is not a number.
@@ -22,7 +23,7 @@ def defaults(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
         return {}
     if not (port.isascii() and port.isdecimal()):
         raise InputError(f"{PORT} {port!r}: expected the number of a port")
-    return {"http_port": int(port), "host": "0.0.0.0", "insecure": True}  # noqa: S104
+    return {"http_port": int(port), "http_host": "0.0.0.0", "insecure": True}  # noqa: S104
 
 
 def model_base_path(environment: Mapping[str, str] = os.environ) -> str | None:

@@ -8,6 +8,7 @@ import subprocess
 import httpx
 import pytest
 
+import triage_cli
 from schemas.errors import InputError
 from serving import command, vertex
 
@@ -27,9 +28,16 @@ def test_the_port_opens_http_to_the_container(monkeypatch):
     command.add_arguments(parser)
     parsed = parser.parse_args([])
     command.check(parsed)
-    assert (parsed.http_port, parsed.host, parsed.insecure) == (8080, "0.0.0.0", True)  # noqa: S104
+    assert (parsed.http_port, parsed.http_host, parsed.insecure) == (8080, "0.0.0.0", True)  # noqa: S104
+    assert parsed.host == "127.0.0.1"
     assert parsed.model_base_path == "gs://bucket/models"
     assert parser.parse_args(["--http-port", "9090"]).http_port == 9090
+
+
+def test_plain_text_for_http_opens_no_plain_text_for_grpc(monkeypatch, capsys):
+    monkeypatch.setenv(vertex.PORT, "8080")
+    assert triage_cli.main(["serve", "--model-base-path", "models", "--host", "0.0.0.0"]) == 2  # noqa: S104
+    assert "--host 0.0.0.0: others on the network could read" in capsys.readouterr().err
 
 
 def test_a_port_that_is_not_a_number_is_refused():
@@ -56,6 +64,7 @@ def test_the_command_without_options_answers_the_service(prepared_python, model_
             answers = http.post("/v1/endpoints/7:predict", json={"instances": instances}).raise_for_status().json()
             assert [answer["forced"] for answer in answers["predictions"]] == [False, True]
             assert answers["predictions"] == http.post("/v1/triage", json={"states": instances}).json()["answers"]
+        assert said[0].startswith("listening on 127.0.0.1:")
         process.terminate()
         assert process.wait(timeout=60) == 0
     finally:
