@@ -39,6 +39,7 @@ from triage_client.v1 import triage_pb2, triage_service_pb2
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TRIAGE, BATCH = "/triage.v1.TriageService/Triage", "/triage.v1.TriageService/BatchTriage"
+VOCABULARY = "/triage.v1.TriageService/GetVocabulary"
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
 DEADLINE_SECONDS = 60.0
 MESSAGE_BYTES = 4 * 1024 * 1024 - 1024
@@ -299,6 +300,19 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, b"")
 PINGS = frame(6, b"12345678") * 4096
 
 
+def header(name: bytes, value: bytes) -> bytes:
+    return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+def unread_calls(method: str, number: int) -> bytes:
+    """Returns calls with empty requests on one connection of HTTP/2."""
+    headers = {":method": "POST", ":scheme": "http", ":path": method, ":authority": "test", "te": "trailers"}
+    fields = {**headers, "content-type": "application/grpc"}
+    block = b"".join(header(name.encode(), value.encode()) for name, value in fields.items())
+    streams = range(1, 2 * number, 2)
+    return b"".join(frame(1, block, stream, 4) + frame(0, b"\0\0\0\0\0", stream, 1) for stream in streams)
+
+
 ATTACKS: dict[str, Callable[[list[str]], Attack]] = {
     "nothing": calls(BATCH, lambda codes: b"", 0),
     "64 batches of 700 states x 280 codes (3 MB)": calls(BATCH, lambda codes: batches(codes, 700, 280), 64),
@@ -318,6 +332,7 @@ ATTACKS: dict[str, Callable[[list[str]], Attack]] = {
     "8 batches of 1,024 states x 2,000 pieces": calls(BATCH, lambda codes: nested(EMPTY * 2000) * 1024, 8),
     "one Predict of 230,000 inputs": calls(PREDICT, many_inputs, 1),
     "3 connections that only send PINGs": streams(PREFACE, PINGS, 3),
+    "100 connections of 128 GetVocabulary, never read": streams(PREFACE + unread_calls(VOCABULARY, 128), b"", 100),
 }
 
 

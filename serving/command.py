@@ -132,6 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: a setting is out of range, the port is taken, or no model can be served.
     """
     process.limit_arenas()
+    process.allow_open_files()
     check(arguments)
     config = ServeConfig(**{each.name: getattr(arguments, each.name) for each in dataclasses.fields(ServeConfig)})
     if arguments.model_config_file is None:

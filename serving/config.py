@@ -81,6 +81,9 @@ class ServeConfig:
     max_streams: int = _field(
         128, "largest number of calls in progress on one connection; further calls wait or are refused"
     )
+    max_connections: int = _field(
+        1000, "largest number of connections to each port except for probes; more are closed at once"
+    )
     silence_seconds: float = _field(
         20.0, "seconds after which a client is cut off that has gone away or does not finish sending its request"
     )
@@ -163,13 +166,14 @@ class ServeConfig:
             "max_pending_bytes",
             "max_pending_states",
             "max_streams",
+            "max_connections",
             "max_batch",
             "max_evidence",
             "max_message_bytes",
         ):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: expected a whole number from 1")
-        for name in ("max_streams", "max_message_bytes"):
+        for name in ("max_streams", "max_connections", "max_message_bytes"):
             if getattr(self, name) > _LARGEST:
                 option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} {getattr(self, name)}: expected a whole number from 1 to {_LARGEST}")

@@ -117,6 +117,17 @@ def freeze_loaded_objects() -> None:
     gc.freeze()
 
 
+def allow_open_files() -> None:
+    """Lets the process open as many files as it may, as each connection is one; the usual limit is 1,024."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # macOS refuses "unlimited"
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 
 

@@ -145,6 +145,7 @@ class TriageServer:
         options = [
             ("grpc.max_receive_message_length", config.max_message_bytes),
             ("grpc.max_concurrent_streams", config.max_streams),
+            ("grpc.max_allowed_incoming_connections", config.max_connections),
             ("grpc.so_reuseport", int(config.reuse_port)),
         ]
         address, silence = (config.host, config.port), config.silence_seconds

@@ -27,6 +27,7 @@ from serving.calls.event_loop import Workers
 from serving.calls.parsing import parse, parse_large
 from serving.calls.silence import Silence, drop_traceback
 from serving.calls.status import end_of
+from serving.calls.unread import SMALL_BYTES, Unread
 from serving.errors import ExhaustedError, UnsupportedError
 from serving.security import Access, OpenAccess
 from serving.telemetry import Telemetry
@@ -45,7 +46,7 @@ class Limits:
         places: largest number of calls at a time.
         silence_seconds: see `serving.calls.silence.Silence`.
         may_be_silent: methods whose callers may say nothing for as long as they like.
-        pending: what large requests may hold together, see `serving.calls.budget.Budget`.
+        pending: what large requests may hold together, see `serving.calls.budget.Budget`; so may unread answers.
     """
 
     places: int
@@ -74,6 +75,7 @@ class Front(grpc.GenericRpcHandler):
         self.telemetry = telemetry or Telemetry()
         self.access = access or OpenAccess()
         self.places = Places(limits.places)
+        self.unread = Unread(limits.pending.size)
         self.budget = Budget(limits.pending, _TURNS)
         self.silence = Silence(limits.silence_seconds)
         self.arrivals = Arrivals(self.silence)
@@ -130,7 +132,7 @@ class _Route(abc.ABC):
         self._method, self._workers, self._places, self._budget = method, front.workers, front.places, front.budget
         self._health = method.startswith(_HEALTH)
         self._telemetry = Telemetry() if self._health else front.telemetry
-        self._access = front.access
+        self._access, self._unread = front.access, front.unread
         self._closing = front.closing
         self._read = _read_without_limit if method in front.may_be_silent else front.arrivals.read
         if self._health:
@@ -145,6 +147,7 @@ class _Route(abc.ABC):
                 if self._closing.begun:
                     await self._closing.hold_back()
                 call.caller = self._access.check(self._method, context)
+                self._unread.check(call.caller)
                 self._places.take(call.caller)
                 taken = True
             return await self._answer(call, context)
@@ -255,6 +258,9 @@ class _Unary(_Route):
         else:
             data = self._serialize_message(call, response)
         context.set_trailing_metadata(call.id_metadata)
+        if len(data) > SMALL_BYTES:
+            self._unread.add(call.caller, len(data))
+            context.add_done_callback(lambda _: self._unread.remove(call.caller, len(data)))
         self._telemetry.record_stages(call)
         self._telemetry.end(call, self.kind, grpc.StatusCode.OK.name)
         return data

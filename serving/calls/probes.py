@@ -19,6 +19,7 @@ LIVENESS = "liveness"
 BLOCKED_SECONDS = 5.0
 """How late the event loop may be; a call that blocks it for longer is a fault, and nothing else is answered."""
 _PLACES = 16  # for checks whose request has not arrived
+_CONNECTIONS = 64
 _THREADS = 2 * _PLACES  # some are left for those that are refused
 
 
@@ -50,7 +51,11 @@ class ProbePort:
         self._server = grpc.server(
             concurrent.futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="probe"),
             handlers=(grpc.method_handlers_generic_handler(health.SERVICE_NAME, {"Check": check}),),
-            options=[*silence_options(silence_seconds), ("grpc.so_reuseport", 0)],
+            options=[
+                *silence_options(silence_seconds),
+                ("grpc.so_reuseport", 0),
+                ("grpc.max_allowed_incoming_connections", _CONNECTIONS),
+            ],
         )
         try:
             self.port: int = self._server.add_insecure_port(host_and_port(host, port))

@@ -22,6 +22,9 @@ def options(seconds: float) -> list[tuple[str, int]]:
         ("grpc.http2.max_pings_without_data", 0),  # by default only two pings go to a connection without calls
         ("grpc.http2.ping_timeout_ms", half),
         ("grpc.server_handshake_timeout_ms", 2 * half),
+        # Without strikes gRPC stops reading from a client that leaves 10,000 answers to pings unread. With them it
+        # writes each a farewell of more than a kilobyte, without end.
+        ("grpc.http2.max_ping_strikes", 0),
         # Before a request is read gRPC holds 64 KiB of it, and with this it never holds more.
         ("grpc.http2.bdp_probe", 0),
     ]

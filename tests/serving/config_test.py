@@ -23,6 +23,7 @@ def test_a_server_is_closed_to_other_machines_by_default():
         ({"silence_seconds": 0.0}, "--silence-seconds 0.0"),
         ({"max_waiting": -1}, "--max-waiting -1"),
         ({"max_streams": 0}, "--max-streams 0"),
+        ({"max_connections": 0}, "--max-connections 0"),
         ({"max_streams": 2**31}, "--max-streams 2147483648"),
         ({"max_message_bytes": 2**31}, "--max-message-bytes 2147483648"),
         ({"max_batch": 0}, "--max-batch 0"),

@@ -55,7 +55,7 @@ def test_what_cannot_be_parsed_is_left_to_the_parser(data):
 
 
 def test_counting_ends_at_the_limit():
-    begin = time.perf_counter()
+    begin = time.thread_time()
     with pytest.raises(InputError, match="holds more than"):
         check_nesting(BATCH, EMPTY * 50_000_000)
-    assert time.perf_counter() - begin < 10
+    assert time.thread_time() - begin < 10  # counting all takes a minute
