@@ -300,6 +300,10 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, b"")
 PINGS = frame(6, b"12345678") * 4096
 
 
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+HEADER = b"a: " + b"b" * 65536 + b"\r\n"
+
+
 def header(name: bytes, value: bytes) -> bytes:
     return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
@@ -332,6 +336,9 @@ ATTACKS: dict[str, Callable[[list[str]], Attack]] = {
     "8 batches of 1,024 states x 2,000 pieces": calls(BATCH, lambda codes: nested(EMPTY * 2000) * 1024, 8),
     "one Predict of 230,000 inputs": calls(PREDICT, many_inputs, 1),
     "3 connections that only send PINGs": streams(PREFACE, PINGS, 3),
+    "8 connections of HTTP headers without end": streams(HEAD, HEADER, 8, "http"),
+    "8 connections of one HTTP header without end": streams(HEAD, b"a" * 65536, 8, "http"),
+    "1,500 idle HTTP connections": streams(HEAD, b"", 1500, "http"),
     "100 connections of 128 GetVocabulary, never read": streams(PREFACE + unread_calls(VOCABULARY, 128), b"", 100),
 }
 

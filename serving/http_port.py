@@ -1,6 +1,9 @@
-"""The HTTP port: uvicorn on the event loop that answers gRPC calls too."""
+"""The HTTP port: uvicorn on the event loop that answers gRPC calls too, with limits on what a connection may do."""
 
 import asyncio
+import collections
+import contextlib
+import dataclasses
 import socket
 import ssl
 from typing import Any
@@ -15,7 +18,12 @@ from serving.calls import EventLoop
 from serving.config import ServeConfig
 from serving.security import ServerCertificate, host_and_port
 
+MOST_HEAD_BYTES = 32 * 1024
+"""Bytes of the first line and the headers of a request, and between two pieces of a body."""
+MOST_HEADERS = 100
+_MOST_PIPELINED = 16  # requests that wait for the answer to an earlier one on the same connection
 _BEGIN_SECONDS = 0.002
+_RETRY_SECONDS = 0.1  # after a connection that cannot be accepted, such as for want of open files
 _WAITING = 1024  # connections that wait to be accepted
 
 
@@ -33,24 +41,24 @@ class HttpPort:
 
     def __init__(self, loop: EventLoop, config: ServeConfig, certificate: ServerCertificate | None = None):
         self._loop, self._config, self._certificate = loop, config, certificate
-        host = config.http_host or config.host
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
         self._socket = socket.socket(family)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if config.reuse_port:
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            self._socket.bind((host, config.http_port))
+            self._socket.bind((config.host, config.http_port))
             self._socket.listen(_WAITING)
+            self._socket.setblocking(False)
         except OSError as error:
             self._socket.close()
             raise InputError(
-                f"--http-port: cannot listen on {host_and_port(host, config.http_port)}: "
+                f"--http-port: cannot listen on {host_and_port(config.host, config.http_port)}: "
                 f"{error.strerror or error}: choose another --http-port, or 0 for any free port"
             ) from error
         self.port: int = self._socket.getsockname()[1]
-        self.url = f"{'http' if certificate is None else 'https'}://{host_and_port(host, self.port)}"
-        self._server: uvicorn.Server | None = None
+        self.url = f"{'http' if certificate is None else 'https'}://{host_and_port(config.host, self.port)}"
+        self._server: _Server | None = None
 
     def start(self, app: ASGIApp) -> None:
         """Starts answering with `app`."""
@@ -61,25 +69,9 @@ class HttpPort:
         self._loop.run(self._stop(grace_seconds))
 
     async def _start(self, app: ASGIApp) -> None:
-        config = self._config
-        encryption: dict[str, Any] = {}
-        if self._certificate is not None:
-            encryption = {"ssl_certfile": config.tls_certificate, "ssl_keyfile": config.tls_key}
-        if config.tls_client_ca:
-            encryption |= {"ssl_ca_certs": config.tls_client_ca, "ssl_cert_reqs": ssl.CERT_REQUIRED}
-        silence = config.silence_seconds
-        protocol = type("Protocol", (_SilenceProtocol,), {"silence_seconds": silence})
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                app, http=protocol, ws="none", lifespan="off", loop="none", log_config=None, access_log=False,
-                server_header=False, proxy_headers=False, timeout_keep_alive=max(int(silence), 1), **encryption,
-            )
-        )  # fmt: skip
-        if self._certificate is not None:
-            self._server.config.load()
-            context = self._server.config.ssl
-            assert context is not None  # noqa: S101 (for the type checker)
-            context.sni_callback = self._certificate.choose
+        context = None if self._certificate is None else self._certificate.context()
+        limits = _Limits(self._config.max_connections, self._config.silence_seconds)
+        self._server = _Server(app, limits, context)
         self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
         while not self._server.started and not self._task.done():
             await asyncio.sleep(_BEGIN_SECONDS)
@@ -93,28 +85,178 @@ class HttpPort:
         self._socket.close()
 
 
-class _SilenceProtocol(HttpToolsProtocol):
-    """Closes a connection on which no whole request arrives for `silence_seconds`; uvicorn would wait forever."""
+@dataclasses.dataclass(frozen=True)
+class _Limits:
+    """What connections may do.
 
-    silence_seconds = 20.0
+    Attributes:
+        connections: how many there may be; one peer may have as many as are left to others.
+        silence_seconds: how long a connection may last on which no whole request arrives, or no answer is read; it is
+            closed after at most twice as long.
+    """
+
+    connections: int
+    silence_seconds: float
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, except that it counts connections before it accepts them, and before any TLS handshake."""
+
+    def __init__(self, app: ASGIApp, limits: _Limits, context: ssl.SSLContext | None):
+        super().__init__(
+            uvicorn.Config(
+                app, http=_Protocol, ws="none", lifespan="off", loop="none", log_config=None, access_log=False,
+                server_header=False, proxy_headers=False, timeout_keep_alive=max(int(limits.silence_seconds), 1),
+            )
+        )  # fmt: skip
+        self._limits, self._context = limits, context
+        self._peers: collections.Counter[str] = collections.Counter()
+        self._answering: set[asyncio.Task[None]] = set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts accepting connections."""
+        self.servers = []
+        (listener,) = sockets or ()
+        self._accepting = asyncio.create_task(self._accept(listener))
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accepts no more connections, and waits for those that there are."""
+        self._accepting.cancel()
+        await asyncio.gather(self._accepting, return_exceptions=True)
+        await super().shutdown(sockets)
+        for task in self._answering:
+            task.cancel()
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, address = await loop.sock_accept(listener)
+            except OSError:
+                await asyncio.sleep(_RETRY_SECONDS)
+                continue
+            if self._peers[address[0]] >= self._limits.connections - self._peers.total():
+                connection.close()
+                continue
+            self._peers[address[0]] += 1
+            task = asyncio.create_task(self._answer(connection, address[0]))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, connection: socket.socket, peer: str) -> None:
+        """Answers on a connection until it is closed."""
+        protocol = _Protocol(self, self._limits.silence_seconds)
+        seconds = None if self._context is None else self._limits.silence_seconds
+        try:
+            with contextlib.suppress(OSError, asyncio.TimeoutError):  # the handshake failed
+                await asyncio.get_running_loop().connect_accepted_socket(
+                    lambda: protocol, connection, ssl=self._context, ssl_handshake_timeout=seconds
+                )
+                await protocol.closed.wait()
+        finally:
+            connection.close()
+            self._peers[peer] -= 1
+            if not self._peers[peer]:
+                del self._peers[peer]
+
+
+class _TooMuchError(Exception):
+    """A request goes beyond the limits."""
+
+
+class _Protocol(HttpToolsProtocol):
+    """Answers on one connection, and closes it where it goes beyond the limits, of which uvicorn has none."""
+
+    def __init__(self, server: _Server, silence_seconds: float):
+        super().__init__(server.config, server.server_state, {})
+        self.closed = asyncio.Event()
+        self._silence_seconds = silence_seconds
+        self._head = 0  # bytes of the path and headers so far
+        self._part = 0  # bytes of what has begun and not ended, such as a header
+        self._ended = False  # whether something did in the bytes that are read now
+        self._last: tuple[Any, int] = (None, 0)  # request, and unread bytes of its answer, at the last look
 
     def connection_made(self, transport: Any) -> None:
         """Begins to wait for a request."""
         super().connection_made(transport)
-        self._last: Any = None  # request at the last look
         self._wait()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Stops waiting."""
         self._timer.cancel()
         super().connection_lost(error)
+        self.closed.set()
+
+    def data_received(self, data: bytes) -> None:
+        """Reads a part of a request, or of several."""
+        if self.transport.is_closing():
+            return
+        self._ended = False
+        super().data_received(data)
+        self._part = 0 if self._ended else self._part + len(data)
+        if self._head + self._part > MOST_HEAD_BYTES and not self.transport.is_closing():
+            self._refuse()
+
+    def on_message_begin(self) -> None:
+        """Begins a request."""
+        super().on_message_begin()
+        self._head, self._ended = 0, True
+
+    def on_url(self, url: bytes) -> None:
+        """Reads a part of the path."""
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Reads a header, or what follows a body in the form of one."""
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+        if len(self.headers) > MOST_HEADERS:
+            raise _TooMuchError
+
+    def on_headers_complete(self) -> None:
+        """Begins to answer."""
+        super().on_headers_complete()
+        self._head, self._ended = 0, True
+        if len(self.pipeline) > _MOST_PIPELINED:
+            raise _TooMuchError
+
+    def on_body(self, body: bytes) -> None:
+        """Reads a part of the body."""
+        super().on_body(body)
+        self._ended = True
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuses what cannot be parsed, or goes beyond the limits."""
+        if self._head > MOST_HEAD_BYTES or len(self.headers or ()) > MOST_HEADERS:
+            self._refuse()
+        else:
+            super().send_400_response(msg)
+
+    def _count(self, size: int) -> None:
+        self._head, self._ended = self._head + size, True
+        if self._head > MOST_HEAD_BYTES:
+            raise _TooMuchError
+
+    def _refuse(self) -> None:
+        text = f"the server takes at most {MOST_HEADERS} headers of {MOST_HEAD_BYTES} bytes in all\n"
+        self.transport.write(
+            b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-type: text/plain\r\n"
+            b"content-length: %d\r\n\r\n%s" % (len(text), text.encode())
+        )
+        self.transport.close()
 
     def _wait(self) -> None:
-        self._timer = self.loop.call_later(self.silence_seconds, self._look)
+        self._timer = self.loop.call_later(self._silence_seconds, self._look)
 
     def _look(self) -> None:
-        if self.cycle is self._last and (self.cycle is None or self.cycle.response_complete):
+        now = self.cycle, self.transport.get_write_buffer_size()
+        silent = self.cycle is None or self.cycle.response_complete
+        if now == self._last and now[1]:
+            self.transport.abort()  # nobody reads the answer
+        elif now == self._last and silent:
             self.transport.close()
         else:
-            self._last = self.cycle
+            self._last = now
             self._wait()

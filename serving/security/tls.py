@@ -37,6 +37,12 @@ class ServerCertificate:
             self._configuration(), self._changed_configuration, require_client_authentication=self._roots is not None
         )
 
+    def context(self) -> ssl.SSLContext:
+        """Returns a context for other servers than gRPC's, which gives each connection the certificate of now."""
+        context = self._load().context
+        context.sni_callback = self.choose
+        return context
+
     def choose(self, connection: "ssl.SSLObject | ssl.SSLSocket", name: str | None, context: ssl.SSLContext) -> None:
         """Gives a new connection the certificate of now: an `sni_callback` of another context."""
         connection.context = self._loaded.current().context
