@@ -16,7 +16,6 @@ from trainer.checks.near_duplicates import State
 from trainer.checks.split_comparison import SplitTally
 from trainer.state import signed_codes
 from trainer.vignettes.arrays import damage
-from trainer.vignettes.spool import IdRegistry
 from trainer.vignettes.tfrecord import read_records
 from trainer.vignettes.vignette import MAX_SAME_DECISIONS, shown
 
@@ -39,13 +38,12 @@ class RecordCheck:
     Args:
         vocabulary: the known evidence.
         schema: checks the form of the tf.Examples.
-        ids: the places of the vignette ids.
         findings: collects the faults.
     """
 
-    def __init__(self, vocabulary: Vocabulary, schema: SchemaCheck, ids: IdRegistry, findings: Findings):
+    def __init__(self, vocabulary: Vocabulary, schema: SchemaCheck, findings: Findings):
         self._schema = schema
-        self._ids = ids
+        self._places: dict[str, str] = {}  # where each vignette id was first used
         self._findings = findings
         self._vocabulary = vocabulary
 
@@ -74,9 +72,10 @@ class RecordCheck:
         place = place._replace(vignette_id=vignette_id)
         self._schema.add(example, place)
         if vignette_id is not None:
-            earlier = self._ids.claim(vignette_id, f"{place.file} record {place.record}")
-            if earlier is not None:
-                self._findings.add(Kind.DUPLICATE_ID, place, f"first at {earlier}")
+            if vignette_id in self._places:
+                self._findings.add(Kind.DUPLICATE_ID, place, f"first at {self._places[vignette_id]}")
+            else:
+                self._places[vignette_id] = f"{place.file} record {place.record}"
         present, absent = _texts(example, features.PRESENT), _texts(example, features.ABSENT)
         counts = self._decisions(example, place)
         tally.add((*(present or ()), *(absent or ())), counts, place)

@@ -1,12 +1,9 @@
 """Checks a data directory from any source, continuing where `triage train` would stop at the first fault.
 
-Shards are read record by record. Memory use grows only with the test split; the ids are in a temporary database on
-disk.
+Shards are read record by record. Memory use grows with the test split, and with the ids of all.
 """
 
-import contextlib
 import pathlib
-import tempfile
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -18,7 +15,6 @@ from trainer.checks.feature_schema import SchemaCheck, load_schema
 from trainer.checks.near_duplicates import NearDuplicates
 from trainer.checks.record_check import CheckedRecord, Progress, RecordCheck
 from trainer.checks.split_comparison import SplitTally, check_sizes, compare
-from trainer.vignettes.spool import IdRegistry
 from trainer.vignettes.tfrecord import DataDirectory
 
 _STATES_AT_ONCE = 20_000
@@ -47,15 +43,11 @@ def validate(path: pathlib.Path, progress: Progress = lambda records, shard: rec
     findings = Findings()
     tallies = {split: SplitTally() for split in directories.SPLITS}
     schema_check = SchemaCheck(load_schema(path / directories.DATA_SCHEMA), findings)
-    with (
-        tempfile.TemporaryDirectory(prefix="triage-stats-") as scratch,
-        contextlib.closing(IdRegistry(pathlib.Path(scratch) / "ids")) as ids,
-    ):
-        check = RecordCheck(vocabulary, schema_check, ids, findings)
-        # The smaller split is held in memory, the larger one is streamed.
-        test = list(check.records(_shards(path, "test"), tallies["test"], progress))
-        train = check.records(_shards(path, "train"), tallies["train"], progress)
-        _report_near_duplicates(test, train, len(vocabulary), findings)
+    check = RecordCheck(vocabulary, schema_check, findings)
+    # The smaller split is held in memory, the larger one is streamed.
+    test = list(check.records(_shards(path, "test"), tallies["test"], progress))
+    train = check.records(_shards(path, "train"), tallies["train"], progress)
+    _report_near_duplicates(test, train, len(vocabulary), findings)
     schema_check.finish()
     compare(tallies["train"], tallies["test"], vocabulary, findings)
     check_sizes(tallies, findings)

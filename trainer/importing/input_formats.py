@@ -1,7 +1,6 @@
 """The input formats of `triage prepare`: their options, and how each is read."""
 
 import argparse
-import contextlib
 import dataclasses
 import itertools
 import os
@@ -37,7 +36,7 @@ class Source(NamedTuple):
     """The input of `triage prepare`."""
 
     readers: Sequence[LineReader]
-    read: Callable[[pathlib.Path, Tracked], Content]  # from an empty directory for temporary files
+    read: Callable[[Tracked], Content]
     described: Sequence[pathlib.Path] = ()  # files that are read whole, beside those of the readers
     options: dict[str, Any] = {}  # noqa: RUF012  # of the format, for stats.json; never modified
     derived: bool = False  # whether the vocabulary is derived from the data
@@ -140,7 +139,7 @@ class Jsonl:
             check_kind(path)
         vocabulary = Vocabulary.load(self.vocabulary)
         outcomes = itertools.chain.from_iterable(read_vignettes(reader, vocabulary) for reader in readers)
-        return Source(readers, lambda _, __: Content(vocabulary, outcomes))
+        return Source(readers, lambda _: Content(vocabulary, outcomes))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,7 +164,7 @@ class CsvWide:
             stated["ignored_columns"] = self.ignore_columns
         columns = tuple(dict.fromkeys(code for table in tables for code in table.codes))
         return Source(
-            readers, lambda _, __: Content(vocabulary, outcomes), options=stated, derived=given is None,
+            readers, lambda _: Content(vocabulary, outcomes), options=stated, derived=given is None,
             evidence_columns=columns,
         )  # fmt: skip
 
@@ -186,16 +185,16 @@ class CsvLong:
         readers = _readers((self.evidence_table, self.decisions))
         tables = LongTables(*readers)
 
-        def read(scratch: pathlib.Path, tracked: Tracked) -> Content:
-            groups = RowGroups(scratch / "rows.sqlite", tuple(str(reader.path) for reader in readers))
+        def read(tracked: Tracked) -> Content:
+            groups = RowGroups(tuple(str(reader.path) for reader in readers))
             for _ in tracked(tables.load(groups, collect=given is None), "rows"):
                 pass
             if given is not None:
-                return Content(given, _closing(groups, tables.read(groups, given, given.unknown_message)))
+                return Content(given, tables.read(groups, given, given.unknown_message))
             vocabulary = tables.collected.vocabulary(self.risk_factors or (), str(self.evidence_table))
             # A code that is not in a derived vocabulary is malformed.
             outcomes = tables.read(groups, vocabulary, lambda code: malformed_code(code) or f"unknown code {code!r}")
-            return Content(vocabulary, _closing(groups, outcomes))
+            return Content(vocabulary, outcomes)
 
         stated = _vocabulary_options(self)
         return Source(readers, read, options=stated, derived=given is None, unit="vignettes")
@@ -248,7 +247,7 @@ class Ddxplus:
             "decisions_per_vignette": how.decisions,
         }
         whole = (self.conditions, self.evidences)
-        return Source(readers, lambda _, __: Content(release.vocabulary, outcomes), whole, stated)
+        return Source(readers, lambda _: Content(release.vocabulary, outcomes), whole, stated)
 
 
 FORMATS: dict[str, Any] = {"jsonl": Jsonl, "csv-wide": CsvWide, "csv-long": CsvLong, "ddxplus": Ddxplus}
@@ -266,11 +265,6 @@ def can_be_read_twice(chosen: Format) -> bool:
 
 def _load(vocabulary: pathlib.Path | None) -> Vocabulary | None:
     return None if vocabulary is None else Vocabulary.load(vocabulary)
-
-
-def _closing(groups: RowGroups, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-    with contextlib.closing(groups):
-        yield from outcomes
 
 
 def _vocabulary_options(table: CsvWide | CsvLong) -> dict[str, Any]:

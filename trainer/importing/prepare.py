@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import functools
 import hashlib
 import os
 import pathlib
@@ -25,7 +26,7 @@ from trainer.vignettes.rejects import RejectLog
 from trainer.vignettes.split_warnings import facts_of, split_warnings
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
-    from trainer.vignettes.passes import WriteOptions
+    from trainer.vignettes.data_writer import WriteOptions
 
 _COLUMNS_LISTED = 12
 
@@ -92,19 +93,16 @@ def run(arguments: argparse.Namespace) -> int:
 def _prepare(
     source: Source, given: PrepareOptions, output: OutputDirectory, bar: bars.Progress
 ) -> tuple[Vocabulary, dict[str, Any]]:
-    from trainer.vignettes.passes import check_accepted, first_pass, second_pass
-    from trainer.vignettes.spool import IdRegistry, Spool
+    from trainer.vignettes.data_writer import accept, check_accepted, write_splits
 
     log = RejectLog(output.staging / directories.REJECTS, lambda text: say(bar.console, text))
-    ids = IdRegistry(output.scratch / "ids.sqlite")
     with log:
-        content = source.read(output.scratch, lambda rows, unit: tracked(rows, bar, "load", unit=unit))
-        with Spool(output.scratch, content.vocabulary) as spool:
-            blank_lines = first_pass(tracked(content.outcomes, bar, "read"), spool, ids, log)
-    ids.close()
+        content = source.read(lambda rows, unit: tracked(rows, bar, "load", unit=unit))
+        vignettes, blank_lines = accept(tracked(content.outcomes, bar, "read"), log)
     try:
-        check_accepted(spool.count, log.count, source.unit, given.allow_rejects)
-        written = second_pass(tracked(spool, bar, "write", spool.count), spool, _how(given), output.staging)
+        check_accepted(len(vignettes), log.count, source.unit, given.allow_rejects)
+        shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
+        written = write_splits(vignettes, content.vocabulary, _how(given), output.staging, shown)
     except InputError as error:
         raise _with_rejects(error, log.count, output, given) from None
     read = [reader.sha256 for reader in source.readers]
@@ -113,7 +111,7 @@ def _prepare(
 
 
 def _how(given: PrepareOptions) -> "WriteOptions":
-    from trainer.vignettes.passes import WriteOptions
+    from trainer.vignettes.data_writer import WriteOptions
 
     return WriteOptions(Fraction(str(given.test_fraction)), given.seed, given.shard_size, given.gzip)
 

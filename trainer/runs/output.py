@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import shutil
-import sqlite3
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from types import TracebackType
@@ -104,7 +103,7 @@ def writing(out: object) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, sqlite3.Error, tf.errors.OpError) as error:
+    except (OSError, tf.errors.OpError) as error:
         raise InputError(f"--out {out}: cannot write: {first_line(error)}") from error
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import functools
 import math
 import os
 import pathlib
@@ -22,7 +23,7 @@ from trainer.simulation.processes import simulated
 from trainer.simulation.simulator import Simulator
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
-    from trainer.vignettes.passes import WriteOptions
+    from trainer.vignettes.data_writer import WriteOptions
 
 PAPER_VIGNETTES, PAPER_TEST = 1374, 126
 _FORMAT, WHOLE_PATIENT = "simulate", "whole_patient"
@@ -155,7 +156,7 @@ def _config(given: SimulateOptions) -> SimulationConfig:
 
 
 def _how(given: SimulateOptions) -> "WriteOptions":
-    from trainer.vignettes.passes import WriteOptions
+    from trainer.vignettes.data_writer import WriteOptions
 
     return WriteOptions(given.test_fraction, given.seed, given.shard_size, given.gzip)
 
@@ -163,14 +164,12 @@ def _how(given: SimulateOptions) -> "WriteOptions":
 def _write(
     simulator: Simulator, knowledge: KnowledgeBase, given: SimulateOptions, output: OutputDirectory, bar: bars.Progress
 ) -> dict[str, Any]:
-    from trainer.vignettes.passes import second_pass
-    from trainer.vignettes.spool import Spool
+    from trainer.vignettes.data_writer import write_splits
 
-    vignettes = simulated(simulator, given.vignettes, given.processes)
-    with Spool(output.scratch, knowledge.catalogue.vocabulary) as spool:
-        for vignette in tracked(vignettes, bar, "simulate", given.vignettes):
-            spool.add(vignette)
-    return second_pass(tracked(spool, bar, "write", spool.count), spool, _how(given), output.staging)
+    made = simulated(simulator, given.vignettes, given.processes)
+    vignettes = list(tracked(made, bar, "simulate", given.vignettes))
+    shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
+    return write_splits(vignettes, knowledge.catalogue.vocabulary, _how(given), output.staging, shown)
 
 
 def _header(knowledge: KnowledgeBase, given: SimulateOptions) -> dict[str, Any]:

@@ -78,8 +78,7 @@ def _write(data: "DataDirectory", given: FoldOptions) -> dict[str, Any]:
     """Writes the vignettes of the training split with their new splits; returns stats.json."""
     from trainer.runs.output import OutputDirectory, describe
     from trainer.supervised.folds import fold_rows
-    from trainer.vignettes.passes import WriteOptions, second_pass
-    from trainer.vignettes.spool import Spool
+    from trainer.vignettes.data_writer import WriteOptions, write_splits
     from trainer.vignettes.tfrecord import decode_example, read_records
 
     shards = data.shards("train")
@@ -87,13 +86,13 @@ def _write(data: "DataDirectory", given: FoldOptions) -> dict[str, Any]:
     available = data.stats["splits"]["train"]["vignettes"]
     held_out = set(fold_rows(available, given.folds, given.fold, given.seed)[1].tolist())
     with OutputDirectory(given.out, given.overwrite) as output:
-        with Spool(output.scratch, data.vocabulary) as spool:
-            records = (record for shard in shards for record in read_records(shard, compressed))
-            for row, record in enumerate(records):
-                split = directories.SPLITS[row in held_out]
-                spool.add(dataclasses.replace(decode_example(record), split=split))
+        records = (record for shard in shards for record in read_records(shard, compressed))
+        vignettes = [
+            dataclasses.replace(decode_example(record), split=directories.SPLITS[row in held_out])
+            for row, record in enumerate(records)
+        ]
         how = WriteOptions(Fraction(0), given.seed, _SHARD_SIZE, compressed)
-        written = second_pass(spool, spool, how, output.staging)
+        written = write_splits(vignettes, data.vocabulary, how, output.staging)
         fold = {"folds": given.folds, "fold": given.fold, "seed": given.seed}
         stats = data.stats | written | {"fold": fold, "fold_of": data.data_fingerprint}
         describe(output.staging, data.vocabulary, stats)

@@ -3,11 +3,12 @@
 import math
 from typing import Any
 
+from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS, NUM_DECISIONS
 from trainer.vignettes.split import majority
-from trainer.vignettes.spool import Summary
+from trainer.vignettes.vignette import Vignette
 
-COUNTED = ("symptoms_present", "symptoms_absent", "risk_factors_present", "risk_factors_absent")
+_COUNTED = ("symptoms_present", "symptoms_absent", "risk_factors_present", "risk_factors_absent")
 
 
 class Moments:
@@ -34,24 +35,35 @@ class Moments:
 
 
 class SplitStats:
-    """Counts the vignettes of one split."""
+    """Counts the vignettes of one split.
 
-    def __init__(self) -> None:
+    Args:
+        vocabulary: distinguishes symptoms from risk factors.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._risk_factors = frozenset(entry.code for entry in vocabulary if entry.kind == "risk_factor")
         self._vignettes = 0
         self._decisions = [0] * NUM_DECISIONS
         self._majority = [0] * NUM_DECISIONS
         self._shares = [Moments() for _ in DECISION_LABELS]
-        self._moments = {name: Moments() for name in ("evidence", *COUNTED, "decisions_per_vignette")}
+        self._moments = {name: Moments() for name in ("evidence", *_COUNTED, "decisions_per_vignette")}
 
-    def add(self, summary: Summary) -> None:
+    def add(self, vignette: Vignette) -> None:
         """Adds a vignette."""
         self._vignettes += 1
-        total = sum(summary.decision_counts)
-        for decision, count in enumerate(summary.decision_counts):
+        decisions = vignette.decision_counts
+        total = sum(decisions)
+        for decision, count in enumerate(decisions):
             self._decisions[decision] += count
             self._shares[decision].add(count / total)
-        self._majority[majority(summary.decision_counts)] += 1
-        counts = [getattr(summary, name) for name in COUNTED]
+        self._majority[majority(decisions)] += 1
+        risks_present, risks_absent = (
+            sum(code in self._risk_factors for code in codes) for codes in (vignette.present, vignette.absent)
+        )
+        counts = (
+            len(vignette.present) - risks_present, len(vignette.absent) - risks_absent, risks_present, risks_absent,
+        )  # fmt: skip
         for moments, value in zip(self._moments.values(), (sum(counts), *counts, total), strict=True):
             moments.add(value)
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import sys
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
@@ -60,8 +61,8 @@ def decode_example(serialized: bytes) -> Vignette:
         raise ValueError(f"expected one value in the feature {features.VIGNETTE_ID!r}")
     return Vignette(
         vignette_id=texts(features.VIGNETTE_ID)[0],
-        present=texts(features.PRESENT),
-        absent=texts(features.ABSENT),
+        present=tuple(map(sys.intern, texts(features.PRESENT))),  # a million vignettes share the codes
+        absent=tuple(map(sys.intern, texts(features.ABSENT))),
         decisions=tuple(parse_decision(label) for label in texts(features.DECISIONS)),
         tags=texts(features.TAGS),
     )

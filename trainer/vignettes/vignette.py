@@ -8,6 +8,7 @@ import dataclasses
 import difflib
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -189,7 +190,7 @@ def _codes(fields: dict[str, Any], key: str, vocabulary: Vocabulary) -> tuple[st
             raise InputError(f"{key}: expected evidence codes, found {shown(code)}")
         if code not in vocabulary:
             raise InputError(f"{key}: {vocabulary.unknown_message(code)}")
-    return _unique(codes, key)
+    return _unique(map(sys.intern, codes), key)  # a million vignettes share the codes
 
 
 def _unique(names: Iterable[str], key: str) -> tuple[str, ...]:

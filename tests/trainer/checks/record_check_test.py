@@ -1,4 +1,3 @@
-import contextlib
 import pathlib
 
 import pytest
@@ -9,7 +8,6 @@ from trainer.checks.anomalies import Findings, Kind
 from trainer.checks.feature_schema import SchemaCheck, load_schema
 from trainer.checks.record_check import RecordCheck
 from trainer.checks.split_comparison import SplitTally
-from trainer.vignettes.spool import IdRegistry
 
 SCHEMA = pathlib.Path(__file__).resolve().parents[3] / "schemas" / "vignette.pbtxt"
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abcdef")
@@ -33,9 +31,8 @@ def check(tmp_path, records, name="train-00000-of-00001.tfrecord", cut=0):
     if cut:
         shard.write_bytes(shard.read_bytes()[:-cut])
     findings, tally = Findings(), SplitTally()
-    with contextlib.closing(IdRegistry(tmp_path / "ids")) as ids:
-        checker = RecordCheck(VOCABULARY, SchemaCheck(load_schema(SCHEMA), findings), ids, findings)
-        states = [checked.state for checked in checker.records([shard], tally, lambda records, shard: records)]
+    checker = RecordCheck(VOCABULARY, SchemaCheck(load_schema(SCHEMA), findings), findings)
+    states = [checked.state for checked in checker.records([shard], tally, lambda records, shard: records)]
     anomalies = {anomaly.kind: (anomaly.count, anomaly.examples[0][1]) for anomaly in findings.anomalies({})}
     return anomalies, states, tally
 

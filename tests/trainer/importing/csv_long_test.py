@@ -1,5 +1,3 @@
-import tracemalloc
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,12 +29,10 @@ def outcomes_of(directory, evidence, decisions):
     """Returns the outcomes of these rows, given below good headers."""
     rows = [content if isinstance(content, bytes) else content.encode() for content in (evidence, decisions)]
     tables, names = tables_of(directory, EVIDENCE.encode() + rows[0], DECISIONS.encode() + rows[1])
-    groups = RowGroups(directory / "rows.sqlite", names)
+    groups = RowGroups(names)
     for _ in tables.load(groups, collect=True):
         pass
-    outcomes = list(tables.read(groups, VOCABULARY, VOCABULARY.unknown_message))
-    groups.close()
-    return outcomes
+    return list(tables.read(groups, VOCABULARY, VOCABULARY.unknown_message))
 
 
 def rejects_of(directory, evidence, decisions):
@@ -178,11 +174,10 @@ def test_another_header_is_one_error(tmp_path, evidence, decisions, message):
 
 def test_codes_are_collected_in_the_order_of_first_appearance(tmp_path):
     tables, names = tables_of(tmp_path, EVIDENCE + "v1,b,1\nv1,a,?\nv2,b,0\nv2,c d,1\nv3,e\n", DECISIONS)
-    groups = RowGroups(tmp_path / "rows.sqlite", names)
+    groups = RowGroups(names)
 
     assert len(list(tables.load(groups, collect=True))) == 5
     assert tables.collected.vocabulary([], "evidence.csv").codes == ("b", "a")
-    groups.close()
 
 
 IDS = st.sampled_from(["v1", "v2", " v1 ", "", '"v3"', '"v'])
@@ -214,27 +209,3 @@ def test_whatever_stands_in_the_rows_none_disappears(tmp_path_factory, evidence,
         assert all(row.fault is None for row in stated)
         parts = one.vignette.present, one.vignette.absent, one.vignette.decisions
         assert len(stated) == sum(map(len, parts))
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_number_of_vignettes(tmp_path):
-    def peak(count):
-        directory = tmp_path / str(count)
-        directory.mkdir()
-        evidence = "".join(f"v{n % count},{('fever', 'cough')[n // count]},1\n" for n in range(2 * count))
-        tables, names = tables_of(
-            directory, EVIDENCE + evidence, DECISIONS + "".join(f"v{n},Red,,\n" for n in range(count))
-        )
-        del evidence
-        tracemalloc.start()
-        groups = RowGroups(directory / "rows.sqlite", names)
-        for _ in tables.load(groups, collect=True):
-            pass
-        outcomes = tables.read(groups, VOCABULARY, VOCABULARY.unknown_message)
-        assert sum(isinstance(outcome, Accepted) for outcome in outcomes) == count
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        groups.close()
-        return most
-
-    assert peak(9_000) - peak(3_000) < 200_000  # the rows of 6,000 vignettes are more than that

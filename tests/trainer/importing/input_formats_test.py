@@ -42,7 +42,7 @@ def opened(arguments):
 def test_each_format_reads_the_same_vignette(parsed, tmp_path, name):
     source = opened(parsed("--format", name, *FORMATS[name]))
 
-    vocabulary, outcomes = source.read(tmp_path, lambda rows, _: rows)
+    vocabulary, outcomes = source.read(lambda rows, _: rows)
     [outcome] = outcomes
 
     assert outcome.vignette.present == ("a",)
@@ -68,7 +68,7 @@ def test_rows_that_are_loaded_are_counted(parsed, tmp_path):
             counted.append(unit)
             yield row
 
-    opened(parsed("--format", "csv-long", *FORMATS["csv-long"])).read(tmp_path, tracked)
+    opened(parsed("--format", "csv-long", *FORMATS["csv-long"])).read(tracked)
 
     assert counted == ["rows", "rows"]
 

@@ -1,5 +1,3 @@
-import tracemalloc
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,19 +9,17 @@ def line(number, content=b"row"):
     return Line("a.csv", number, 10 * number, len(content), content)
 
 
-def grouped(path, named_lines):
-    groups = RowGroups(path, ("a.csv", "b.csv"))
+def grouped(named_lines):
+    groups = RowGroups(("a.csv", "b.csv"))
     for name, source, one in named_lines:
         groups.add(name, source, one)
-    lists = [list(group) for group in groups]
-    groups.close()
-    return lists
+    return [list(group) for group in groups]
 
 
-def test_lines_of_an_id_come_together_in_the_order_of_first_appearance(tmp_path):
+def test_lines_of_an_id_come_together_in_the_order_of_first_appearance():
     rows = [("v2", 0, line(2)), ("v1", 0, line(3)), ("v2", 0, line(4)), ("v3", 1, line(2)), ("v1", 1, line(3))]
 
-    groups = grouped(tmp_path / "rows", rows)
+    groups = grouped(rows)
 
     assert [[(source, one.file, one.number) for source, one in group] for group in groups] == [
         [(0, "a.csv", 2), (0, "a.csv", 4)],
@@ -32,57 +28,39 @@ def test_lines_of_an_id_come_together_in_the_order_of_first_appearance(tmp_path)
     ]
 
 
-def test_a_line_comes_back_as_it_was(tmp_path):
+def test_a_line_comes_back_as_it_was():
     cut = Line("a.csv", 7, 1_000, 2_000_000, b"\xff\x00,\xc3\xa9")  # longer than what is kept of it
 
-    [[(_, one)]] = grouped(tmp_path / "rows", [("v1", 0, cut)])
+    [[(_, one)]] = grouped([("v1", 0, cut)])
 
     assert one == cut
 
 
-def test_lines_without_id_stay_on_their_own(tmp_path):
-    groups = grouped(
-        tmp_path / "rows", [(None, 0, line(2)), (None, 0, line(3)), ("v1", 0, line(4)), (None, 0, line(5))]
-    )
+def test_lines_without_id_stay_on_their_own():
+    groups = grouped([(None, 0, line(2)), (None, 0, line(3)), ("v1", 0, line(4)), (None, 0, line(5))])
 
     assert [[one.number for _, one in group] for group in groups] == [[2], [3], [4], [5]]
 
 
-def test_a_group_that_is_not_read_to_its_end_does_not_hide_the_next(tmp_path):
-    groups = RowGroups(tmp_path / "rows", ("a.csv",))
+def test_a_group_that_is_not_read_to_its_end_does_not_hide_the_next():
+    groups = RowGroups(("a.csv",))
     for number in range(10):
         groups.add(f"v{number // 5}", 0, line(number))
 
     assert [next(iter(group)).line.number for group in groups] == [0, 5]
-    groups.close()
 
 
-def test_no_lines_are_no_groups(tmp_path):
-    assert grouped(tmp_path / "rows", []) == []
+def test_no_lines_are_no_groups():
+    assert grouped([]) == []
 
 
 @settings(max_examples=30)
 @given(st.lists(st.none() | st.integers(0, 40).map(str), max_size=200))
-def test_grouping_is_that_of_a_dictionary(tmp_path_factory, names):
+def test_grouping_is_that_of_a_dictionary(names):
     expected = {}
     for number, name in enumerate(names):
         expected.setdefault(name if name is not None else number, []).append(number)
 
-    groups = grouped(tmp_path_factory.mktemp("rows") / "rows", [(name, 0, line(n)) for n, name in enumerate(names)])
+    groups = grouped([(name, 0, line(n)) for n, name in enumerate(names)])
 
     assert [[one.number for _, one in group] for group in groups] == list(expected.values())
-
-
-def test_memory_does_not_grow_with_the_number_of_lines(tmp_path):
-    def peak(count):
-        tracemalloc.start()
-        groups = RowGroups(tmp_path / str(count), ("a.csv",))
-        for number in range(count):
-            groups.add(f"v{number % (count // 3)}", 0, line(number, b"x" * 50))
-        assert sum(1 for group in groups for _ in group) == count
-        groups.close()
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
-
-    assert peak(30_000) - peak(6_000) < 200_000  # the content of 24,000 lines alone is 1.2 MB

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import Action
 from trainer.vignettes.split_stats import Moments, SplitStats
-from trainer.vignettes.spool import Summary
+from trainer.vignettes.vignette import Vignette
 
 
 @given(st.lists(st.integers(0, 1_000), min_size=2, max_size=50))
@@ -27,9 +29,16 @@ def test_what_too_few_values_leave_undefined_is_none():
 
 
 def test_statistics_of_two_vignettes():
-    stats = SplitStats()
-    stats.add(Summary(None, 4, 1, 2, 0, (2, 2, 0, 0)))
-    stats.add(Summary("test", 2, 0, 0, 3, (0, 0, 0, 1)))
+    symptoms, risks = [f"s{number}" for number in range(5)], [f"r{number}" for number in range(3)]
+    stats = SplitStats(
+        Vocabulary(
+            [Evidence(code, "symptom", code, f"{code}?") for code in symptoms]
+            + [Evidence(code, "risk_factor", code, f"{code}?") for code in risks]
+        )
+    )
+    red, yellow = [Action.RED] * 2, [Action.YELLOW] * 2
+    stats.add(Vignette("v1", (*symptoms[:4], *risks[:2]), (symptoms[4],), (*red, *yellow)))
+    stats.add(Vignette("v2", tuple(symptoms[:2]), tuple(risks), (Action.BLUE,), split="test"))
 
     values = stats.to_dict()
 
