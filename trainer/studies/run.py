@@ -1,13 +1,14 @@
 """Runs the unfinished tasks of a study, each in its own process, several at a time."""
 
+import concurrent.futures
 import contextlib
 import dataclasses
+import graphlib
 import multiprocessing
-import multiprocessing.connection
 import multiprocessing.process
 import pathlib
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich import progress as bars
@@ -19,7 +20,6 @@ from trainer.studies.study import Task
 from trainer.studies.worker import Work, work
 
 _POLL_SECONDS = 0.5
-_PATIENCE_SECONDS = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,13 +33,6 @@ class Machine:
     tasks_module: str = "trainer.studies.tasks"
 
 
-@dataclasses.dataclass
-class _Running:
-    task: Task
-    process: multiprocessing.process.BaseProcess
-    failure: multiprocessing.connection.Connection
-
-
 class StudyRun:
     """Runs tasks until all are done or `stopping` returns true; failed tasks are then in `failures`."""
 
@@ -49,142 +42,80 @@ class StudyRun:
         self._stopping = stopping
         self._store = StudyDirectory(machine.out)
         self._tasks = {task.name: task for task in tasks}
-        self._seconds = {
-            task.name: float(outcome["seconds"]) for task in tasks if (outcome := self._store.outcome(task)) is not None
-        }
-        self.reused = len(self._seconds)
-        self._waiting = [task for task in tasks if task.name not in self._seconds]
-        self._running: list[_Running] = []
+        # First those that need nothing, so that few wait in a thread for one that runs.
+        order = graphlib.TopologicalSorter({task.name: task.needs for task in tasks}).static_order()
+        self._waiting = [name for name in order if self._store.outcome(self._tasks[name]) is None]
+        self.reused = len(tasks) - len(self._waiting)
+        self.unfinished = len(self._waiting)
+        """Number of tasks that have neither finished nor failed."""
+        self._futures: dict[str, concurrent.futures.Future[str | None]] = {}
+        self._processes: set[multiprocessing.process.BaseProcess] = set()
+        self._starting = threading.Lock()
+        self._ended = False
         self._console = Console(stderr=True)
 
     def run(self) -> None:
         """Runs the tasks; leaves no process running."""
         bar = _progress_bar(self._console)
-        counter = bar.add_task("study", total=len(self._tasks), completed=self.reused, left="", now="")
+        counter = bar.add_task("study", total=len(self._tasks), completed=self.reused, now="")
+        pool = concurrent.futures.ThreadPoolExecutor(self._machine.processes)
         try:
+            for name in self._waiting:
+                self._futures[name] = pool.submit(self._do, self._tasks[name])
+            unsettled = dict(self._futures)
             with bar:
-                while (self._waiting or self._running) and not self._stopping():
-                    self._start_what_can()
-                    self._wait()
-                    bar.update(counter, completed=self._ended(), left=self._time_left(), now=self._now())
+                while unsettled and not self._stopping():
+                    concurrent.futures.wait(
+                        unsettled.values(), _POLL_SECONDS, return_when=concurrent.futures.FIRST_COMPLETED
+                    )
+                    for name in [name for name, future in unsettled.items() if future.done()]:
+                        self._settle(name, unsettled.pop(name).result())
+                    now = ", ".join(name for name, future in unsettled.items() if future.running())
+                    bar.update(counter, completed=len(self._tasks) - self.unfinished, now=now)
         finally:
-            self._end_all()
+            pool.shutdown(wait=False, cancel_futures=True)
+            self._end_processes()
+            pool.shutdown()
 
-    @property
-    def unfinished(self) -> int:
-        """Number of tasks that have neither finished nor failed."""
-        return len(self._tasks) - self._ended()
-
-    def _ended(self) -> int:
-        return len(self._seconds) + len(self.failures)
-
-    def _start_what_can(self) -> None:
-        for task in list(self._waiting):
-            lost = [need for need in task.needs if need in self.failures]
-            if lost:
-                self._fail(task, f"needs {lost[0]}, which failed")
-                self._waiting.remove(task)
-            elif len(self._running) < self._machine.processes and all(need in self._seconds for need in task.needs):
-                self._waiting.remove(task)
-                self._running.append(self._start(task))
-
-    def _start(self, task: Task) -> _Running:
+    def _do(self, task: Task) -> str | None:
+        """Runs a task in a process of its own, after those it needs; returns why it failed, None if it did not."""
+        for need in task.needs:
+            if need in self._futures and self._futures[need].result() is not None:
+                return f"needs {need}, which failed"
         machine = self._machine
         needs = {need: self._tasks[need] for need in task.needs}
         job = Work(task, needs, machine.data, machine.out, machine.threads, machine.tasks_module)
         context = multiprocessing.get_context("spawn")  # TensorFlow's threads do not survive a fork
         receiving, sending = context.Pipe(duplex=False)
         process = context.Process(target=work, args=(job, sending), name=task.name)
-        with _interrupts_ignored():  # inherited by the child, which Ctrl-C reaches too: the parent ends it
+        with self._starting:
+            if self._ended:
+                return "the study was stopped"
             process.start()
+            self._processes.add(process)
         sending.close()
-        return _Running(task, process, receiving)
+        reason = None
+        with contextlib.suppress(EOFError):  # it sends nothing unless it fails
+            reason = str(receiving.recv())
+        process.join()
+        self._processes.discard(process)
+        if reason is None and self._store.outcome(task) is None:
+            reason = f"its process ended with exit code {process.exitcode}, possibly out of memory"
+        return reason
 
-    def _wait(self) -> None:
-        multiprocessing.connection.wait([running.process.sentinel for running in self._running], _POLL_SECONDS)
-        for running in list(self._running):
-            if running.process.is_alive():
-                continue
-            running.process.join()
-            self._running.remove(running)
-            self._settle(running)
+    def _settle(self, name: str, reason: str | None) -> None:
+        self.unfinished -= 1
+        if reason is not None:
+            self.failures[name] = reason
+            say(self._console, f"{name}: failed: {reason}")
+        elif not self._console.is_terminal:
+            say(self._console, f"{len(self._tasks) - self.unfinished} of {len(self._tasks)}  {name}: done")
 
-    def _settle(self, running: _Running) -> None:
-        outcome = self._store.outcome(running.task)
-        if outcome is not None:
-            self._seconds[running.task.name] = float(outcome["seconds"])
-            if not self._console.is_terminal:
-                done = f"{self._ended()} of {len(self._tasks)}  {running.task.name}: {outcome['seconds']:.0f} s"
-                say(self._console, "; ".join(filter(None, (done, self._time_left()))))
-            return
-        reason = f"its process ended with exit code {running.process.exitcode}, possibly out of memory"
-        with contextlib.suppress(EOFError):
-            reason = str(running.failure.recv()) if running.failure.poll() else reason
-        self._fail(running.task, reason)
-
-    def _fail(self, task: Task, reason: str) -> None:
-        self.failures[task.name] = reason
-        say(self._console, f"{task.name}: failed: {reason}")
-
-    def _time_left(self) -> str:
-        done = [self._tasks[name] for name in self._seconds]
-        left = [*self._waiting, *(running.task for running in self._running)]
-        seconds = seconds_left(done, self._seconds, left, self._machine.processes)
-        return "" if seconds is None or not left else f"about {_duration(seconds)} left"
-
-    def _now(self) -> str:
-        return ", ".join(running.task.name for running in self._running)
-
-    def _end_all(self) -> None:
-        for running in self._running:
-            running.process.terminate()
-        for running in self._running:
-            running.process.join(_PATIENCE_SECONDS)
-            if running.process.is_alive():
-                running.process.kill()
-                running.process.join()
-        self._running.clear()
-
-
-def seconds_left(
-    done: Sequence[Task], seconds: Mapping[str, float], left: Sequence[Task], processes: int
-) -> float | None:
-    """Estimates the time for the tasks left; None if no task has been measured.
-
-    A task's expected cost is scaled by the time of finished tasks of its kind, or else of all tasks. Running tasks
-    count in full.
-
-    Args:
-        done: finished tasks.
-        seconds: the duration of each of them.
-        left: the others.
-        processes: number of tasks that run at a time.
-    """
-    if not done:
-        return None
-
-    def pace(tasks: Sequence[Task]) -> float:
-        return sum(seconds[task.name] for task in tasks) / sum(task.cost for task in tasks)
-
-    kinds = {task.kind for task in done}
-    paces = {kind: pace([task for task in done if task.kind == kind]) for kind in kinds}
-    expected = [task.cost * paces.get(task.kind, pace(done)) for task in left]
-    return max([sum(expected) / processes, *expected])
-
-
-@contextlib.contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    def _end_processes(self) -> None:
+        with self._starting:
+            self._ended = True
+            for process in list(self._processes):
+                process.kill()
 
 
 def _progress_bar(console: Console) -> bars.Progress:
@@ -192,7 +123,6 @@ def _progress_bar(console: Console) -> bars.Progress:
         bars.BarColumn(bar_width=None),
         bars.TextColumn("{task.completed:.0f} of {task.total:.0f} tasks"),
         bars.TimeElapsedColumn(),
-        bars.TextColumn("{task.fields[left]}"),
         bars.TextColumn("{task.fields[now]}"),
     ]
     return bars.Progress(*columns, console=console, disable=not console.is_terminal, expand=True)

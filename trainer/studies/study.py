@@ -108,7 +108,6 @@ class Task:
     name: str  # unique in the study, and part of a file name
     kind: str
     settings: dict[str, Any]  # JSON; together with the data, determines the result
-    cost: float  # rough seconds on one slow core, for the order of the tasks and the time left
     fingerprint: str  # 64 hexadecimal digits over everything that determines the result
     needs: tuple[str, ...] = ()  # names of tasks whose files it reads
 
@@ -120,7 +119,7 @@ class _Planner:
         self.tasks: dict[str, Task] = {}
         self._facts = facts
 
-    def add(self, name: str, kind: str, settings: Mapping[str, Any], cost: float, needs: tuple[str, ...] = ()) -> None:
+    def add(self, name: str, kind: str, settings: Mapping[str, Any], needs: tuple[str, ...] = ()) -> None:
         inputs = {
             "format": FORMAT,
             "kind": kind,
@@ -129,11 +128,11 @@ class _Planner:
             "needs": [self.tasks[need].fingerprint for need in needs],
         }
         digest = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
-        self.tasks[name] = Task(name, kind, dict(settings), cost, digest, needs)
+        self.tasks[name] = Task(name, kind, dict(settings), digest, needs)
 
 
 def plan(settings: StudySettings, facts: DataFacts) -> tuple[Task, ...]:
-    """Returns the tasks of a study, ordered by the work that depends on them.
+    """Returns the tasks of a study.
 
     Raises:
         InputError: the data is too small for the folds.
@@ -141,14 +140,13 @@ def plan(settings: StudySettings, facts: DataFacts) -> tuple[Task, ...]:
     if settings.folds > facts.train + facts.test:
         raise InputError(f"--folds {settings.folds}: more than the {facts.train + facts.test} vignettes")
     planner = _Planner(facts)
-    _plan_agents(planner, settings, facts)
+    _plan_agents(planner, settings)
     _plan_default_preset(planner, settings)
-    _plan_ensembles(planner, settings, facts)
+    _plan_ensembles(planner, settings)
     _plan_folds(planner, settings)
     if settings.ablations:
         _plan_ablations(planner, settings)
-    urgency = _work_behind(planner.tasks)
-    return tuple(sorted(planner.tasks.values(), key=lambda task: -urgency[task.name]))
+    return tuple(planner.tasks.values())
 
 
 def agent_task(agent: str, seed: int) -> str:
@@ -189,32 +187,22 @@ def _training(settings: StudySettings, config: TrainConfig, seed: int, **more: A
     return {"config": values, "train_sample": TRAIN_SAMPLE, "converged": settings.converged, **more}
 
 
-def _training_cost(config: TrainConfig) -> float:
-    loop = config.loop
-    width, parameters = 600, 0
-    for size in config.network.hidden_sizes:
-        parameters, width = parameters + width * size, size
-    # Measured: 19 ms for a batch of 100 through two layers of 1,024 units; 0.3 s for an evaluation in three orders.
-    step = 1e-3 + 1.1e-10 * parameters * config.memory.batch_size
-    return 8.0 + loop.steps * step + loop.steps / loop.evaluation_interval * 0.2 * loop.evaluation_orders
-
-
-def _plan_agents(planner: _Planner, settings: StudySettings, facts: DataFacts) -> None:
+def _plan_agents(planner: _Planner, settings: StudySettings) -> None:
     first, *_ = seeds_of(settings, 1)
     for query in ASK_QUERIES:
         config = variant(settings.config, {"target": {"ask_query": query}})
         for seed in seeds_of(settings, settings.seeds):
             values = _training(settings, config, seed, keep_weights=True)
-            planner.add(agent_task(f"dyqn_{query}", seed), DYQN, values, _training_cost(config))
+            planner.add(agent_task(f"dyqn_{query}", seed), DYQN, values)
     detail = {
         "orders": DETAIL_ORDERS,
         "seed": first,
         "max_questions": settings.config.environment.max_questions,
         "network": settings.config.to_dict()["network"],
     }
-    planner.add("detail", DETAIL, detail, 15.0 + 0.02 * facts.test, (agent_task("dyqn_or", first),))
+    planner.add("detail", DETAIL, detail, (agent_task("dyqn_or", first),))
     fixed = {"seed": first, "orders": DETAIL_ORDERS, "max_questions": settings.config.environment.max_questions}
-    planner.add("fixed", FIXED, fixed, 10.0)
+    planner.add("fixed", FIXED, fixed)
 
 
 def _plan_default_preset(planner: _Planner, settings: StudySettings) -> None:
@@ -223,30 +211,25 @@ def _plan_default_preset(planner: _Planner, settings: StudySettings) -> None:
         # It is evaluated once, when it is done; the paper's agents are at many steps.
         config = variant(preset, {"loop": {"seed": seed, "evaluation_interval": 0, "evaluation_orders": DETAIL_ORDERS}})
         values = {"config": config.to_dict(), "train_sample": TRAIN_SAMPLE}
-        planner.add(agent_task(DEFAULT_PRESET, seed), PRESET, values, 100.0)
+        planner.add(agent_task(DEFAULT_PRESET, seed), PRESET, values)
 
 
-def _plan_ensembles(planner: _Planner, settings: StudySettings, facts: DataFacts) -> None:
+def _plan_ensembles(planner: _Planner, settings: StudySettings) -> None:
     first, *_ = seeds_of(settings, 1)
     orders = settings.config.loop.evaluation_orders
     shared = {"seed": first, "support_vectors": settings.support_vectors}
-    planner.add("fully_observed", FULLY_OBSERVED, shared, _fit_cost(facts.train, settings))
+    planner.add("fully_observed", FULLY_OBSERVED, shared)
     for calibrated in (True, False):
         name = "calibrated" if calibrated else "uncalibrated"
         values = {**shared, "calibrated": calibrated, "rows": settings.powerset_rows, "orders": orders}
-        cost = _fit_cost(settings.powerset_rows, settings) * (1.0 if calibrated else 0.3)
-        planner.add(f"ensemble_{name}", ENSEMBLE, values, cost)
+        planner.add(f"ensemble_{name}", ENSEMBLE, values)
     for query in ASK_QUERIES:
         config = variant(settings.config, {"target": {"ask_query": query}})
         for seed in seeds_of(settings, settings.partially_observed_seeds):
             planner.add(
                 agent_task(f"partially_observed_{query}", seed), PARTIALLY_OBSERVED, _training(settings, config, seed),
-                1.2 * _training_cost(config), ("ensemble_calibrated",),
+                ("ensemble_calibrated",),
             )  # fmt: skip
-
-
-def _fit_cost(rows: int, settings: StudySettings) -> float:
-    return 10.0 + 0.02 * rows + (1e-6 * rows**2 if settings.support_vectors else 0.0)
 
 
 def _plan_folds(planner: _Planner, settings: StudySettings) -> None:
@@ -254,7 +237,7 @@ def _plan_folds(planner: _Planner, settings: StudySettings) -> None:
     for seed in seeds_of(settings, settings.fold_seeds if settings.folds else 0):
         for fold in range(settings.folds):
             split = {"folds": settings.folds, "fold": fold}
-            planner.add(fold_task(seed, fold), DYQN, _training(settings, config, seed, **split), _training_cost(config))
+            planner.add(fold_task(seed, fold), DYQN, _training(settings, config, seed, **split))
 
 
 def _plan_ablations(planner: _Planner, settings: StudySettings) -> None:
@@ -262,13 +245,4 @@ def _plan_ablations(planner: _Planner, settings: StudySettings) -> None:
     for name, changes in ABLATIONS.items():
         config = variant(default, changes)
         for seed in seeds_of(settings, settings.seeds):
-            planner.add(ablation_task(name, seed), DYQN, _training(settings, config, seed), _training_cost(config))
-
-
-def _work_behind(tasks: Mapping[str, Task]) -> dict[str, float]:
-    """Returns for each task its cost plus that of the costliest chain of tasks that depend on it."""
-    behind = {name: task.cost for name, task in tasks.items()}
-    for task in reversed(list(tasks.values())):  # tasks are planned after those they need
-        for need in task.needs:
-            behind[need] = max(behind[need], tasks[need].cost + behind[task.name])
-    return behind
+            planner.add(ablation_task(name, seed), DYQN, _training(settings, config, seed))

@@ -6,6 +6,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import pathlib
+import signal
 import threading
 import time
 import traceback
@@ -33,6 +34,7 @@ class Work:
 
 def work(job: Work, failure: multiprocessing.connection.Connection) -> None:
     """Runs a task and saves its outcome; on failure, sends the reason instead."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the parent ends this one
     _end_with_parent()
     for variable in _THREAD_VARIABLES:
         os.environ[variable] = str(job.threads)

@@ -7,9 +7,9 @@ from schemas.errors import InputError
 from trainer.studies.directory import StudyDirectory, write_json
 from trainer.studies.study import Task
 
-TASK = Task("dyqn_or-seed-0", "dyqn", {"seed": 0}, 1.0, "0123456789abcdef" * 4)
-OTHER = Task("dyqn_or-seed-0", "dyqn", {"seed": 0}, 1.0, "fedcba9876543210" * 4)
-SAME_NAME = Task("dyqn_or-seed-0", "dyqn", {"seed": 0}, 1.0, TASK.fingerprint[:12] + "0" * 52)
+TASK = Task("dyqn_or-seed-0", "dyqn", {"seed": 0}, "0123456789abcdef" * 4)
+OTHER = Task("dyqn_or-seed-0", "dyqn", {"seed": 0}, "fedcba9876543210" * 4)
+SAME_NAME = Task("dyqn_or-seed-0", "dyqn", {"seed": 0}, TASK.fingerprint[:12] + "0" * 52)
 
 
 @pytest.fixture

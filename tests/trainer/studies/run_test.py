@@ -6,7 +6,7 @@ import time
 import pytest
 
 from trainer.studies.directory import StudyDirectory
-from trainer.studies.run import Machine, StudyRun, seconds_left
+from trainer.studies.run import Machine, StudyRun
 from trainer.studies.study import Task
 
 KINDS = """\
@@ -63,7 +63,7 @@ def run(tmp_path, monkeypatch):
 
 
 def _task(name, kind="note", needs=(), version="a"):
-    return Task(name, kind, {}, 1.0, (name + version).encode().hex().ljust(64, "0"), needs)
+    return Task(name, kind, {}, (name + version).encode().hex().ljust(64, "0"), needs)
 
 
 def _ran(run):
@@ -136,21 +136,3 @@ def _children():
     import multiprocessing
 
     return {process.pid for process in multiprocessing.active_children()}
-
-
-def _costing(name, kind, cost):
-    return Task(name, kind, {}, cost, name.ljust(64, "0"))
-
-
-def test_the_time_left_goes_by_what_tasks_of_the_kind_took():
-    done = [_costing("a", "train", 10.0), _costing("b", "fit", 10.0)]
-    left = [_costing("c", "train", 30.0), _costing("d", "other", 8.0)]
-    # Training took half of what was expected, fitting twice that; all together 25 s where 20 s were expected.
-    # c: 30 * .5 = 15, d: 8 * 1.25 = 10; two at a time: 12.5 s, but no less than the longest, 15 s.
-    taken = {"a": 5.0, "b": 20.0}
-    assert seconds_left(done, taken, left, processes=2) == pytest.approx(15.0)
-    assert seconds_left(done, taken, left, processes=1) == pytest.approx(25.0)
-
-
-def test_there_is_no_estimate_of_the_time_left_before_a_task_is_done():
-    assert seconds_left([], {}, [_costing("a", "train", 1.0)], processes=1) is None

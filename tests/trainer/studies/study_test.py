@@ -48,13 +48,6 @@ def test_what_a_task_needs_is_planned_and_other_tasks_wait_for_nothing():
     assert all(tasks[need] for task in tasks.values() for need in task.needs)
 
 
-def test_the_task_before_the_longest_chain_comes_first():
-    names = [task.name for task in plan(SETTINGS, FACTS)]
-    # The two partially-observed agents, the costliest tasks, wait for it.
-    assert names[0] == "ensemble_calibrated"
-    assert names.index("dyqn_or-seed-7") < names.index("fixed")
-
-
 @pytest.mark.parametrize(
     ("changes", "concerned"),
     [

@@ -12,7 +12,7 @@ from trainer.studies.directory import StudyDirectory
 from trainer.studies.study import Task
 from trainer.studies.worker import Work, work
 
-TASK = Task("one", "kind", {"answer": 42}, 1.0, "a" * 64)
+TASK = Task("one", "kind", {"answer": 42}, "a" * 64)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ if __name__ == "__main__":
     here = pathlib.Path(sys.argv[1])
     context = multiprocessing.get_context("spawn")
     _, sending = context.Pipe(duplex=False)
-    job = Work(Task("one", "kind", {}, 1.0, "a" * 64), {}, here, here, 1, "orphan_kinds")
+    job = Work(Task("one", "kind", {}, "a" * 64), {}, here, here, 1, "orphan_kinds")
     process = context.Process(target=work, args=(job, sending))
     process.start()
     process.join()
