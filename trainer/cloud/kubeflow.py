@@ -8,22 +8,18 @@ import json
 import pathlib
 import sys
 import warnings
-from collections.abc import Callable
-from typing import IO, Any, cast
+from typing import Any
 
-from rich import progress as bars
 from rich.console import Console
 
 from schemas import VERSION
 from schemas.errors import WHOLE, InputError
 from trainer import options
-from trainer.progress import progress_bar, say, say_result
+from trainer.progress import say, say_result
 
 IMAGE = f"{WHOLE}:{VERSION}"
 CLAIM = "triage"
 FAILED = 1
-LOG = "run-local.log"
-"""File in the folder for the artifacts, with what the tasks of the latest run wrote."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +112,6 @@ def run_local(given: LocalRunOptions) -> int:
     from kfp import local
 
     from trainer.cloud.pipeline import Place, build
-    from trainer.cloud.task_log import TaskLog
 
     pipeline = build(Place(IMAGE, claim=""))
     parameters = {
@@ -126,55 +121,24 @@ def run_local(given: LocalRunOptions) -> int:
         "cases": "" if given.cases is None else str(_readable(given.cases, "--cases").resolve()),
         **_parameters(given.parameter, pipeline),
     }
-    local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(given.root.resolve()))
-    console, path = Console(stderr=True), given.root / LOG
     try:
         given.root.mkdir(parents=True, exist_ok=True)
-        file = path.open("w", encoding="utf-8")
     except OSError as error:
         raise InputError(f"--root {given.root}: cannot write: {error.strerror or error}") from error
+    local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(given.root.resolve()))
     # The runner warns that the image may lack Python; it uses no image.
-    with file, progress_bar(console) as bar, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        log = TaskLog(file, *_shown_tasks(bar, _task_count(pipeline, parameters)))
-        done = False
-        with (
-            contextlib.redirect_stdout(cast(IO[str], log)),
-            contextlib.suppress(RuntimeError),
-        ):  # which names the loop, not the task
+        try:
             _in_a_loop_of_one(pipeline, parameters)()
-            done = True
-    if not done:
-        what = f"the task {log.failed} failed: {log.fault}" if log.failed else "the pipeline failed"
-        sys.stderr.write(f"triage kubeflow: error: {what}; all lines are in {path}\n")
-        return FAILED
-    say(console, f"{log.verdict}; all lines of the tasks are in {path}")
-    if log.pushed:
-        say_result(console, given.push_to, f"triage serve --model-base-path {given.push_to}")
-    else:
-        say_result(console, given.root, f"read in {path} why the version was not blessed")
+        except RuntimeError:  # which names the loop, not the task
+            sys.stderr.write("triage kubeflow: error: a task failed: the lines above name it and say why\n")
+            return FAILED
+    say(
+        Console(stderr=True),
+        f"artifacts of all tasks in {given.root}; a version that was blessed is in {given.push_to}",
+    )
     return 0
-
-
-def _task_count(pipeline: Any, parameters: dict[str, Any]) -> int:
-    """Returns the number of tasks of a run: three for each fold with each seed, and six others."""
-    folds, seeds = (parameters.get(name, pipeline.component_spec.inputs[name].default) for name in ("folds", "seeds"))
-    return 3 * folds * len(seeds) + 6
-
-
-def _shown_tasks(bar: bars.Progress, count: int) -> tuple[Callable[[str], None], Callable[[str], None]]:
-    """Returns what shows on `bar`, or in lines where there is no terminal, that one of `count` tasks starts or ends."""
-    line = bar.add_task("run", total=count, unit=f"of {count} tasks", remark="")
-
-    def started(name: str) -> None:
-        bar.update(line, remark=f", {name}")
-
-    def ended(name: str) -> None:
-        bar.advance(line)
-        if bar.disable:
-            say(bar.console, f"{bar.tasks[line].completed:.0f} of {count} tasks: {name}")
-
-    return started, ended
 
 
 def _in_a_loop_of_one(pipeline: Any, parameters: dict[str, Any]) -> Any:

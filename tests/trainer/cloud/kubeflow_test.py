@@ -99,11 +99,11 @@ def test_the_pipeline_runs_here_and_pushes_only_what_is_blessed(tmp_path):
     # No agent is safe on more vignettes than there are.
     second = run("seeds=[0]", "minimum_safety=1.01")
     assert second.returncode == 0, second.stdout + second.stderr
-    assert "version 2 is NOT_BLESSED: not pushed" in second.stderr
+    assert "version 2 is NOT_BLESSED: not pushed" in second.stdout
     assert [path.name for path in (tmp_path / "models").iterdir()] == ["1"]
     failed = run("vignette_format=xml")
     assert failed.returncode == 1
-    assert "argument --format: invalid choice: 'xml'" in failed.stderr
-    assert failed.stderr.splitlines()[-1].startswith(
-        "triage kubeflow: error: the task prepare failed: triage prepare: error: "
+    assert "argument --format: invalid choice: 'xml'" in failed.stdout
+    assert failed.stderr.splitlines()[-1] == (
+        "triage kubeflow: error: a task failed: the lines above name it and say why"
     )
