@@ -44,7 +44,7 @@ REQUIREMENTS = [
 ]
 
 # Stable-Baselines3 beside the pinned stack: later PyTorch needs a newer typing-extensions, and this one NumPy 1.
-# `triage bench train --sb3-python` measures any version in an environment of its own.
+# `triage bench learn --sb3-python` measures any version in an environment of its own.
 SB3 = ["stable-baselines3>=2.3.0,<2.4", "torch>=2.1.0,<2.2", "numpy>=1.26.0,<2"]
 
 BEAM = ["apache-beam>=2.77.0,<2.78"]

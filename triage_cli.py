@@ -52,7 +52,6 @@ COMMANDS = {
 BENCH = "bench"
 BENCHES = {
     "learn": ("trainer.bench.learn", "time how long it takes to train a good agent, beside other libraries"),
-    "train": ("trainer.bench.train", "time a training step beside other libraries and the limits of the machine"),
     "serve": ("serving.bench.serve", "measure the server beside an empty gRPC handler and a simple server"),
 }
 """The subcommands of `triage bench`."""
@@ -72,7 +71,6 @@ NEED_TENSORFLOW = (
     "push",
     "tflite",
     "bench learn",
-    "bench train",
     "monitor",
     "score",
 )

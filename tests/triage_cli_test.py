@@ -61,8 +61,8 @@ def test_each_command_explains_its_options_without_loading_tensorflow():
 
 
 def test_bad_input_to_a_bench_names_both_words(capsys):
-    assert triage_cli.main(["bench", "train", "--rounds", "0"]) == 2
-    assert capsys.readouterr().err == "triage bench train: error: --rounds 0: expected 1 or more\n"
+    assert triage_cli.main(["bench", "learn", "--vignettes", "9"]) == 2
+    assert capsys.readouterr().err == "triage bench learn: error: --vignettes 9: expected 10 or more\n"
 
 
 def test_version_is_that_of_the_release(capsys):
@@ -182,7 +182,7 @@ def test_both_distributions_in_different_versions_are_refused(versions, monkeypa
         return there[name]
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    code = triage_cli.main(["bench", "train", "--rounds", "0"])
+    code = triage_cli.main(["bench", "learn", "--vignettes", "9"])
     assert code == 2  # either way
     mixed = "dyqn-triage 0.2.0 and dyqn-triage-serving 0.1.0 have overwritten each other: pip uninstall"
     assert (mixed in capsys.readouterr().err) == (there["dyqn-triage"] == "0.2.0")

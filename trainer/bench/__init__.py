@@ -1,1 +1,1 @@
-"""`triage bench train` and `triage bench learn`: our training beside that of other libraries."""
+"""`triage bench learn`: our training beside that of other libraries."""

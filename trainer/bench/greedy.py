@@ -37,10 +37,14 @@ def learner(
     q_values, take_steps = build(settings)
     vignettes = load(tests)
 
-    def train(stopping: Callable[[], bool]) -> bool:
+    steps = 0
+
+    def train(stopping: Callable[[], bool]) -> worker.Trained:
+        nonlocal steps
         while not stopping():
             take_steps(STEPS_AT_ONCE)
-        return False
+            steps += STEPS_AT_ONCE
+        return worker.Trained(finished=False, steps=steps)
 
     def decide() -> list[list[int]]:
         return decisions(q_values, vignettes, settings.evidence_count, settings.max_questions, ORDERS).tolist()

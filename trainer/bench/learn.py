@@ -3,8 +3,15 @@
 import argparse
 import dataclasses
 import functools
+import importlib.util
+import itertools
 import json
+import os
 import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,21 +26,17 @@ from schemas import figures, locations
 from schemas.errors import InputError
 from trainer import options, presets
 from trainer.bench import task_vignettes
-from trainer.bench.contestants import SB3, find_sb3
 from trainer.bench.settings import Settings
 from trainer.bench.worker import Worker, WorkerFailedError
 from trainer.progress import print_table, progress_bar
 
 GOAL = {"appropriateness": 0.82, "safety": 0.90}
 """The metrics that an agent must reach, both in the same look."""
-OURS, TF_AGENTS, FOREST = "ours", "TF-Agents", "random forest"
+OURS, TF_AGENTS, SB3, FOREST = "ours", "TF-Agents", "Stable-Baselines3", "random forest"
 TIMES_AS_FAST = 10.0
 """Speed-up over each library of reinforcement learning that we aim at."""
 
 _FIRST_LOOK, _LOOKS_APART = 5.0, 1.2  # seconds, factor
-_PEER: dict[str, Any] = {"hidden_sizes": (256, 256), "activation": "relu", "batch_size": 128, "algorithm": "adam",
-         "learning_rate": 0.001}  # fmt: skip
-"""Settings of the other libraries: network, batch and optimiser as in our preset, as far as they support it."""
 
 Points = list[dict[str, float]]
 
@@ -115,6 +118,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def find_sb3(given: str | None) -> str | None:
+    """Returns a Python that has Stable-Baselines3, None if there is none.
+
+    Raises:
+        InputError: the given one does not have it.
+    """
+    if given is None:
+        return sys.executable if importlib.util.find_spec("stable_baselines3") else None
+    path = shutil.which(given)
+    code = "import stable_baselines3, torch"
+    if path is None or subprocess.run([path, "-c", code], capture_output=True, check=False).returncode:  # noqa: S603
+        raise InputError(f"--sb3-python {given}: expected a Python that can import stable_baselines3 and torch")
+    return path
+
+
 def _prepare(
     folder: pathlib.Path, given: LearnOptions, sb3_python: str | None
 ) -> tuple[dict[str, list[str]], np.ndarray]:
@@ -131,7 +149,7 @@ def _prepare(
         task_vignettes.save(pathlib.Path(file), rows)
     config = presets.preset("default").to_dict()
     config["loop"] |= {"seed": given.seed, "evaluation_interval": 0}
-    peer = Settings(files["train"], len(data.vocabulary), seed=given.seed, **_PEER).to_json()
+    peer = Settings(files["train"], len(data.vocabulary), seed=given.seed).to_json()
 
     def learner(name: str, settings: Mapping[str, Any]) -> list[str]:
         return [sys.executable, "-m", "trainer.bench.learners", name, json.dumps(settings)]
@@ -162,8 +180,8 @@ def curve(
 ) -> Points:
     """Returns the quality of a contestant at each look.
 
-    A point has the `seconds` of training, the metrics of `metrics.triage_quality`, and whether the training is
-    `finished`; then there is no further look.
+    A point has the `seconds` of training, the `steps` taken in them (None for a contestant that takes none), the
+    metrics of `metrics.triage_quality`, and whether the training is `finished`; then there is no further look.
 
     Args:
         name: of the contestant.
@@ -184,7 +202,7 @@ def curve(
             answer = worker.ask(began=began, until=until)
             quality = metrics.triage_quality(np.array(answer["decisions"]), decision_counts)
             means = {metric: float(values.mean()) for metric, values in quality.items()}
-            points.append({"seconds": answer["seconds"], **means, "finished": answer["finished"]})
+            points.append({name: answer[name] for name in ("seconds", "steps", "finished")} | means)
             done(completed=answer["seconds"])
             if answer["finished"]:
                 break
@@ -194,7 +212,8 @@ def curve(
 def report(curves: Mapping[str, Points], budget: float) -> dict[str, Any]:
     """Returns the curves with the seconds to the goal, None for never, and whether ours reaches `TIMES_AS_FAST`."""
     contestants: dict[str, dict[str, Any]] = {
-        name: {"seconds_to_goal": seconds_to_goal(points), "curve": points} for name, points in curves.items()
+        name: {"seconds_to_goal": seconds_to_goal(points), "ms_per_step": ms_per_step(points), "curve": points}
+        for name, points in curves.items()
     }
     ours = contestants.get(OURS, {}).get("seconds_to_goal")
     peers = [contestants[name]["seconds_to_goal"] for name in (TF_AGENTS, SB3) if name in contestants]
@@ -211,14 +230,28 @@ def seconds_to_goal(points: Sequence[Mapping[str, float]]) -> float | None:
     )
 
 
+def ms_per_step(points: Sequence[Mapping[str, Any]]) -> float | None:
+    """Returns the milliseconds of a training step; None where there are no steps between two looks.
+
+    It is the median over the stretches between looks, so that the start and the end of the training do not count.
+    """
+    stretches = [
+        1e3 * (after["seconds"] - before["seconds"]) / (after["steps"] - before["steps"])
+        for before, after in itertools.pairwise(points)
+        if before["steps"] and after["steps"] > before["steps"]
+    ]
+    return statistics.median(stretches) if stretches else None
+
+
 def show(measured: Mapping[str, Any]) -> None:
     """Prints a row for each contestant."""
     goal = " / ".join(f"{least:.2f}" for least in GOAL.values())
-    table = Table("", f"seconds to {goal}", "trained for", "appropriate", "safe")
+    table = Table("", f"seconds to {goal}", "trained for", "ms a training step", "appropriate", "safe")
     for name, each in measured["contestants"].items():
         last, reached = each["curve"][-1], each["seconds_to_goal"]
         never = "never: its training ended" if last["finished"] else f"never within {measured['budget_seconds']:g} s"
-        cells = (f"{last['seconds']:.0f} s", f"{last['appropriateness']:.3f}", f"{last['safety']:.3f}")
+        step = "" if each["ms_per_step"] is None else f"{each['ms_per_step']:.1f}"
+        cells = (f"{last['seconds']:.0f} s", step, f"{last['appropriateness']:.3f}", f"{last['safety']:.3f}")
         table.add_row(name, never if reached is None else f"{reached:.1f}", *cells)
     print_table(table)
     text = "Appropriateness and safety on fresh vignettes. The start of the process counts; the looks do not."
@@ -257,6 +290,20 @@ def plot(measured: Mapping[str, Any], path: pathlib.Path) -> None:
 
 
 def _machine() -> dict[str, Any]:
-    from trainer.bench.report import machine
+    """Returns the processor and the versions that the figures depend on."""
+    import numpy as np
+    import tensorflow as tf
 
-    return machine()
+    model = platform.processor()
+    described = pathlib.Path("/proc/cpuinfo")
+    if described.exists():
+        names = [line.partition(":")[2].strip() for line in described.read_text().splitlines() if "model name" in line]
+        model = names[0] if names else model
+    return {
+        "processor": model,
+        "cores": len(os.sched_getaffinity(0)),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "tensorflow": tf.__version__,
+        "numpy": np.__version__,
+    }

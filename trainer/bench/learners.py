@@ -32,8 +32,9 @@ def ours(settings: Mapping[str, Any]) -> Answers:
     session = TrainingSession(job, data, TrainConfig.from_dict(settings["config"]))
     tests = data.read("test", names=False)
 
-    def train(stopping: Callable[[], bool]) -> bool:
-        return bool(session.train(stopping)["finished"])
+    def train(stopping: Callable[[], bool]) -> worker.Trained:
+        trained = session.train(stopping)
+        return worker.Trained(trained["finished"], trained["steps"])
 
     def decide() -> list[list[int]]:
         trained = load_network(job)
@@ -55,7 +56,7 @@ def tf_agents(settings: Mapping[str, Any]) -> Answers:
     from trainer.bench.settings import Settings
 
     def build(given: Settings) -> tuple[greedy.QValues, Callable[[int], Any]]:
-        network, take_steps = tf_agents_loop.learner_of(given, "graph")
+        network, take_steps = tf_agents_loop.learner_of(given)
         signature = [tf.TensorSpec([None, given.evidence_count], tf.float32)]
         values = tf.function(lambda states: network(states)[0], input_signature=signature, autograph=False)
         return lambda states: np.asarray(values(tf.constant(states))), take_steps
@@ -83,10 +84,10 @@ def forest(settings: Mapping[str, Any]) -> Answers:
     train_vignettes, tests = (load(pathlib.Path(settings[name])) for name in ("train", "tests"))
     trained: list[Callable[[Any], np.ndarray]] = []
 
-    def train(_: Callable[[], bool]) -> bool:
+    def train(_: Callable[[], bool]) -> worker.Trained:
         counts = train_vignettes.decision_counts
         trained.append(classifier("forest", states(train_vignettes), counts, settings["seed"]))
-        return True
+        return worker.Trained(finished=True)
 
     return worker.learning(train, lambda: [trained[-1](states(tests)).argmax(axis=1).tolist()])
 

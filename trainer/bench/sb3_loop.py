@@ -1,9 +1,9 @@
-"""Stable-Baselines3's own DQN loop as a contestant: `python -m trainer.bench.sb3_loop SETTINGS [TESTS]`.
+"""Stable-Baselines3's own DQN loop as a contestant: `python -m trainer.bench.sb3_loop SETTINGS TESTS`.
 
 It is the stock `DQN` with `MlpPolicy`, one optimisation a step, in a Gymnasium environment with the same vignettes and
-the reward of the decision taken. Activation and optimiser are those of the others; the target network is copied every
-1,000 steps. The module imports no TensorFlow, so that it can run in another Python environment. Stable-Baselines3 is
-optional, and so is imported by name.
+the reward of the decision taken, with ReLU layers and Adam; the target network is copied every 1,000 steps. The module
+imports no TensorFlow, so that it can run in another Python environment. Stable-Baselines3 is optional, and so is
+imported by name.
 """
 
 import importlib
@@ -81,16 +81,9 @@ def gymnasium_environment(settings: Settings) -> Any:
     return VignetteGymnasium()
 
 
-def steps_of(settings: Settings) -> Callable[[int], Any]:
-    """Returns a function that takes training steps after the burn-in."""
-    return learner_of(settings)[1]
-
-
 def learner_of(settings: Settings) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[int], Any]]:
     """Returns the Q-values `[B, A]` of states `[B, E]`, and what takes training steps after the burn-in."""
     stable_baselines3, torch = importlib.import_module("stable_baselines3"), importlib.import_module("torch")
-    activations = {"selu": torch.nn.SELU, "relu": torch.nn.ReLU}
-    optimisers = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
     model = stable_baselines3.DQN(
         "MlpPolicy",
         gymnasium_environment(settings),
@@ -103,8 +96,8 @@ def learner_of(settings: Settings) -> tuple[Callable[[np.ndarray], np.ndarray], 
         target_update_interval=TARGET_UPDATE_INTERVAL,
         policy_kwargs={
             "net_arch": list(settings.hidden_sizes),
-            "activation_fn": activations[settings.activation],
-            "optimizer_class": optimisers[settings.algorithm],
+            "activation_fn": torch.nn.ReLU,
+            "optimizer_class": torch.optim.Adam,
         },
         seed=settings.seed,
         device="cpu",
@@ -119,12 +112,8 @@ def learner_of(settings: Settings) -> tuple[Callable[[np.ndarray], np.ndarray], 
 
 
 def main() -> None:
-    """Answers until standard input ends: for `triage bench learn` where there is a file of test vignettes."""
-    settings, tests = Settings.from_json(sys.argv[1]), sys.argv[2:]
-    if tests:
-        worker.answer(greedy.learner(settings, pathlib.Path(tests[0]), learner_of))
-    else:
-        worker.answer(worker.timed(steps_of(settings)))
+    """Answers until standard input ends."""
+    worker.answer(greedy.learner(Settings.from_json(sys.argv[1]), pathlib.Path(sys.argv[2]), learner_of))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""The settings that all contestants share: network, batch, optimiser and memory."""
+"""The settings of the other libraries: network, batch and step size as in our preset, as far as they support it.
+
+All have ReLU layers and Adam.
+"""
 
 import dataclasses
 import json
@@ -9,15 +12,13 @@ from trainer.bench.task_vignettes import BenchVignettes, load
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The settings of one comparison."""
+    """The settings of one contestant."""
 
     vignettes: str  # file of `task_vignettes.save`
-    evidence_count: int = 597
-    hidden_sizes: tuple[int, ...] = (1024, 1024)
-    batch_size: int = 100
-    activation: str = "selu"  # or relu
-    algorithm: str = "sgd"
-    learning_rate: float = 0.02
+    evidence_count: int
+    hidden_sizes: tuple[int, ...] = (256, 256)
+    batch_size: int = 128
+    learning_rate: float = 0.001
     memory_capacity: int = 50_000
     burn_in_steps: int = 1000
     max_questions: int = 23

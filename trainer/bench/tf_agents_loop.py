@@ -1,19 +1,15 @@
-"""TF-Agents' own DQN loop as a contestant: `python -m trainer.bench.tf_agents_loop SETTINGS FORM`.
+"""TF-Agents' own DQN loop as a contestant, all of it in one compiled function.
 
 It is made of the stock parts `DynamicStepDriver`, `TFUniformReplayBuffer`, `DqnAgent` and `QNetwork`, with one
 optimisation a step, in our environment with the reward of the decision taken. The settings favour its speed: the target
-network is copied every 1,000 steps, not every step as by default; the optimiser is TensorFlow's fused one, not that of
-Keras; there are no summaries; and the dataset of the replay buffer prefetches. `FORM` is `python`, the loop of its
-tutorials, in which Python calls the compiled driver and the compiled agent in turn, or `graph`, the whole loop in one
-compiled function.
+network is copied every 1,000 steps, not every step as by default; the optimiser is TensorFlow's own, not that of Keras;
+there are no summaries; and the dataset of the replay buffer prefetches.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-import tf_keras
 from tf_agents.agents.dqn import dqn_agent
 from tf_agents.drivers import dynamic_step_driver
 from tf_agents.environments import tf_environment
@@ -24,7 +20,6 @@ from tf_agents.trajectories import time_step as ts
 from tf_agents.utils import common
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
-from trainer.bench import worker
 from trainer.bench.settings import Settings
 from trainer.dyqn.environment import Mode, VignetteEnvironment
 
@@ -81,23 +76,18 @@ def build_network(environment: ScalarRewardEnvironment, settings: Settings) -> q
         state_spec,
         environment.action_spec(),
         fc_layer_params=settings.hidden_sizes,
-        activation_fn=getattr(tf_keras.activations, settings.activation),
     )
 
 
 def build_agent(
     environment: ScalarRewardEnvironment, settings: Settings, network: q_network.QNetwork
 ) -> dqn_agent.DqnAgent:
-    """Returns a stock agent with our network's optimiser."""
-    fused = {
-        "sgd": tf.compat.v1.train.GradientDescentOptimizer,
-        "adam": tf.compat.v1.train.AdamOptimizer,
-    }
+    """Returns a stock agent."""
     agent = dqn_agent.DqnAgent(
         environment.time_step_spec(),
         environment.action_spec(),
         q_network=network,
-        optimizer=fused[settings.algorithm](settings.learning_rate),
+        optimizer=tf.compat.v1.train.AdamOptimizer(settings.learning_rate),
         observation_and_action_constraint_splitter=lambda observation: observation,
         target_update_period=TARGET_UPDATE_PERIOD,
         td_errors_loss_fn=common.element_wise_squared_loss,
@@ -107,12 +97,7 @@ def build_agent(
     return agent
 
 
-def steps_of(settings: Settings, form: str) -> Callable[[int], Any]:
-    """Returns a function that takes training steps after the burn-in."""
-    return learner_of(settings, form)[1]
-
-
-def learner_of(settings: Settings, form: str) -> tuple[q_network.QNetwork, Callable[[int], Any]]:
+def learner_of(settings: Settings) -> tuple[q_network.QNetwork, Callable[[int], Any]]:
     """Returns the network, and what takes training steps after the burn-in."""
     tf.random.set_seed(settings.seed)
     environment = build_environment(settings)
@@ -130,13 +115,6 @@ def learner_of(settings: Settings, form: str) -> tuple[q_network.QNetwork, Calla
     common.function(driver(settings.burn_in_steps).run)()
     dataset = memory.as_dataset(sample_batch_size=settings.batch_size, num_steps=2, num_parallel_calls=2)
     batches, one_step = iter(dataset.prefetch(PREFETCHED)), driver(1)
-    collect, train = common.function(one_step.run), common.function(agent.train)
-
-    def python(steps: int) -> None:
-        for _ in range(steps):
-            collect()
-            experience, _ = next(batches)
-            train(experience)
 
     @tf.function
     def graph(steps: tf.Tensor) -> tf.Tensor:
@@ -146,13 +124,4 @@ def learner_of(settings: Settings, form: str) -> tuple[q_network.QNetwork, Calla
             agent.train(experience)
         return agent.train_step_counter.read_value()
 
-    return network, python if form == "python" else lambda steps: int(graph(tf.constant(steps)))
-
-
-def main() -> None:
-    """Answers until standard input ends."""
-    worker.answer(worker.timed(steps_of(Settings.from_json(sys.argv[1]), sys.argv[2])))
-
-
-if __name__ == "__main__":
-    main()
+    return network, lambda steps: int(graph(tf.constant(steps)))

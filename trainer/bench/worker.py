@@ -1,4 +1,4 @@
-"""Contestants as separate processes that take turns: one JSON line asks for steps, and one reports how long they took.
+"""Contestants as separate processes: one JSON line asks for training, and one says what has been learned.
 
 Separate processes keep libraries, thread pools and peak memory apart. This module needs only the standard library, so
 that a contestant can run in another Python environment.
@@ -8,13 +8,12 @@ import contextlib
 import json
 import os
 import pathlib
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -81,20 +80,27 @@ def answer(respond: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
         replies.flush()
 
 
+class Trained(NamedTuple):
+    """How far a learner has come."""
+
+    finished: bool  # it has learned all that it can
+    steps: int | None = None  # training steps so far; None for a learner that takes none
+
+
 def learning(
-    train: Callable[[Callable[[], bool]], bool], decide: Callable[[], Any]
+    train: Callable[[Callable[[], bool]], Trained], decide: Callable[[], Any]
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Returns what answers `{"began": time, "until": seconds}` with what a learner decides after so many seconds.
 
     They are counted from `began`, when the process was started, without the time that `decide` takes.
 
     Args:
-        train: trains until the function that it is given returns true, or until it has learned all that it can; then it
-            returns true. What is imported and built before the first request counts too.
+        train: trains until the function that it is given returns true, or until it has learned all that it can. What is
+            imported and built before the first request counts too.
         decide: returns the decisions on the test vignettes, ready for JSON.
 
     Returns:
-        The answer: `seconds`, whether the training is `finished`, `decisions`.
+        The answer: `seconds`, the `steps` and whether the training is `finished`, as in `Trained`, and `decisions`.
     """
     paused, since = 0.0, None
 
@@ -106,20 +112,8 @@ def learning(
         def elapsed() -> float:
             return time.time() - float(request["began"]) - paused
 
-        finished = train(lambda: elapsed() >= float(request["until"]))
+        trained = train(lambda: elapsed() >= float(request["until"]))
         seconds, since = elapsed(), time.time()
-        return {"seconds": seconds, "finished": finished, "decisions": decide()}
-
-    return respond
-
-
-def timed(take_steps: Callable[[int], object]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Returns a function from `{"steps": n}` to the seconds that n steps took and the peak memory so far in bytes."""
-
-    def respond(request: Mapping[str, Any]) -> dict[str, Any]:
-        began = time.perf_counter()
-        take_steps(int(request["steps"]))
-        seconds = time.perf_counter() - began
-        return {"seconds": seconds, "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+        return {"seconds": seconds, **trained._asdict(), "decisions": decide()}
 
     return respond

@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,8 @@ def test_a_learner_trains_until_it_is_told_to_stop(tmp_path):
         lambda _: (by_number_of_pieces(GREEN, GREEN), taken.append),
     )  # fmt: skip
     answer = answers({"began": 0.0, "until": 0.0})
-    assert (taken, answer["finished"]) == ([], False)
+    assert (taken, answer["finished"], answer["steps"]) == ([], False, 0)
     assert answer["decisions"] == [[GREEN, GREEN]] * len(greedy.ORDERS)
     assert answer["seconds"] == pytest.approx(1.8e9, rel=0.5), "since the epoch, at which it is said to have begun"
+    later = answers({"began": time.time(), "until": 1e-9})
+    assert later["steps"] == sum(taken)

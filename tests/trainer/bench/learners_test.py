@@ -34,10 +34,10 @@ def test_ours_is_what_the_command_trains_and_goes_on_after_a_look(prepared):
     config["loop"] |= {"steps": 60, "burn_in_steps": 10, "steps_per_call": 10, "evaluation_interval": 0}
     answers = learners.ours({"data": str(folder / "data"), "config": config})
     first = ask(answers, until=0.0)
-    assert not first["finished"]
+    assert (first["finished"], first["steps"]) == (False, 0)
     assert np.shape(first["decisions"]) == (3, 10)
     last = ask(answers, until=600.0)
-    assert last["finished"]
+    assert (last["finished"], last["steps"]) == (True, 60)
     assert (folder / "job" / "dial.json").exists(), "it ended as a training ends: calibrated, with its dial"
 
 
@@ -46,15 +46,16 @@ def test_the_forest_sees_all_evidence_and_is_done_at_once(prepared):
     settings = {"train": str(folder / "train.npz"), "tests": str(folder / "test.npz"), "seed": 0,
                 "evidence_count": len(data.vocabulary)}  # fmt: skip
     answer = ask(learners.forest(settings), until=0.0)
-    assert answer["finished"]
+    assert (answer["finished"], answer["steps"]) == (True, None)
     assert np.shape(answer["decisions"]) == (1, 10)
 
 
 @pytest.mark.slow
 def test_tf_agents_own_loop_learns_and_is_asked_for_its_greedy_decisions(prepared):
     folder, data = prepared
-    settings = Settings(str(folder / "train.npz"), len(data.vocabulary), hidden_sizes=(8,), activation="relu",
-                        batch_size=8, algorithm="adam", learning_rate=0.001, burn_in_steps=50)  # fmt: skip
+    settings = Settings(
+        str(folder / "train.npz"), len(data.vocabulary), hidden_sizes=(8,), batch_size=8, burn_in_steps=50
+    )
     answers = learners.tf_agents({"settings": settings.to_json(), "tests": str(folder / "test.npz")})
     answer = ask(answers, until=0.1)
     assert not answer["finished"]

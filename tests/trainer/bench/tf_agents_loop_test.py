@@ -4,16 +4,18 @@ import tensorflow as tf
 from tf_agents.environments import tf_environment
 
 from schemas.triage import Action
-from trainer.bench import task_vignettes, tf_agents_loop
+from trainer.bench import tf_agents_loop
 from trainer.bench.settings import Settings
+from trainer.bench.task_vignettes import BenchVignettes, save
 from trainer.dyqn.environment import Mode, VignetteEnvironment
 
 
 @pytest.fixture
-def settings(tmp_path):
-    task_vignettes.save(tmp_path / "v.npz", task_vignettes.draw(30, 12, seed=0))
+def settings(random_vignettes, tmp_path):
+    rows = random_vignettes
+    save(tmp_path / "v.npz", BenchVignettes(rows.offsets, rows.signed_codes, rows.decision_counts))
     return Settings(
-        str(tmp_path / "v.npz"), 12, hidden_sizes=(8, 8), batch_size=4, memory_capacity=64, burn_in_steps=20
+        str(tmp_path / "v.npz"), 30, hidden_sizes=(8, 8), batch_size=4, memory_capacity=64, burn_in_steps=20
     )
 
 
@@ -43,13 +45,12 @@ def test_asking_earns_nothing_and_is_masked_once_nothing_is_left(vignettes_of):
     assert asked.observation[1].numpy().tolist() == [[1, 1, 1, 1, 0]]
 
 
-# The graph of the whole loop takes long to build; `tests/speed_test.py` runs it too.
-@pytest.mark.parametrize("form", ["python", pytest.param("graph", marks=pytest.mark.slow)])
-def test_every_step_is_one_optimisation_of_the_stock_agent(settings, form, monkeypatch):
+@pytest.mark.slow  # the graph of the whole loop takes long to build
+def test_every_step_is_one_optimisation_of_the_stock_agent(settings, monkeypatch):
     agents = []
     build = tf_agents_loop.build_agent
     monkeypatch.setattr(tf_agents_loop, "build_agent", lambda *given: agents.append(build(*given)) or agents[-1])
-    take = tf_agents_loop.steps_of(settings, form)
+    _, take = tf_agents_loop.learner_of(settings)
     before = [variable.numpy() for variable in agents[0].collect_policy.variables()]
     take(3)
     assert int(agents[0].train_step_counter) == 3
