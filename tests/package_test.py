@@ -80,7 +80,7 @@ def test_a_fresh_environment_runs_a_job_from_it_on_what_the_service_says(
     simulate = ["simulate", "--knowledge", str(toy_knowledge_directory), "--vignettes", "60"]
     assert triage_cli.main([*simulate, "--out", str(tmp_path / "data")]) == 0
     small = ["--steps", "60", "--hidden-sizes", "8", "--batch-size", "8", "--burn-in-steps", "20",
-             "--networks", "1", "--engine", "plain"]  # fmt: skip
+             "--networks", "1"]  # fmt: skip
     finished = subprocess.run(
         [python, "-m", "trainer.task", *small],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,

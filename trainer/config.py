@@ -145,21 +145,6 @@ class OptimiserConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class LearnerConfig:
-    """How an optimisation is computed, which does not affect what is computed; measured in docs/performance.md."""
-
-    engine: str = _field(
-        "fused", "fused: one pass over s and s', sparse first layer, compiled; plain: automatic gradients, dense; "
-        "compiled: plain, compiled by XLA",
-        ("fused", "plain", "compiled"),
-    )  # fmt: skip
-    precision: str = _field(
-        "float32", "of the hidden layers' matrix products in an optimisation; sums and weights stay float32",
-        ("float32", "bfloat16"),
-    )  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True)
 class LoopConfig:
     """The training cycle (paper, algo:dyqn); how the number of steps was chosen: docs/training.md."""
 
@@ -188,7 +173,6 @@ class TrainConfig:
     memory: MemoryConfig = MemoryConfig()
     validation: ValidationConfig = ValidationConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
-    learner: LearnerConfig = LearnerConfig()
     loop: LoopConfig = LoopConfig()
 
     def __post_init__(self) -> None:
@@ -266,7 +250,7 @@ def _check(config: TrainConfig) -> None:
     positive = ("memory_capacity", "batch_size", "window_episodes", "steps_per_call", "evaluation_orders",
                 "environments", "networks", "validation_interval", "patience", "checkpoint_interval",
                 "checkpoints_kept", "max_questions", "ask_noise_episodes")  # fmt: skip
-    network, validation, learner = config.network, config.validation, config.learner
+    network, validation = config.network, config.validation
     sections = (getattr(config, section.name) for section in dataclasses.fields(config))
     values = {name: value for section in sections for name, value in dataclasses.asdict(section).items()}
     rules = [(values[name] >= 1, f"{name} must be at least 1") for name in positive]
@@ -283,12 +267,6 @@ def _check(config: TrainConfig) -> None:
          "ask noise must be 0 or more"),
         (min(loop.evaluation_interval, loop.seed) >= 0, "evaluation_interval and seed must be 0 or more"),
         (loop.burn_in_steps >= 1, "burn_in_steps must be at least 1: the first optimisation needs a memory"),
-        (learner.engine == "fused" or learner.precision == "float32", "precision bfloat16 needs the engine fused"),
-        (learner.engine != "fused" or (network == dataclasses.replace(
-            network, inputs="signed", words=0, networks=1, outputs="q_values"
-         ) and config.target.loss == "squared" and not validation.parts and not config.optimiser.average),
-         "the engine fused learns one network of signed inputs, without words, probabilities, parts "
-         "and average, by the squared error: choose the engine compiled"),
         (network.words == 0 or (network.words > 0 and network.inputs == "two"),
          "words must be 0, or 1 or more with inputs two"),
         (0 <= network.dropout < 1, "dropout must lie in [0, 1)"),

@@ -35,7 +35,6 @@ DEFAULT: dict[str, dict[str, Any]] = {
     },
     "validation": {"parts": 5},
     "optimiser": {"algorithm": "adam", "learning_rate": 0.001, "average": 0.99},
-    "learner": {"engine": "compiled"},
     "loop": {"steps": 0, "burn_in_steps": 20, "steps_per_call": 100, "window_episodes": 2_000},
 }
 """What was measured to be best (docs/learner.md); the steps follow from the number of vignettes."""

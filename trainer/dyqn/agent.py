@@ -76,9 +76,7 @@ class DyqnAgent(tf_agent.TFAgent):
         self._parts = config.validation.parts
         self._dropout = config.network.dropout > 0
         self._logits = logits_of(network)
-        self._gradients = self._gradients_of
-        if config.learner.engine == "compiled":
-            self._gradients = tf.function(self._gradients_of, jit_compile=True, autograph=False)
+        self._gradients = tf.function(self._gradients_of, jit_compile=True, autograph=False)
         exploration = config.exploration
 
         def ask_noise(shape: tf.Tensor) -> tf.Tensor:

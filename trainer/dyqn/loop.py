@@ -13,12 +13,12 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_DECISIONS
+from trainer import state
 from trainer.config import TrainConfig
 from trainer.dyqn import rewards, targets
 from trainer.dyqn.agent import DyqnAgent
 from trainer.dyqn.dial import HeldOut
 from trainer.dyqn.environment import Mode, VignetteEnvironment, Vignettes
-from trainer.dyqn.learner import build_learner
 from trainer.dyqn.network import WORDS, build_network, dropout_states, set_output_bias
 from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.rollout import EpisodeWindow
@@ -70,6 +70,7 @@ class TrainingLoop:
         # With op determinism, a resumed run equals an uninterrupted one, bit for bit on one machine.
         tf.config.experimental.enable_op_determinism()
         self.config = config
+        self._evidence_count = evidence_count
         self._workers = workers
         network_seed, generator_seeds = _seeds(config.loop.seed, workers.index)
         self._generators = {
@@ -107,7 +108,6 @@ class TrainingLoop:
         # The first piece of evidence, one more for each question, and one for the successor of the last state.
         self._known_limit = min(int(np.diff(vignettes.offsets).max()), config.environment.max_questions + 2)
         self.memory = BucketMemory(evidence_count, self._known_limit, NUM_DECISIONS, config.memory)
-        self._learner = build_learner(self.agent, config, workers)
         # The weights that the run saves: those with the lowest validation loss, or the last ones.
         self.chosen = self.network
         if self.judges or config.optimiser.average or config.network.words:
@@ -244,7 +244,6 @@ class TrainingLoop:
             return finite, learned + tf.cast(due, tf.int64), losses + action_losses
 
         count = self.agent.losses
-        self._learner.prepare()
         start = (tf.constant(True), tf.constant(0, tf.int64), tf.zeros([count]))
         return tf.while_loop(unfinished, body, start, parallel_iterations=1)
 
@@ -252,7 +251,7 @@ class TrainingLoop:
         """One action of the agent in each environment: lines 3 to 17 of the algorithm."""
         self.environment.begin_where_ended()
         s_tm1 = self._known()
-        outputs = self._learner.q_values(s_tm1)
+        outputs = self.network(self._states(s_tm1))
         forced = self.environment.current_time_step().observation.forced
         action = self.agent.collect_policy.choose(outputs, forced)
         after = self.environment.step(action)
@@ -271,8 +270,13 @@ class TrainingLoop:
     def _learn(self) -> tuple[tf.Tensor, tf.Tensor]:
         """One optimisation: lines 18 to 21 of the algorithm. Returns (finite, action losses [A])."""
         batch = self.memory.sample(self.config.memory.batch_size, self._generators["memory"])
-        done = self._learner.learn(batch)
+        batch = batch._replace(s_tm1=self._states(batch.s_tm1), s_t=self._states(batch.s_t))
+        done = self.agent.train(batch).extra
         return done.finite, done.action_losses
+
+    def _states(self, signed_codes: tf.Tensor) -> tf.Tensor:
+        """Returns the states float32 `[B, E]` of signed codes `[B, W]`."""
+        return state.from_signed_codes(signed_codes, self._evidence_count)
 
     def _divergence(self, losses: tf.Tensor) -> str:
         where = [f"weights {name}" for name in non_finite(self.network.variables)]

@@ -4,12 +4,10 @@ Columns of the outputs: the five Q-values in the order of the actions. If the ne
 follow for the probability that each triage decision is appropriate, then four that it is safe, in urgency order.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
@@ -25,25 +23,6 @@ LOGITS, AVERAGE, OUTPUT_LAYER, WORDS = "logits", "outputs", "q_values", "words"
 _FIRST_LAYER = "hidden_1"
 
 _INITIALIZERS = {"selu": keras.initializers.LecunNormal, "relu": keras.initializers.HeNormal}
-
-# Klambauer et al. (2017), "Self-Normalizing Neural Networks".
-SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
-
-
-class HiddenActivation(NamedTuple):
-    """An activation, and its slope as a function of its output."""
-
-    function: Callable[[tf.Tensor], tf.Tensor]
-    slope: Callable[[tf.Tensor], tf.Tensor]
-
-
-ACTIVATIONS = {
-    "selu": HiddenActivation(
-        tf.nn.selu, lambda output: tf.where(output > 0, SELU_SCALE, output + SELU_SCALE * SELU_ALPHA)
-    ),
-    "relu": HiddenActivation(tf.nn.relu, lambda output: tf.cast(output > 0, output.dtype)),
-}
-"""The activations of hidden layers, as `trainer.dyqn.learner.FusedLearner` computes them."""
 
 
 def build_network(evidence_count: int, config: NetworkConfig, seed: int) -> keras.Model:
