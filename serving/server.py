@@ -166,12 +166,13 @@ def _add_signatures(front: Front, models: "ServedModels", config: ServeConfig, t
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # load TensorFlow
 
     from serving import open_inference
+    from serving.signatures import Signatures
     from serving.tf_serving import MODEL_SERVICE, PREDICTION_SERVICE, ModelService, PredictionService
     from triage.open_inference import inference_pb2_grpc
 
-    prediction = PredictionService(models, config, telemetry)
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(prediction, front)
+    signatures = Signatures(models, config, telemetry)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(signatures), front)
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(models), front)
-    service = open_inference.InferenceService(open_inference.OpenModels(models, prediction))
+    service = open_inference.InferenceService(open_inference.OpenModels(signatures))
     inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(service, front)
     return [PREDICTION_SERVICE, MODEL_SERVICE, open_inference.SERVICE]

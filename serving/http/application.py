@@ -47,11 +47,12 @@ def application_of(
         from serving.http.open_inference_routes import OpenInferenceRoutes  # load TensorFlow
         from serving.http.tf_serving_routes import TfServingRoutes
         from serving.open_inference import OpenModels
+        from serving.signatures import Signatures
         from serving.tf_serving import ModelService, PredictionService
 
-        prediction = PredictionService(models, config, telemetry)
-        signatures += _tf_serving(door, TfServingRoutes(models, prediction, ModelService(models)))
-        signatures += _open_inference(door, OpenInferenceRoutes(OpenModels(models, prediction)))
+        runs = Signatures(models, config, telemetry)
+        signatures += _tf_serving(door, TfServingRoutes(runs, PredictionService(runs), ModelService(models)))
+        signatures += _open_inference(door, OpenInferenceRoutes(OpenModels(runs)))
     return application(door, TriageRoutes(service), signatures, lambda: models.ready, config)
 
 

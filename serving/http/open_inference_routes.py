@@ -57,9 +57,7 @@ class OpenInferenceRoutes:
             raise InputError("parameters.signature_name: expected a string")
         wanted = {_name(output): _object(output, "parameters") for output in _objects(body, "outputs")}
         _check_settings(wanted, ("binary_data",))
-        answer = self._models.infer(
-            *_model(exchange), signature, list(_given(body, tail)), list(wanted), exchange.context
-        )
+        answer = self._models.infer(*_model(exchange), signature, list(_given(body, tail)), list(wanted))
         everything = parameters.get("binary_data_output") is True
         binary = {name for name in answer.outputs if wanted.get(name, {}).get("binary_data", everything) is True}
         return _response(answer, body.get("id"), binary)

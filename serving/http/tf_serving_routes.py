@@ -7,52 +7,45 @@ from starlette.requests import Request
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, model_pb2
 
 from schemas import features
-from schemas.directories import LARGEST_VERSION
 from schemas.errors import InputError
-from serving.errors import NotFoundError, PreconditionError
 from serving.http.door import Exchange
 from serving.http.tensor_json import read_columns, read_rows, write_columns, write_rows
-from serving.models.served_models import ServedModels
-from serving.tf_serving import ModelService, PredictionService, borrow, outputs_of, to_request
+from serving.signatures import Signatures, version_number
+from serving.tf_serving import ModelService, PredictionService
 
 _BODY = ("signature_name", "instances", "inputs")
 
 
 class TfServingRoutes:
-    """Answers from the services that TensorFlow Serving's gRPC clients call.
+    """Answers from the signatures of a server's models, and from the services that tell of their versions.
 
     Args:
-        models: the models.
-        prediction: runs signatures.
+        signatures: runs them.
+        prediction: describes them.
         status: tells the states of versions.
     """
 
-    def __init__(self, models: ServedModels, prediction: PredictionService, status: ModelService):
-        self._models = models
+    def __init__(self, signatures: Signatures, prediction: PredictionService, status: ModelService):
+        self._signatures = signatures
         self._prediction = prediction
         self._status = status
 
     def predict(self, exchange: Exchange) -> Any:
         """Runs a signature on `instances` (rows) or `inputs` (columns)."""
-        spec, body = _spec(exchange.request), exchange.json()
+        body, place = exchange.json(), exchange.request.path_params
         if not isinstance(body, dict) or not set(body) <= set(_BODY) or ("instances" in body) == ("inputs" in body):
             raise InputError("expected an object with instances or inputs, and perhaps signature_name")
         name = body.get("signature_name") or features.SERVING_DEFAULT
         if not isinstance(name, str):
             raise InputError("signature_name: expected a string")
-        with borrow(spec, self._models) as engine:
-            signature = engine.signatures.get(name)
-            if signature is None or not signature.inputs:
-                raise PreconditionError(f'Serving signature key "{name}" not found.')
-            spec.version.value = int(engine.info.model_version)  # the same one answers below
+        version = version_number(place["model"], place["version"]) if "version" in place else None
+        with self._signatures.borrow(place["model"], version, place.get("label")) as engine:
+            declared = self._signatures.declared(engine, name)
             if "inputs" in body:
-                inputs = read_columns(body["inputs"], signature)
+                inputs = read_columns(body["inputs"], declared)
             else:
-                inputs = read_rows(body["instances"], signature)
-            request = to_request(name, inputs)
-            request.model_spec.MergeFrom(spec)
-            response = self._prediction.Predict(request, exchange.context)
-        outputs = outputs_of(response)
+                inputs = read_rows(body["instances"], declared)
+            outputs = self._signatures.predict(engine, name, inputs)
         if "inputs" in body:
             return {"outputs": write_columns(outputs)}
         return {"predictions": write_rows(outputs)}
@@ -60,7 +53,7 @@ class TfServingRoutes:
     def status(self, exchange: Exchange) -> Any:
         """Returns the state of the versions."""
         request = get_model_status_pb2.GetModelStatusRequest(model_spec=_spec(exchange.request))
-        status = self._status.GetModelStatus(request, exchange.context)
+        status = self._status.GetModelStatus(request, None)
         return {
             "model_version_status": [
                 {
@@ -80,7 +73,7 @@ class TfServingRoutes:
         request = get_model_metadata_pb2.GetModelMetadataRequest(
             model_spec=_spec(exchange.request), metadata_field=["signature_def"]
         )
-        metadata = self._prediction.GetModelMetadata(request, exchange.context)
+        metadata = self._prediction.GetModelMetadata(request, None)
         signatures = get_model_metadata_pb2.SignatureDefMap()
         metadata.metadata["signature_def"].Unpack(signatures)
         version = str(metadata.model_spec.version.value)
@@ -100,8 +93,5 @@ def _spec(request: Request) -> model_pb2.ModelSpec:
     if "label" in request.path_params:
         spec.version_label = request.path_params["label"]
     if "version" in request.path_params:
-        number = request.path_params["version"]
-        if not (number.isascii() and number.isdecimal() and int(number[:20]) <= LARGEST_VERSION):
-            raise NotFoundError(f"Could not find version {number[:40]} of model {spec.name}")
-        spec.version.value = int(number)
+        spec.version.value = version_number(spec.name, request.path_params["version"])
     return spec

@@ -6,16 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from tensorflow.core.protobuf import meta_graph_pb2
-from tensorflow_serving.apis import model_pb2
 
 from schemas import VERSION, features
-from schemas.directories import LARGEST_VERSION
 from schemas.errors import InputError
-from serving.errors import NotFoundError, PreconditionError
+from serving.errors import NotFoundError
 from serving.models.engine import Engine
-from serving.models.served_models import ServedModels
 from serving.open_inference.tensors import Given, datatype_of, read_inputs
-from serving.tf_serving import PredictionService, borrow, outputs_of, to_request
+from serving.signatures import Signatures, version_number
 
 SERVER_NAME = "dyqn-triage"
 EXTENSIONS = ("binary_tensor_data",)
@@ -51,21 +48,15 @@ class Answer(NamedTuple):
 
 
 class OpenModels:
-    """Answers from the service that TensorFlow Serving's clients call.
+    """Answers from the signatures of a server's models."""
 
-    Args:
-        models: the models.
-        prediction: runs signatures.
-    """
-
-    def __init__(self, models: ServedModels, prediction: PredictionService):
-        self._models = models
-        self._prediction = prediction
+    def __init__(self, signatures: Signatures):
+        self._signatures = signatures
 
     @property
     def ready(self) -> bool:
         """Whether each model can answer."""
-        return self._models.ready
+        return self._signatures.models.ready
 
     def is_ready(self, name: str, version: str) -> bool:
         """Returns whether a version of a model, by default the default one, can answer."""
@@ -83,12 +74,10 @@ class OpenModels:
         """
         with self._borrow(name, version) as engine:
             signature = engine.signatures[features.SERVING_DEFAULT]
-        versions = [str(number) for number in sorted(self._models.named(name).versions.loaded)]
+        versions = [str(number) for number in sorted(self._signatures.models.named(name).versions.loaded)]
         return ModelMetadata(name, versions, PLATFORM, _described(signature.inputs), _described(signature.outputs))
 
-    def infer(
-        self, name: str, version: str, signature: str, inputs: Sequence[Given], outputs: Sequence[str], context: Any
-    ) -> Answer:
+    def infer(self, name: str, version: str, signature: str, inputs: Sequence[Given], outputs: Sequence[str]) -> Answer:
         """Runs a signature.
 
         Args:
@@ -97,7 +86,6 @@ class OpenModels:
             signature: its name, "" for `serving_default`.
             inputs: all inputs of the signature.
             outputs: names of the wanted outputs, none for all.
-            context: of the call.
 
         Raises:
             NotFoundError: this server does not serve the model or version.
@@ -106,24 +94,12 @@ class OpenModels:
         """
         signature = signature or features.SERVING_DEFAULT
         with self._borrow(name, version) as engine:
-            declared = engine.signatures.get(signature)
-            if declared is None or not declared.inputs:
-                raise PreconditionError(f'Serving signature key "{signature[:80]}" not found.')
-            request = to_request(signature, read_inputs(inputs, declared))
-            request.model_spec.name = name
-            request.model_spec.version.value = int(engine.info.model_version)  # the same one answers below
-            request.output_filter.extend(outputs)
-            response = self._prediction.Predict(request, context)
-        given = outputs_of(response)
-        return Answer(name, str(response.model_spec.version.value), {each: given[each] for each in outputs or given})
+            arrays = read_inputs(inputs, self._signatures.declared(engine, signature))
+            answer = self._signatures.predict(engine, signature, arrays, outputs)
+            return Answer(name, engine.info.model_version, answer)
 
     def _borrow(self, name: str, version: str) -> contextlib.AbstractContextManager[Engine]:
-        spec = model_pb2.ModelSpec(name=name)
-        if version:
-            if not (version.isascii() and version.isdecimal() and int(version[:20]) <= LARGEST_VERSION):
-                raise NotFoundError(f"Could not find version {version[:40]} of model {name}")
-            spec.version.value = int(version)
-        return borrow(spec, self._models)
+        return self._signatures.borrow(name, None if not version else version_number(name, version))
 
 
 def described_server() -> dict[str, Any]:

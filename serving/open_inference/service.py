@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import grpc
-
 from schemas.errors import InputError
 from serving.calls import Cost, costs
 from serving.open_inference.models import SIGNATURE, Answer, OpenModels, described_server
@@ -66,7 +64,7 @@ class InferenceService(inference_pb2_grpc.GRPCInferenceServiceServicer):
 
     @costs(cost_of)
     def ModelInfer(  # noqa: N802
-        self, request: inference_pb2.ModelInferRequest, context: grpc.ServicerContext
+        self, request: inference_pb2.ModelInferRequest, context: Any
     ) -> inference_pb2.ModelInferResponse:
         """Runs a signature. Outputs are raw bytes if the inputs are."""
         raw = bool(request.raw_input_contents)
@@ -76,7 +74,6 @@ class InferenceService(inference_pb2_grpc.GRPCInferenceServiceServicer):
             request.parameters[SIGNATURE].string_param if SIGNATURE in request.parameters else "",
             _given(request),
             [output.name for output in request.outputs],
-            context,
         )
         return _response(answer, request.id, raw)
 

@@ -12,16 +12,18 @@ import pathlib
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from google.protobuf.message import Message
-from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas import features
 from schemas.errors import InputError
 from serving.call import Call
+from serving.tensor_messages import to_message
 from triage.v1 import triage_pb2
 
 _LOGGER = logging.getLogger(__name__)
@@ -100,22 +102,23 @@ class AuditLog:
 
         self._add(sum(map(len, requests)) + sum(map(len, answers)), record)
 
-    def record_predict(
-        self, call: Call, request: predict_pb2.PredictRequest, response: predict_pb2.PredictResponse
-    ) -> None:
-        """Records an answer of Predict, if the call is in the sample."""
+    def record_predict(self, call: Call, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> None:
+        """Records what a signature answered, if the call is in the sample."""
         if not self._in_sample():
             return
-        spec, seconds = response.model_spec, int(time.time())
-        name, request_id = call.model_name, call.request_id
+        model, request_id = (call.model_name, int(call.model_version), call.signature), call.request_id
+        seconds = int(time.time())
 
         def record() -> Message:
-            log = self._record((name, spec.version.value, spec.signature_name), request_id, seconds)
-            log.predict_log.request.inputs.MergeFrom(request.inputs)
-            log.predict_log.response.outputs.MergeFrom(response.outputs)
+            log = self._record(model, request_id, seconds)
+            for tensors, arrays in (
+                (log.predict_log.request.inputs, inputs), (log.predict_log.response.outputs, outputs)
+            ):  # fmt: skip
+                for alias, values in arrays.items():
+                    tensors[alias].CopyFrom(to_message(values))
             return log
 
-        self._add(request.ByteSize() + response.ByteSize(), record)
+        self._add(sum(map(_bytes_of, (*inputs.values(), *outputs.values()))), record)
 
     def close(self) -> None:
         """Writes the waiting records, for a few seconds at most, and closes the file."""
@@ -213,6 +216,10 @@ class AuditLog:
 
 def _ignore(outcome: str, records: int) -> None:
     pass
+
+
+def _bytes_of(values: np.ndarray) -> int:
+    return sum(map(len, values.ravel().tolist())) if values.dtype == object else values.nbytes
 
 
 def _reason(error: Any) -> str:

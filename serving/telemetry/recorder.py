@@ -4,7 +4,7 @@ import logging
 import pathlib
 import time
 import urllib.parse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from serving.call import Call, current
@@ -13,7 +13,7 @@ from serving.telemetry.metrics import Metrics
 from triage.v1 import triage_pb2
 
 if TYPE_CHECKING:  # loads TensorFlow
-    from tensorflow_serving.apis import predict_pb2
+    import numpy as np
 
     from serving.models.versions import Versions
     from serving.telemetry.audit import AuditLog
@@ -102,21 +102,21 @@ class Telemetry:
 
     def record_predict(
         self,
-        request: "predict_pb2.PredictRequest",
-        response: "predict_pb2.PredictResponse",
+        version: str,
+        signature: str,
+        inputs: "Mapping[str, np.ndarray]",
+        outputs: "Mapping[str, np.ndarray]",
         decisions: Sequence[triage_pb2.TriageResponse] = (),
     ) -> None:
-        """Records an answer of Predict in the current call; only metrics need the `decisions` in it."""
+        """Records what a signature of a version answered in the current call; only metrics need the `decisions`."""
         call = current()
-        call.model_version = str(response.model_spec.version.value)
-        call.signature = response.model_spec.signature_name
-        sizes = [tensor.tensor_shape.dim[0].size for tensor in response.outputs.values() if tensor.tensor_shape.dim]
-        call.states = max(sizes, default=0)
+        call.model_version, call.signature = version, signature
+        call.states = max((len(values) for values in outputs.values() if values.ndim), default=0)
         self.record_run(call.model_version, call.signature, call.states)
         if self.metrics is not None and decisions:
             self.metrics.count_answers(call.model_name, decisions)
         if self._audit is not None:
-            self._audit.record_predict(call, request, response)
+            self._audit.record_predict(call, inputs, outputs)
 
     def record_comparison(
         self, model_name: str, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]

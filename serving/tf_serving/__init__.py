@@ -2,16 +2,12 @@
 
 from serving.tf_serving.model_service import SERVICE as MODEL_SERVICE
 from serving.tf_serving.model_service import ModelService
-from serving.tf_serving.predict import outputs_of, to_request
 from serving.tf_serving.prediction_service import SERVICE as PREDICTION_SERVICE
-from serving.tf_serving.prediction_service import PredictionService, borrow
+from serving.tf_serving.prediction_service import PredictionService
 
 __all__ = [
     "MODEL_SERVICE",
     "PREDICTION_SERVICE",
     "ModelService",
     "PredictionService",
-    "borrow",
-    "outputs_of",
-    "to_request",
 ]

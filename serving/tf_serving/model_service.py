@@ -1,6 +1,7 @@
 """`tensorflow.serving.ModelService`: the states of the versions, and reloads of the configuration."""
 
 import pathlib
+from typing import Any
 
 import grpc
 from tensorflow_serving.apis import (
@@ -29,7 +30,7 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         self._models = models
 
     def GetModelStatus(  # noqa: N802
-        self, request: get_model_status_pb2.GetModelStatusRequest, context: grpc.ServicerContext
+        self, request: get_model_status_pb2.GetModelStatusRequest, context: Any
     ) -> get_model_status_pb2.GetModelStatusResponse:
         """Returns the state of one version, or of all, with the reason if a version could not be loaded."""
         if not request.HasField("model_spec"):
@@ -54,7 +55,7 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         return get_model_status_pb2.GetModelStatusResponse(model_version_status=[_entry(status) for status in wanted])
 
     def HandleReloadConfigRequest(  # noqa: N802
-        self, request: model_management_pb2.ReloadConfigRequest, context: grpc.ServicerContext
+        self, request: model_management_pb2.ReloadConfigRequest, context: Any
     ) -> model_management_pb2.ReloadConfigResponse:
         """Applies a new configuration, and answers once it is in effect."""
         self._models.reload(read_config(request.config, self._models))

@@ -3,7 +3,6 @@
 import contextlib
 from typing import Any
 
-import grpc
 from google.protobuf import any_pb2
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
@@ -13,15 +12,14 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
+from schemas import features
 from schemas.errors import InputError
 from serving.calls import costs
-from serving.config import ServeConfig
-from serving.errors import NotFoundError, UnsupportedError
+from serving.errors import UnsupportedError
 from serving.models.engine import Engine
-from serving.models.served_models import ServedModels
-from serving.models.state_tensors import to_decisions
-from serving.telemetry import Telemetry
-from serving.tf_serving.predict import cost_of, predict
+from serving.signatures import Signatures
+from serving.tensor_messages import to_message
+from serving.tf_serving.predict import cost_of, declared, read
 
 SERVICE = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
 _SIGNATURE_DEF = "signature_def"
@@ -31,26 +29,28 @@ _SIGNATURE_DEF = "signature_def"
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     """Answers Predict and GetModelMetadata; no signature takes the tf.Examples of the other methods."""
 
-    def __init__(self, models: ServedModels, config: ServeConfig, telemetry: Telemetry | None = None):
-        self._models = models
-        self._config = config
-        self._telemetry = telemetry or Telemetry()
+    def __init__(self, signatures: Signatures):
+        self._signatures = signatures
 
     @costs(cost_of)
     def Predict(  # noqa: N802
-        self, request: predict_pb2.PredictRequest, context: grpc.ServicerContext
+        self, request: predict_pb2.PredictRequest, context: Any
     ) -> predict_pb2.PredictResponse:
         """Runs one signature on the tensors of the request."""
+        response = predict_pb2.PredictResponse()
+        name = request.model_spec.signature_name or features.SERVING_DEFAULT
         with self._borrow(request) as engine:
-            response, outputs = predict(engine, request, self._config)
-            info = engine.info
-        self._telemetry.record_predict(
-            request, response, to_decisions(outputs, info) if self._telemetry.metrics else ()
-        )
+            self._signatures.check(declared(request), self._signatures.declared(engine, name))
+            inputs = {alias: read(alias, tensor) for alias, tensor in request.inputs.items()}
+            outputs = self._signatures.predict(engine, name, inputs, request.output_filter)
+            response.model_spec.version.value = int(engine.info.model_version)
+        response.model_spec.name, response.model_spec.signature_name = request.model_spec.name, name
+        for alias, values in outputs.items():
+            response.outputs[alias].CopyFrom(to_message(values))
         return response
 
     def GetModelMetadata(  # noqa: N802
-        self, request: get_model_metadata_pb2.GetModelMetadataRequest, context: grpc.ServicerContext
+        self, request: get_model_metadata_pb2.GetModelMetadataRequest, context: Any
     ) -> get_model_metadata_pb2.GetModelMetadataResponse:
         """Returns the signatures of a version."""
         if not request.HasField("model_spec"):
@@ -70,15 +70,15 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         response.metadata[_SIGNATURE_DEF].CopyFrom(packed)
         return response
 
-    def Classify(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+    def Classify(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Raises UnsupportedError: it takes tf.Examples, for which the model has no signature."""
         raise _without_signature("Classify")
 
-    def Regress(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+    def Regress(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Raises UnsupportedError: it takes tf.Examples, for which the model has no signature."""
         raise _without_signature("Regress")
 
-    def MultiInference(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+    def MultiInference(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Raises UnsupportedError: it takes tf.Examples, for which the model has no signature."""
         raise _without_signature("MultiInference")
 
@@ -91,27 +91,13 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         """
         if not request.HasField("model_spec"):
             raise InputError("Missing ModelSpec")
-        return borrow(request.model_spec, self._models)
-
-
-def borrow(spec: model_pb2.ModelSpec, models: ServedModels) -> contextlib.AbstractContextManager[Engine]:
-    """Lends the engine of the version that `spec` names by number or label, of the default version if by neither.
-
-    Raises:
-        InputError: the model name is missing, or the label is unknown.
-        NotFoundError: there is no such model, which the message lists, or version.
-    """
-    if not spec.name:
-        raise InputError("ModelSpec has no name specified.")
-    choice, number = spec.WhichOneof("version_choice"), spec.version.value
-    try:
-        versions = models.named(spec.name).versions
-    except NotFoundError as error:
-        wanted = f"Specific({spec.name[:80]}, {number})" if choice == "version" else f"Latest({spec.name[:80]})"
-        raise NotFoundError(f"Servable not found for request: {wanted}: {error}") from None
-    if choice == "version_label":
-        return versions.borrow(versions.version_of(spec.version_label))
-    return versions.borrow(number if choice == "version" else None)
+        spec: model_pb2.ModelSpec = request.model_spec
+        choice = spec.WhichOneof("version_choice")
+        return self._signatures.borrow(
+            spec.name,
+            spec.version.value if choice == "version" else None,
+            spec.version_label if choice == "version_label" else None,
+        )
 
 
 def _without_signature(call: str) -> UnsupportedError:

@@ -11,12 +11,11 @@ from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.open_inference import OpenModels, described_server
-from serving.tf_serving import PredictionService
+from serving.signatures import Signatures
 
 
 def models_of(watcher, config):
-    models = ServedModels([watcher])
-    return OpenModels(models, PredictionService(models, config))
+    return OpenModels(Signatures(ServedModels([watcher]), config))
 
 
 class Nothing:

@@ -6,9 +6,10 @@ import pathlib
 import stat
 import threading
 
+import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas.errors import InputError
 from serving.call import Call
@@ -58,16 +59,14 @@ def test_a_typed_answer_is_a_record_of_the_signature_triage(tmp_path):
 
 
 def test_a_predict_is_recorded_as_it_came(tmp_path):
-    request, response = predict_pb2.PredictRequest(), predict_pb2.PredictResponse()
-    request.inputs["present"].CopyFrom(tf.make_tensor_proto([["fever"]]))
-    response.outputs["action"].CopyFrom(tf.make_tensor_proto([0]))
-    response.model_spec.signature_name, response.model_spec.version.value = "serving_default", 3
-    log = AuditLog(tmp_path)
-    log.record_predict(Call(), request, response)
+    call, log = Call(), AuditLog(tmp_path)
+    call.signature, call.model_version = "serving_default", "3"
+    log.record_predict(call, {"present": np.array([[b"fever"]], object)}, {"action": np.int32([0])})
     log.close()
     [record] = records(tmp_path)
-    assert record.predict_log.request.inputs == request.inputs
-    assert record.predict_log.response.outputs == response.outputs
+    present, action = record.predict_log.request.inputs["present"], record.predict_log.response.outputs["action"]
+    assert (present.string_val, tf.make_ndarray(present).shape) == ([b"fever"], (1, 1))
+    assert (action.int_val, tf.make_ndarray(action).shape) == ([0], (1,))
     assert record.predict_log.response.model_spec.signature_name == "serving_default"
 
 
