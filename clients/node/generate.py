@@ -1,10 +1,9 @@
 """Generates src/generated from proto/: `python clients/node/generate.py [OUT]`, into the package by default.
 
 Needs the pinned grpcio-tools of the development extra, and `npm ci` in this folder for ts-proto. Besides triage.v1 it
-generates google.rpc's Status and error details, in which a server says which field of a request is wrong.
+generates error_details.proto, in which a server says which field of a request is wrong.
 """
 
-import importlib.util
 import pathlib
 import shutil
 import sys
@@ -14,12 +13,7 @@ from grpc_tools import protoc
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROTO = HERE.parents[1] / "proto"
-FILES = (
-    "triage/v1/triage.proto",
-    "triage/v1/triage_service.proto",
-    "google/rpc/status.proto",
-    "google/rpc/error_details.proto",
-)
+FILES = ("triage/v1/triage.proto", "triage/v1/triage_service.proto", "error_details.proto")
 OPTIONS = "outputServices=grpc-js,esModuleInterop=true,importSuffix=.js,env=node,forceLong=number,useExactTypes=false"
 
 
@@ -32,8 +26,7 @@ def generate(out: pathlib.Path) -> None:
     plugin = HERE / "node_modules" / ".bin" / "protoc-gen-ts_proto"
     if not plugin.exists():
         raise RuntimeError(f"{plugin} is not there: run `npm ci` in {HERE}")
-    [google] = importlib.util.find_spec("google.rpc").submodule_search_locations  # of googleapis-common-protos
-    include = [PROTO, pathlib.Path(google).parents[1], pathlib.Path(grpc_tools.__file__).parent / "_proto"]
+    include = [PROTO, HERE, pathlib.Path(grpc_tools.__file__).parent / "_proto"]
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     arguments = [

@@ -2,8 +2,7 @@
 
 import { type ServiceError, status } from "@grpc/grpc-js";
 
-import { BadRequest, RetryInfo } from "./generated/google/rpc/error_details.js";
-import { Status } from "./generated/google/rpc/status.js";
+import { BadRequest, RetryInfo, Status } from "./generated/error_details.js";
 import { UnknownCode } from "./generated/triage/v1/triage_service.js";
 
 const TYPE = "type.googleapis.com/";
