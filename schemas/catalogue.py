@@ -8,7 +8,7 @@ import dataclasses
 import io
 import pathlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from schemas import evidence
 from schemas.errors import InputError
@@ -69,6 +69,18 @@ class Catalogue:
     def of_kind(self, kind: str) -> tuple[CatalogueEntry, ...]:
         """Returns the entries of a kind, "symptom" or "risk_factor", in order."""
         return tuple(entry for entry in self._entries if entry.evidence.kind == kind)
+
+    def with_synonyms(self, phrases: Mapping[str, tuple[str, ...]], source: str) -> "Catalogue":
+        """Returns the catalogue with what patients say, by code; `source` is the file's name in errors.
+
+        Raises:
+            InputError: a code is not in the catalogue.
+        """
+        for code in phrases:
+            if code not in self:
+                raise InputError(f"{source}: {self.vocabulary.unknown_message(code)}")
+        said = (dataclasses.replace(entry.evidence, synonyms=phrases.get(entry.code, ())) for entry in self)
+        return Catalogue([dataclasses.replace(entry, evidence=each) for entry, each in zip(self, said, strict=True)])
 
     def group(self, name: str) -> tuple[CatalogueEntry, ...]:
         """Returns the members of an exclusive group, in order."""

@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from schemas import synonyms
 from schemas.errors import InputError
+from schemas.synonyms import CRISIS, SYNONYMS
 
 KINDS = ("symptom", "risk_factor")
 COLUMNS = ("code", "kind", "name", "question")
@@ -43,6 +45,7 @@ class Evidence:
     kind: str
     name: str
     question: str
+    synonyms: tuple[str, ...] = ()
 
 
 def code_fault(code: object) -> str | None:
@@ -72,10 +75,10 @@ def _entry_fault(entry: Evidence) -> str | None:
         return f"evidence code {entry.code!r} is reserved for the header line"
     if entry.kind not in KINDS:
         return f"evidence {entry.code!r}: kind {entry.kind!r} is not one of {', '.join(KINDS)}"
-    for column in ("name", "question"):
-        text = getattr(entry, column)
+    texts = (("name", entry.name), ("question", entry.question), *((SYNONYMS, each) for each in entry.synonyms))
+    for column, text in texts:
         # One entry is one line of the file: TensorFlow takes the line number as the index.
-        if not text.strip() or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text):
+        if not text.strip(CRISIS + " ") or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text):
             return f"evidence {entry.code!r}: {column} must be one line of text, not {text!r}"
     return None
 
@@ -186,8 +189,11 @@ class Vocabulary:
         """Returns the canonical text of the vocabulary file, LF line ends, header first."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(dataclasses.astuple(entry) for entry in self._entries)
+        columns = (*COLUMNS, SYNONYMS) if any(entry.synonyms for entry in self._entries) else COLUMNS
+        writer.writerow(columns)
+        for entry in self._entries:
+            row = (entry.code, entry.kind, entry.name, entry.question, synonyms.join(entry.synonyms))
+            writer.writerow(row[: len(columns)])
         return text.getvalue()
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -208,16 +214,17 @@ class Vocabulary:
         entries: list[Evidence] = []
         seen: dict[str, int] = {}
         try:
-            header = next(reader, [])
-            if tuple(header) != COLUMNS:
+            header = tuple(next(reader, []))
+            if header not in (COLUMNS, (*COLUMNS, SYNONYMS)):
                 raise InputError(
-                    f"{source}: line 1: expected the header {','.join(COLUMNS)!r}, not {','.join(header)!r}"
+                    f"{source}: line 1: expected the header {','.join(COLUMNS)!r}, and {SYNONYMS!r} after it or not; "
+                    f"not {','.join(header)!r}"
                 )
             for row in reader:
                 line = f"{source}: line {reader.line_num}"
-                if len(row) != len(COLUMNS):
-                    raise InputError(f"{line}: expected {len(COLUMNS)} columns ({','.join(COLUMNS)}), found {len(row)}")
-                entry = Evidence(*row)
+                if len(row) != len(header):
+                    raise InputError(f"{line}: expected {len(header)} columns ({','.join(header)}), found {len(row)}")
+                entry = Evidence(*row[: len(COLUMNS)], synonyms.split("".join(row[len(COLUMNS) :])))
                 fault = _entry_fault(entry)
                 if fault is None and entry.code in seen:
                     fault = f"evidence code {entry.code!r} is a duplicate of line {seen[entry.code]}"
@@ -233,7 +240,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Vocabulary":
-        """Reads a vocabulary file: UTF-8 CSV with the columns code, kind, name, question.
+        """Reads a vocabulary file: UTF-8 CSV with the columns code, kind, name, question, and perhaps synonyms.
 
         The delimiter is a comma, semicolon or tab, as spreadsheets write them; `save` writes commas.
 

@@ -11,11 +11,14 @@ import itertools
 import pathlib
 from collections.abc import Mapping, Sequence
 
-from schemas.catalogue import AGE, SEX, Catalogue
+from schemas import synonyms
+from schemas.catalogue import AGE, SEX, Catalogue, read_text
 from schemas.conditions import MAX_MULTIPLIER, Condition, load_conditions, load_tables
 from schemas.errors import InputError
 
 EVIDENCE = "evidence.csv"
+SYNONYMS = "synonyms.csv"
+"""What patients say for a piece of evidence. It changes no patient, so the fingerprint leaves it out."""
 RISK_FACTORS = "risk_factors.toml"
 CONDITIONS = "conditions"
 
@@ -34,7 +37,7 @@ class KnowledgeBase:
     """For each risk factor: how many times more frequent it is in an age band or sex than in one that is not listed."""
     conditions: tuple[Condition, ...]
     fingerprint: str
-    """`sha256:` and 64 hexadecimal digits over the files."""
+    """`sha256:` and 64 hexadecimal digits over the files that make patients."""
 
     def condition(self, code: str) -> Condition:
         """Returns the condition with a code.
@@ -63,6 +66,9 @@ class KnowledgeBase:
                 f"{directory / CONDITIONS}: expected the conditions of a knowledge base, found no .toml file"
             )
         catalogue = Catalogue.load(directory / EVIDENCE)
+        said = directory / SYNONYMS
+        if said.exists():
+            catalogue = catalogue.with_synonyms(synonyms.parse(read_text(said), str(said)), str(said))
         demographics = load_tables(directory / RISK_FACTORS)
         faults = [f"{directory / RISK_FACTORS}: {fault}" for fault in _demographic_faults(demographics, catalogue)]
         conditions: list[Condition] = []

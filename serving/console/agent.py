@@ -145,7 +145,8 @@ class Agent:
     def _load(self) -> Model:
         info, listed = self._client.model_info(), self._client.vocabulary()
         vocabulary = Vocabulary(
-            Evidence(entry.code, EVIDENCE_KINDS[entry.kind], entry.name, entry.question) for entry in listed.entries
+            Evidence(entry.code, EVIDENCE_KINDS[entry.kind], entry.name, entry.question, tuple(entry.synonyms))
+            for entry in listed.entries
         )
         evidence = {entry.code: entry for entry in vocabulary}
         return Model(info, json.loads(info.manifest_json), vocabulary, evidence, Search(tuple(vocabulary)))

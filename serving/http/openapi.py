@@ -141,7 +141,19 @@ _SCHEMAS: dict[str, Any] = {
             "vocabulary_fingerprint": _TEXT,
             "entries": {
                 "type": "array",
-                "items": _object({"code": _TEXT, "kind": _TEXT, "name": _TEXT, "question": _TEXT}),
+                "items": _object(
+                    {
+                        "code": _TEXT,
+                        "kind": _TEXT,
+                        "name": _TEXT,
+                        "question": _TEXT,
+                        "synonyms": {
+                            "type": "array",
+                            "items": _TEXT,
+                            "description": "what patients say for it; one that begins with ! tells of a crisis",
+                        },
+                    }
+                ),
             },
         }
     ),

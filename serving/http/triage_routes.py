@@ -69,7 +69,13 @@ class TriageRoutes:
         return {
             "vocabulary_fingerprint": vocabulary.vocabulary_fingerprint,
             "entries": [
-                {"code": entry.code, "kind": EVIDENCE_KINDS[entry.kind], "name": entry.name, "question": entry.question}
+                {
+                    "code": entry.code,
+                    "kind": EVIDENCE_KINDS[entry.kind],
+                    "name": entry.name,
+                    "question": entry.question,
+                    "synonyms": list(entry.synonyms),
+                }
                 for entry in vocabulary.entries
             ],
         }

@@ -267,7 +267,11 @@ def _described(vocabulary: Vocabulary) -> triage_service_pb2.GetVocabularyRespon
     """Returns a vocabulary as a message, which nobody changes: making one takes a millisecond."""
     entries = [
         triage_service_pb2.VocabularyEntry(
-            code=entry.code, kind=_KINDS[entry.kind], name=entry.name, question=entry.question
+            code=entry.code,
+            kind=_KINDS[entry.kind],
+            name=entry.name,
+            question=entry.question,
+            synonyms=entry.synonyms,
         )
         for entry in vocabulary
     ]

@@ -33,6 +33,18 @@ def test_kinds_and_groups_are_in_the_order_of_the_file():
     assert catalogue.vocabulary.codes == ("child", "adult", "woman", "man", "pain")
 
 
+def test_synonyms_are_given_to_the_evidence():
+    catalogue = _parse(PAIN).with_synonyms({"pain": ("it hurts", "Schmerzen")}, "synonyms.csv")
+    assert catalogue["pain"].evidence.synonyms == ("it hurts", "Schmerzen")
+    assert catalogue["child"].evidence.synonyms == ()
+
+
+def test_synonyms_of_an_unknown_code_are_refused():
+    catalogue = _parse(PAIN)
+    with pytest.raises(InputError, match=r"synonyms\.csv: unknown evidence code 'pains': did you mean pain"):
+        catalogue.with_synonyms({"pains": ("it hurts",)}, "synonyms.csv")
+
+
 @pytest.mark.parametrize(
     ("line", "fault"),
     [

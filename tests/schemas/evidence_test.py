@@ -43,6 +43,21 @@ def test_load_reads_what_save_wrote_and_the_file_is_the_same_on_every_system(tmp
     ).encode()
 
 
+def test_synonyms_are_an_optional_fifth_column_without_part_in_the_fingerprint():
+    text = "code,kind,name,question,synonyms\nsting,symptom,Sting,Stung?,bee sting|!throat closing\na,symptom,A,A?,\n"
+    vocabulary = Vocabulary.parse(text, "a file")
+
+    assert [entry.synonyms for entry in vocabulary] == [("bee sting", "!throat closing"), ()]
+    assert vocabulary.to_csv() == text
+    assert vocabulary.fingerprint == Vocabulary([evidence("sting"), evidence("a")]).fingerprint
+
+
+@pytest.mark.parametrize("synonyms", ["bee sting|", "!", "bee||wasp"])
+def test_an_empty_synonym_is_refused(synonyms):
+    with pytest.raises(InputError, match="line 2: evidence 'sting': synonyms must be one line of text"):
+        Vocabulary.parse(f"code,kind,name,question,synonyms\nsting,symptom,Sting,Stung?,{synonyms}\n", "a file")
+
+
 def test_byte_order_mark_and_crlf_are_accepted(tmp_path):
     (tmp_path / "v.csv").write_bytes(b"\xef\xbb\xbfcode,kind,name,question\r\nfever,symptom,Fever,Fever?\r\n")
 

@@ -149,16 +149,18 @@ class GetVocabularyResponse(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[VocabularyEntry, _Mapping]]] = ..., vocabulary_fingerprint: _Optional[str] = ...) -> None: ...
 
 class VocabularyEntry(_message.Message):
-    __slots__ = ("code", "kind", "name", "question")
+    __slots__ = ("code", "kind", "name", "question", "synonyms")
     CODE_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
+    SYNONYMS_FIELD_NUMBER: _ClassVar[int]
     code: str
     kind: EvidenceKind
     name: str
     question: str
-    def __init__(self, code: _Optional[str] = ..., kind: _Optional[_Union[EvidenceKind, str]] = ..., name: _Optional[str] = ..., question: _Optional[str] = ...) -> None: ...
+    synonyms: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, code: _Optional[str] = ..., kind: _Optional[_Union[EvidenceKind, str]] = ..., name: _Optional[str] = ..., question: _Optional[str] = ..., synonyms: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class UnknownCode(_message.Message):
     __slots__ = ("field", "code", "nearest_codes")

@@ -31,6 +31,14 @@ def test_what_a_vocabulary_or_a_rule_says_is_text():
     assert shown.count("&lt;script&gt;") >= 15  # each of the values above
 
 
+def test_more_than_eight_results_are_a_click_away():
+    entries = [Evidence(f"pain_{number}", "symptom", f"Pain {number}", "Pain?") for number in range(11)]
+    shown = Pages(labels=False).show("results", case=Case(), typed="pain", results=entries).body.decode()
+    first, _, more = shown.partition("<details><summary>3 more</summary>")
+    assert [first.count("<li>"), more.count("<li>")] == [8, 3]
+    assert "11 matches" in first
+
+
 def test_pages_link_to_the_labels_only_where_there_are_vignettes():
     assert 'href="/label"' not in Pages(labels=False).error(400, "", "").body.decode()
     assert 'href="/label"' in Pages(labels=True).error(400, "", "").body.decode()

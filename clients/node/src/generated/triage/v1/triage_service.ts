@@ -269,6 +269,8 @@ export interface VocabularyEntry {
   name: string;
   /** The question to ask a patient. */
   question: string;
+  /** What patients say for it, in any language. One that begins with "!" tells of a crisis: show what it finds first. */
+  synonyms: string[];
 }
 
 /** A code that the model does not know: a detail of INVALID_ARGUMENT, beside google.rpc.BadRequest. */
@@ -1580,7 +1582,7 @@ export const GetVocabularyResponse: MessageFns<GetVocabularyResponse> = {
 };
 
 function createBaseVocabularyEntry(): VocabularyEntry {
-  return { code: "", kind: 0, name: "", question: "" };
+  return { code: "", kind: 0, name: "", question: "", synonyms: [] };
 }
 
 export const VocabularyEntry: MessageFns<VocabularyEntry> = {
@@ -1596,6 +1598,9 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
     }
     if (message.question !== "") {
       writer.uint32(34).string(message.question);
+    }
+    for (const v of message.synonyms) {
+      writer.uint32(42).string(v!);
     }
     return writer;
   },
@@ -1645,6 +1650,14 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
             message.question = reader.string();
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.synonyms.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1663,6 +1676,7 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
       kind: isSet(object.kind) ? evidenceKindFromJSON(object.kind) : 0,
       name: isSet(object.name) ? globalThis.String(object.name) : "",
       question: isSet(object.question) ? globalThis.String(object.question) : "",
+      synonyms: globalThis.Array.isArray(object?.synonyms) ? object.synonyms.map((e: any) => globalThis.String(e)) : [],
     };
   },
 
@@ -1680,6 +1694,9 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
     if (message.question !== "") {
       obj.question = message.question;
     }
+    if (message.synonyms?.length) {
+      obj.synonyms = message.synonyms;
+    }
     return obj;
   },
 
@@ -1692,6 +1709,7 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
     message.kind = object.kind ?? 0;
     message.name = object.name ?? "";
     message.question = object.question ?? "";
+    message.synonyms = object.synonyms?.map((e) => e) || [];
     return message;
   },
 };

@@ -1,0 +1,44 @@
+"""What patients say for a piece of evidence: a cell of a vocabulary file, or a file of its own beside a catalogue."""
+
+import csv
+import io
+from collections.abc import Sequence
+
+from schemas.errors import InputError
+
+SYNONYMS = "synonyms"
+"""The optional fifth column of a vocabulary: phrases in any language, separated by `|`."""
+CRISIS = "!"
+"""What a phrase begins with that tells of a crisis: a search shows what it finds before everything else."""
+_SEPARATOR = "|"
+
+
+def split(cell: str) -> tuple[str, ...]:
+    """Returns the phrases in a cell."""
+    return tuple(cell.split(_SEPARATOR)) if cell else ()
+
+
+def join(phrases: Sequence[str]) -> str:
+    """Returns the cell that `split` reads."""
+    return _SEPARATOR.join(phrases)
+
+
+def parse(text: str, source: str) -> dict[str, tuple[str, ...]]:
+    """Reads a file with a line for each code: the code and its phrases.
+
+    Args:
+        text: of the file.
+        source: its name in errors.
+
+    Raises:
+        InputError: the header or a line is malformed.
+    """
+    header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
+    if header != ["code", SYNONYMS]:
+        raise InputError(f"{source}: line 1: expected the header 'code,{SYNONYMS}'")
+    phrases: dict[str, tuple[str, ...]] = {}
+    for number, row in enumerate(rows, start=2):
+        if len(row) != 2 or row[0] in phrases:
+            raise InputError(f"{source}: line {number}: expected a code, once, and its synonyms")
+        phrases[row[0]] = split(row[1])
+    return phrases
