@@ -132,6 +132,7 @@ setuptools.setup(
     python_requires=">=3.10,<3.12",
     packages=[
         *_packages("schemas"),
+        *_packages("triage_runtime"),
         *_packages("trainer"),
         *_packages("serving"),
         *("triage", "triage.open_inference", "triage.v1"),

@@ -17,8 +17,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from schemas import VERSION, errors, locations
-from schemas.errors import SERVING, WHOLE, InputError
+from schemas import VERSION
+from schemas.errors import InputError
+from triage_runtime.command_line import extras
+from triage_runtime.command_line.extras import SERVING, WHOLE
+from triage_runtime.storage import locations
 
 COMMANDS = {
     "simulate": ("trainer.simulation.simulate", "make a data directory of simulated vignettes"),
@@ -100,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             module.check(parsed)
         staged = _staging(module, parsed)
         if module.needs_tensorflow(parsed) if hasattr(module, "needs_tensorflow") else command in NEED_TENSORFLOW:
-            errors.need("tensorflow", "this command", "tensorflow")
+            extras.need("tensorflow", "this command", "tensorflow")
             with _silent_unless_failing() if _is_quiet(parsed) else contextlib.nullcontext():
                 importlib.import_module("tensorflow").config.list_physical_devices()
         # A job on a cluster has to be cancelled, and vignettes may not stay behind.
@@ -164,7 +167,7 @@ def _check_installed(command: str) -> None:
         InputError: the subcommand trains and nothing here does, or both distributions are there in different versions:
             they ship the same packages of the server.
     """
-    if command in _MODULES and not errors.is_installed(_MODULES[command]):
+    if command in _MODULES and not extras.is_installed(_MODULES[command]):
         raise InputError(f"{SERVING} does not train: pip uninstall {SERVING}, then install {WHOLE}")
     there = {}
     for name in (WHOLE, SERVING):
@@ -196,15 +199,15 @@ def _staging(
     itself = hasattr(module, "reads_addresses") and module.reads_addresses(parsed)
     if itself or not locations.any_remote(parsed):
         return contextlib.nullcontext
-    if not errors.is_installed("trainer"):
-        raise InputError(f"an address here needs {WHOLE}: {SERVING} reads and writes paths of this machine")
-    importlib.import_module("trainer")  # before TensorFlow, whose Keras it chooses
-    return lambda given: importlib.import_module("trainer.cloud.staging").staged(given)
+    extras.need("tensorflow", "an address here", "tensorflow")
+    if extras.is_installed("trainer"):
+        importlib.import_module("trainer")  # before TensorFlow, whose Keras it chooses
+    return lambda given: importlib.import_module("triage_runtime.storage.staging").staged(given)
 
 
 def _add_commands(subparsers: Any, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]) -> None:
     """Adds a parser for each command, with options only for the one that `arguments` begins with."""
-    offered = {name: entry for name, entry in commands.items() if errors.is_installed(entry[0])}
+    offered = {name: entry for name, entry in commands.items() if extras.is_installed(entry[0])}
     for name, (module_name, summary) in offered.items():
         subparser = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
         if arguments[:1] == [name]:

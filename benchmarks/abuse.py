@@ -32,10 +32,11 @@ from grpc_status import rpc_status
 from rich.console import Console
 from rich.table import Table
 
-from schemas import features, figures
+from schemas import features
 from schemas.evidence import Vocabulary
 from schemas.model_directory import find_version
 from triage_client.v1 import triage_pb2, triage_service_pb2
+from triage_runtime.command_line import figures
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TRIAGE, BATCH = "/triage.v1.TriageService/Triage", "/triage.v1.TriageService/BatchTriage"

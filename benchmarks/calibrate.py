@@ -20,12 +20,12 @@ import scipy.optimize
 from rich.console import Console
 from rich.table import Table
 
-from schemas import figures
 from schemas.knowledge_base import KnowledgeBase
 from trainer.checks.vignette_statistics import PAPER, Moments, Sums
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.simulate import PAPER_VIGNETTES
 from trainer.simulation.simulator import BLOCK, Simulator
+from triage_runtime.command_line import figures
 
 # Constants that are fitted: (path, place in a tuple or None, lowest, highest).
 FITTED: tuple[tuple[str, int | None, float, float], ...] = (

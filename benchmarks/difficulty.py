@@ -17,11 +17,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from schemas import figures
 from trainer.evaluation.metrics import triage_quality
 from trainer.state import sparse_states
 from trainer.supervised.ensemble import MEMBERS, EnsembleConfig, train_ensemble
 from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.command_line import figures
 
 
 def main() -> None:

@@ -17,9 +17,9 @@ import tempfile
 import time
 from typing import Any, NamedTuple
 
-from schemas import figures
 from schemas.model_directory import find_version, read_version
 from triage_client import TriageClient, evidence_state
+from triage_runtime.command_line import figures
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PROJECTS = {"dyqn-triage": ROOT, "dyqn-triage-serving": ROOT / "distributions" / "serving"}

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from schemas import figures
+from triage_runtime.command_line import figures
 
 TINY = {"network": {"hidden_sizes": [16]}, "memory": {"batch_size": 8, "memory_capacity": 2_000}}
 

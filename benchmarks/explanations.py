@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from schemas import figures
 from schemas.triage import NUM_DECISIONS
 from trainer.evaluation.metrics import estimate
 from trainer.questions.effects import effects, leave_one_out
@@ -25,6 +24,7 @@ from trainer.questions.policies import divergence
 from trainer.runs.job import TrainedNetwork, load_network
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.command_line import figures
 
 _LEAST = 1e-6
 

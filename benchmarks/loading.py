@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from schemas import features, figures
+from schemas import features
 from schemas.model_directory import find_version, read_version
 from schemas.parity import probes
 from serving.calls.event_loop import take_short_turns
 from serving.models.engine import run_in_one_thread
 from serving.models.saved_model import SavedModel
 from triage.v1 import triage_pb2
+from triage_runtime.command_line import figures
 
 SLEEP_SECONDS = 0.0002
 WAIT_SECONDS = 0.002

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from schemas import figures
-from schemas.model_directory import LiteRtModel, version_folder
+from schemas.model_directory import version_folder
 from schemas.parity import random_states
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.measurement import ORDERS
@@ -28,6 +27,8 @@ from trainer.exporting.tflite import STATES
 from trainer.servable import conversion
 from trainer.servable.litert import as_version, litert_version
 from trainer.servable.policy import LoadedVersion, load_version
+from triage_runtime.command_line import figures
+from triage_runtime.litert import LiteRtModel
 
 METRICS = ("appropriateness", "safety", "questions", "evidence_seen")
 TURNS, CALLS = 50, 100

@@ -18,11 +18,11 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import roc_auc_score
 
-from schemas import figures
 from trainer import state
 from trainer.safeguards import novelty
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.command_line import figures
 
 KINDS = ("natural", "shuffled", "mixed", "uniform")
 Rows = list[np.ndarray]

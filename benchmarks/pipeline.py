@@ -22,7 +22,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from schemas import directories, figures
+from schemas import directories
+from triage_runtime.command_line import figures
 
 ORDERS = 10
 ROOT = pathlib.Path(__file__).resolve().parents[1]

@@ -15,10 +15,10 @@ from typing import Any
 
 from rich.console import Console
 
-from schemas import figures
 from trainer.supervised import powerset_pipeline
 from trainer.supervised.powerset import expand
 from trainer.vignettes.tfrecord import DataDirectory, decode_example, encode_example, read_records
+from triage_runtime.command_line import figures
 
 
 def main() -> None:

@@ -22,8 +22,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from schemas import figures
-from trainer import options
+from triage_runtime.command_line import figures, options
 
 BASE = {"evidence": 597, "memory": 10_000, "vignettes": 1_000}
 AXES = {

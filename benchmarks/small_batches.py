@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas import features, figures
+from schemas import features
 from schemas.model_directory import find_version
 from schemas.parity import decided_clearly, probes
 from serving.bench.serve import make_requests
@@ -26,6 +26,7 @@ from serving.models.litert import MOST_STATES, InterpreterPool
 from serving.models.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.models.state_tensors import to_inputs, to_responses
 from triage.v1 import triage_service_pb2
+from triage_runtime.command_line import figures
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 STATES_IN_A_TURN = 200

@@ -29,11 +29,11 @@ import grpc
 import numpy as np
 from rich.console import Console
 
-from schemas import figures
 from schemas.evidence import Vocabulary
 from schemas.model_directory import find_version
 from triage_client import TriageClient, TriageError, evidence_state
 from triage_client.v1 import triage_service_pb2
+from triage_runtime.command_line import figures
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 WANTED = {"INVALID_ARGUMENT": "refused", "CANCELLED": "cancelled"}

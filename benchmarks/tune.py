@@ -44,10 +44,9 @@ from rich.console import Console
 
 from schemas.errors import InputError
 from schemas.triage import Action
-from trainer import options, presets
+from trainer import presets
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.measurement import order_seeds, play
-from trainer.progress import say, say_result
 from trainer.runs.job import load_network
 from trainer.simulation.simulate import simulate_splits
 from trainer.state import sparse_states
@@ -55,6 +54,8 @@ from trainer.supervised.classifiers import CLASSIFIERS, classifier
 from trainer.supervised.ensemble import EnsembleConfig, train_ensemble
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.command_line import options
+from triage_runtime.command_line.progress import say, say_result
 
 REPORTING = 1000
 """The first of the seeds that are kept for reporting."""

@@ -1,4 +1,4 @@
-"""Reads a model base path: its versions, and the manifest, vocabulary and LiteRT file of a version."""
+"""Reads a model base path: its versions, and the manifest, vocabulary of a version."""
 
 import contextlib
 import dataclasses
@@ -6,19 +6,14 @@ import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from schemas import directories, features
-from schemas.errors import InputError, first_line, standard_error_without
+from schemas import directories
+from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import DECISION_LABELS, Action
 
-XNNPACK = b"Created TensorFlow Lite XNNPACK delegate"
-"""In a line that TFLite and LiteRT write to standard error with the first interpreter of a process."""
 _MANIFEST_TYPES = {
     "vocabulary_fingerprint": str,
     "data_fingerprint": str,
@@ -227,75 +222,3 @@ def _check_manifest(path: pathlib.Path, manifest: Any) -> None:
             raise InputError(f"{path}: {key} {value!r}: expected a value of type {kind.__name__}")
         if isinstance(value, int) and value < 1:
             raise InputError(f"{path}: {key} {value}: expected a whole number from 1: export the model again")
-
-
-class LiteRtModel:
-    """The signatures of a TFLite file, such as that of a version, run by LiteRT; one call at a time.
-
-    Args:
-        content: the whole file.
-        threads: that the interpreter uses.
-
-    Raises:
-        InputError: LiteRT is not installed, or `content` is not a TFLite file with the signature `state`.
-    """
-
-    def __init__(self, content: bytes, threads: int = 1):
-        try:
-            from ai_edge_litert.interpreter import Interpreter
-        except ImportError as error:
-            raise InputError("LiteRT is not installed: pip install ai-edge-litert") from error
-        self._content = content  # the interpreter reads from it without keeping it alive
-        try:
-            with standard_error_without(XNNPACK):
-                self._interpreter = Interpreter(model_content=content, num_threads=threads)
-                self._interpreter.allocate_tensors()
-            self._runner = self._interpreter.get_signature_runner(features.STATE)
-            asks = features.QUESTIONS in self._interpreter.get_signature_list()
-            self._asker = self._interpreter.get_signature_runner(features.QUESTIONS) if asks else None
-        except (ValueError, RuntimeError) as error:
-            raise InputError(f"LiteRT cannot run the file: {first_line(error)}") from error
-
-    @property
-    def tensors(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """`inputs` and `outputs`: dtype (NumPy's name) and shape of each tensor by its name."""
-        sides = {"inputs": self._runner.get_input_details(), "outputs": self._runner.get_output_details()}
-        return {
-            side: {
-                name: {"dtype": np.dtype(detail["dtype"]).name, "shape": detail["shape"].tolist()}
-                for name, detail in sorted(details.items())
-            }
-            for side, details in sides.items()
-        }
-
-    def run(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1.
-
-        A file may allow only B = 1.
-
-        Raises:
-            InputError: LiteRT failed; the model must not be used again.
-        """
-        try:
-            return self._runner(**{features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
-        except (ValueError, RuntimeError) as error:
-            raise InputError(f"LiteRT cannot run the file: {first_line(error)}") from error
-
-    @property
-    def asks(self) -> bool:
-        """Whether the file has the signature `questions`."""
-        return self._asker is not None
-
-    def ask(self, states: np.ndarray, not_to_ask: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Returns the best questions `[B, Q]` in states float32 `[B, E]`, without `not_to_ask`, bool `[B, E]`.
-
-        Raises:
-            ValueError: the file has no such signature.
-            InputError: LiteRT failed; the model must not be used again.
-        """
-        if self._asker is None:
-            raise ValueError(f"the file has no signature {features.QUESTIONS!r}")
-        try:
-            return self._asker(**{features.STATES: states, features.NOT_TO_ASK: not_to_ask})
-        except (ValueError, RuntimeError) as error:
-            raise InputError(f"LiteRT cannot run the file: {first_line(error)}") from error

@@ -13,8 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from schemas import locations
-from schemas.errors import InputError, need
+from schemas.errors import InputError
 from serving import process, vertex
 from serving.calls import step_back, take_short_turns
 from serving.config import ServeConfig
@@ -26,6 +25,8 @@ from serving.security import is_loopback
 from serving.server import TriageServer
 from serving.settings_file import read_settings
 from serving.telemetry import MetricsPort, configure_logging
+from triage_runtime.command_line.extras import need
+from triage_runtime.storage import locations
 
 if TYPE_CHECKING:
     from serving.models.watcher import Watcher

@@ -7,9 +7,10 @@ import re
 import sys
 from typing import Any
 
-from schemas.errors import InputError, is_installed
+from schemas.errors import InputError
 from serving.batching_parameters import BatchingParameters, read_parameters
 from serving.security import VersionKey, is_loopback
+from triage_runtime.command_line.extras import is_installed
 
 ENGINES = ("saved-model", "litert", "tensorflow-serving")
 DEFAULT_ENGINE = "saved-model" if is_installed("tensorflow") else "litert"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from google.protobuf import text_format
 
-from schemas import locations
 from schemas.errors import InputError
 from serving.models.version_policy import VersionPolicy
+from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # an extra
     from tensorflow_serving.config import model_server_config_pb2

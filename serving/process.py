@@ -14,8 +14,8 @@ import threading
 import time
 from typing import NoReturn
 
-from schemas import whole_file
 from schemas.errors import InputError
+from triage_runtime.storage import whole_file
 
 _LOGGER = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.5

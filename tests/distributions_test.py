@@ -74,7 +74,7 @@ def _distribution(module):
 
 
 def _shipped():
-    roots = {"schemas": "schemas", "serving": "serving", "triage": "proto/triage",
+    roots = {"schemas": "schemas", "triage_runtime": "triage_runtime", "serving": "serving", "triage": "proto/triage",
              "triage_client": "clients/python/triage_client"}  # fmt: skip
     files = {
         ".".join([name, *path.relative_to(ROOT / folder).with_suffix("").parts]).removesuffix(".__init__"): path

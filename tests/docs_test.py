@@ -22,6 +22,7 @@ PAGES = sorted(
 HOOKS = runpy.run_path(str(ROOT / "docs" / "site" / "hooks.py"))
 CODE = (
     "schemas",
+    "triage_runtime",
     "trainer",
     "serving",
     "clients/python",
@@ -32,9 +33,9 @@ CODE = (
     "proto",
     "bazel",
 )
-OURS = ("schemas", "trainer", "serving", "triage", "triage_client")
+OURS = ("schemas", "triage_runtime", "trainer", "serving", "triage", "triage_client")
 PATH = re.compile(
-    r"\b(?:benchmarks|bazel|clients|deploy|docs|examples|proto|schemas|serving|tests|trainer)/[\w./-]*\w\.\w+"
+    r"\b(?:benchmarks|bazel|clients|deploy|docs|examples|proto|schemas|serving|tests|trainer|triage_runtime)/[\w./-]*\w\.\w+"
 )
 
 
@@ -135,7 +136,7 @@ def test_the_python_reference_has_every_module():
     text = "\n".join(HOOKS["python_pages"]().values())
     modules = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for package in ("schemas", "trainer", "serving")
+        for package in ("schemas", "triage_runtime", "trainer", "serving")
         for path in (ROOT / package).rglob("*.py")
         if path.stem != "__init__"
     }

@@ -8,7 +8,6 @@ import tensorflow as tf
 from tf_agents.trajectories import time_step as ts
 
 from schemas.evidence import Evidence, Vocabulary
-from schemas.model_directory import LiteRtModel
 from schemas.safety_rules import Decision, RuleSet, SafetyRule
 from schemas.triage import Action
 from serving.config import ServeConfig
@@ -32,6 +31,7 @@ from trainer.servable.litert import run_each
 from trainer.servable.policy import load_version
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
+from triage_runtime.litert import LiteRtModel
 
 EVIDENCE_COUNT, MAX_QUESTIONS, BATCH = 40, 23, 300
 VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", f"e{cell}", f"e{cell}?") for cell in range(EVIDENCE_COUNT))

@@ -27,7 +27,7 @@ LOADED = (
     "trainer.session",
     "trainer.studies.run",
     "trainer.cloud.final_model",
-    "trainer.cloud.staging",
+    "triage_runtime.storage.staging",
     "serving.command",
 )
 

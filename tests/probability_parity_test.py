@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from schemas import directories
 from schemas.evidence import Evidence, Vocabulary
-from schemas.model_directory import LiteRtModel
 from schemas.triage import Action
 from trainer.config import NetworkConfig
 from trainer.dyqn.decision import Dial, anything_known, best_triage, decide, merits
@@ -17,6 +16,7 @@ from trainer.servable.conversion import convert
 from trainer.servable.litert import run_each
 from trainer.servable.policy import load_version
 from triage.v1 import triage_pb2
+from triage_runtime.litert import LiteRtModel
 
 EVIDENCE_COUNT, MAX_QUESTIONS, BATCH, ONE_BY_ONE = 30, 23, 10_000, 1_000
 VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", f"e{cell}", f"e{cell}?") for cell in range(EVIDENCE_COUNT))

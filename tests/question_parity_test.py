@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from schemas import features
 from schemas.evidence import Evidence, Vocabulary
-from schemas.model_directory import LiteRtModel
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from serving.config import ServeConfig
@@ -33,6 +32,7 @@ from trainer.servable.conversion import convert
 from trainer.servable.policy import load_version
 from triage.v1 import triage_pb2
 from triage_client import InvalidArgumentError, QuestionReason, TriageAction, TriageClient, evidence_state
+from triage_runtime.litert import LiteRtModel
 
 EVIDENCE_COUNT, STATES, ONE_BY_ONE = 40, 10_000, 300
 VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", f"e{cell}", f"e{cell}?") for cell in range(EVIDENCE_COUNT))

@@ -157,9 +157,9 @@ def test_without_tensorflow_a_command_that_needs_it_names_the_extra(serving_alon
     assert capsys.readouterr().err == f"triage monitor: error: {complaint}\n"
 
 
-def test_without_training_an_address_is_refused_in_one_line(serving_alone, capsys):
+def test_without_tensorflow_an_address_is_refused_in_one_line(serving_alone, capsys):
     assert triage_cli.main(["health", "--server", "127.0.0.1:1", "--json", "gs://bucket/health.json"]) == 2
-    complaint = "an address here needs dyqn-triage: dyqn-triage-serving reads and writes paths of this machine"
+    complaint = "an address here needs tensorflow: pip install 'dyqn-triage-serving[tensorflow]'"
     assert capsys.readouterr().err == f"triage health: error: {complaint}\n"
 
 

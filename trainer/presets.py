@@ -6,10 +6,10 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from schemas import locations
 from schemas.errors import InputError
-from schemas.whole_file import read_json
 from trainer.config import TrainConfig
+from triage_runtime.storage import locations
+from triage_runtime.storage.whole_file import read_json
 
 PAPER: dict[str, dict[str, Any]] = {}
 """Algorithm 1 as written: the defaults in `trainer.config`."""

@@ -11,7 +11,6 @@ import tensorflow as tf
 from rich import progress as bars
 from rich.console import Console
 
-from schemas import locations
 from schemas.errors import InputError
 from trainer.config import TrainConfig
 from trainer.dyqn.decision import NEUTRAL
@@ -28,6 +27,7 @@ from trainer.runs import held_out, start
 from trainer.runs.checkpoints import Checkpoints
 from trainer.runs.job import JobDirectory
 from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.storage import locations
 
 # Seed of the orders and bootstrap of the evaluations during training, always the same and unlike those of training.
 EVALUATION_SEED = 2_020

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.safety_rules import NO_RULES, RuleSet
-from trainer import options, presets
-from trainer.cloud import service_environment, staging, tuning_report
+from trainer import presets
+from trainer.cloud import service_environment, tuning_report
 from trainer.config import TrainConfig
-from trainer.progress import say, say_result
 from trainer.safeguards import options as rule_options
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import say, say_result
+from triage_runtime.storage import locations, staging
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.session import Surroundings

@@ -14,6 +14,7 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs" / "assets" / "packages.svg"
+COLUMNS = ("trainer", "serving")
 COLUMN, GAP, MARGIN = 480, 24, 12
 BOX, ROW = 26, 58
 BAR = 34
@@ -67,12 +68,12 @@ def places(layers: Sequence[Iterable[str]], left: float, bottom: float) -> dict[
 
 def drawn(architecture: Mapping[str, Any]) -> str:
     """Returns the picture as SVG."""
-    graph, layers = architecture["import_graph"](), architecture["LAYERS"]
+    graph, layers = architecture["import_graph"](), {package: architecture["LAYERS"][package] for package in COLUMNS}
     height = max(map(len, layers.values())) * ROW
     top, bottom = MARGIN + BAR + GAP, MARGIN + BAR + GAP + height + BAR
     width = 2 * MARGIN + len(layers) * COLUMN + (len(layers) - 1) * GAP
     shapes = [bar("triage_cli: the script `triage`, one subcommand per job", MARGIN, width)]
-    for column, package in enumerate(sorted(layers, reverse=True)):
+    for column, package in enumerate(layers):
         left = MARGIN + column * (COLUMN + GAP)
         where = places(layers[package], left, bottom)
         shapes.append(text(f"{package}/", left + COLUMN / 2, top + BAR / 2 - 6, "title"))
@@ -81,6 +82,8 @@ def drawn(architecture: Mapping[str, Any]) -> str:
         folders = {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}
         for name, place in sorted(where.items()):
             shapes.extend(box(name, place, "package" if name in folders else "module"))
+    shapes.append(bar("triage_runtime/: storage · command line · Beam · LiteRT", bottom + GAP, width))
+    bottom += GAP + BAR
     shapes.append(bar("schemas/: what data looks like · proto/: the wire contract triage.v1", bottom + GAP, width))
     total = bottom + GAP + BAR + MARGIN
     tip = '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'

@@ -21,7 +21,6 @@ from typing import IO, cast
 
 import grpc
 
-from schemas import figures as figures_file
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import find_version, read_version
@@ -30,6 +29,7 @@ from serving.bench.load import GRPC, HTTP, WARM_UP_SECONDS, Job, Measurement
 from serving.bench.peers import MODEL_SECONDS, SERVICE
 from serving.messages import codes_of, state_message
 from triage.v1 import triage_service_pb2
+from triage_runtime.command_line import figures as figures_file
 
 EVIDENCE = 10
 """Pieces of evidence in a state."""

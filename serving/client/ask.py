@@ -9,7 +9,6 @@ import rich.console
 import rich.table
 import rich.text
 
-from schemas import figures
 from schemas.errors import InputError
 from serving.client import channel
 from serving.client.interactive import Asked, Known, ask_complaint, converse
@@ -26,6 +25,7 @@ from triage_client import (
     TriageResponse,
     evidence_state,
 )
+from triage_runtime.command_line import figures
 
 FAILED = 1
 DISCLAIMER = "Research software for decision support. It is not a medical device and does not replace a clinician."

@@ -6,9 +6,9 @@ import sys
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from schemas import figures
 from schemas.errors import InputError
 from serving.client import channel
+from triage_runtime.command_line import figures
 
 NOT_SERVING = 1
 

@@ -10,10 +10,10 @@ import pathlib
 import threading
 from typing import Any
 
-from schemas import whole_file
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS, parse_decision
+from triage_runtime.storage import whole_file
 
 _BYTE_ORDER_MARK = "\ufeff"
 

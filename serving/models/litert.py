@@ -13,9 +13,10 @@ import numpy as np
 
 from schemas import directories, features, parity
 from schemas.errors import InputError
-from schemas.model_directory import LiteRtModel, ModelInfo
+from schemas.model_directory import ModelInfo
 from serving.errors import EngineError
 from serving.models.engine import LocalEngine
+from triage_runtime.litert import LiteRtModel
 
 _LOGGER = logging.getLogger(__name__)
 _MOST_INTERPRETERS = 8  # each holds a copy of the weights, packed for its processor

@@ -7,8 +7,9 @@ import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from schemas import directories, locations
+from schemas import directories
 from schemas.errors import InputError, first_line
+from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when a store is read
     from serving.models.engine import Engine

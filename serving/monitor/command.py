@@ -6,9 +6,10 @@ import pathlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from schemas import directories, figures
+from schemas import directories
 from schemas.errors import InputError
 from schemas.reference import Reference
+from triage_runtime.command_line import figures
 
 if TYPE_CHECKING:  # loads SciPy and TensorFlow
     from serving.monitor.audit_reader import Reading

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from rich import progress as bars
 from rich.console import Console
 
-from schemas.beam import files
-from schemas.beam.watch import watching
 from serving.scoring.outcomes import outcome_location
 from serving.scoring.shards import Shard
+from triage_runtime.beam.watch import watching
+from triage_runtime.storage import files
 
 
 def bar_over(console: Console, shards: Sequence[Shard]) -> tuple[bars.Progress, bars.TaskID]:

@@ -17,8 +17,9 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from schemas.directories import GZIP_MAGIC, UTF_16_MARKS
-from schemas.errors import InputError, first_line, need
+from schemas.errors import InputError, first_line
 from schemas.triage import NO_QUESTIONS_LEFT
+from triage_runtime.command_line.extras import need
 
 JSONL, CSV, TFRECORD, PARQUET = FORMATS = "jsonl", "csv", "tfrecord", "parquet"
 """The formats of input and output; each is also the ending of file names."""

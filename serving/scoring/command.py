@@ -10,8 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from schemas import directories, figures, whole_file
-from schemas.beam import runner
+from schemas import directories
 from schemas.errors import InputError
 from schemas.features import MOST_QUESTIONS
 from schemas.model_directory import version_folder
@@ -22,6 +21,9 @@ from serving.scoring.options import ScoreOptions
 from serving.scoring.record import RECORD, Record
 from serving.scoring.shards import Shard, local_files, shards_of
 from serving.security import verified
+from triage_runtime.beam import runner
+from triage_runtime.command_line import figures
+from triage_runtime.storage import whole_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from schemas import directories, locations
-from schemas.beam import files
-from schemas.beam.runner import Runner
+from schemas import directories
 from schemas.errors import InputError
 from schemas.model_directory import version_folder
 from serving.scoring.bar import following
@@ -18,6 +16,8 @@ from serving.scoring.options import ScoreOptions
 from serving.scoring.outcomes import add_outcomes, in_words, outcomes_in, read_record, save_record
 from serving.scoring.record import Record
 from serving.scoring.shards import Shard, in_folder, local_files, shards_of
+from triage_runtime.beam.runner import Runner
+from triage_runtime.storage import files, locations
 
 if TYPE_CHECKING:  # Beam loads only when it is to run
     from serving.scoring.pipeline import Job

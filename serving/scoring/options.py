@@ -3,11 +3,11 @@
 import dataclasses
 import pathlib
 
-from schemas import locations
-from schemas.beam import files, runner
 from schemas.errors import InputError
 from schemas.features import MOST_QUESTIONS
 from serving.security import VersionKey
+from triage_runtime.beam import runner
+from triage_runtime.storage import files, locations
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,9 @@ import posixpath
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from schemas.beam import files
 from serving.scoring.record import RECORD, Record
 from serving.scoring.shards import Shard
+from triage_runtime.storage import files
 
 Outcome = Mapping[str, Any]
 """`input`, the state of the file, and either `best_triage`, its cases by best decision, or `fault`, a line of text."""

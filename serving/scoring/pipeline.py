@@ -15,7 +15,6 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.ml.inference.base import ModelHandler, RunInference
 
-from schemas.beam import files
 from schemas.errors import InputError
 from serving.scoring.answers import Scorer
 from serving.scoring.file import score_file
@@ -31,6 +30,7 @@ from serving.scoring.outcomes import (
 )
 from serving.scoring.shards import Shard
 from serving.security import VersionKey, verified
+from triage_runtime.storage import files
 
 
 @dataclasses.dataclass(frozen=True)

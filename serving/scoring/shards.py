@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from schemas import directories
-from schemas.beam.files import Entry
 from schemas.errors import InputError
-from schemas.locations import is_remote
 from serving.scoring.cases import FORMATS, format_of
+from triage_runtime.storage.files import Entry
+from triage_runtime.storage.locations import is_remote
 
 
 @dataclasses.dataclass(frozen=True)

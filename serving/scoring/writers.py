@@ -9,9 +9,9 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from schemas.whole_file import path_replacing
 from serving.scoring.answers import Columns
 from serving.scoring.cases import COMPRESSED, CSV, JSONL, PARQUET, format_of, import_parquet
+from triage_runtime.storage.whole_file import path_replacing
 
 Write = Callable[[Columns], None]
 

@@ -14,7 +14,8 @@ import tempfile
 from collections.abc import Iterator
 
 from schemas import directories
-from schemas.errors import InputError, missing
+from schemas.errors import InputError
+from triage_runtime.command_line.extras import missing
 
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 _CHUNK = 2**20

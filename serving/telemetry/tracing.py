@@ -8,8 +8,9 @@ import importlib.metadata
 import os
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors import InputError, missing
+from schemas.errors import InputError
 from serving.call import Call
+from triage_runtime.command_line.extras import missing
 
 if TYPE_CHECKING:  # an extra
     from opentelemetry.sdk.trace.export import SpanExporter

@@ -1,8 +1,7 @@
 import pytest
 
 import triage_cli
-from schemas import errors
-from schemas.errors import InputError, first_line, need
+from schemas.errors import InputError, first_line
 
 
 def test_library_users_may_catch_it_as_a_value_error():
@@ -37,14 +36,3 @@ class MessageError(Exception):
 )
 def test_the_first_line_of_an_error_says_something(error, expected):
     assert first_line(error) == expected
-
-
-def test_what_is_missing_is_named_with_the_extra_of_the_distribution_that_is_there(monkeypatch):
-    need("json", "--json", "json")
-    there = {"trainer"}
-    monkeypatch.setattr(errors, "is_installed", lambda module: module in there)
-    with pytest.raises(InputError, match=r"^--traces needs opentelemetry: pip install 'dyqn-triage\[tracing\]'$"):
-        need("opentelemetry", "--traces", "tracing")
-    there.clear()
-    with pytest.raises(InputError, match=r"^--audit-log needs tensorflow: pip install 'dyqn-triage-serving\[tens"):
-        need("tensorflow", "--audit-log", "tensorflow")

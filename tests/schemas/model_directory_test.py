@@ -4,22 +4,12 @@ import hashlib
 import json
 import os
 import pathlib
-import sys
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from schemas.model_directory import (
-    LiteRtModel,
-    file_states,
-    find_version,
-    list_versions,
-    read_version,
-    version_folder,
-)
+from schemas.model_directory import file_states, find_version, list_versions, read_version, version_folder
 
 MANIFEST = {
     "format_version": 1,
@@ -216,51 +206,3 @@ def test_rules_that_are_not_those_of_the_manifest_are_refused(version):
     (version / "assets.extra" / "rules.toml").write_bytes(text + b"garbled")
     with pytest.raises(InputError, match=r"rules\.toml: its fingerprint differs"):
         read_version(version)
-
-
-STATES = np.array([[1, -1, 0], [0, 0, 1]], np.float32)
-
-
-@pytest.fixture(scope="module")
-def tflite_file(tmp_path_factory):
-    """A TFLite file whose signature doubles the states and is forced at 5 questions."""
-    specs = [tf.TensorSpec([None, 3], tf.float32, "states"), tf.TensorSpec([None], tf.int32, "questions_asked")]
-    module = tf.Module()
-    module.decide = tf.function(
-        lambda states, questions_asked: {"q_values": tf.matmul(states, 2 * tf.eye(3)), "forced": questions_asked >= 5},
-        input_signature=specs,
-    )
-    folder = str(tmp_path_factory.mktemp("saved_model"))
-    tf.saved_model.save(module, folder, signatures={"state": module.decide})
-    return tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=["state"]).convert()
-
-
-def test_a_model_runs_its_signature(tflite_file):
-    outputs = LiteRtModel(tflite_file).run(STATES, np.array([4, 5], np.int32))
-    np.testing.assert_array_equal(outputs["q_values"], [[2, -2, 0], [0, 0, 2]])
-    assert outputs["forced"].tolist() == [False, True]
-
-
-def test_the_tensors_are_those_of_the_signature(tflite_file):
-    tensors = LiteRtModel(tflite_file).tensors
-    assert {name: tensor["dtype"] for name, tensor in tensors["inputs"].items()} == {
-        "questions_asked": "int32", "states": "float32",
-    }  # fmt: skip
-    assert list(tensors["outputs"]) == ["forced", "q_values"]
-
-
-def test_states_of_another_width_are_an_input_error(tflite_file):
-    with pytest.raises(InputError, match="LiteRT cannot run the file"):
-        LiteRtModel(tflite_file).run(np.zeros([1, 7], np.float32), np.zeros(1, np.int32))
-
-
-@pytest.mark.parametrize("damaged", [b"", b"no flatbuffer", b"\x1c\0\0\0TFL3" + b"\0" * 40])
-def test_bytes_that_are_not_a_tflite_file_are_refused(damaged):
-    with pytest.raises(InputError, match="LiteRT cannot run the file"):
-        LiteRtModel(damaged)
-
-
-def test_an_installation_without_litert_is_reported(tflite_file, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
-    with pytest.raises(InputError, match="LiteRT is not installed"):
-        LiteRtModel(tflite_file)

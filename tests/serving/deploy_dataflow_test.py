@@ -14,8 +14,8 @@ from packaging.version import Version
 
 import triage_cli
 from schemas import VERSION
-from schemas.beam import files
 from serving.scoring import command
+from triage_runtime.storage import files
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "dataflow"

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas import figures, locations, safety_rules
+from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet
 from schemas.triage import NUM_ACTIONS
@@ -21,6 +21,8 @@ from trainer.safeguards.rules import RuleGraph
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import DEFAULT, Case, fitting_cases, read_cases
 from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.command_line import figures
+from triage_runtime.storage import locations
 
 CLINICIANS = "clinicians"
 _LEARNED = ("appropriateness", "safety", "over_triage", "questions")

@@ -11,19 +11,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from schemas import figures, locations, safety_rules
+from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet
 from schemas.triage import DECISION_LABELS
 from trainer.dyqn.rollout import greedy_policy
 from trainer.evaluation import cases
 from trainer.evaluation.case_play import play_cases
-from trainer.progress import print_table
 from trainer.runs import dial_options
 from trainer.runs.dial_options import DialOptions
 from trainer.runs.job import TrainedNetwork, load_network
 from trainer.safeguards.rules import RuleGraph
 from trainer.vignettes.textbook_case import CATEGORIES, Case, read_cases
+from triage_runtime.command_line import figures
+from triage_runtime.command_line.progress import print_table
+from triage_runtime.storage import locations
 
 WITHOUT, WITH = "without_rules", "with_rules"
 _NARROW = (0, 1, 0, 0)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from schemas import figures, locations
 from schemas.errors import InputError
-from trainer import options
 from trainer.assessment.options import EvaluateOptions, add_arguments
-from trainer.progress import say_result
 from trainer.questions import options as question_options
 from trainer.runs import dial_options
 from trainer.runs.dial_options import DialOptions
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import say_result
+from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.runs.job import TrainedNetwork

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trainer.progress import print_table
+from triage_runtime.command_line.progress import print_table
 
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
 

@@ -4,11 +4,11 @@ import argparse
 import dataclasses
 import pathlib
 
-from schemas import figures, locations
-from trainer import options
 from trainer.evaluation.measurement import ORDERS
 from trainer.questions import options as question_options
 from trainer.runs import dial_options
+from triage_runtime.command_line import figures, options
+from triage_runtime.storage import locations
 
 
 @dataclasses.dataclass(frozen=True)

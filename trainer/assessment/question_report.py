@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from schemas import locations, safety_rules
+from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS, Action
 from trainer.dyqn import rewards
@@ -28,7 +28,6 @@ from trainer.evaluation.metrics import (
     triage_quality,
 )
 from trainer.importing import ddxplus
-from trainer.progress import followed, print_table
 from trainer.questions.graph import QuestionGraph
 from trainer.questions.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT, QuestionOptions
 from trainer.questions.patients import Patients, own_cards, whole_patients
@@ -37,6 +36,8 @@ from trainer.questions.policies import Policy, card_policy, frequencies, learned
 from trainer.runs.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DDXPLUS, DataDirectory
+from triage_runtime.command_line.progress import followed, print_table
+from triage_runtime.storage import locations
 
 QUALITY = ("appropriateness", "safety")
 _SHOWN = (0, 1, 2, 3, 5, 8, 10, 15, 20)

@@ -22,13 +22,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from schemas import figures, locations
 from schemas.errors import InputError
-from trainer import options, presets
+from trainer import presets
 from trainer.bench import task_vignettes
 from trainer.bench.settings import Settings
 from trainer.bench.worker import Worker, WorkerFailedError
-from trainer.progress import print_table, progress_bar
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import print_table, progress_bar
+from triage_runtime.storage import locations
 
 GOAL = {"appropriateness": 0.82, "safety": 0.90}
 """The metrics that an agent must reach, both in the same look."""

@@ -6,10 +6,11 @@ import pathlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from schemas import directories, figures, locations
+from schemas import directories
 from schemas.errors import InputError
 from schemas.triage import TRIAGE_DECISIONS
-from trainer import options
+from triage_runtime.command_line import figures, options
+from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     import numpy as np
@@ -83,7 +84,7 @@ def _statistics(data: "DataDirectory", given: StatsOptions) -> None:
 
     from trainer.checks.stats_table import statistics_table, to_json
     from trainer.checks.vignette_statistics import PAPER, PAPER_DECISIONS, Sums
-    from trainer.progress import print_table
+    from triage_runtime.command_line.progress import print_table
 
     sums = Sums()
     risk_factor = np.array([entry.kind == "risk_factor" for entry in data.vocabulary])
@@ -126,8 +127,8 @@ def evidence_counts(arrays: "VignetteArrays", risk_factor: "np.ndarray") -> "np.
 def _show(data: "DataDirectory", given: StatsOptions, count: int) -> None:
     import random
 
-    from trainer.progress import say
     from trainer.vignettes.vignette_text import vignette_text
+    from triage_runtime.command_line.progress import say
 
     total = sum(data.stats["splits"][split]["vignettes"] for split in given.splits)
     chosen = sorted(random.Random(given.seed).sample(range(total), min(count, total)))  # noqa: S311
@@ -161,8 +162,8 @@ def _shards(data: "DataDirectory", splits: tuple[str, ...]) -> Iterator["Vignett
     Raises:
         InputError: a shard is damaged, or a split has another number of vignettes than in stats.json.
     """
-    from trainer.progress import progress_bar
     from trainer.vignettes.arrays import ShardReader
+    from triage_runtime.command_line.progress import progress_bar
 
     reader = ShardReader(data.vocabulary, data.partial)
     with progress_bar(_console(stderr=True)) as bar:
@@ -184,7 +185,7 @@ def _shards(data: "DataDirectory", splits: tuple[str, ...]) -> Iterator["Vignett
 def _validate(given: StatsOptions) -> int:
     from trainer.checks.anomalies import Severity
     from trainer.checks.validation import validate
-    from trainer.progress import progress_bar, say, tracked
+    from triage_runtime.command_line.progress import progress_bar, say, tracked
 
     with progress_bar(_console(stderr=True)) as bar:
         report = validate(given.data, lambda records, shard: tracked(records, bar, shard))

@@ -13,9 +13,10 @@ from typing import Any
 from rich.console import Console
 
 from schemas import VERSION
-from schemas.errors import WHOLE, InputError
-from trainer import options
-from trainer.progress import say, say_result
+from schemas.errors import InputError
+from triage_runtime.command_line import options
+from triage_runtime.command_line.extras import WHOLE
+from triage_runtime.command_line.progress import say, say_result
 
 IMAGE = f"{WHOLE}:{VERSION}"
 CLAIM = "triage"

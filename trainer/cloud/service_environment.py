@@ -5,8 +5,9 @@ import os
 import pathlib
 from collections.abc import Callable
 
-from schemas import directories, locations
-from schemas.locations import Remote
+from schemas import directories
+from triage_runtime.storage import locations
+from triage_runtime.storage.locations import Remote
 
 CHECKPOINTS = "AIP_CHECKPOINT_DIR"
 SUMMARIES = "AIP_TENSORBOARD_LOG_DIR"

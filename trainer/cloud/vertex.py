@@ -8,10 +8,10 @@ import sys
 
 from rich.console import Console
 
-from schemas import locations
-from trainer import options
 from trainer.cloud.vertex_request import Place, read_request, send
-from trainer.progress import say_result
+from triage_runtime.command_line import options
+from triage_runtime.command_line.progress import say_result
+from triage_runtime.storage import locations
 
 _FOLLOWING = {
     "CustomJob": "gcloud ai custom-jobs stream-logs {name} --region {region}",

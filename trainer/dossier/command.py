@@ -7,13 +7,14 @@ import pathlib
 import sys
 from typing import Any
 
-from schemas import directories, figures, locations
+from schemas import directories
 from schemas.errors import InputError
 from schemas.model_directory import read_manifest, version_folder
-from schemas.whole_file import read_json, replacing
-from trainer import options
 from trainer.dossier.checklists import NAMES, read_checklist
 from trainer.dossier.page import Source, page
+from triage_runtime.command_line import figures, options
+from triage_runtime.storage import locations
+from triage_runtime.storage.whole_file import read_json, replacing
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from schemas import figures
 from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
-from trainer.progress import followed
+from triage_runtime.command_line import figures
+from triage_runtime.command_line.progress import followed
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and the commands need `ORDERS` for their --help
     import keras

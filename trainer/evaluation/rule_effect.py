@@ -11,7 +11,7 @@ from rich.table import Table
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.agreement import agent_agreement
-from trainer.progress import print_table
+from triage_runtime.command_line.progress import print_table
 
 METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions")
 _RED = ("red_sensitivity", "red_specificity")

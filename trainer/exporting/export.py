@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from schemas import figures, locations
 from schemas.errors import InputError
-from trainer import options
 from trainer.evaluation.measurement import ORDERS
-from trainer.progress import say_result
 from trainer.runs import dial_options
 from trainer.runs.dial_options import DialOptions
 from trainer.safeguards import options as rule_options
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import say_result
+from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `triage export --help` needs none
     from trainer.exporting.publish import Exported

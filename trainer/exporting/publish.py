@@ -21,13 +21,13 @@ from trainer.evaluation.cases import CaseDecisions
 from trainer.evaluation.measurement import agent_figures, baseline_figures, order_seeds
 from trainer.exporting import card_markdown, gate, model_card, signing
 from trainer.exporting.case_reference import case_reference
-from trainer.progress import followed
 from trainer.runs.job import TrainedNetwork
 from trainer.servable.policy import LoadedVersion, ServablePolicy, known_codes, load_version, play
 from trainer.servable.saved_model import StagedVersion, newest_version, next_version, staged
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import Case
 from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.command_line.progress import followed
 
 if TYPE_CHECKING:  # an extra
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -8,11 +8,12 @@ import sys
 
 from rich.console import Console
 
-from schemas import directories, locations
+from schemas import directories
 from schemas.errors import InputError
 from schemas.model_directory import read_manifest
-from trainer import options
-from trainer.progress import say_result
+from triage_runtime.command_line import options
+from triage_runtime.command_line.progress import say_result
+from triage_runtime.storage import locations
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import Any
 
 from rich.console import Console
 
-from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.model_directory import version_folder
-from trainer import options
-from trainer.progress import say_result
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import say_result
+from triage_runtime.storage import locations
 
 STATES = 10_000
 _QUANTIZATIONS = ("none", "float16", "dynamic", "int8")  # trainer.servable.conversion, which loads TensorFlow
@@ -79,10 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
             broken; then `--out` is left unchanged.
     """
     given = options.read(TfliteOptions, arguments)
-    from schemas.model_directory import LiteRtModel
     from trainer.exporting import tflite_file, tflite_parity
     from trainer.servable import conversion
     from trainer.servable.policy import load_version
+    from triage_runtime.litert import LiteRtModel
 
     tflite_file.check_writable(given.out)
     version = load_version(version_folder(given.model))

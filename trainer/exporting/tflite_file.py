@@ -18,13 +18,14 @@ import tensorflow as tf
 
 from schemas import features
 from schemas.errors import InputError
-from schemas.model_directory import LiteRtModel, read_manifest
+from schemas.model_directory import read_manifest
 from schemas.parity import random_states
 from schemas.triage import ACTION_LABELS
-from schemas.whole_file import path_replacing
 from trainer.exporting.tflite_parity import Parity, statement
 from trainer.servable.litert import litert_version, run_each
 from trainer.servable.policy import LoadedVersion
+from triage_runtime.litert import LiteRtModel
+from triage_runtime.storage.whole_file import path_replacing
 
 FORMAT = 1
 """`format_version` of the description, raised when older readers would misread it."""

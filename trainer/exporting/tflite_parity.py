@@ -6,12 +6,12 @@ import numpy as np
 
 from schemas import features
 from schemas.errors import InputError
-from schemas.model_directory import LiteRtModel
 from schemas.parity import NOVELTY_BOUND, Q_BOUND, random_states
-from trainer.progress import followed
 from trainer.servable.conversion import DYNAMIC, FLOAT16, INT8, NONE
 from trainer.servable.litert import run_each
 from trainer.servable.policy import LoadedVersion
+from triage_runtime.command_line.progress import followed
+from triage_runtime.litert import LiteRtModel
 
 BOUNDS = {NONE: Q_BOUND, FLOAT16: 0.01, DYNAMIC: 0.1, INT8: 0.1}
 """By quantisation: a file with a larger difference of a Q-value from the SavedModel's is considered broken.

@@ -8,10 +8,8 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from schemas import locations
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from trainer import options
 from trainer.importing.csv_long import LongTables
 from trainer.importing.csv_wide import WideTable, wide_vocabulary
 from trainer.importing.ddxplus import LANGUAGES, read_release
@@ -20,6 +18,8 @@ from trainer.importing.derived_vocabulary import malformed_code
 from trainer.importing.row_groups import RowGroups
 from trainer.vignettes.source import LineReader, Outcome, check_kind, read_vignettes
 from trainer.vignettes.vignette import MAX_SAME_DECISIONS
+from triage_runtime.command_line import options
+from triage_runtime.storage import locations
 
 Tracked = Callable[[Iterator[None], str], Iterable[None]]
 """Passes items on and shows their number; the text is their unit, such as "rows"."""

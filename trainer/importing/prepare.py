@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any
 from rich import progress as bars
 from rich.console import Console
 
-from schemas import directories, figures, locations
+from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from trainer import options
 from trainer.importing import input_formats
 from trainer.importing.derived_vocabulary import kinds_of
 from trainer.importing.input_formats import Source
-from trainer.progress import progress_bar, say, say_result, tracked
 from trainer.runs.output import OutputDirectory, writing
 from trainer.vignettes.rejects import RejectLog
 from trainer.vignettes.split_warnings import facts_of, split_warnings
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked
+from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.data_writer import WriteOptions

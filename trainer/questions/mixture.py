@@ -15,10 +15,10 @@ import scipy.special
 
 from schemas.errors import InputError, first_line
 from schemas.triage import NUM_DECISIONS
-from trainer import arrays_file
 from trainer.dyqn import rewards
 from trainer.dyqn.environment import Vignettes
 from trainer.state import sparse_states
+from triage_runtime.storage import arrays_file
 
 MINIMUM_VIGNETTES = 100
 """With fewer vignettes, classes would be meaningless."""

@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import pathlib
 
-from trainer import options
+from triage_runtime.command_line import options
 
 OWN_CARD, WHOLE_PATIENT, DDXPLUS = TRACKS = "own-card", "whole-patient", "ddxplus"
 """Only what a vignette lists can be asked; everything can, and evidence that is not listed is absent; or the same for

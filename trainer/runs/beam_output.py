@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from schemas import directories, locations
-from schemas.beam import files
+from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer.runs.output import OutputDirectory, check_replaceable, describe
+from triage_runtime.storage import files, locations
 
 
 class BeamOutput:

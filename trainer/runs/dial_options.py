@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS
-from trainer import options
+from triage_runtime.command_line import options
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `--help` needs none
     from trainer.dyqn.decision import Dial

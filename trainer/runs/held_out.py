@@ -10,12 +10,11 @@ import pathlib
 
 import numpy as np
 
-from schemas import whole_file
 from schemas.errors import InputError
-from schemas.whole_file import read_json
-from trainer import arrays_file
 from trainer.dyqn.decision import NEUTRAL, Dial
 from trainer.dyqn.dial import HeldOut, HeldOutOutputs
+from triage_runtime.storage import arrays_file, whole_file
+from triage_runtime.storage.whole_file import read_json
 
 OUTPUTS = "held_out.npz"
 DIAL = "dial.json"

@@ -23,11 +23,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from schemas import directories, whole_file
+from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
-from schemas.whole_file import read_json
 from trainer.config import TrainConfig
 from trainer.dyqn.decision import NEUTRAL, Dial
 from trainer.dyqn.dial import NOTHING_HELD_OUT, HeldOut
@@ -40,6 +39,8 @@ from trainer.runs.lock import lock
 from trainer.runs.step_log import StepLog
 from trainer.safeguards import novelty
 from trainer.safeguards.novelty import Novelty, fit
+from triage_runtime.storage import whole_file
+from triage_runtime.storage.whole_file import read_json
 
 RUN = "run.json"
 NOVELTY = "novelty.npz"

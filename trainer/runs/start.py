@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from schemas import locations
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer.config import NetworkConfig, TrainConfig
 from trainer.runs.job import load_network
+from triage_runtime.storage import locations
 
 _NAMED = 5
 _OF_TRAINING = ("words", "dropout", "output_bias")  # settings that affect training, not the network that it produces

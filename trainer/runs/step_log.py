@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from schemas import whole_file
+from triage_runtime.storage import whole_file
 
 
 class StepLog:

@@ -15,7 +15,7 @@ import scipy.special
 import tensorflow as tf
 
 from schemas.errors import InputError, first_line
-from trainer import arrays_file
+from triage_runtime.storage import arrays_file
 
 THRESHOLD = 0.99
 """Novelty above which a state is novel: that of 1% of the moments from which the percentiles are computed."""

@@ -5,9 +5,10 @@ import dataclasses
 import pathlib
 import sys
 
-from schemas import locations, safety_rules
+from schemas import safety_rules
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import RuleSet
+from triage_runtime.storage import locations
 
 
 def add_argument(parser: argparse.ArgumentParser) -> None:

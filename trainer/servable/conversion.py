@@ -10,12 +10,13 @@ import numpy as np
 import tensorflow as tf
 
 from schemas import directories, features
-from schemas.errors import InputError, first_line, standard_error_without
-from schemas.model_directory import XNNPACK
+from schemas.errors import InputError, first_line
 from trainer import state
 from trainer.servable.litert import OPTIONAL_OUTPUTS, OUTPUTS
 from trainer.servable.policy import LoadedVersion
 from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.command_line.standard_error import standard_error_without
+from triage_runtime.litert import XNNPACK
 
 NONE, FLOAT16, DYNAMIC, INT8 = "none", "float16", "dynamic", "int8"
 QUANTIZATIONS = (NONE, FLOAT16, DYNAMIC, INT8)

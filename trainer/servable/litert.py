@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from schemas import features
-from schemas.model_directory import LiteRtModel
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.servable.policy import LoadedVersion
+from triage_runtime.litert import LiteRtModel
 
 OUTPUTS = (features.Q_VALUES, features.ACTION, features.BEST_TRIAGE, features.FORCED)
 """Outputs of every file."""

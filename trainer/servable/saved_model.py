@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from schemas import VERSION, directories, features, parity
 from schemas.errors import InputError
-from schemas.model_directory import LiteRtModel, ModelInfo, list_versions, read_manifest
+from schemas.model_directory import ModelInfo, list_versions, read_manifest
 from schemas.triage import NUM_ACTIONS
 from trainer.dyqn.decision import Dial
 from trainer.dyqn.dial import HeldOut, quality
@@ -30,6 +30,7 @@ from trainer.runs.job import TrainedNetwork
 from trainer.safeguards import novelty
 from trainer.servable import conversion, signatures, warmup
 from trainer.servable.policy import LoadedVersion
+from triage_runtime.litert import LiteRtModel
 
 MODEL_NAME = "triage"
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from rich.console import Console
 
-from schemas import figures, locations
 from schemas.conditions import Condition
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import DECISION_LABELS
-from trainer import options
-from trainer.progress import say
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import say
+from triage_runtime.storage import locations
 
 NOTICE = "From general clinical knowledge, for research and teaching; not for clinical use."
 

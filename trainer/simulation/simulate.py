@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from rich import progress as bars
 from rich.console import Console
 
-from schemas import figures, locations
 from schemas.errors import InputError
 from schemas.knowledge_base import KnowledgeBase
-from trainer import options
-from trainer.progress import progress_bar, say, say_result, tracked
 from trainer.runs.output import OutputDirectory, writing
 from trainer.simulation.config import PanelConfig, SimulationConfig
 from trainer.simulation.processes import simulated
 from trainer.simulation.simulator import Simulator
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked
+from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.data_writer import WriteOptions

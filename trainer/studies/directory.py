@@ -14,10 +14,10 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from schemas import whole_file
 from schemas.errors import InputError
 from trainer.runs.lock import lock
 from trainer.studies.study import Task
+from triage_runtime.storage import whole_file
 
 STUDY, TASKS, RESULTS, LOCK = "study.json", "tasks", "results.json", "lock"
 _NAME_DIGITS = 12  # of the fingerprint, in file names

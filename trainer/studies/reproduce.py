@@ -9,12 +9,13 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from schemas import figures, locations
 from schemas.errors import InputError
-from schemas.whole_file import read_json
-from trainer import config, options, presets
+from trainer import config, presets
 from trainer.reporting.headline import MARGIN
 from trainer.reporting.provenance import provenance
+from triage_runtime.command_line import figures, options
+from triage_runtime.storage import locations
+from triage_runtime.storage.whole_file import read_json
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.studies.run import StudyRun

@@ -14,10 +14,10 @@ from typing import Any
 from rich import progress as bars
 from rich.console import Console
 
-from trainer.progress import say
 from trainer.studies.directory import StudyDirectory
 from trainer.studies.study import Task
 from trainer.studies.worker import Work, work
+from triage_runtime.command_line.progress import say
 
 _POLL_SECONDS = 0.5
 

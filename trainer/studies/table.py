@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from trainer.progress import print_table, say, say_result
+from triage_runtime.command_line.progress import print_table, say, say_result
 
 _VERDICTS = {True: "yes", False: "no", None: "open"}
 

@@ -9,7 +9,7 @@ import joblib
 import keras
 import numpy as np
 
-from schemas import safety_rules, whole_file
+from schemas import safety_rules
 from schemas.evidence import Vocabulary
 from trainer.config import NetworkConfig, TrainConfig
 from trainer.dyqn.loop import TrainingLoop
@@ -32,6 +32,7 @@ from trainer.studies.worker import Work
 from trainer.supervised.partially_observed import PartiallyObservedLoop
 from trainer.supervised.state_values import StateValues
 from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.storage import whole_file
 
 WEIGHTS, CLASSIFIER = "weights.h5", "joblib"
 

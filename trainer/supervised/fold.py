@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from schemas import directories, figures, locations
+from schemas import directories
 from schemas.errors import InputError
-from trainer import options
-from trainer.progress import say_result
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import say_result
+from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.tfrecord import DataDirectory

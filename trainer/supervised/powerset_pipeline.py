@@ -21,15 +21,16 @@ from typing import TYPE_CHECKING, Any
 from rich import progress as bars
 from rich.console import Console
 
-from schemas import directories, figures, locations
-from schemas.beam import files, runner
-from schemas.beam.watch import watching
+from schemas import directories
 from schemas.errors import InputError
-from schemas.locations import Remote
-from trainer import options
-from trainer.progress import progress_bar, say, say_result
 from trainer.runs.output import writing
 from trainer.supervised.powerset import row_count
+from triage_runtime.beam import runner
+from triage_runtime.beam.watch import watching
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import progress_bar, say, say_result
+from triage_runtime.storage import files, locations
+from triage_runtime.storage.locations import Remote
 
 if TYPE_CHECKING:  # TensorFlow and Beam load only when the command runs
     import apache_beam as beam

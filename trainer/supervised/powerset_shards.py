@@ -18,9 +18,9 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from schemas import directories
-from schemas.beam import files
 from trainer.supervised.powerset import expand, id_number
 from trainer.vignettes.tfrecord import decode_example, encode_example, read_records
+from triage_runtime.storage import files
 
 
 @dataclasses.dataclass(frozen=True)

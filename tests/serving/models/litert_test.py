@@ -17,7 +17,7 @@ from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
-from schemas.model_directory import LiteRtModel, ModelInfo, read_version
+from schemas.model_directory import ModelInfo, read_version
 from schemas.parity import decided_clearly, probes
 from serving.errors import EngineError
 from serving.messages import state_message
@@ -35,6 +35,7 @@ from trainer.dyqn.network import build_network
 from trainer.runs.job import TrainedNetwork
 from trainer.safeguards.novelty import Novelty
 from trainer.servable import saved_model
+from triage_runtime.litert import LiteRtModel
 
 INFO = ModelInfo("1", "", "", 3, 5, "{}")  # of a model without probabilities
 STATES = np.array([[1, 0, 0], [0, 1, 0], [0, 0, -1], [0, 0, 0]], np.float32)

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import triage_cli
-from schemas.beam import files
 from serving.scoring import file
+from triage_runtime.storage import files
 
 pytest.importorskip("apache_beam", reason="needs the extra `beam`")
 

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from schemas import locations
 from schemas.errors import InputError
 from serving.scoring.options import ScoreOptions
+from triage_runtime.storage import locations
 
 GIVEN = ScoreOptions("m", ["in"], "out", None, 0, 1, False, None, None, None, False, [])
 

@@ -7,12 +7,12 @@ import pytest
 
 pytest.importorskip("apache_beam", reason="needs the extra `beam`")
 
-from schemas.beam.runner import LOCAL, Runner
 from schemas.errors import InputError
 from serving.scoring.outcomes import outcome_location, read_record, save_record
 from serving.scoring.pipeline import Job, ShardScorer, build, score_shard
 from serving.scoring.record import Record
 from serving.scoring.shards import Shard
+from triage_runtime.beam.runner import LOCAL, Runner
 
 
 @pytest.fixture(scope="module")

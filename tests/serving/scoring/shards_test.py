@@ -2,9 +2,9 @@
 
 import pytest
 
-from schemas.beam.files import Entry
 from schemas.errors import InputError
 from serving.scoring.shards import Shard, local_files, shards_of
+from triage_runtime.storage.files import Entry
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ import argparse
 import pytest
 
 from schemas.errors import InputError
-from trainer import options
 from trainer.assessment.options import EvaluateOptions, add_arguments
+from triage_runtime.command_line import options
 
 
 def _parsed(*arguments):

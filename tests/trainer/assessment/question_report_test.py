@@ -92,7 +92,7 @@ def test_an_interview_ends_where_nothing_is_left_to_ask(interviews):
 
 
 def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
-    from schemas.figures import plain
+    from triage_runtime.command_line.figures import plain
 
     of_first = {name: value for name, value in plain(found).items() if not name.endswith("_difference")}
     report = {

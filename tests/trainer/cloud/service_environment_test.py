@@ -5,9 +5,9 @@ import pathlib
 
 import pytest
 
-from schemas.locations import Remote
 from trainer import task
 from trainer.cloud import service_environment
+from triage_runtime.storage.locations import Remote
 
 VARIABLES = {
     "AIP_TRAINING_DATA_URI": ("data", "gs://b/data"),

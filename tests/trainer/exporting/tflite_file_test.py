@@ -10,10 +10,10 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from schemas.model_directory import LiteRtModel
 from trainer.exporting import tflite_file
 from trainer.exporting.tflite_parity import Parity
 from trainer.servable.conversion import convert
+from triage_runtime.litert import LiteRtModel
 
 PARITY = Parity(10, 0, 1e-4, 1e-7, 1e-8, 0.0, 0.0, 0.0)
 

@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
-from schemas.model_directory import LiteRtModel
 from schemas.parity import NOVELTY_BOUND, random_states
 from schemas.triage import Action
 from trainer.config import NetworkConfig
@@ -16,6 +15,7 @@ from trainer.safeguards import novelty
 from trainer.servable import saved_model
 from trainer.servable.conversion import QUANTIZATIONS, calibration_states, convert
 from trainer.servable.policy import load_version
+from triage_runtime.litert import LiteRtModel
 
 Q_VALUES = np.array([0.2, 0.9, 0.5, 0.1, 0.6], np.float32)  # Yellow
 

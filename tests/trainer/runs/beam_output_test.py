@@ -4,12 +4,11 @@ import io
 
 import pytest
 
-from schemas import locations
-from schemas.beam import files
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.runs.beam_output import BeamOutput, output_at
 from trainer.runs.output import OutputDirectory
+from triage_runtime.storage import files, locations
 
 pytest.importorskip("apache_beam", reason="needs the extra `beam`")
 from apache_beam.io.filesystems import FileSystems

@@ -12,13 +12,13 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from trainer import options
 from trainer.dyqn.decision import Dial
 from trainer.dyqn.dial import NOTHING_HELD_OUT, HeldOut, HeldOutOutputs
 from trainer.runs import dial_options
 from trainer.runs.dial_options import DialOptions
 from trainer.runs.job import TrainedNetwork
 from trainer.servable import saved_model
+from triage_runtime.command_line import options
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
 Q_VALUES = [0.4, 0.5, 0.1, 0.1, 0.2]

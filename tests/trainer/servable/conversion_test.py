@@ -8,7 +8,6 @@ import pytest
 import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from schemas.model_directory import LiteRtModel
 from schemas.triage import Action
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
@@ -17,6 +16,7 @@ from trainer.servable import saved_model
 from trainer.servable.conversion import QUANTIZATIONS, calibration_states, convert
 from trainer.servable.litert import run_each
 from trainer.servable.policy import load_version
+from triage_runtime.litert import LiteRtModel
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from schemas.model_directory import LiteRtModel
 from trainer.servable.conversion import convert
 from trainer.servable.litert import as_version, run_each
 from trainer.servable.policy import play
 from trainer.vignettes.arrays import VignetteArrays
+from triage_runtime.litert import LiteRtModel
 
 SEEDS = [3, 4]
 

@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from schemas import whole_file
 from schemas.errors import InputError
 from trainer.studies.directory import StudyDirectory, write_json
 from trainer.studies.study import Task
+from triage_runtime.storage import whole_file
 
 TASK = Task("dyqn_or-seed-0", "dyqn", {"seed": 0}, "0123456789abcdef" * 4)
 OTHER = Task("dyqn_or-seed-0", "dyqn", {"seed": 0}, "fedcba9876543210" * 4)

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import triage_cli
-from schemas.beam import files
-from schemas.beam.runner import Runner
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
@@ -18,6 +16,8 @@ from trainer.supervised.powerset import expand
 from trainer.supervised.powerset_shards import Plan, write_shard
 from trainer.vignettes.tfrecord import DataDirectory, ShardWriter, decode_example, encode_example, read_records
 from trainer.vignettes.vignette import Vignette
+from triage_runtime.beam.runner import Runner
+from triage_runtime.storage import files
 
 needs_beam = pytest.mark.usefixtures("beam")
 CODES = [f"e{index}" for index in range(14)]

@@ -12,8 +12,9 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from schemas.beam.local_workers import HeldLog, ending_with_workers
-from schemas.errors import InputError, missing
+from schemas.errors import InputError
+from triage_runtime.beam.local_workers import HeldLog, ending_with_workers
+from triage_runtime.command_line.extras import missing
 
 if TYPE_CHECKING:
     import apache_beam as beam

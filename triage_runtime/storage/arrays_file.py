@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas import whole_file
+from triage_runtime.storage import whole_file
 
 # What NumPy's and Python's readers raise on files with other bytes than were written, and a lookup of what is missing.
 DAMAGE = (

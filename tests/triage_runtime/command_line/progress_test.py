@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 from rich.table import Table
 
-from trainer.progress import followed, print_table, progress_bar, say, say_result, tracked
+from triage_runtime.command_line.progress import followed, print_table, progress_bar, say, say_result, tracked
 
 
 def _console(terminal):

@@ -12,9 +12,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from schemas import directories, locations
+from schemas import directories
 from schemas.errors import InputError, first_line
-from schemas.locations import Fetched, Remote
+from triage_runtime.storage import locations
+from triage_runtime.storage.locations import Fetched, Remote
 
 CHECKPOINT_LIST = "checkpoint"
 """The file in which TensorFlow names the newest checkpoint."""
@@ -158,7 +159,7 @@ class Mirror:
 
 
 def objects(uri: str) -> list[str]:
-    """Returns the names of the objects below `uri`, see `schemas.locations.objects`."""
+    """Returns the names of the objects below `uri`, see `triage_runtime.storage.locations.objects`."""
     import tensorflow as tf
 
     return locations.objects(tf.io.gfile, uri)

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from schemas.beam import runner
 from schemas.errors import InputError
+from triage_runtime.beam import runner
 
 needs_beam = pytest.mark.usefixtures("beam")
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from schemas.beam import files
+from triage_runtime.storage import files
 
 pytest.importorskip("apache_beam", reason="needs the extra `beam`")
 

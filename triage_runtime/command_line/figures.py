@@ -9,9 +9,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from schemas import locations
-from schemas.beam import files
 from schemas.errors import InputError
+from triage_runtime.storage import files, locations
 
 
 def add_argument(parser: argparse.ArgumentParser) -> None:

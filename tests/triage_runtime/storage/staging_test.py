@@ -11,10 +11,9 @@ import pytest
 import tensorflow as tf
 
 import triage_cli
-from schemas import locations
 from schemas.errors import InputError
 from trainer import task
-from trainer.cloud import staging
+from triage_runtime.storage import locations, staging
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUCKET = "gs://bucket"

@@ -1,8 +1,8 @@
 """Locations of a user's files: on this machine, or in an object store (`gs://bucket/folder`).
 
 The functions below are argparse types of options that take a path. A path on this machine becomes a `pathlib.Path`, an
-address a `Remote`. `trainer.cloud.staging` replaces it with a path before the command runs, unless the command reads
-addresses itself (`reads_addresses`, see `triage_cli`).
+address a `Remote`. `triage_runtime.storage.staging` replaces it with a path before the command runs, unless the command
+reads addresses itself (`reads_addresses`, see `triage_cli`).
 """
 
 import argparse

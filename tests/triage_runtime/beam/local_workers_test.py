@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from schemas.beam.local_workers import HeldLog, ending_with_workers
+from triage_runtime.beam.local_workers import HeldLog, ending_with_workers
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def test_what_is_kept_is_a_file_that_has_all_of_it(capfd):
 
 HELD = """
 import os, sys, threading
-from schemas.beam.local_workers import HeldLog
+from triage_runtime.beam.local_workers import HeldLog
 
 def say(text):
     print(text, file=sys.stderr)

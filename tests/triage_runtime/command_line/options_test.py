@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 
 from schemas.errors import InputError
-from trainer import options
+from triage_runtime.command_line import options
 
 
 @dataclasses.dataclass(frozen=True)

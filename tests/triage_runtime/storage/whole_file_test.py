@@ -5,8 +5,8 @@ import pathlib
 
 import pytest
 
-from schemas import whole_file
 from schemas.errors import InputError
+from triage_runtime.storage import whole_file
 
 
 def test_the_new_content_takes_the_place_of_the_old_one_and_nothing_lies_beside_it(tmp_path):

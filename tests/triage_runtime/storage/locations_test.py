@@ -5,8 +5,8 @@ import pathlib
 
 import pytest
 
-from schemas import locations
-from schemas.locations import Fetched, Remote
+from triage_runtime.storage import locations
+from triage_runtime.storage.locations import Fetched, Remote
 
 
 @pytest.mark.parametrize("text", ["gs://b/x", "gs://b/x/", "s3://b/x"])

@@ -12,8 +12,8 @@ import uuid
 from collections.abc import Iterable, Iterator
 from typing import IO, NamedTuple
 
-from schemas import locations
 from schemas.errors import InputError, first_line
+from triage_runtime.storage import locations
 
 _PIECE = 2**20
 _PATTERN = "*?["

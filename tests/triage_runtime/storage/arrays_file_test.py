@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trainer import arrays_file
+from triage_runtime.storage import arrays_file
 
 
 def test_what_is_written_is_read(tmp_path):

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from schemas.beam import watch
-from schemas.beam.watch import pause_after, watching
+from triage_runtime.beam import watch
+from triage_runtime.beam.watch import pause_after, watching
 
 
 def test_looks_are_taken_until_the_end_though_one_fails(monkeypatch):

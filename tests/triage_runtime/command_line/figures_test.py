@@ -3,8 +3,9 @@ import json
 
 import pytest
 
-from schemas import figures, locations
 from schemas.errors import InputError
+from triage_runtime.command_line import figures
+from triage_runtime.storage import locations
 
 
 def test_the_option_is_off_unless_given():

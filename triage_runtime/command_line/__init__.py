@@ -1,0 +1,1 @@
+"""Options, figures and what a command writes to the terminal."""
