@@ -9,8 +9,9 @@ import sys
 import pytest
 
 import triage_cli
-from schemas import VERSION, errors
+from schemas import VERSION
 from schemas.errors import InputError
+from triage_runtime.command_line import extras
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -129,10 +130,10 @@ def test_what_is_held_back_is_shown_when_loading_fails(capfd):
 @pytest.fixture
 def serving_alone(monkeypatch):
     """As if dyqn-triage-serving were installed, without its extra."""
-    is_installed = errors.is_installed
+    is_installed = extras.is_installed
     lacking = {"trainer", "tensorflow"}
     monkeypatch.setattr(
-        errors, "is_installed", lambda module: module.partition(".")[0] not in lacking and is_installed(module)
+        extras, "is_installed", lambda module: module.partition(".")[0] not in lacking and is_installed(module)
     )
 
 

@@ -18,7 +18,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tensorflow_serving.apis import get_model_status_pb2, model_pb2, model_service_pb2_grpc
 
 import triage_cli
-from schemas import errors
 from schemas.errors import InputError
 from serving import command
 from serving.calls.probes import LIVENESS
@@ -26,6 +25,7 @@ from serving.messages import state_message
 from serving.server import TriageServer
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient, TriageError, evidence_state
+from triage_runtime.command_line import extras
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -403,7 +403,7 @@ def test_a_version_that_is_missing_ends_the_command_with_one_line(model_base_pat
     ],
 )
 def test_without_tensorflow_each_option_that_needs_it_is_refused_with_the_extra(options, what, monkeypatch, capsys):
-    monkeypatch.setattr(errors, "is_installed", lambda module: module not in ("tensorflow", "trainer"))
+    monkeypatch.setattr(extras, "is_installed", lambda module: module not in ("tensorflow", "trainer"))
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     arguments = parser.parse_args(["--model-base-path", "models", "--engine", "litert", *options])
