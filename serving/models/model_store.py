@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from schemas import directories
-from schemas.errors import InputError, first_line
-from triage_runtime.storage import locations
+from schemas.errors import InputError
+from triage_runtime.storage import locations, object_store
 
 if TYPE_CHECKING:  # TensorFlow loads only when a store is read
     from serving.models.engine import Engine
@@ -40,10 +40,8 @@ class ModelStore:
         Raises:
             InputError: the store cannot be read; the local versions stay.
         """
-        import tensorflow as tf
-
-        try:
-            names = locations.objects(tf.io.gfile, self.uri)
+        with object_store.faults(f"{self.uri}: cannot read the model base path"):
+            names = object_store.names(self.uri)
             if directories.SAVED_MODEL in names:
                 raise InputError(f"{self.uri}: this is one version: give the folder that contains it")
             whole = {name.split("/")[0] for name in names if name.endswith(f"/{directories.SAVED_MODEL}")}
@@ -51,21 +49,17 @@ class ModelStore:
             here = {path.name for path in self.folder.iterdir()}
             for version in sorted(versions - here):
                 self._fetch(version, [name for name in names if name.startswith(f"{version}/")])
-        except (tf.errors.OpError, OSError) as error:
-            raise InputError(f"{self.uri}: cannot read the model base path: {first_line(error)}") from error
         for version in here - versions:
             shutil.rmtree(self.folder / version, ignore_errors=True)
 
     def _fetch(self, version: str, names: list[str]) -> None:
-        import tensorflow as tf
-
         partial = self.folder.with_name(_PARTIAL)
         shutil.rmtree(partial, ignore_errors=True)
         try:
             for name in names:
                 target = partial / name
                 target.parent.mkdir(parents=True, exist_ok=True)
-                tf.io.gfile.copy(f"{self.uri}/{name}", str(target), overwrite=True)
+                object_store.copy(f"{self.uri}/{name}", str(target))
             (partial / version).rename(self.folder / version)
         finally:  # also after an error, such as a full disk
             shutil.rmtree(partial, ignore_errors=True)
@@ -105,7 +99,5 @@ def local_base(location: str) -> Iterator[tuple[pathlib.Path, ModelStore | None]
     uri = location.rstrip("/")
     with tempfile.TemporaryDirectory(prefix="triage-models-") as scratch:
         folder = pathlib.Path(scratch) / "models"
-        try:
+        with locations.standing_for({str(folder): uri}):
             yield folder, ModelStore(uri, folder)
-        except InputError as error:
-            raise InputError(str(error).replace(str(folder), uri)) from error

@@ -30,7 +30,7 @@ from serving.scoring.outcomes import (
 )
 from serving.scoring.shards import Shard
 from serving.security import VersionKey, verified
-from triage_runtime.storage import files
+from triage_runtime.storage import files, locations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,11 +78,8 @@ class ShardScorer(ModelHandler):
         with tempfile.TemporaryDirectory(prefix="triage-") as scratch:
             folder = pathlib.Path(scratch) / posixpath.basename(model)
             files.fetch_folder(model, folder)
-            try:
-                with verified(folder, given.key) as signed:
-                    return Scorer(signed, given.questions, given.allow_unknown_codes)
-            except InputError as error:
-                raise InputError(str(error).replace(str(folder), model)) from error
+            with locations.standing_for({str(folder): model}), verified(folder, given.key) as signed:
+                return Scorer(signed, given.questions, given.allow_unknown_codes)
 
     def run_inference(
         self, batch: Sequence[Shard], model: Scorer, inference_args: dict[str, Any] | None = None
@@ -106,10 +103,12 @@ def score_shard(scorer: Scorer, shard: Shard, job: Job) -> Outcome:
         source = pathlib.Path(folder) / "cases" / posixpath.basename(shard.source)
         target = pathlib.Path(folder) / shard.name
         files.fetch(shard.source, source)
+        copies = {str(source.parent): posixpath.dirname(shard.source), folder: posixpath.dirname(shard.target)}
         try:
-            counts = score_file(scorer, source, target, job.batch_size, lambda cases: None)
+            with locations.standing_for(copies):
+                counts = score_file(scorer, source, target, job.batch_size, lambda cases: None)
         except InputError as error:  # another attempt would find the same
-            outcome["fault"] = str(error).replace(str(source), shard.source).replace(str(target), shard.target)
+            outcome["fault"] = str(error)
         else:
             with target.open("rb") as answers:
                 files.replace(shard.target, answers, job.scratch)

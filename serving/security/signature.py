@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from schemas import directories
 from schemas.errors import InputError
 from triage_runtime.command_line.extras import missing
+from triage_runtime.storage import locations
 
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 _CHUNK = 2**20
@@ -128,13 +129,11 @@ def verified(folder: pathlib.Path, key: VersionKey | None) -> Iterator[pathlib.P
         for name, digest in digests.items():
             if _copy(folder / name, copy / name) != digest:
                 raise InputError(f"{folder / name}: is not the file that was signed: publish the version again")
-        try:
+        with locations.standing_for({str(copy): str(folder)}):
             number = read_manifest(copy).get("model_version")
             if number != copy.name:  # otherwise an old version could come back as the newest
                 raise InputError(f"{folder}: was signed as version {number}: give it that number")
             yield copy
-        except InputError as error:
-            raise InputError(str(error).replace(os.fspath(copy), os.fspath(folder))) from error
 
 
 def _copy(source: pathlib.Path, target: pathlib.Path) -> str:

@@ -151,13 +151,10 @@ def _opened(data: pathlib.Path | Remote) -> "Iterator[DataDirectory]":
     if isinstance(data, pathlib.Path):
         yield DataDirectory.open(data).whole()
         return
-    with tempfile.TemporaryDirectory(prefix="triage-") as folder, locations.staged_as({folder: data.folder}):
+    with tempfile.TemporaryDirectory(prefix="triage-") as folder, locations.standing_for({folder: data.folder}):
         copy = pathlib.Path(folder) / data.name
-        try:
-            _fetch(files.absolute(data.uri), copy)
-            yield DataDirectory.open(copy).whole()
-        except InputError as error:
-            raise InputError(locations.shown(str(error))) from error
+        _fetch(files.absolute(data.uri), copy)
+        yield DataDirectory.open(copy).whole()
 
 
 def _fetch(location: str, folder: pathlib.Path) -> None:

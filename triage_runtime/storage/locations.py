@@ -14,7 +14,8 @@ import os
 import pathlib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+
+from schemas.errors import InputError
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://")
 
@@ -111,43 +112,29 @@ def _location(text: str, fetched: Fetched, written: bool) -> pathlib.Path | Remo
     return Remote(uri, fetched, written)
 
 
-def objects(files: Any, uri: str) -> list[str]:
-    """Returns the names of the objects below `uri`, relative to it: `[""]` if it is an object, `[]` if there are none.
-
-    Args:
-        files: `tf.io.gfile`.
-        uri: without a slash at its end.
-    """
-    if not files.isdir(uri):
-        return [""] if files.exists(uri) else []
-    objects_below = []
-    for folder, _, names in files.walk(uri):
-        below = folder.rstrip("/").removeprefix(uri).strip("/")
-        # Some tools create an empty object whose name ends with a slash to mark a folder.
-        objects_below += ["/".join(filter(None, (below, name))) for name in names if name and not name.endswith("/")]
-    return sorted(objects_below)
-
-
-_STAGED: contextvars.ContextVar[tuple[tuple[str, str], ...]] = contextvars.ContextVar("staged", default=())
+_COPIES: contextvars.ContextVar[tuple[tuple[str, str], ...]] = contextvars.ContextVar("copies", default=())
 
 
 @contextlib.contextmanager
-def staged_as(uris: Mapping[str, str]) -> Iterator[None]:
-    """Makes `shown` return addresses while the block runs.
+def standing_for(copies: Mapping[str, str]) -> Iterator[None]:
+    """Makes `shown`, and the InputErrors that leave the block, name what the user gave in place of its copies.
 
     Args:
-        uris: from folders on this machine to the addresses that they mirror.
+        copies: from folders on this machine to what they are copies of.
     """
-    token = _STAGED.set(tuple(uris.items()))
+    token = _COPIES.set((*copies.items(), *_COPIES.get()))
     try:
         yield
+    except InputError as error:
+        raise InputError(shown(str(error))) from error
     finally:
-        _STAGED.reset(token)
+        _COPIES.reset(token)
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """Returns a path, or a text with paths in it, with addresses in place of the folders that mirror them."""
+    """Returns a path, or a text with paths in it, as the user knows it: see `standing_for`."""
     text = os.fspath(path)
-    for folder, uri in _STAGED.get():
-        text = text.replace(f"{folder}/", f"{uri}/")
+    for folder, origin in _COPIES.get():
+        # Not .../10 for .../1, and a backslash stands for itself.
+        text = re.sub(rf"{re.escape(folder)}(?!\w)", origin.replace("\\", r"\\"), text)
     return text

@@ -1,8 +1,7 @@
 """Commands on an object store (`gs://`): their input is copied to this machine, their output is copied back.
 
-The only module that moves files between this machine and an object store, with `tf.io.gfile`. A store has no folders,
-and cannot append, rename atomically or lock. Commands need all of that, so their files are in a local folder while they
-run. Objects are uploaded whole, and those that mark a directory as complete last.
+A store has no folders, and cannot append, rename atomically or lock. Commands need all of that, so their files are in a
+local folder while they run. Objects are uploaded whole, and those that mark a directory as complete last.
 """
 
 import argparse
@@ -13,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from schemas import directories
-from schemas.errors import InputError, first_line
-from triage_runtime.storage import locations
+from schemas.errors import InputError
+from triage_runtime.storage import locations, object_store
 from triage_runtime.storage.locations import Fetched, Remote
 
 CHECKPOINT_LIST = "checkpoint"
@@ -42,13 +41,13 @@ def staged(arguments: argparse.Namespace) -> Iterator[argparse.Namespace]:
         stage = Stage(pathlib.Path(scratch).resolve())
         try:
             local = {name: _mapped(values, stage.place) for name, values in vars(arguments).items()}
-            with locations.staged_as(stage.uris):
+            with locations.standing_for(stage.uris):
                 try:
                     yield argparse.Namespace(**local, upload=stage.upload)
-                except InputError as error:
+                except InputError:
                     with contextlib.suppress(InputError):  # report the first error
                         stage.upload()
-                    raise InputError(locations.shown(str(error))) from error
+                    raise
             stage.upload()
         finally:
             stage.forget()
@@ -120,13 +119,13 @@ class Mirror:
         """
         if fetched is Fetched.NOTHING:
             return
-        with _faults(f"{self.uri}/{name}: cannot read"):
-            names = objects(f"{self.uri}/{name}")
+        with object_store.faults(f"{self.uri}/{name}: cannot read"):
+            names = object_store.names(f"{self.uri}/{name}")
             for each in _needed(names, fetched):
                 path = "/".join(filter(None, (name, each)))
                 target = self.local / path
                 target.parent.mkdir(parents=True, exist_ok=True)
-                copy(f"{self.uri}/{path}", str(target))
+                object_store.copy(f"{self.uri}/{path}", str(target))
                 self._known[path] = _state(target)
             if fetched is Fetched.NEWEST_VERSION:
                 for version in _versions(names).values():
@@ -140,36 +139,20 @@ class Mirror:
         """
         if not self._written:
             return
-        import tensorflow as tf
-
         files = {path.relative_to(self.local).as_posix(): path for path in self.local.rglob("*") if _kept(path)}
         states = {name: _state(path) for name, path in files.items()}
         changed = [name for name, state in states.items() if self._known.get(name) != state]
-        with _faults(f"{self.uri}: cannot write"):
+        with object_store.faults(f"{self.uri}: cannot write"):
             for name in changed:
                 # Old counts must not be beside new vignettes even for a moment.
                 if name in self._known and name.endswith(directories.STATS):
-                    tf.io.gfile.remove(f"{self.uri}/{name}")
+                    object_store.remove(f"{self.uri}/{name}")
             for name in sorted(changed, key=_goes_last):
-                copy(str(files[name]), f"{self.uri}/{name}")
+                object_store.copy(str(files[name]), f"{self.uri}/{name}")
                 self._known[name] = states[name]
             for name in [name for name in self._known if name not in states]:
-                tf.io.gfile.remove(f"{self.uri}/{name}")
+                object_store.remove(f"{self.uri}/{name}")
                 del self._known[name]
-
-
-def objects(uri: str) -> list[str]:
-    """Returns the names of the objects below `uri`, see `triage_runtime.storage.locations.objects`."""
-    import tensorflow as tf
-
-    return locations.objects(tf.io.gfile, uri)
-
-
-def copy(source: str, target: str) -> None:
-    """Copies a file or an object, overwriting the target."""
-    import tensorflow as tf
-
-    tf.io.gfile.copy(source, target, overwrite=True)
 
 
 def _needed(names: list[str], fetched: Fetched) -> list[str]:
@@ -204,15 +187,3 @@ def _mapped(value: Any, place: Callable[[Remote], pathlib.Path]) -> Any:
     if isinstance(value, list):
         return [_mapped(item, place) for item in value]
     return place(value) if isinstance(value, Remote) else value
-
-
-@contextlib.contextmanager
-def _faults(text: str) -> Iterator[None]:
-    """Turns TensorFlow's errors into an InputError that begins with `text`."""
-    import tensorflow as tf
-
-    try:
-        yield
-    except (tf.errors.OpError, OSError) as error:
-        advice = "check the address, and that this machine's account may use it"
-        raise InputError(f"{text}: {first_line(error)}: {advice}") from error

@@ -57,7 +57,9 @@ def test_a_store_that_cannot_be_reached_leaves_what_is_served(object_store, mode
         raise tf.errors.UnavailableError(None, None, "503 later")
 
     monkeypatch.setattr(tf.io.gfile, "isdir", fail)
-    with pytest.raises(InputError, match=r"^gs://bucket/models: cannot read the model base path: 503 later$"):
+    with pytest.raises(
+        InputError, match=r"^gs://bucket/models: cannot read the model base path: 503 later: check the "
+    ):
         models.refresh()
     watcher.look()
     assert (watcher.versions.default, watcher.ready) == (3, True)
