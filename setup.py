@@ -26,6 +26,7 @@ REQUIREMENTS = [
     "starlette>=0.45.0,<0.48",
     "uvicorn>=0.34.0,<0.60",
     "httptools>=0.6.4,<0.10",
+    "msgspec>=0.20.0,<0.23",
     "protobuf>=6.31.1,<8",
     "prometheus-client>=0.22.0,<0.27",
     "numpy>=1.26.0,<3",

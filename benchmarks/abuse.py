@@ -12,6 +12,7 @@ nothing send what the server accepts.
 import argparse
 import collections
 import contextlib
+import http.client
 import json
 import os
 import pathlib
@@ -270,6 +271,36 @@ def in_threads(send: Attack, number: int) -> Attack:
     return attack
 
 
+def posts(path: str, make: Callable[[list[str]], bytes], callers: int) -> Callable[[list[str]], Attack]:
+    """Returns an attack of callers over HTTP, who do not wait before they try again."""
+
+    def prepared(codes: list[str]) -> Attack:
+        body = make(codes)
+
+        def send(ports: Ports, end: float, ended: "collections.Counter[str]") -> None:
+            connection = http.client.HTTPConnection(ports.http, timeout=DEADLINE_SECONDS)
+            while time.monotonic() < end:
+                try:
+                    connection.request("POST", path, body, {"content-type": "application/json"})
+                    answer = connection.getresponse()
+                    answer.read()
+                    ended[str(answer.status)] += 1
+                except (OSError, http.client.HTTPException):
+                    ended["closed"] += 1
+                    connection.close()
+
+        return in_threads(send, callers)
+
+    return prepared
+
+
+def legal(codes: list[str]) -> bytes:
+    """Returns a batch in JSON of almost 4 MiB."""
+    return (
+        json.dumps({"states": [{"present": codes[:280]}] * 1024}).encode()[:MESSAGE_BYTES].rpartition(b", {")[0] + b"]}"
+    )
+
+
 def streams(begin: bytes, again: bytes, connections: int, port: str = "grpc") -> Callable[[list[str]], Attack]:
     """Returns an attack of connections that send some bytes, then others again and again, and read nothing."""
 
@@ -309,6 +340,15 @@ def header(name: bytes, value: bytes) -> bytes:
     return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
+def many(piece: str, begin: str, end: str) -> bytes:
+    """Returns JSON with as many pieces as fit."""
+    return f"{begin}{','.join([piece] * (MESSAGE_BYTES // (len(piece) + 1) - 32))}{end}".encode()
+
+
+def unknown_keys(codes: list[str]) -> bytes:
+    return b"{" + b",".join(b'"%07d":0' % number for number in range(340_000)) + b"}"
+
+
 def unread_calls(method: str, number: int) -> bytes:
     """Returns calls with empty requests on one connection of HTTP/2."""
     headers = {":method": "POST", ":scheme": "http", ":path": method, ":authority": "test", "te": "trailers"}
@@ -337,6 +377,15 @@ ATTACKS: dict[str, Callable[[list[str]], Attack]] = {
     "8 batches of 1,024 states x 2,000 pieces": calls(BATCH, lambda codes: nested(EMPTY * 2000) * 1024, 8),
     "one Predict of 230,000 inputs": calls(PREDICT, many_inputs, 1),
     "3 connections that only send PINGs": streams(PREFACE, PINGS, 3),
+    "one caller of 4 MiB of unknown keys (HTTP)": posts("/v1/triage", unknown_keys, 1),
+    "8 callers of 1.3 million states (HTTP)": posts("/v1/triage", lambda codes: many("{}", '{"states": [', "]}"), 8),
+    "8 callers of 1.3 million lists (HTTP)": posts(
+        "/v1/models/triage:predict", lambda codes: many("[]", '{"instances": [', "]}"), 8
+    ),
+    "8 callers of 2 million numbers (HTTP)": posts(
+        "/v1/models/triage:predict", lambda codes: many("0", '{"inputs": {"states": [', "]}}"), 8
+    ),
+    "64 callers of 4 MiB of legal states (HTTP)": posts("/v1/triage", legal, 64),
     "8 connections of HTTP headers without end": streams(HEAD, HEADER, 8, "http"),
     "8 connections of one HTTP header without end": streams(HEAD, b"a" * 65536, 8, "http"),
     "1,500 idle HTTP connections": streams(HEAD, b"", 1500, "http"),

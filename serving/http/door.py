@@ -2,15 +2,14 @@
 
 import asyncio
 import inspect
-import json
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import grpc
+import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from schemas.errors import InputError
 from serving import call as calls
 from serving.calls import CLOSING, LARGE_BYTES, Budget, Cost, Front
 from serving.config import ServeConfig
@@ -56,35 +55,6 @@ class Exchange:
         self.request = request
         self.context = HttpContext(request)
         self.raw = b""
-
-    def json(self) -> Any:
-        """Returns the body as JSON.
-
-        Raises:
-            InputError: it is not JSON, or has numbers that JSON does not know.
-        """
-        return read_json(self.raw)
-
-
-def read_json(content: bytes) -> Any:
-    """Returns what JSON holds.
-
-    Raises:
-        InputError: it is not JSON, or has numbers that JSON does not know.
-    """
-    try:
-        return json.loads(content, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        text = str(error) if isinstance(error, (json.JSONDecodeError, _ConstantError)) else type(error).__name__
-        raise InputError(f"the body is not JSON: {text}") from None
-
-
-class _ConstantError(ValueError):
-    pass
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise _ConstantError(f"{name} is not a number in JSON")
 
 
 Handler = Callable[[Exchange], Any]
@@ -207,4 +177,4 @@ class Door:
 
 def json_response(answer: Any, headers: Mapping[str, str] | None = None) -> Response:
     """Returns an answer as JSON."""
-    return Response(json.dumps(answer, ensure_ascii=False, allow_nan=False), 200, headers, JSON)
+    return Response(msgspec.json.encode(answer), 200, headers, JSON)

@@ -5,10 +5,11 @@ import html
 import json
 from typing import Any
 
-from schemas.features import MOST_QUESTIONS
+import msgspec
+
 from schemas.triage import ACTION_LABELS
 from serving.http.problems import MEDIA_TYPE, TITLES
-from serving.http.triage_json import STATE_FIELDS
+from serving.http.triage_json import Batch, Patient, State
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The page's content security policy: it loads nothing, not even from here."""
@@ -16,25 +17,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _CODE_LIST = {"type": "array", "items": {"type": "string"}, "description": "codes of the vocabulary"}
 _NUMBER = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 _FLAG = {"type": "boolean"}
-_STATE: dict[str, Any] = {
-    "present": _CODE_LIST,
-    "absent": _CODE_LIST,
-    "questions_asked": {**_NUMBER, "description": "questions so far; at the limit the agent must triage"},
-    "max_questions": {**_NUMBER, "description": "limit on questions; 0 means the model's own"},
-    "no_more_evidence": {**_FLAG, "description": "nobody can answer another question: the agent must triage"},
-}
-_UNKNOWN = {"allow_unknown_codes": {**_FLAG, "description": "ignore codes that the model does not know"}}
-_QUESTIONS = {"questions": {"type": "integer", "minimum": 0, "maximum": MOST_QUESTIONS}}
 _MODEL_NAME = {"type": "string", "description": "name of the model; by default the first one of the server"}
-_FOR_ONE = _UNKNOWN | {
-    "model": _MODEL_NAME,
-    "questions": {
-        **_QUESTIONS["questions"],
-        "description": "how many questions to suggest: by default 0, in an interview 1 if the model can choose any",
-    },
-    "not_to_ask": {**_CODE_LIST, "description": "what not to ask about, such as what the patient could not tell"},
-    "explain": {**_FLAG, "description": "say why: takes some further runs of the model"},
-}
 _EXAMPLE = {"present": ["chest_pain"], "absent": ["fever"], "questions_asked": 3}
 _ACTION = {"type": "string", "enum": list(ACTION_LABELS)}
 _TEXT = {"type": "string"}
@@ -59,15 +42,16 @@ def _reference(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+def _requests() -> dict[str, Any]:
+    """Returns the schemas of bodies as they are read."""
+    _, schemas = msgspec.json.schema_components((State, Patient, Batch), ref_template="#/components/schemas/{name}")
+    for name in ("State", "Patient"):
+        schemas[name]["example"] = _EXAMPLE
+    return schemas
+
+
 _SCHEMAS: dict[str, Any] = {
-    "State": {**_object({name: _STATE[name] for name in STATE_FIELDS}, closed=True), "example": _EXAMPLE},
-    "Patient": {
-        **_object({name: _STATE[name] for name in STATE_FIELDS} | _FOR_ONE, closed=True), "example": _EXAMPLE,
-    },
-    "Batch": _object(
-        {"states": {"type": "array", "items": _reference("State")}, **_UNKNOWN, **_QUESTIONS, "model": _MODEL_NAME},
-        ("states",), closed=True,
-    ),
+    **_requests(),
     "Answer": _object(
         {
             "action": {**_ACTION, "description": "ask for more evidence, or triage; after the safety rules"},

@@ -9,6 +9,7 @@ from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 from schemas import features
 from schemas.errors import InputError
 from serving.http.door import Exchange
+from serving.http.json_body import read_json
 from serving.http.tensor_json import read_columns, read_rows, write_columns, write_rows
 from serving.signatures import Signatures, version_number
 from serving.tf_serving import ModelService, PredictionService
@@ -32,7 +33,7 @@ class TfServingRoutes:
 
     def predict(self, exchange: Exchange) -> Any:
         """Runs a signature on `instances` (rows) or `inputs` (columns)."""
-        body, place = exchange.json(), exchange.request.path_params
+        body, place = read_json(exchange.raw), exchange.request.path_params
         if not isinstance(body, dict) or not set(body) <= set(_BODY) or ("instances" in body) == ("inputs" in body):
             raise InputError("expected an object with instances or inputs, and perhaps signature_name")
         name = body.get("signature_name") or features.SERVING_DEFAULT

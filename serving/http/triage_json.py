@@ -1,4 +1,4 @@
-"""Evidence states in JSON, and where a fault in one stands.
+"""The bodies of our own API, which are the schemas of its requests too, and where a fault in one stands.
 
 A state is `{"present": ["chest_pain"], "absent": ["fever"], "questions_asked": 3}`; further fields are those of
 `triage.v1.EvidenceState`.
@@ -6,104 +6,91 @@ A state is `{"present": ["chest_pain"], "absent": ["fever"], "questions_asked": 
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated
 
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from schemas.features import MOST_QUESTIONS
 from serving.errors import Fault, FaultyRequestError
+from serving.http.json_body import given
 from serving.messages import state_message
 from triage.v1 import triage_pb2
 
-_CODES = ("present", "absent")
-_NUMBERS = ("questions_asked", "max_questions")
-_FLAGS = ("no_more_evidence",)
-STATE_FIELDS = (*_CODES, *_NUMBERS, *_FLAGS)
-"""The fields of a state."""
 _PATH = re.compile(r"state(s\[(?P<number>\d+)\])?\.(evidence\[(?P<piece>\d+)\](\.\w+)?|(?P<field>\w+))")
-_LARGEST = 2**31 - 1
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_INT32 = Meta(ge=-(2**31), le=2**31 - 1)  # what a message holds; the service refuses negative numbers, and says why
 
 
-def check_fields(body: Any, allowed: Sequence[str], path: str = "") -> Mapping[str, Any]:
-    """Returns an object that has no other fields than `allowed`.
-
-    Raises:
-        FaultyRequestError: it is no object, or has another field.
-    """
-    if not isinstance(body, dict):
-        raise FaultyRequestError([Fault(path or "body", "expected an object", "WRONG_TYPE")])
-    faults = [
-        Fault(f"{path}.{name}".lstrip(".")[:200], f"no such field: expected {', '.join(allowed)}", "UNKNOWN_FIELD")
-        for name in body
-        if name not in allowed
-    ]
-    if faults:
-        raise FaultyRequestError(faults[:10], more=len(faults) > 10)
-    return body
-
-
-def read_state(body: Any, path: str = "", more_fields: Sequence[str] = ()) -> triage_pb2.EvidenceState:
-    """Returns the state in a JSON object.
-
-    Args:
-        body: the object.
-        path: its place in the request, for messages; "" for the body itself.
-        more_fields: further fields that the object may have.
-
-    Raises:
-        FaultyRequestError: a field is unknown or of another type.
-    """
-    fields = check_fields(body, (*STATE_FIELDS, *more_fields), path)
-    begin = f"{path}." if path else ""
-    values: dict[str, Any] = {}
-    for name in _CODES:
-        values[name] = read_codes(fields, name, begin)
-    for name in _NUMBERS:
-        values[name] = read_number(fields, name, begin)
-    for name in _FLAGS:
-        values[name] = read_flag(fields, name, begin)
-    return state_message(**values)
+_Codes = Annotated[list[str], Meta(description="codes of the vocabulary")] | UnsetType
+_NotToAsk = (
+    Annotated[list[str], Meta(description="codes not to ask about, such as what the patient could not tell")]
+    | UnsetType
+)
+_Asked = (
+    Annotated[int, _INT32, Meta(description="questions so far, from 0; at the limit the agent must triage")] | UnsetType
+)
+_Limit = Annotated[int, _INT32, Meta(description="limit on questions, from 0, which means the model's own")] | UnsetType
+_Nobody = Annotated[bool, Meta(description="nobody can answer another question: the agent must triage")] | UnsetType
+_Ignored = Annotated[bool, Meta(description="ignore codes that the model does not know")] | UnsetType
+_SUGGESTED = f"questions to suggest, 0 to {MOST_QUESTIONS}: by default 0, in an interview 1 if the model can choose any"
+_Suggested = Annotated[int, _INT32, Meta(description=_SUGGESTED)] | UnsetType
+_Model = Annotated[str, Meta(description="name of the model; by default the first one of the server")] | UnsetType
+_Explain = Annotated[bool, Meta(description="say why: takes some further runs of the model")] | UnsetType
 
 
-def read_codes(fields: Mapping[str, Any], name: str, begin: str = "") -> list[str]:
-    """Returns a field that is a list of codes, by default none; raises FaultyRequestError for any other value."""
-    codes = fields.get(name, [])
-    if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
-        raise FaultyRequestError([Fault(f"{begin}{name}", "expected a list of codes", "WRONG_TYPE")])
-    if any(_SURROGATE.search(code) for code in codes):  # half of a pair, which messages cannot hold
-        raise FaultyRequestError([Fault(f"{begin}{name}", "codes are not Unicode", "WRONG_TYPE")])
-    return codes
+class State(Struct, forbid_unknown_fields=True):
+    """An evidence state."""
+
+    present: _Codes = UNSET
+    absent: _Codes = UNSET
+    questions_asked: _Asked = UNSET
+    max_questions: _Limit = UNSET
+    no_more_evidence: _Nobody = UNSET
 
 
-def read_number(fields: Mapping[str, Any], name: str, begin: str = "") -> int:
-    """Returns a field that is an int32, by default 0; raises FaultyRequestError for any other value."""
-    number = fields.get(name, 0)
-    if type(number) is not int or not -_LARGEST <= number <= _LARGEST:
-        raise FaultyRequestError([Fault(f"{begin}{name}", "expected a whole number", "WRONG_TYPE")])
-    return number
+class Patient(State, forbid_unknown_fields=True):
+    """A single state, and what is asked for beside it."""
+
+    allow_unknown_codes: _Ignored = UNSET
+    questions: _Suggested = UNSET
+    model: _Model = UNSET
+    not_to_ask: _NotToAsk = UNSET
+    explain: _Explain = UNSET
 
 
-def read_flag(fields: Mapping[str, Any], name: str, begin: str = "") -> bool:
-    """Returns a field that is true or false, by default false; raises FaultyRequestError for any other value."""
-    value = fields.get(name, False)
-    if not isinstance(value, bool):
-        raise FaultyRequestError([Fault(f"{begin}{name}", "expected true or false", "WRONG_TYPE")])
-    return value
+class Parameters(Struct, forbid_unknown_fields=True):
+    """What is asked for beside several states."""
+
+    allow_unknown_codes: _Ignored = UNSET
+    questions: _Suggested = UNSET
+    model: _Model = UNSET
 
 
-def read_text(fields: Mapping[str, Any], name: str, begin: str = "") -> str:
-    """Returns a field that is a text, by default ""; raises FaultyRequestError for any other value."""
-    value = fields.get(name, "")
-    if not isinstance(value, str) or _SURROGATE.search(value):
-        raise FaultyRequestError([Fault(f"{begin}{name}", "expected a text", "WRONG_TYPE")])
-    return value
+class Batch(Parameters, forbid_unknown_fields=True, kw_only=True):
+    """Several states, and what is asked for beside them."""
+
+    states: list[State]
 
 
-def in_json(error: FaultyRequestError, bodies: Sequence[Mapping[str, Any]], list_name: str) -> FaultyRequestError:
+class Instances(Struct, forbid_unknown_fields=True):
+    """A prediction request of Vertex AI."""
+
+    instances: list[State]
+    parameters: Parameters | UnsetType | None = UNSET
+
+
+def to_message(state: State) -> triage_pb2.EvidenceState:
+    """Returns a state as a message."""
+    fields = given(state)
+    return state_message(**{name: fields[name] for name in State.__struct_fields__ if name in fields})
+
+
+def in_json(error: FaultyRequestError, states: Sequence[State], list_name: str) -> FaultyRequestError:
     """Returns the same faults with paths in the JSON body instead of the message.
 
     Args:
         error: of `serving.triage.validation`.
-        bodies: the objects of the states.
+        states: those of the body.
         list_name: name of the list that holds them, "" if the body is the only state.
     """
 
@@ -118,7 +105,7 @@ def in_json(error: FaultyRequestError, bodies: Sequence[Mapping[str, Any]], list
         if match["field"]:
             field = match["field"] if match["field"] != "evidence" else "present"
             return dataclasses.replace(fault, field=begin + field)
-        piece, present = int(match["piece"]), len(bodies[number].get("present", ()))
+        piece, present = int(match["piece"]), len(given(states[number]).get("present", ()))
         place = f"present[{piece}]" if piece < present else f"absent[{piece - present}]"
         return dataclasses.replace(fault, field=begin + place)
 

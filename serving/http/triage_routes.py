@@ -3,24 +3,25 @@
 Nothing is kept between requests: an interview sends all that is known each time.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from msgspec import UnsetType
 
 from serving.call import PARSE, current
 from serving.calls import Cost
-from serving.errors import Fault, FaultyRequestError
+from serving.errors import FaultyRequestError
 from serving.http.door import Exchange
-from serving.http.triage_json import check_fields, in_json, read_codes, read_flag, read_number, read_state, read_text
+from serving.http.json_body import given, reader
+from serving.http.triage_json import Batch, Instances, Parameters, Patient, State, in_json, to_message
 from serving.messages import EVIDENCE_KINDS, answer_figures, goes_on
 from serving.triage import TriageService
 from triage.v1 import triage_pb2, triage_service_pb2
 
-_UNKNOWN, _QUESTIONS, _NOT_TO_ASK, _EXPLAIN = "allow_unknown_codes", "questions", "not_to_ask", "explain"
 _MODEL = "model"
-_OF_ALL = (_UNKNOWN, _QUESTIONS, _MODEL)
-"""Fields beside `states`."""
-_OF_ONE = (*_OF_ALL, _NOT_TO_ASK, _EXPLAIN)
-"""Fields beside those of a single state."""
+_OF_ALL = Parameters.__struct_fields__
+_Body = TypeVar("_Body")
+_read_patient, _read_batch, _read_instances = reader(Patient), reader(Batch), reader(Instances)
 
 
 class TriageRoutes:
@@ -31,15 +32,14 @@ class TriageRoutes:
 
     async def triage(self, exchange: Exchange) -> Any:
         """Answers one state, or those in `states`."""
-        body = await self._body(exchange)
-        if not (isinstance(body, dict) and "states" in body):
-            return await self._one(exchange, body)
-        fields = check_fields(body, ("states", *_OF_ALL))
-        return {"answers": await self._many(exchange, fields["states"], "states", fields)}
+        body = await self._body(exchange, _read_one_or_several)
+        if isinstance(body, Patient):
+            return answer_figures(await self._decide(exchange, body))
+        return {"answers": await self._many(exchange, body.states, "states", body)}
 
     async def interview(self, exchange: Exchange) -> Any:
         """Answers all that is known so far: a decision, or what to ask next; see `serving.messages.goes_on`."""
-        body = await self._body(exchange)
+        body = await self._body(exchange, _read_patient)
         response = await self._decide(exchange, body, suggested=1)
         answer = answer_figures(response)
         questions = answer.pop("next_questions")
@@ -54,12 +54,8 @@ class TriageRoutes:
 
     async def predictions(self, exchange: Exchange) -> Any:
         """Answers a prediction request of Vertex AI, whose instances are states."""
-        fields = check_fields(await self._body(exchange), ("instances", "parameters"))
-        if "instances" not in fields:
-            raise FaultyRequestError([Fault("instances", "missing: set the list of evidence states", "MISSING_STATE")])
-        parameters = check_fields(fields.get("parameters") or {}, _OF_ALL, "parameters")
-        answers = await self._many(exchange, fields["instances"], "instances", parameters, "parameters.")
-        return {"predictions": answers}
+        body = await self._body(exchange, _read_instances)
+        return {"predictions": await self._many(exchange, body.instances, "instances", body.parameters)}
 
     def vocabulary(self, exchange: Exchange) -> Any:
         """Lists the evidence that the model knows."""
@@ -100,58 +96,53 @@ class TriageRoutes:
         """Returns what a short body may cost: as many states as it has room for commas between objects."""
         return Cost(exchange.raw.count(b"{") - 1, len(exchange.raw))
 
-    async def _body(self, exchange: Exchange) -> Any:
+    async def _body(self, exchange: Exchange, read: Callable[[bytes], _Body]) -> _Body:
         call = current()
         if call.large:
-            return await self._service.workers.run(exchange.json)
+            return await self._service.workers.run(read, exchange.raw)
         with call.timed(PARSE):
-            return exchange.json()
+            return read(exchange.raw)
 
-    async def _one(self, exchange: Exchange, body: Any) -> dict[str, Any]:
-        return answer_figures(await self._decide(exchange, body))
-
-    async def _decide(self, exchange: Exchange, body: Any, suggested: int = 0) -> triage_pb2.TriageResponse:
+    async def _decide(self, exchange: Exchange, body: Patient, suggested: int = 0) -> triage_pb2.TriageResponse:
         """Answers one state, with so many `suggested` questions where the body names no number and the model can."""
-        state = read_state(body, more_fields=_OF_ONE)
-        request = triage_service_pb2.TriageRequest(
-            state=state,
-            allow_unknown_codes=read_flag(body, _UNKNOWN),
-            questions=read_number(body, _QUESTIONS) if _QUESTIONS in body else suggested,
-            not_to_ask=read_codes(body, _NOT_TO_ASK),
-            explain=read_flag(body, _EXPLAIN),
-            model=read_text(body, _MODEL),
-        )
+        fields = given(body)
+        others = {name: fields[name] for name in fields if name not in State.__struct_fields__}
+        request = triage_service_pb2.TriageRequest(state=to_message(body), **{"questions": suggested, **others})
         try:
-            return await self._service.triage(request, exchange.context, questions_if_able=_QUESTIONS not in body)
+            return await self._service.triage(request, exchange.context, questions_if_able="questions" not in others)
         except FaultyRequestError as error:
             raise in_json(error, [body], "") from None
 
     async def _many(
-        self, exchange: Exchange, bodies: Any, name: str, fields: Mapping[str, Any], begin: str = ""
+        self, exchange: Exchange, states: Sequence[State], name: str, parameters: Parameters | UnsetType | None
     ) -> list[dict[str, Any]]:
-        """Answers the states `bodies` in the list `name`; `fields` are those beside it, at the path `begin`."""
-        if not isinstance(bodies, list):
-            raise FaultyRequestError([Fault(name, "expected a list of evidence states", "WRONG_TYPE")])
-        allowed, questions = read_flag(fields, _UNKNOWN, begin), read_number(fields, _QUESTIONS, begin)
-        model = read_text(fields, _MODEL, begin)
+        """Answers the states in the list `name`."""
+        self._service.check_number(len(states), name)
 
         def read() -> triage_service_pb2.BatchTriageRequest:
-            states = [read_state(body, f"{name}[{number}]") for number, body in enumerate(bodies)]
-            return triage_service_pb2.BatchTriageRequest(
-                states=states, allow_unknown_codes=allowed, questions=questions, model=model
-            )
+            asked = {field: value for field, value in given(parameters).items() if field in _OF_ALL}
+            return triage_service_pb2.BatchTriageRequest(states=map(to_message, states), **asked)
 
         large = current().large
         request = await self._service.workers.run(read) if large else read()
         try:
             answers = await self._service.BatchTriage(request, exchange.context)
         except FaultyRequestError as error:
-            raise in_json(error, bodies, name) from None
+            raise in_json(error, states, name) from None
 
         def write() -> list[dict[str, Any]]:
             return [answer_figures(response) for response in answers.responses]
 
         return await self._service.workers.run(write) if large else write()
+
+
+def _read_one_or_several(content: bytes) -> Patient | Batch:
+    try:
+        return _read_patient(content)
+    except FaultyRequestError as error:
+        if error.faults[0].field != "states":
+            raise
+    return _read_batch(content)
 
 
 def _model(exchange: Exchange) -> str:

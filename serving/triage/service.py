@@ -34,7 +34,14 @@ from serving.telemetry import Telemetry
 from serving.triage.explanation import check_explainable, explain
 from serving.triage.interview import InterviewState
 from serving.triage.routing import Routing
-from serving.triage.validation import RequestLimits, are_clear, check_not_to_ask, check_questions, check_states
+from serving.triage.validation import (
+    RequestLimits,
+    are_clear,
+    check_not_to_ask,
+    check_number,
+    check_questions,
+    check_states,
+)
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 _KINDS = {name: kind for kind, name in EVIDENCE_KINDS.items()}
@@ -171,6 +178,14 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         """Lists the evidence that the model knows, in the order of its state vector."""
         with self._models.named(request.model).versions.borrow_default() as engine:
             return _described(engine.vocabulary)
+
+    def check_number(self, number: int, field: str) -> None:
+        """Refuses more states in one call than the server takes, before they are made.
+
+        Raises:
+            FaultyRequestError: there are more.
+        """
+        check_number(number, self._config.max_batch, field)
 
     async def _answer(
         self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, context: Any, batch: bool

@@ -42,9 +42,7 @@ def check_states(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimi
     Raises:
         FaultyRequestError: a state is faulty; the message names the field and says what was expected.
     """
-    if len(states) > limits.max_batch:
-        description = f"{len(states)} states in one call: the server takes at most {limits.max_batch}"
-        raise FaultyRequestError([Fault("states", description, "TOO_MANY_STATES")])
+    check_number(len(states), limits.max_batch)
     faults: list[Fault] = []
     for number, state in enumerate(states):
         if _is_clear(state, limits):
@@ -55,6 +53,17 @@ def check_states(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimi
             faults.append(fault)
     if faults:
         raise FaultyRequestError(faults)
+
+
+def check_number(number: int, limit: int, field: str = "states") -> None:
+    """Refuses more states in one call than the server takes.
+
+    Raises:
+        FaultyRequestError: there are more in `field`.
+    """
+    if number > limit:
+        description = f"{number} states in one call: the server takes at most {limit}"
+        raise FaultyRequestError([Fault(field, description, "TOO_MANY_STATES")])
 
 
 def check_questions(number: int, path: str, info: ModelInfo) -> None:

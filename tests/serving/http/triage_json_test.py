@@ -3,20 +3,15 @@
 import pytest
 
 from serving.errors import Fault, FaultyRequestError
-from serving.http.triage_json import in_json, read_state
+from serving.http.triage_json import Patient, State, in_json, to_message
 from serving.messages import state_message
 
 
 def test_a_state_has_its_codes_and_numbers():
-    body = {"present": ["a"], "absent": ["b", "c"], "questions_asked": 2, "max_questions": 5, "no_more_evidence": True}
+    fields = {"present": ["a"], "absent": ["b", "c"], "questions_asked": 2, "max_questions": 5}
     expected = state_message(["a"], ["b", "c"], 2, max_questions=5, no_more_evidence=True)
-    assert read_state(body) == expected
-    assert read_state({}) == state_message()
-
-
-def test_a_field_that_does_not_exist_is_named_by_its_path():
-    with pytest.raises(FaultyRequestError, match=r"states\[2\]\.presence: no such field: expected present, absent"):
-        read_state({"presence": []}, "states[2]")
+    assert to_message(Patient(**fields, no_more_evidence=True, explain=True)) == expected
+    assert to_message(State()) == state_message()
 
 
 @pytest.mark.parametrize(
@@ -33,5 +28,5 @@ def test_a_field_that_does_not_exist_is_named_by_its_path():
 )
 def test_a_fault_of_the_message_is_found_in_the_body(field, list_name, expected):
     error = FaultyRequestError([Fault(field, "wrong", "REASON")])
-    moved = in_json(error, [{"present": ["a", "b"], "absent": ["c", "d"]}], list_name)
+    moved = in_json(error, [State(present=["a", "b"], absent=["c", "d"])], list_name)
     assert str(moved) == f"{expected}: wrong"

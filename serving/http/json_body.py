@@ -1,0 +1,152 @@
+"""JSON in the bodies of requests: limits before it is read, one fault where it is wrong, and no key twice.
+
+Reading a body that is within the limits blocks other calls for 30 ms at most.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+
+from schemas.errors import InputError
+from serving.errors import Fault, FaultyRequestError
+
+MOST_VALUES = 400_000
+"""Strings, or values between commas, in a body."""
+MOST_NESTED = 32_768
+"""Lists and objects in a body, or keys in all its objects."""
+
+_Kind = TypeVar("_Kind", bound=msgspec.Struct)
+_NAMES = {
+    "array": "a list", "object": "an object", "str": "a text", "int": "a whole number", "bool": "true or false",
+}  # fmt: skip
+_INVALID = re.compile(r"(?P<text>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `(?P<name>\w+)`(?P<limit> [^,]*)?")
+_KEY = re.compile(rb'"\s*:')
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"\s*(:)?', re.DOTALL)
+
+
+def reader(kind: type[_Kind]) -> Callable[[bytes], _Kind]:
+    """Returns a function that reads JSON as a kind of object, whose optional fields are UNSET by default.
+
+    It raises InputError where the body is not JSON or too large, and FaultyRequestError where it is another object.
+    """
+    decoder = msgspec.json.Decoder(kind)
+
+    def read(content: bytes) -> _Kind:
+        _check_size(content)
+        try:
+            body = decoder.decode(content)
+        except msgspec.ValidationError as error:
+            raise FaultyRequestError([_fault(error)]) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _not_json(error) from None
+        if _keys_in(content, body) != _keys(body):
+            raise _twice()
+        return body
+
+    return read
+
+
+def read_json(content: bytes) -> Any:
+    """Returns what JSON holds.
+
+    Raises:
+        InputError: it is not JSON or too large, has numbers that JSON does not know, half a character, or a key twice.
+    """
+    _check_size(content)
+    if content.count(b":") > MOST_NESTED and sum(1 for _ in _KEY.finditer(content)) > MOST_NESTED:
+        raise _too_large()
+    try:
+        body = json.loads(content, parse_constant=_refuse_constant, object_pairs_hook=_to_object)
+        if b"\\u" in content:
+            json.dumps(body, ensure_ascii=False).encode()  # half a pair of surrogates cannot be encoded
+    except (ValueError, RecursionError) as error:
+        raise _not_json(error) from None
+    return body
+
+
+def given(body: msgspec.Struct | msgspec.UnsetType | None) -> dict[str, Any]:
+    """Returns the fields that a body, or an object in it, has; none where it is not there."""
+    if not isinstance(body, msgspec.Struct):
+        return {}
+    values = ((name, getattr(body, name)) for name in body.__struct_fields__)
+    return {name: value for name, value in values if value is not msgspec.UNSET}
+
+
+def _check_size(content: bytes) -> None:
+    values = max(content.count(b","), content.count(b'"') // 2)
+    nested = content.count(b"[") + content.count(b"{")
+    if values > MOST_VALUES or nested > MOST_NESTED:
+        raise _too_large()
+
+
+def _too_large() -> InputError:
+    return InputError(
+        f"the body holds more than {MOST_VALUES} values, or {MOST_NESTED} lists, objects or keys: send fewer states in "
+        "a call"
+    )
+
+
+def _keys_in(content: bytes, body: Any) -> int:
+    """Returns the number of keys in JSON that was read as `body`."""
+    if b"\\" in content:
+        return sum(1 for string in _STRING.finditer(content) if string[1])
+    return content.count(b":") - _colons(body)
+
+
+def _colons(body: Any) -> int:
+    """Returns the number of colons in the texts of a body."""
+    if isinstance(body, str):
+        return body.count(":")
+    if isinstance(body, msgspec.Struct):
+        return sum(map(_colons, given(body).values()))
+    return sum(map(_colons, body)) if isinstance(body, list) else 0
+
+
+def _keys(body: Any) -> int:
+    """Returns the number of keys in a body, and in the objects of its lists."""
+    if isinstance(body, msgspec.Struct):
+        return sum(1 + _keys(value) for value in given(body).values())
+    if isinstance(body, list) and body and isinstance(body[0], msgspec.Struct):
+        return sum(map(_keys, body))
+    return 0
+
+
+def _fault(error: msgspec.ValidationError) -> Fault:
+    match = _INVALID.fullmatch(str(error))
+    assert match is not None  # noqa: S101 (it matches any text)
+    text, path = match["text"], (match["path"] or "")[:200]
+    if text.startswith("Object contains unknown field"):
+        name = text.partition("`")[2].rstrip("`")[:200]
+        return Fault(
+            f"{path}.{name}".lstrip("."), "no such field: /openapi.json lists those there are", "UNKNOWN_FIELD"
+        )
+    if text.startswith("Object missing required field"):
+        name = text.partition("`")[2].rstrip("`")
+        return Fault(f"{path}.{name}".lstrip("."), "missing", "MISSING_FIELD")
+    expected = _EXPECTED.match(text)
+    description = text if expected is None else f"expected {_NAMES[expected['name']]}{expected['limit'] or ''}"
+    return Fault(path or "body", description, "WRONG_TYPE")
+
+
+def _not_json(error: Exception) -> InputError:
+    text = type(error).__name__ if isinstance(error, (RecursionError, UnicodeError)) else str(error)
+    return InputError(f"the body is not JSON: {text[:200]}")
+
+
+def _twice() -> InputError:
+    return InputError("the body has a key twice in one object: which of the two is meant?")
+
+
+def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise _twice()
+    return values
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number in JSON")
