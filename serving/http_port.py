@@ -115,9 +115,9 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Starts accepting connections."""
+        assert sockets is not None  # noqa: S101 (for the type checker)
         self.servers = []
-        (listener,) = sockets or ()
-        self._accepting = asyncio.create_task(self._accept(listener))
+        self._accepting = asyncio.create_task(self._accept(sockets[0]))
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

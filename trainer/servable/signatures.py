@@ -123,7 +123,7 @@ def write(
 
     def dense(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
         with tf.control_dependencies(_size_checks(states=states, questions_asked=questions_asked)):
-            states = _finite(states)
+            states = _known(states)
         return decider(states, is_forced(questions_asked, identity.max_questions))
 
     questions_asked = tf.TensorSpec([None], tf.int32, features.QUESTIONS_ASKED)
@@ -164,9 +164,12 @@ def _size_checks(**inputs: tf.Tensor) -> list[tf.Operation]:
     ]
 
 
-def _finite(states: tf.Tensor) -> tf.Tensor:
-    """Returns `states`, of which the graph refuses NaN and infinity; a TFLite file does not."""
-    return tf.debugging.assert_all_finite(states, f"Expects {features.STATES} to be finite")
+def _known(states: tf.Tensor) -> tf.Tensor:
+    """Returns `states`, of which the graph refuses cells other than -1, 0 and 1; a TFLite file does not."""
+    states = tf.debugging.assert_all_finite(states, f"Expects {features.STATES} to be finite")
+    valid = tf.reduce_all(tf.equal(states, tf.sign(states)))
+    with tf.control_dependencies([tf.debugging.Assert(valid, [f"Expects {features.STATES} to be -1, 0 or 1"])]):
+        return tf.identity(states)
 
 
 def _asking(graph: QuestionGraph) -> Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]]:
@@ -174,7 +177,7 @@ def _asking(graph: QuestionGraph) -> Callable[[tf.Tensor, tf.Tensor], dict[str, 
 
     def ask(states: tf.Tensor, not_to_ask: tf.Tensor) -> dict[str, tf.Tensor]:
         with tf.control_dependencies(_size_checks(states=states, not_to_ask=not_to_ask)):
-            states = _finite(states)
+            states = _known(states)
         questions = graph(states, not_to_ask)
         return {
             features.QUESTION_CODES: questions.codes,

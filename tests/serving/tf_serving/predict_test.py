@@ -139,6 +139,8 @@ def without(name):
         (request({"states": np.zeros([1, 3], np.float32), "questions_asked": np.int32([])}, "state"), "states 1"),
         (request({"states": np.float32([[np.nan, 0, 0]]), "questions_asked": np.int32([0])}, "state"), "to be finite"),
         (request({"states": np.float32([[0, -np.inf, 0]]), "questions_asked": np.int32([0])}, "state"), "to be finite"),
+        (request({"states": np.float32([[1, 0, 0.5]]), "questions_asked": np.int32([0])}, "state"), "be -1, 0 or 1"),
+        (request({"states": np.float32([[0, 0, 1e38]]), "questions_asked": np.int32([0])}, "state"), "be -1, 0 or 1"),
         (request(BY_CODE, outputs=["q"]), "output tensor alias not found in signature: q Outputs expected to be in"),
         (request(BY_CODE, outputs=["action", "action"]), "duplicate output tensor alias: action"),
         (request(BY_CODE | {"questions_asked": np.zeros(5, np.int32)}), "questions_asked: a batch of 5: the server"),

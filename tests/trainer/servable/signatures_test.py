@@ -194,6 +194,14 @@ def test_states_that_are_not_finite_fail(served, value):
         )
 
 
+@pytest.mark.parametrize("value", [1e38, 0.5, 2.0, -3.0])
+def test_states_other_than_present_absent_and_unknown_fail(served, value):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Expects states to be -1, 0 or 1"):
+        served.signatures["state"](
+            states=tf.constant([[0.0, 1, 0], [0, value, -1]]), questions_asked=tf.constant([0, 0])
+        )
+
+
 def test_bytes_that_are_not_a_message_fail(served):
     with pytest.raises(tf.errors.DataLossError):
         served.signatures["triage"](evidence_states=tf.constant([b"\xff\xff"]))
