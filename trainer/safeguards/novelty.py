@@ -92,10 +92,15 @@ def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Novelty | None:
     chosen = generator.permutation(count)[:_MAX_VIGNETTES]
     rows = [vignettes.signed_codes[slice(*vignettes.offsets[row : row + 2])] for row in chosen]
     fitted = int(_FITTED * len(rows))  # percentiles of vignettes that the mixture has seen would be too low
-    mixture = _mixture(literals(rows[:fitted], evidence_count), generator)
+    seen = np.unique(np.concatenate(rows))
+    others = np.setdiff1d(seen, np.concatenate(rows[:fitted]))  # known, too: each as a patient of this piece alone
+    mixture = _mixture(literals([*rows[:fitted], *others[:, np.newaxis]], evidence_count), generator)
     parts = moments(rows[fitted:], generator)
     scores = _scores(literals(parts, evidence_count), *mixture)
-    return Novelty(*mixture, _quantiles(scores, np.array([len(part) for part in parts])), len(parts))
+    singles = _scores(
+        literals([np.array([code]) for code in np.unique(np.concatenate(rows))], evidence_count), *mixture
+    )
+    return Novelty(*mixture, _quantiles(scores, np.array([len(part) for part in parts]), singles), len(parts))
 
 
 def moments(rows: list[np.ndarray], generator: np.random.Generator) -> list[np.ndarray]:
@@ -139,14 +144,18 @@ def _scores(known: scipy.sparse.csr_matrix, log_prior: np.ndarray, log_literals:
     return logs[:, -1] - together
 
 
-def _quantiles(scores: np.ndarray, pieces: np.ndarray) -> np.ndarray:
-    """Returns `Novelty.quantiles` from the scores `[M]` of moments with so many `pieces` `[M]` known."""
+def _quantiles(scores: np.ndarray, pieces: np.ndarray, singles: np.ndarray) -> np.ndarray:
+    """Returns `Novelty.quantiles` from the scores `[M]` of moments with so many `pieces` `[M]` known.
+
+    `singles` are the scores of the pieces that were seen, one by one: none of them is above `THRESHOLD`.
+    """
     capped = np.minimum(pieces, _MAX_PIECES)
-    table = []
-    for count in range(1, _MAX_PIECES + 1):
+    ranks = np.arange(_QUANTILES) / _QUANTILES
+    table = [np.quantile(singles, np.where(ranks < THRESHOLD, ranks, 1.0))]
+    for count in range(2, _MAX_PIECES + 1):
         distances = np.abs(capped - count)
         reach = np.sort(distances)[min(_ENOUGH, len(scores)) - 1]
-        table.append(np.quantile(scores[distances <= reach], np.arange(_QUANTILES) / _QUANTILES))
+        table.append(np.quantile(scores[distances <= reach], ranks))
     # Slightly above, so that a state with the score of a moment is below it on every device.
     above = np.nextafter(_halved(np.array(table) + _APART), np.inf, dtype=np.float16)
     return above.astype(np.float32)

@@ -51,6 +51,17 @@ def test_moments_of_unseen_vignettes_are_spread_over_the_percentiles(fitted):
     assert (percentiles > novelty.THRESHOLD).mean() < 0.03
 
 
+def test_one_piece_is_novel_only_if_training_never_saw_it():
+    """However rare: "worst headache of my life" alone, which fires a rule, is not unlike anything seen."""
+    rare, unseen = EVIDENCE, EVIDENCE + 1
+    rows = [*made(1200, 0), *(np.append(row, rare + 1) for row in made(4, 5))]
+    signs = np.where(np.arange(EVIDENCE + 2) % 2, 1, -1)  # of each piece in training
+    signs[rare] = 1
+    fitted = novelty.fit(Vignettes(rows), EVIDENCE + 2, seed=0)
+    percentiles = np.array(fitted.percentiles(tf.constant(np.diag(signs).astype(np.float32))))
+    assert (percentiles > novelty.THRESHOLD).nonzero()[0].tolist() == [unseen]
+
+
 def test_evidence_that_never_goes_together_is_novel(fitted):
     generator = np.random.default_rng(3)
     cells = [np.arange(4) * GROUP + generator.integers(0, 10, 4) for _ in range(100)]  # one piece of each group
@@ -82,7 +93,7 @@ def test_what_is_kept_loses_nothing_in_half_precision(fitted):
 
 def test_a_state_with_the_score_of_a_moment_is_not_above_it():
     score = np.float32(1.2345)
-    table = novelty._quantiles(np.full(200, score), np.full(200, 3))
+    table = novelty._quantiles(np.full(200, score), np.full(200, 3), np.array([score]))
     assert (table >= score + novelty._APART / 2).all()  # far above any rounding error
     assert (table < score + 0.005).all()
 
