@@ -20,8 +20,8 @@ WITH_SINGLE_DECISIONS = WITH_PROBABILITIES + NUM_DECISIONS
 """Number of logits of such a network: after those of the outputs come the logits of each decision for a single
 clinician. They are not among the outputs; learning them improves the others."""
 LOGITS, AVERAGE, OUTPUT_LAYER, WORDS = "logits", "outputs", "q_values", "words"
-_FIRST_LAYER = "hidden_1"
 
+_OF_MEMBERS = (keras.layers.Dense, keras.layers.Dropout)  # the layers of a single network
 _INITIALIZERS = {"selu": keras.initializers.LecunNormal, "relu": keras.initializers.HeNormal}
 
 
@@ -160,9 +160,10 @@ def copy_weights(source: keras.Model, target: keras.Model) -> None:
 
     Word inputs are sums over known codes. So is the first layer, whose kernel can absorb them.
     """
+    first_layers = _first_layers(target)
     for layer in target.layers:
         weights = source.get_layer(layer.name).get_weights()
-        if layer.name.startswith(_FIRST_LAYER) and weights[0].shape != layer.kernel.shape:
+        if layer in first_layers and weights[0].shape != layer.kernel.shape:
             vectors = source.get_layer(WORDS).get_weights()[0]  # [E, W]
             codes, present, absent = np.split(weights[0], [layer.kernel.shape[0], -vectors.shape[1]])
             weights[0] = codes + np.concatenate([vectors @ present, vectors @ absent])
@@ -179,10 +180,10 @@ def start_from(network: keras.Model, other: keras.Model, places: np.ndarray) -> 
         other: of the same layers, over other codes.
         places: int64 `[E]`, see `trainer.runs.start.Start`.
     """
-    count = other.input_shape[-1]
+    count, first_layers = other.input_shape[-1], _first_layers(other)
     for layer in other.layers:
         weights, target = layer.get_weights(), network.get_layer(layer.name)
-        if layer.name.startswith(_FIRST_LAYER):
+        if layer in first_layers:
             # One block of rows for signed inputs, two for present and absent.
             blocks = weights[0].reshape(-1, count, weights[0].shape[1])
             known = np.where((places >= 0)[:, np.newaxis], blocks[:, places], 0.0).reshape(-1, weights[0].shape[1])
@@ -190,6 +191,14 @@ def start_from(network: keras.Model, other: keras.Model, places: np.ndarray) -> 
             kernel[: len(known)] = known
             weights[0] = kernel
         target.set_weights(weights)
+
+
+def _first_layers(network: keras.Model) -> list[keras.layers.Layer]:
+    """Returns the layer of each single network whose kernel has a row for each input, whatever the layer is called."""
+    computed = {id(layer.output) for layer in network.layers if isinstance(layer, _OF_MEMBERS)}
+    return [
+        layer for layer in network.layers if isinstance(layer, keras.layers.Dense) and id(layer.input) not in computed
+    ]
 
 
 def set_output_bias(network: keras.Model, bias: keras.KerasTensor) -> None:
