@@ -40,14 +40,14 @@ def main() -> None:
 def watch(data_path: pathlib.Path, steps: int) -> list[tuple[int, int]]:
     """Trains; returns numbers of steps and the resident bytes after them."""
     from trainer.config import TrainConfig
-    from trainer.session import TrainingSession
+    from trainer.session import open_run
     from trainer.vignettes.tfrecord import DataDirectory
 
     loop = {"steps": steps, "burn_in_steps": 100, "evaluation_interval": 5_000, "checkpoint_interval": 5_000}
     noted = []
     with tempfile.TemporaryDirectory() as job:
         config = TrainConfig.from_dict({**TINY, "loop": loop})
-        session = TrainingSession(pathlib.Path(job), DataDirectory.open(data_path), config)
+        session = open_run(pathlib.Path(job), DataDirectory.open(data_path), config)
 
         def note() -> bool:
             noted.append((session._loop.step, _resident_bytes()))

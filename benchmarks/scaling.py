@@ -96,10 +96,10 @@ def measure(point: dict[str, Any], effort: Effort) -> dict[str, Any]:
     if "data" in point:
         return {**point, **_measure_start(pathlib.Path(point["data"]))}
     from trainer.config import TrainConfig
-    from trainer.dyqn.loop import TrainingLoop
+    from trainer.dyqn.assembly import build_loop
 
     memory = {"memory_capacity": point["memory"], "batch_size": effort.batch_size}
-    loop = TrainingLoop(
+    loop = build_loop(
         _vignettes(point["vignettes"], point["evidence"]),
         point["evidence"],
         TrainConfig.from_dict({"memory": memory, "loop": {"burn_in_steps": 1}}),
@@ -163,12 +163,12 @@ def _measure_start(data_path: pathlib.Path) -> dict[str, Any]:
     import tempfile
 
     from trainer.config import TrainConfig
-    from trainer.session import TrainingSession
+    from trainer.session import open_run
     from trainer.vignettes.tfrecord import DataDirectory
 
     with tempfile.TemporaryDirectory() as job:
         data = DataDirectory.open(data_path)
-        session = TrainingSession(pathlib.Path(job), data, TrainConfig())
+        session = open_run(pathlib.Path(job), data, TrainConfig())
         session._loop.run(1)
     return {
         "vignettes": {split: data.stats["splits"][split]["vignettes"] for split in ("train", "test")},

@@ -10,7 +10,7 @@ from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import order_seeds, play
 from trainer.runs.job import load_network
-from trainer.session import TrainingSession
+from trainer.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ def _qualities(outcomes, test):
 
 
 def _trained(name, data, folder):
-    TrainingSession(folder, data, presets.preset(name)).train(lambda: False)
+    open_run(folder, data, presets.preset(name)).train(lambda: False)
     trained, test = load_network(folder), data.read("test")
     return _qualities(play(trained.model, test, order_seeds(0, 3), dial=trained.dial), test)
 

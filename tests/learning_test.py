@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trainer.config import TrainConfig
-from trainer.dyqn.loop import TrainingLoop
+from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.rollout import Outcomes, Rollout, Slice
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import order_seeds
@@ -36,7 +36,7 @@ def _train_and_play(seed, steps, hidden=(64, 64), learning_rate=1e-3, **target) 
             "loop": {"seed": seed, "burn_in_steps": 100},
         }
     )
-    loop = TrainingLoop(_vignettes(2000, seed), EVIDENCE_COUNT, config)
+    loop = build_loop(_vignettes(2000, seed), EVIDENCE_COUNT, config)
     loop.run(steps)
     test = _vignettes(80, seed + 1000)
     return Rollout(test, EVIDENCE_COUNT, 23, loop.agent.policy).run(order_seeds(0, 3)), test

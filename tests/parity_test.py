@@ -17,7 +17,7 @@ from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from trainer.config import NetworkConfig, TrainConfig
-from trainer.dyqn.agent import DyqnAgent
+from trainer.dyqn.agent import build_agent
 from trainer.dyqn.decision import best_triage
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
 from trainer.dyqn.network import build_network
@@ -107,7 +107,7 @@ def expected(model, rules, statistics, states, questions_asked):
     """What the agent's own policy says, as it plays in the environment, and what plain Python says of the rules."""
     forced = questions_asked >= MAX_QUESTIONS
     specs = time_step_spec(EVIDENCE_COUNT), action_spec()
-    agent = DyqnAgent(*specs, model, TrainConfig(), tf.random.Generator.from_seed(0, alg="philox"))
+    agent = build_agent(model, TrainConfig())
     obedient = QPolicy(*specs, model, rules=RuleGraph(rules.rules, VOCABULARY))
     time_step = ts.TimeStep(
         step_type=tf.fill([BATCH], ts.StepType.MID),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 import tensorflow as tf
 from rich import progress as bars
@@ -13,11 +14,11 @@ from rich.console import Console
 
 from schemas.errors import InputError
 from trainer.config import TrainConfig
+from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.decision import NEUTRAL
 from trainer.dyqn.dial import choose
 from trainer.dyqn.loop import Progress, TrainingLoop
 from trainer.dyqn.network import start_from
-from trainer.dyqn.policy import noise_scale
 from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.dyqn.words import word_vectors
 from trainer.dyqn.workers import ALONE, Workers
@@ -26,6 +27,7 @@ from trainer.evaluation.measurement import order_seeds
 from trainer.runs import held_out, start
 from trainer.runs.checkpoints import Checkpoints
 from trainer.runs.job import JobDirectory
+from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.storage import locations
 
@@ -33,8 +35,8 @@ from triage_runtime.storage import locations
 EVALUATION_SEED = 2_020
 
 
-class Surroundings(NamedTuple):
-    """The surroundings of a run beside its data and its job directory."""
+class RunHooks(NamedTuple):
+    """What a run has beside its data and its job directory."""
 
     validation: DataDirectory | None = None  # with the test split to evaluate on; None means that of its own data
     logs: pathlib.Path | None = None  # directory of the summaries; None means in the job directory
@@ -43,65 +45,145 @@ class Surroundings(NamedTuple):
     start_from: pathlib.Path | None = None  # job directory of an agent with the initial weights
 
 
-class TrainingSession:
-    """Trains in a job directory, from its newest checkpoint if there is one.
+NO_HOOKS = RunHooks()
 
-    With several `workers`, each trains in its own session, in the same job directory; the chief evaluates and reports.
+
+def open_run(
+    job_dir: pathlib.Path,
+    data: DataDirectory,
+    config: TrainConfig,
+    workers: Workers = ALONE,
+    hooks: RunHooks = NO_HOOKS,
+) -> "TrainingSession":
+    """Opens the run of a job directory: makes the directory, or resumes from its newest checkpoint.
+
+    With several `workers`, each opens its own session, in the same job directory; the chief evaluates and reports.
 
     Raises:
         InputError: no training vignettes, or the job directory holds another run, or checkpoints that are all damaged,
             or the validation data has another vocabulary.
         LostWorkerError: another worker has ended.
     """
+    train, test = _read_splits(data, hooks.validation or data)
+    config = config.resolved(len(train.decision_counts))
+    evidence_count = len(data.vocabulary)
+    job, console = JobDirectory(job_dir), Console(stderr=True, quiet=not workers.chief)
+    begin = None if hooks.start_from is None else start.read(hooks.start_from, data.vocabulary, config)
+    _prepare(job, data, config, begin, workers)
+    if workers.chief:
+        job.prepare_statistics(train, evidence_count)
+    words = word_vectors(data.vocabulary, config.network.words) if config.network.words else None
+    loop = build_loop(train, evidence_count, config, workers, words, _starter(begin, console))
+    rollout = None
+    if workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
+        rollout = Rollout(test, evidence_count, config.environment.max_questions, loop.agent.policy)
+    checkpoints = Checkpoints(job, loop.checkpoint(), config.loop.checkpoints_kept, workers)
+    resumed = _resume(loop, job, checkpoints, workers, console)
+    logs = str(hooks.logs or job.logs)
+    writer = tf.summary.create_file_writer(logs) if workers.chief else tf.summary.create_noop_writer()
+    return TrainingSession(loop, job, checkpoints, resumed, test, rollout, writer, console, workers, hooks)
+
+
+def _read_splits(data: DataDirectory, watched: DataDirectory) -> tuple[VignetteArrays, VignetteArrays]:
+    """Returns the training split of `data` and the test split of `watched`; raises as `open_run`."""
+    if watched.vocabulary.fingerprint != data.vocabulary.fingerprint:
+        raise InputError(
+            f"{watched.path}: its vocabulary is not that of {data.path}: prepare the validation data with "
+            f"--vocabulary {data.path / 'vocabulary.csv'}"
+        )
+    train, test = data.read("train", names=False), watched.read("test", names=False)
+    if not len(train.decision_counts):
+        raise InputError(f"{data.path}: the train split has no vignettes")
+    return train, test
+
+
+def _prepare(
+    job: JobDirectory, data: DataDirectory, config: TrainConfig, begin: start.Start | None, workers: Workers
+) -> None:
+    """Makes the job directory; the other workers read it after the chief has made it."""
+    identity = None if begin is None else begin.identity
+    for turn in (True, False):
+        if workers.chief is turn:
+            job.prepare(config, data.vocabulary, data.data_fingerprint, workers.count, workers.chief, identity)
+        workers.exchange(0)
+
+
+def _starter(begin: start.Start | None, console: Console) -> Callable[[keras.Model], None] | None:
+    """Returns what sets the initial weights to those of another agent, and says so; None without one."""
+    if begin is None:
+        return None
+    console.print(begin.description, highlight=False, soft_wrap=True)
+    return functools.partial(start_from, other=begin.network, places=begin.places)
+
+
+def _resume(
+    loop: TrainingLoop, job: JobDirectory, checkpoints: Checkpoints, workers: Workers, console: Console
+) -> int | None:
+    """Resumes from the newest whole checkpoint, with a warning for each damaged one that is skipped.
+
+    Returns:
+        Its step, None if the run has no checkpoint yet.
+    """
+    path = checkpoints.restore(lambda text: console.print(text, highlight=False, soft_wrap=True))
+    if path is not None:
+        there = locations.shown(path)
+        console.print(f"resumed at step {loop.step:,} from {there}", highlight=False, soft_wrap=True)
+    _require_same_weights(loop, workers)
+    if workers.chief:
+        job.forget_after(loop.step)
+    return None if path is None else loop.step
+
+
+def _require_same_weights(loop: TrainingLoop, workers: Workers) -> None:
+    prints = workers.exchange(loop.fingerprint())
+    if len(set(prints)) > 1:
+        raise RuntimeError(
+            f"step {loop.step}: the workers' weights have parted ({prints}): run all of them on one kind of "
+            "machine, with the same packages"
+        )
+
+
+class TrainingSession:
+    """A run that is open: trains, evaluates, and saves checkpoints and summaries."""
 
     def __init__(
         self,
-        job_dir: pathlib.Path,
-        data: DataDirectory,
-        config: TrainConfig,
-        workers: Workers = ALONE,
-        surroundings: Surroundings = Surroundings(),  # noqa: B008  # immutable
+        loop: TrainingLoop,
+        job: JobDirectory,
+        checkpoints: Checkpoints,
+        saved_step: int | None,
+        test: VignetteArrays,
+        rollout: Rollout | None,
+        writer: tf.summary.SummaryWriter,
+        console: Console,
+        workers: Workers,
+        hooks: RunHooks,
     ):
-        watched = surroundings.validation or data
-        if watched.vocabulary.fingerprint != data.vocabulary.fingerprint:
-            raise InputError(
-                f"{watched.path}: its vocabulary is not that of {data.path}: prepare the validation data with "
-                f"--vocabulary {data.path / 'vocabulary.csv'}"
-            )
-        train, test = data.read("train", names=False), watched.read("test", names=False)
-        if not len(train.decision_counts):
-            raise InputError(f"{data.path}: the train split has no vignettes")
-        config = config.resolved(len(train.decision_counts))
-        self._config = config
-        self._workers = workers
-        self._surroundings = surroundings
-        self._job = JobDirectory(job_dir)
-        self._console = Console(stderr=True, quiet=not workers.chief)
-        begin = None
-        if surroundings.start_from is not None:
-            begin = start.read(surroundings.start_from, data.vocabulary, config)
-        self._prepare(data, begin)
-        evidence_count = len(data.vocabulary)
-        if workers.chief:
-            self._job.prepare_statistics(train, evidence_count)
-        size = config.network.words
-        words = word_vectors(data.vocabulary, size) if size else None
-        set_weights = None
-        if begin is not None:
-            self._console.print(begin.description, highlight=False, soft_wrap=True)
-            set_weights = functools.partial(start_from, other=begin.network, places=begin.places)
-        self._loop = TrainingLoop(train, evidence_count, config, workers, words, set_weights)
-        self._test_counts = test.decision_counts
-        self._rollout = None
-        if workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
-            limit = config.environment.max_questions
-            self._rollout = Rollout(test, evidence_count, limit, self._loop.agent.policy)
+        """Makes the session; `open_run` makes its parts.
+
+        Args:
+            loop: at the step of the newest checkpoint.
+            job: directory of the run.
+            checkpoints: of the loop.
+            saved_step: the step of the checkpoint with the current state of the loop, None if there is none.
+            test: the test split.
+            rollout: plays the agent on that split; None where nothing is evaluated.
+            writer: of the summaries.
+            console: for progress and messages.
+            workers: that train together.
+            hooks: what is called when the run has been evaluated or saved.
+        """
+        self._loop = loop
+        self._config = loop.config
+        self._job = job
+        self._checkpoints = checkpoints
+        self._saved_step = saved_step
         self._test = test
-        self._checkpoints = Checkpoints(self._job, self._loop.checkpoint(), config.loop.checkpoints_kept, workers)
-        self._saved_step: int | None = None  # of the checkpoint with the current state of the loop
-        self._restore()
-        logs = str(surroundings.logs or self._job.logs)
-        self._writer = tf.summary.create_file_writer(logs) if workers.chief else tf.summary.create_noop_writer()
+        self._rollout = rollout
+        self._writer = writer
+        self._console = console
+        self._workers = workers
+        self._hooks = hooks
 
     def train(self, stopping: Callable[[], bool]) -> dict[str, Any]:
         """Trains until all steps are done or `stopping` returns true on any worker; then saves a checkpoint.
@@ -131,18 +213,18 @@ class TrainingSession:
                 bar.update(task, completed=loop.step, window=_window_text(loop.window.means()), rate=f"{rate:.0f}/s")
                 self._summarise(done, rate)
                 self._after_call()
-        if loop.finished and loop.judges and self._job.held_out() is None:
+        if loop.finished and loop.selection.validates and self._job.held_out() is None:
             self._settle()
         if loop.step != self._saved_step:
             self._save()
-        self._surroundings.saved()
+        self._hooks.saved()
         elapsed = time.monotonic() - began
         evaluations = self._job.evaluations()
         return {
             "job_dir": locations.shown(self._job.path),
             "finished": loop.finished,
             "checkpoint": locations.shown(self._checkpoints.newest),
-            **({"best_step": loop.best_step} if loop.judges else {}),
+            **({"best_step": loop.selection.best_step} if loop.selection.validates else {}),
             "workers": self._workers.count,
             "steps": loop.step,
             "episodes": sum(self._workers.exchange(loop.episode)),
@@ -152,64 +234,31 @@ class TrainingSession:
             "last_evaluation": evaluations[-1] if evaluations else None,
         }
 
-    def _prepare(self, data: DataDirectory, begin: start.Start | None) -> None:
-        """Makes the job directory; the other workers read it after the chief has made it."""
-        for turn in (True, False):
-            if self._workers.chief is turn:
-                self._job.prepare(
-                    self._config,
-                    data.vocabulary,
-                    data.data_fingerprint,
-                    self._workers.count,
-                    self._workers.chief,
-                    None if begin is None else begin.identity,
-                )
-            self._workers.exchange(0)
-
-    def _restore(self) -> None:
-        """Resumes from the newest whole checkpoint, with a warning for each damaged one that is skipped."""
-        path = self._checkpoints.restore(lambda text: self._console.print(text, highlight=False, soft_wrap=True))
-        if path is not None:
-            self._saved_step = self._loop.step
-            there = locations.shown(path)
-            self._console.print(f"resumed at step {self._loop.step:,} from {there}", highlight=False, soft_wrap=True)
-        self._require_same_weights()
-        if self._workers.chief:
-            self._job.forget_after(self._loop.step)
-
-    def _require_same_weights(self) -> None:
-        prints = self._workers.exchange(self._loop.fingerprint())
-        if len(set(prints)) > 1:
-            raise RuntimeError(
-                f"step {self._loop.step}: the workers' weights have parted ({prints}): run all of them on one kind of "
-                "machine, with the same packages"
-            )
-
     def _save(self) -> None:
-        self._require_same_weights()
-        self._loop.choose_latest()
+        _require_same_weights(self._loop, self._workers)
+        self._loop.selection.choose_latest()
         try:
             self._writer.flush()
         except (tf.errors.OpError, OSError) as error:
             raise self._job.unwritable(error) from error
         self._checkpoints.save(self._loop.step)
         self._saved_step = self._loop.step
-        self._surroundings.saved()
+        self._hooks.saved()
 
     def _next_stop(self) -> int:
         """Returns the next step at which the loop must return to Python."""
         loop, step = self._config.loop, self._loop.step
         intervals = [loop.steps_per_call, loop.checkpoint_interval, loop.evaluation_interval or loop.steps_per_call]
-        if self._loop.judges:
+        if self._loop.selection.validates:
             intervals.append(self._config.validation.validation_interval)
         return min(loop.steps, *((step // interval + 1) * interval for interval in intervals))
 
     def _after_call(self) -> None:
         """Evaluates and saves a checkpoint if they are due; an evaluation is written before its checkpoint."""
-        loop, step = self._config.loop, self._loop.step
-        if self._loop.judges:
-            due = step % self._config.validation.validation_interval == 0 or step == loop.steps
-            if due and step > loop.burn_in_steps and (loss := self._loop.validate()) is not None:
+        loop, step, selection = self._config.loop, self._loop.step, self._loop.selection
+        if selection.validates:
+            due = selection.due(step) or step == loop.steps
+            if due and step > loop.burn_in_steps and (loss := selection.validate(step)) is not None:
                 self._write_scalars({"validation/loss": loss})
                 if self._workers.chief:
                     self._job.append_validation_loss(step, loss)
@@ -226,12 +275,12 @@ class TrainingSession:
 
         The last file written marks all of this as done: a run that is killed earlier repeats it.
         """
-        settled = self._loop.settle()
+        settled = self._loop.selection.settle()
         dial = NEUTRAL
         if settled.judged is not None and self._config.network.outputs == "probabilities":
             dial = choose(settled.judged)
         if self._rollout is not None:
-            limit, chosen = self._config.environment.max_questions, self._loop.chosen
+            limit, chosen = self._config.environment.max_questions, self._loop.selection.chosen
             policy = greedy_policy(chosen, dial=dial)
             self._evaluate(Rollout(self._test, chosen.input_shape[-1], limit, policy))
         self._save()
@@ -240,32 +289,26 @@ class TrainingSession:
 
     def _evaluate(self, rollout: Rollout) -> None:
         outcomes = rollout.run(order_seeds(EVALUATION_SEED, self._config.loop.evaluation_orders))
-        estimates = metrics.summary(metrics.agent_metrics(outcomes, self._test_counts), EVALUATION_SEED)
+        estimates = metrics.summary(metrics.agent_metrics(outcomes, self._test.decision_counts), EVALUATION_SEED)
         step, episode = self._loop.step, self._loop.episode
         values = {name: estimate._asdict() for name, estimate in estimates.items()}
         means = {name: estimate.mean for name, estimate in estimates.items()}
         self._job.append_evaluation({"step": step, "episode": episode, "split": "test", "metrics": values})
         self._write_scalars({f"test/{name}": mean for name, mean in means.items()})
         self._writer.flush()
-        if self._surroundings.evaluated is not None:
-            self._surroundings.evaluated(step, means)
-        self._surroundings.saved()
+        if self._hooks.evaluated is not None:
+            self._hooks.evaluated(step, means)
+        self._hooks.saved()
         self._console.print(f"step {step:,}: test {_window_text(means)}", highlight=False)
 
     def _summarise(self, done: Progress, rate: float) -> None:
-        loop, exploration = self._loop, self._config.exploration
-        noise = noise_scale(
-            loop.agent.episode,
-            exploration.ask_noise_initial,
-            exploration.ask_noise_final,
-            exploration.ask_noise_episodes,
-        )
+        loop = self._loop
         values = {
             **loop.window.means(),
             **({} if done.loss is None else {"loss": done.loss}),
             **{f"squared_td_error_{label.lower()}": loss for label, loss in done.action_losses.items()},
             "episodes": loop.episode,
-            "ask_noise": noise,
+            "ask_noise": loop.ask_noise,
             "steps_per_second": rate,
             **{f"memory_bucket_{n}": size for n, size in enumerate(loop.memory.bucket_sizes.numpy(), start=1)},
         }

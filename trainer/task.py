@@ -22,7 +22,7 @@ from triage_runtime.command_line.progress import say, say_result
 from triage_runtime.storage import locations, staging
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
-    from trainer.session import Surroundings
+    from trainer.session import RunHooks
 
 DIVERGED, BAD_INPUT = 1, 2
 INTERRUPTED = 128 + signal.SIGINT
@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
     from trainer.dyqn.workers import LOST_WORKER, LostWorkerError, join
     from trainer.evaluation import cautions
     from trainer.runs.job import JobDirectory
-    from trainer.session import TrainingSession
+    from trainer.session import open_run
     from trainer.vignettes.tfrecord import DataDirectory
 
     workers = join()
@@ -123,8 +123,8 @@ def run(arguments: argparse.Namespace) -> int:
     rules = NO_RULES if given.model_dir is None else rule_options.read_rules(given.rules, data.vocabulary)
     with JobDirectory(given.job_dir).locked(workers.index), StopRequest() as stop:
         try:
-            surroundings = _surroundings(given, staging.upload(arguments))
-            session = TrainingSession(given.job_dir, data, resolved, workers, surroundings)
+            hooks = _hooks(given, staging.upload(arguments))
+            session = open_run(given.job_dir, data, resolved, workers, hooks)
             _warn(cautions.before_training(data.stats["splits"], resolved.optimiser) if workers.chief else [])
             report = session.train(lambda: stop.signal is not None)
         except TrainingDivergedError as error:
@@ -186,11 +186,11 @@ def _check_trial(resolved: TrainConfig) -> None:
         )
 
 
-def _surroundings(given: TrainOptions, upload: Callable[[], None]) -> "Surroundings":
-    from trainer.session import Surroundings
+def _hooks(given: TrainOptions, upload: Callable[[], None]) -> "RunHooks":
+    from trainer.session import RunHooks
     from trainer.vignettes.tfrecord import DataDirectory
 
-    return Surroundings(
+    return RunHooks(
         validation=None if given.validation_data is None else DataDirectory.open(given.validation_data).whole(),
         logs=given.log_dir,
         evaluated=tuning_report.tuning_report() if tuning_report.in_trial() else None,

@@ -16,7 +16,7 @@ from trainer.evaluation.measurement import order_seeds
 from trainer.presets import preset
 from trainer.runs import held_out
 from trainer.runs.job import JobDirectory, load_network
-from trainer.session import EVALUATION_SEED, Surroundings, TrainingSession
+from trainer.session import EVALUATION_SEED, RunHooks, open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
 SMALL = {
@@ -41,7 +41,7 @@ def data(data_directory):
 def finished(data, tmp_path_factory):
     """A run that nobody interrupted: its directory, its weights and its report."""
     path = tmp_path_factory.mktemp("finished")
-    session = TrainingSession(path, data, _config())
+    session = open_run(path, data, _config())
     report = session.train(NEVER)
     return path, _weights(session), report
 
@@ -63,13 +63,13 @@ def test_evaluates_and_checkpoints_when_due_and_at_the_end(finished):
 def test_a_finished_run_is_left_as_it_is(finished, data, tmp_path):
     path = shutil.copytree(finished[0], tmp_path / "job")
     before = (path / "evaluations.jsonl").read_text()
-    assert TrainingSession(path, data, _config()).train(NEVER)["steps_this_session"] == 0
+    assert open_run(path, data, _config()).train(NEVER)["steps_this_session"] == 0
     assert (path / "evaluations.jsonl").read_text() == before
 
 
 def test_a_training_starts_from_another_agent_and_continues_with_the_same_one_only(settled, data, tmp_path, capsys):
-    begun = Surroundings(start_from=settled[0])
-    session = TrainingSession(tmp_path, data, _default(steps=20), surroundings=begun)
+    begun = RunHooks(start_from=settled[0])
+    session = open_run(tmp_path, data, _default(steps=20), hooks=begun)
     assert f"starts from {settled[0]}: 12 of 12 codes match\n" in capsys.readouterr().err
     theirs, ours = load_network(settled[0]).model, build_network(12, _default().network.served, seed=0)
     copy_weights(session._loop.network, ours)
@@ -79,7 +79,7 @@ def test_a_training_starts_from_another_agent_and_continues_with_the_same_one_on
     steps = settled[1]["steps"]
     assert load_network(tmp_path).start_from == f"{data.data_fingerprint} after {steps} steps"
     with pytest.raises(InputError, match=rf"--start-from sha256:\w+ after {steps} steps there, None given"):
-        TrainingSession(tmp_path, data, _default(steps=20))
+        open_run(tmp_path, data, _default(steps=20))
 
 
 def test_a_request_to_stop_ends_with_a_checkpoint_and_the_session_can_go_on_from_there(stopped):
@@ -92,7 +92,7 @@ def test_a_request_to_stop_ends_with_a_checkpoint_and_the_session_can_go_on_from
 def stopped(data, tmp_path_factory):
     """A session without evaluations that was stopped and went on, and what it reported and kept each time."""
     path, asked = tmp_path_factory.mktemp("stopped"), iter([False, True])
-    session = TrainingSession(path, data, _config(evaluation_interval=0))
+    session = open_run(path, data, _config(evaluation_interval=0))
     first = session.train(lambda: next(asked))
     kept = [each.stem for each in (path / "checkpoints").glob("*.index")]
     return session, first, kept, session.train(NEVER)
@@ -114,7 +114,7 @@ def test_summaries_reach_tensorboard(finished):
 
 def test_another_run_in_the_directory_is_refused_before_any_step(finished, data):
     with pytest.raises(InputError, match="seed 0 there, 5 given"):
-        TrainingSession(finished[0], data, _config(seed=5))
+        open_run(finished[0], data, _config(seed=5))
 
 
 def _damage(job_dir, step):
@@ -125,14 +125,14 @@ def _damage(job_dir, step):
 def test_a_damaged_checkpoint_is_passed_over_with_a_warning_for_the_one_before(finished, data, tmp_path, capsys):
     path = shutil.copytree(finished[0], tmp_path / "job")
     _damage(path, 100)
-    resumed = TrainingSession(path, data, _config())
+    resumed = open_run(path, data, _config())
     warned = capsys.readouterr().err
     assert "warning: " in warned
     assert "ckpt-100: a damaged checkpoint" in warned
     assert "resumed at step 90" in warned
     assert resumed.train(NEVER)["steps_this_session"] == 10
     assert _weights(resumed) == finished[1]
-    again = TrainingSession(path, data, _config())  # the damaged one was written anew
+    again = open_run(path, data, _config())  # the damaged one was written anew
     assert "warning" not in capsys.readouterr().err
     assert again.train(NEVER)["steps_this_session"] == 0
 
@@ -142,7 +142,7 @@ def test_where_every_checkpoint_is_damaged_nothing_is_trained_over_them(finished
     for step in (90, 100):
         _damage(path, step)
     with pytest.raises(InputError, match=r"ckpt-90: a damaged checkpoint .* delete them"):
-        TrainingSession(path, data, _config())
+        open_run(path, data, _config())
     assert sorted(each.stem for each in (path / "checkpoints").glob("*.index")) == ["ckpt-100", "ckpt-90"]
 
 
@@ -167,7 +167,7 @@ def _default(**loop):
 def settled(data, tmp_path_factory):
     """A finished run of the tiny default preset."""
     path = tmp_path_factory.mktemp("settled")
-    return path, TrainingSession(path, data, _default()).train(NEVER)
+    return path, open_run(path, data, _default()).train(NEVER)
 
 
 def test_a_run_ends_with_a_calibrated_agent_and_its_dial(settled, data):
@@ -197,7 +197,7 @@ def test_a_run_ends_with_a_calibrated_agent_and_its_dial(settled, data):
 def test_a_run_that_has_chosen_its_dial_is_left_as_it_is(settled, data):
     path, report = settled
     before = {file: file.read_bytes() for file in path.iterdir() if file.is_file() and file.name != "lock"}
-    again = TrainingSession(path, data, _default()).train(NEVER)
+    again = open_run(path, data, _default()).train(NEVER)
     assert again["steps_this_session"] == 0
     assert again["last_evaluation"] == report["last_evaluation"]
     assert {file: file.read_bytes() for file in before} == before
@@ -206,9 +206,9 @@ def test_a_run_that_has_chosen_its_dial_is_left_as_it_is(settled, data):
 def test_a_run_stopped_before_any_weights_are_chosen_leaves_the_latest_and_ends_as_one_that_was_not(
     settled, data, tmp_path
 ):
-    session, asked = TrainingSession(tmp_path, data, _default()), iter([False, True])
+    session, asked = open_run(tmp_path, data, _default()), iter([False, True])
     assert not session.train(lambda: next(asked))["finished"]
-    assert session._loop.best_step == 0
+    assert session._loop.selection.best_step == 0
     latest = build_network(len(data.vocabulary), _default().network.served, seed=0)
     session._loop.agent.copy_weights_to(latest)
     for mine, theirs in zip(load_network(tmp_path).model.get_weights(), latest.get_weights(), strict=True):
@@ -228,7 +228,7 @@ def test_a_run_stopped_before_any_weights_are_chosen_leaves_the_latest_and_ends_
 def test_a_run_killed_while_it_chose_its_dial_chooses_it_again(settled, data, tmp_path):
     path = shutil.copytree(settled[0], tmp_path / "job")
     held_out.remove(path)  # as if it had been killed before it wrote its last files
-    report = TrainingSession(path, data, _default()).train(NEVER)
+    report = open_run(path, data, _default()).train(NEVER)
     assert report["steps_this_session"] == 0
     assert report["last_evaluation"] == settled[1]["last_evaluation"]
     assert JobDirectory(path).dial() == JobDirectory(settled[0]).dial()
@@ -240,7 +240,7 @@ def test_a_run_that_goes_on_forgets_the_dial(settled, data, tmp_path):
     path = shutil.copytree(settled[0], tmp_path / "job")
     assert JobDirectory(path).held_out() is not None
     asked = iter([False, True])
-    assert TrainingSession(path, data, _default(steps=120)).train(lambda: next(asked))["steps_this_session"] > 0
+    assert open_run(path, data, _default(steps=120)).train(lambda: next(asked))["steps_this_session"] > 0
     assert JobDirectory(path).held_out() is None
 
 

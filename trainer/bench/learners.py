@@ -24,12 +24,12 @@ def ours(settings: Mapping[str, Any]) -> Answers:
     from trainer.config import TrainConfig
     from trainer.evaluation.measurement import play
     from trainer.runs.job import load_network
-    from trainer.session import TrainingSession
+    from trainer.session import open_run
     from trainer.vignettes.tfrecord import DataDirectory
 
     data = DataDirectory.open(pathlib.Path(settings["data"]))
     job = data.path.parent / "job"
-    session = TrainingSession(job, data, TrainConfig.from_dict(settings["config"]))
+    session = open_run(job, data, TrainConfig.from_dict(settings["config"]))
     tests = data.read("test", names=False)
 
     def train(stopping: Callable[[], bool]) -> worker.Trained:

@@ -5,25 +5,25 @@ a run that is resumed from a checkpoint gives the same result as one that was no
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_DECISIONS
+from schemas.triage import ACTION_LABELS, DECISION_LABELS
 from trainer import state
 from trainer.config import TrainConfig
-from trainer.dyqn import rewards, targets
+from trainer.dyqn import targets
 from trainer.dyqn.agent import DyqnAgent
-from trainer.dyqn.dial import HeldOut
-from trainer.dyqn.environment import Mode, VignetteEnvironment, Vignettes
-from trainer.dyqn.network import WORDS, build_network, dropout_states, set_output_bias
+from trainer.dyqn.environment import VignetteEnvironment
+from trainer.dyqn.network import dropout_states
+from trainer.dyqn.policy import DecayingNoise
 from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.rollout import EpisodeWindow
+from trainer.dyqn.selection import Selection
 from trainer.dyqn.targets import Transition
-from trainer.dyqn.validation import divide, judged_in_training, judged_when_trained
 from trainer.dyqn.workers import ALONE, Workers
 
 PROBABILITY_LABELS = tuple(f"{what} {label}" for what in ("appropriate", "safe") for label in DECISION_LABELS)
@@ -38,85 +38,57 @@ class Progress(NamedTuple):
     """The result of one call of the loop."""
 
     loss: float | None  # mean over the optimisations of the call; None if there was none
-    action_losses: dict[str, float]  # mean squared TD error of each action, by label
+    action_losses: dict[str, float]  # mean loss of each action, by label
 
 
 class TrainingLoop:
-    """Trains an agent with its environment and its memory.
+    """Trains an agent with its environment and its memory; `trainer.dyqn.assembly` makes all of them.
 
-    Every random draw comes from a generator that is seeded from `config.loop.seed` and is part of the checkpoint. With
-    several `workers`, each has its own environment, memory and random draws, and all have the same weights.
+    Every random draw comes from a generator that is part of the checkpoint.
     """
 
     def __init__(
         self,
-        vignettes: Vignettes,
-        evidence_count: int,
         config: TrainConfig,
+        environment: VignetteEnvironment,
+        parts: np.ndarray,
+        agent: DyqnAgent,
+        noise: DecayingNoise,
+        memory: BucketMemory,
+        selection: Selection,
+        generators: Mapping[str, tf.random.Generator],
         workers: Workers = ALONE,
-        words: np.ndarray | None = None,
-        start: Callable[[keras.Model], None] | None = None,
     ):
-        """Makes the loop.
+        """Makes a loop at step 0.
 
         Args:
-            vignettes: of the training split.
-            evidence_count: E.
             config: of the run.
+            environment: the episodes in which the agent learns, over E pieces of evidence.
+            parts: int32 `[V]`, of the environment's vignettes, see `trainer.dyqn.targets.learned_by`.
+            agent: that learns.
+            noise: of the agent's collect policy; it counts the episodes.
+            memory: of the transitions.
+            selection: the weights that the run keeps.
+            generators: all of them, by name; "memory" is that of the batches.
             workers: that train together.
-            words: float32 `[E, W]`, see `trainer.dyqn.words`; required if the network has words as inputs.
-            start: sets the initial weights; None means random ones.
         """
-        # With op determinism, a resumed run equals an uninterrupted one, bit for bit on one machine.
-        tf.config.experimental.enable_op_determinism()
         self.config = config
-        self._evidence_count = evidence_count
-        self._workers = workers
-        network_seed, generator_seeds = _seeds(config.loop.seed, workers.index)
-        self._generators = {
-            name: tf.random.Generator.from_seed(seed, alg="philox")
-            for name, seed in zip(("environment", "exploration", "memory"), generator_seeds, strict=True)
-        }
-        seed, networks = config.loop.seed, config.network.networks
-        division = divide(vignettes, config.validation, seed)
-        self._judgement = judged_in_training(division, config.validation, networks, evidence_count, seed)
-        self._apart = judged_when_trained(division, networks, evidence_count, seed)
-        self._parts = tf.constant(division.parts)
-        self.environment = VignetteEnvironment(
-            division.learned,
-            evidence_count,
-            _training_mode(config),
-            self._generators["environment"],
-            config.environment.environments,
-        )
-        self.network = build_network(evidence_count, config.network, network_seed)
-        if config.network.words:
-            self.network.get_layer(WORDS).set_weights([words])
-        if start is not None:
-            start(self.network)
-        elif config.network.output_bias == "means":
-            r_t = rewards.counterfactual_reward(division.learned.decision_counts)
-            set_output_bias(self.network, targets.mean_logits(r_t, config.network.outputs == "probabilities"))
-        self.agent = DyqnAgent(
-            self.environment.time_step_spec(),
-            self.environment.action_spec(),
-            self.network,
-            config,
-            self._generators["exploration"],
-            workers,
-        )
-        # The first piece of evidence, one more for each question, and one for the successor of the last state.
-        self._known_limit = min(int(np.diff(vignettes.offsets).max()), config.environment.max_questions + 2)
-        self.memory = BucketMemory(evidence_count, self._known_limit, NUM_DECISIONS, config.memory)
-        # The weights that the run saves: those with the lowest validation loss, or the last ones.
-        self.chosen = self.network
-        if self.judges or config.optimiser.average or config.network.words:
-            self.chosen = build_network(evidence_count, config.network.served, seed=0)
-        self._best_loss = tf.Variable(np.inf, dtype=tf.float32, name="best_loss")
-        self._best_step = tf.Variable(0, dtype=tf.int64, name="best_step")
+        self.environment = environment
+        self.agent = agent
+        self.memory = memory
+        self.selection = selection
         self.window = EpisodeWindow(config.loop.window_episodes)
+        self._parts = tf.constant(parts)
+        self._noise = noise
+        self._generators = dict(generators)
+        self._workers = workers
         self._step = tf.Variable(0, dtype=tf.int64, name="step")
         self._compiled = tf.function(self._run, autograph=False)
+
+    @property
+    def network(self) -> keras.Model:
+        """Q_theta, as it learns."""
+        return self.agent.network
 
     @property
     def step(self) -> int:
@@ -126,67 +98,17 @@ class TrainingLoop:
     @property
     def episode(self) -> int:
         """Number of episodes finished so far."""
-        return int(self.agent.episode)
+        return int(self._noise.episode)
 
     @property
-    def best_step(self) -> int:
-        """The step whose weights had the lowest validation loss, 0 before any are chosen."""
-        return int(self._best_step)
+    def ask_noise(self) -> float:
+        """The standard deviation of the noise on Q(s, ask)."""
+        return float(self._noise.scale)
 
     @property
     def finished(self) -> bool:
-        """Whether all steps are done, or the validation loss has not fallen for `patience` validations."""
-        if self.step >= self.config.loop.steps:
-            return True
-        validation = self.config.validation
-        waited = self.step - max(self.best_step, self._first_choice)
-        return self.judges and waited >= validation.patience * validation.validation_interval
-
-    @property
-    def _first_choice(self) -> int:
-        """The first step whose weights may be chosen: after three quarters, as rare decisions are learned last."""
-        loop = self.config.loop
-        return loop.burn_in_steps + max(loop.steps - loop.burn_in_steps, 0) * 3 // 4
-
-    @property
-    def judges(self) -> bool:
-        """Whether there are vignettes for validation, which may end the training."""
-        return self._judgement is not None
-
-    def validate(self) -> float | None:
-        """Returns the validation loss; None without vignettes for validation.
-
-        After three quarters of the steps, the weights with the lowest loss are chosen. The loss may be lower earlier,
-        but a network that has not learned a rare decision such as Red can have a low loss too, and the average of
-        several networks keeps improving while the loss of each one rises.
-        """
-        if self._judgement is None:
-            return None
-        best = self.chosen.get_weights()
-        self.agent.copy_weights_to(self.chosen)
-        loss = self._judgement.loss(self.chosen)
-        if self.step >= self._first_choice and loss < float(self._best_loss):
-            self._best_loss.assign(loss)
-            self._best_step.assign(self._step)
-        else:
-            self.chosen.set_weights(best)
-        return loss
-
-    def choose_latest(self) -> None:
-        """Chooses the latest weights if none are chosen yet, as a run may end before that."""
-        if self.chosen is not self.network and not self.best_step:
-            self.agent.copy_weights_to(self.chosen)
-
-    def settle(self) -> HeldOut:
-        """Calibrates the chosen weights, and returns their outputs for vignettes that networks do not learn from."""
-        self.choose_latest()
-        judged = apart = None
-        if self._judgement is not None:
-            self._judgement.calibrate(self.chosen)
-            judged = self._judgement.outputs(self.chosen)
-        if self._apart is not None:
-            apart = self._apart.outputs(self.chosen)
-        return HeldOut(judged, apart)
+        """Whether all steps are done, or the validation loss has not fallen for long enough."""
+        return self.step >= self.config.loop.steps or self.selection.exhausted(self.step)
 
     def fingerprint(self) -> int:
         """Returns a checksum of the weights."""
@@ -202,15 +124,13 @@ class TrainingLoop:
             dropout=dropout_states(self.network),
             optimizer=self.agent.optimizer,
             train_step=self.agent.train_step_counter,
-            episode=self.agent.episode,
+            episode=self._noise.episode,
             memory=self.memory,
             environment=self.environment.state_variables,
             generators=self._generators,
             window=self.window,
             step=self._step,
-            best_loss=self._best_loss,
-            best_step=self._best_step,
-            chosen=self.chosen,
+            **self.selection.variables(),
         )
 
     def run(self, until_step: int) -> Progress:
@@ -259,13 +179,9 @@ class TrainingLoop:
         transition = Transition(s_tm1, action, after.reward, self._known(), part)
         self.memory.add(transition, targets.priority(outputs, after.reward))
         ended = tf.where(after.is_last())[:, 0]
-        self.agent.episode.assign_add(tf.size(ended, tf.int64))
+        self._noise.episode.assign_add(tf.size(ended, tf.int64))
         rows = (action, self.environment.decision_counts, self.environment.questions_asked)
         self.window.record(*(tf.gather(row, ended) for row in rows))
-
-    def _known(self) -> tf.Tensor:
-        """Returns the signed codes int32 `[B, W]` of the environment's state, as the memory keeps them."""
-        return self.environment.signed_codes[:, : self._known_limit]
 
     def _learn(self) -> tuple[tf.Tensor, tf.Tensor]:
         """One optimisation: lines 18 to 21 of the algorithm. Returns (finite, action losses [A])."""
@@ -274,9 +190,13 @@ class TrainingLoop:
         done = self.agent.train(batch).extra
         return done.finite, done.action_losses
 
+    def _known(self) -> tf.Tensor:
+        """Returns the signed codes int32 `[B, W]` of the environment's state, as the memory keeps them."""
+        return self.environment.signed_codes[:, : self.memory.known_limit]
+
     def _states(self, signed_codes: tf.Tensor) -> tf.Tensor:
         """Returns the states float32 `[B, E]` of signed codes `[B, W]`."""
-        return state.from_signed_codes(signed_codes, self._evidence_count)
+        return state.from_signed_codes(signed_codes, self.network.input_shape[-1])
 
     def _divergence(self, losses: tf.Tensor) -> str:
         where = [f"weights {name}" for name in non_finite(self.network.variables)]
@@ -286,26 +206,6 @@ class TrainingLoop:
             failed = [label for label, loss in zip(labels, losses.numpy(), strict=False) if not np.isfinite(loss)]
             where.append(f"TD errors of {', '.join(failed)}")
         return f"step {self.step}, episode {self.episode}: not finite: {'; '.join(where) or 'a gradient'}"
-
-
-def _training_mode(config: TrainConfig) -> Mode:
-    return Mode(
-        training=True,
-        max_questions=config.environment.max_questions,
-        counterfactual=config.target.ask_successor != "same_state",
-        any_start=config.environment.start == "any",
-        thinning=config.environment.thinning,
-        epochs=config.environment.draw == "epochs",
-    )
-
-
-def _seeds(seed: int, worker: int) -> tuple[int, list[int]]:
-    """Returns the seed of the network, which all workers share, and those of this worker's three generators."""
-    network_seed, *generator_seeds = (int(state) for state in np.random.SeedSequence(seed).generate_state(4))
-    if worker:
-        own = np.random.SeedSequence(seed, spawn_key=(worker,))
-        generator_seeds = [int(state) for state in own.generate_state(3)]
-    return network_seed, generator_seeds
 
 
 def non_finite(variables: list[keras.Variable]) -> list[str]:

@@ -11,6 +11,7 @@ from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import Action
+from trainer.config import ExplorationConfig
 from trainer.dyqn.decision import NEUTRAL, Dial, anything_known, best_triage, decide
 from trainer.safeguards.rules import RuleGraph
 
@@ -68,10 +69,29 @@ def add_ask_noise(outputs: tf.Tensor, ask_noise: AskNoise) -> tf.Tensor:
     return outputs + noise * tf.one_hot(Action.ASK, outputs.shape[-1])
 
 
-def noise_scale(episode: tf.Tensor, initial: float, final: float, episodes: int) -> tf.Tensor:
+class DecayingNoise:
+    """The noise of training, whose scale falls with the number of episodes."""
+
+    def __init__(self, config: ExplorationConfig, generator: tf.random.Generator):
+        self._config = config
+        self._generator = generator
+        self.episode = tf.Variable(0, dtype=tf.int64, name="episode")  # number of episodes finished so far
+
+    @property
+    def scale(self) -> tf.Tensor:
+        """float32 scalar, see `noise_scale`."""
+        return noise_scale(self.episode, self._config)
+
+    def __call__(self, shape: tf.Tensor) -> tf.Tensor:
+        """Returns noise float32 of `shape`, int32 `[1]`."""
+        return self._generator.normal(shape) * self.scale
+
+
+def noise_scale(episode: tf.Tensor, config: ExplorationConfig) -> tf.Tensor:
     """Returns sigma(i), the standard deviation of the noise in episode `episode` (int64 scalar, 0 for the first).
 
-    It falls linearly from `initial` to `final` over the first `episodes` episodes, then stays there.
+    It falls linearly over the first `ask_noise_episodes` episodes, then stays as it is.
     """
-    progress = tf.clip_by_value(tf.cast(episode, tf.float32) / episodes, 0.0, 1.0)
+    initial, final = config.ask_noise_initial, config.ask_noise_final
+    progress = tf.clip_by_value(tf.cast(episode, tf.float32) / config.ask_noise_episodes, 0.0, 1.0)
     return initial + (final - initial) * progress

@@ -49,6 +49,11 @@ class BucketMemory(tf.Module):
         self._slots_at = tf.function(self._find, jit_compile=True, autograph=False)
 
     @property
+    def known_limit(self) -> int:
+        """W, the largest number of pieces of evidence in a stored state."""
+        return int(self.s_tm1.shape[1])
+
+    @property
     def size(self) -> tf.Tensor:
         """int64 scalar: number of transitions held."""
         return tf.minimum(self.stored, self._capacity)

@@ -119,18 +119,6 @@ def learned_by(part: tf.Tensor, networks: int, parts: int) -> tf.Tensor:
     return tf.cast(part[:, tf.newaxis] != tf.range(networks) % parts, tf.float32) * parts / (parts - 1)
 
 
-def single_decision_loss(logits: tf.Tensor, r_t: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """Returns the cross-entropy of a softmax and the shares of the clinicians' decisions, averaged over the batch.
-
-    Args:
-        logits: `[B, 4]`.
-        r_t: counterfactual reward `[B, 4]`.
-        weights: `[B, 1]`.
-    """
-    losses = tf.nn.softmax_cross_entropy_with_logits(_decision_shares(r_t), logits)
-    return tf.reduce_mean(weights[:, 0] * losses)
-
-
 def mean_logits(r_t: tf.Tensor, probabilities: bool) -> tf.Tensor:
     """Returns the logits, float32 `[L]`, with which a network gives the average targets for every state.
 
@@ -145,35 +133,13 @@ def mean_logits(r_t: tf.Tensor, probabilities: bool) -> tf.Tensor:
     logits = tf.math.log(mean / (1 - mean))
     if not probabilities:
         return logits
-    shares = tf.reduce_mean(_decision_shares(r_t), axis=0)
+    shares = tf.reduce_mean(decision_shares(r_t), axis=0)
     return tf.concat([logits, tf.math.log(tf.maximum(shares, 0.01))], axis=0)
 
 
-def _decision_shares(r_t: tf.Tensor) -> tf.Tensor:
+def decision_shares(r_t: tf.Tensor) -> tf.Tensor:
     """Returns the share of clinicians who gave each decision, `[B, 4]`, from the counterfactual reward `[B, 4]`."""
     return r_t / tf.reduce_sum(r_t, axis=1, keepdims=True)
-
-
-def vector_loss(q_tm1: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """Returns the squared TD error of each action, averaged over the batch, `[A]`.
-
-    Their sum is the loss of Algorithm 1 (algo:dyqn): the mean over the batch of the sum over all five actions.
-    """
-    return tf.reduce_mean(weights * tf.square(targets - q_tm1), axis=0)
-
-
-def cross_entropy_loss(logits: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """Returns the cross-entropy of each output and its target in [0, 1], averaged over the batch, `[O]`.
-
-    Like the squared error, it is lowest if the output equals the target. But its gradient for the logits does not
-    vanish if a sigmoid is saturated, so rare decisions are learned as well.
-
-    Args:
-        logits: `[B, O]`.
-        targets: `[B, O]`.
-        weights: `[B, O]`.
-    """
-    return tf.reduce_mean(weights * tf.nn.sigmoid_cross_entropy_with_logits(targets, logits), axis=0)
 
 
 def priority(q_tm1: tf.Tensor, r_t: tf.Tensor) -> tf.Tensor:

@@ -23,7 +23,7 @@ from trainer.dyqn.rollout import Slice
 
 MOST_JUDGED = 2_000
 """Maximum number of vignettes; more would not change the loss noticeably."""
-LOOKS = 3
+STATES_PER_VIGNETTE = 3
 """Number of states of each vignette, with different amounts of evidence, that the loss is computed on."""
 _ROWS = 8_192
 
@@ -63,10 +63,17 @@ def divide(vignettes: Vignettes, config: ValidationConfig, seed: int) -> Divisio
     return Division(_part(vignettes, ~apart), parts[~apart], _part(vignettes, apart))
 
 
-def judged_in_training(
+class Validators(NamedTuple):
+    """What validates the networks of a run; None without vignettes for it."""
+
+    in_training: "Validator | None"  # on vignettes that some networks learn from and others do not
+    when_trained: "Validator | None"  # all networks together, on vignettes that none of them learns from
+
+
+def build_validators(
     division: Division, config: ValidationConfig, networks: int, evidence_count: int, seed: int
-) -> "Judgement | None":
-    """Returns the judgement of N networks on vignettes that some learn from and others do not; None without any.
+) -> Validators:
+    """Returns the validators of N networks.
 
     Args:
         division: of the training split.
@@ -75,21 +82,17 @@ def judged_in_training(
         evidence_count: E.
         seed: of the choice of at most `MOST_JUDGED` vignettes, and of their evidence orders.
     """
+    in_training = when_trained = None
     judges = division.parts[:, np.newaxis] == np.arange(networks) % max(config.parts, 1)  # [V, N]
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
     places = generator.permutation(np.flatnonzero(judges.any(axis=1)))[:MOST_JUDGED]
-    if not len(places):
-        return None
-    chosen = np.isin(np.arange(len(judges)), places)
-    return Judgement(_part(division.learned, chosen), judges[chosen], evidence_count, seed)
-
-
-def judged_when_trained(division: Division, networks: int, evidence_count: int, seed: int) -> "Judgement | None":
-    """Returns the judgement of N networks together, on vignettes that none of them learns from; None without any."""
-    if division.apart is None:
-        return None
-    judges: np.ndarray = np.ones([len(division.apart.decision_counts), networks], bool)
-    return Judgement(division.apart, judges, evidence_count, seed)
+    if len(places):
+        chosen = np.isin(np.arange(len(judges)), places)
+        in_training = Validator(_part(division.learned, chosen), judges[chosen], evidence_count, seed)
+    if division.apart is not None:
+        everyone: np.ndarray = np.ones([len(division.apart.decision_counts), networks], bool)
+        when_trained = Validator(division.apart, everyone, evidence_count, seed)
+    return Validators(in_training, when_trained)
 
 
 def _evidence_keys(vignettes: Vignettes) -> np.ndarray:
@@ -99,8 +102,8 @@ def _evidence_keys(vignettes: Vignettes) -> np.ndarray:
     return np.add.reduceat(weights[codes], vignettes.offsets[:-1])
 
 
-class Judgement:
-    """Judges networks on vignettes that they do not learn from."""
+class Validator:
+    """Measures and calibrates networks on vignettes that they do not learn from."""
 
     def __init__(self, vignettes: Vignettes, judges: np.ndarray, evidence_count: int, seed: int):
         """Draws an evidence order for each vignette, and the states of the loss.
@@ -117,9 +120,10 @@ class Judgement:
         self._counts = vignettes.decision_counts
         self._judges = judges
         self._evidence_count = evidence_count
-        rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), LOOKS)
-        shares = (np.tile(np.arange(LOOKS), len(self._sizes)) + generator.random(len(rows))) / LOOKS
-        self._looks = rows, 1 + np.floor(shares * self._sizes[rows]).astype(int)
+        rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), STATES_PER_VIGNETTE)
+        amounts = np.tile(np.arange(STATES_PER_VIGNETTE), len(self._sizes))
+        shares = (amounts + generator.random(len(rows))) / STATES_PER_VIGNETTE
+        self._states = rows, 1 + np.floor(shares * self._sizes[rows]).astype(int)
 
     def loss(self, network: keras.Model) -> float:
         """Returns the mean cross-entropy of the calibrated probabilities, or of the rewards without probabilities.
@@ -127,7 +131,7 @@ class Judgement:
         Without calibration it would rise long before the decisions stop improving, as a network becomes overconfident
         first.
         """
-        rows, known = self._looks
+        rows, known = self._states
         logits, truths = self._logits(network, rows, known), _targets(self._counts[rows])
         if logits.shape[1] == NUM_ACTIONS:
             truths, predicted = truths[:, :NUM_DECISIONS], logits[:, :NUM_DECISIONS]

@@ -12,7 +12,7 @@ import numpy as np
 from schemas import safety_rules
 from schemas.evidence import Vocabulary
 from trainer.config import NetworkConfig, TrainConfig
-from trainer.dyqn.loop import TrainingLoop
+from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes, greedy_policy
 from trainer.evaluation.measurement import order_seeds, play
@@ -20,7 +20,7 @@ from trainer.evaluation.prefixes import network_triage
 from trainer.evaluation.walk import Agent, worst_cases
 from trainer.runs.job import load_network
 from trainer.safeguards.rules import RuleGraph
-from trainer.session import TrainingSession
+from trainer.session import open_run
 from trainer.studies.comparison import agent_figures
 from trainer.studies.detail import detail_figures, evidence_curve
 from trainer.studies.directory import StudyDirectory
@@ -42,7 +42,7 @@ def dyqn(job: Work) -> dict[str, Any]:
     settings = job.task.settings
     config = TrainConfig.from_dict(settings["config"])
     splits = splits_of(DataDirectory.open(job.data), settings)
-    loop = TrainingLoop(splits.train, splits.evidence_count, config)
+    loop = build_loop(splits.train, splits.evidence_count, config)
     played = evaluated_splits(splits, settings["train_sample"])
     evaluations = rollout_evaluations(played, splits.evidence_count, loop.agent.policy, config)
     learn(loop, evaluations, config)
@@ -72,7 +72,7 @@ def preset(job: Work) -> dict[str, Any]:
     config = TrainConfig.from_dict(settings["config"])
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch) / "job"
-        TrainingSession(folder, data, config).train(lambda: False)
+        open_run(folder, data, config).train(lambda: False)
         trained = load_network(folder)
     splits = evaluated_splits(splits_of(data, settings), settings["train_sample"])
     policy = greedy_policy(trained.model, dial=trained.dial)

@@ -135,15 +135,7 @@ class PartiallyObservedLoop:
         """Returns the transition of one action: lines 3 to 17 of the algorithm."""
         if self._current is None:
             self._current, self._questions = self._episodes.next(), 0
-            exploration = self.config.exploration
-            self._noise_scale = float(
-                noise_scale(
-                    tf.constant(self.episode, tf.int64),
-                    exploration.ask_noise_initial,
-                    exploration.ask_noise_final,
-                    exploration.ask_noise_episodes,
-                )
-            )
+            self._noise_scale = float(noise_scale(tf.constant(self.episode, tf.int64), self.config.exploration))
         episode, place = self._current, self._questions  # each question reveals a piece, as long as there is one
         forced = is_forced(place, self.config.environment.max_questions, place + 1 >= episode.evidence)
         noise = self._noise.standard_normal() * self._noise_scale

@@ -8,7 +8,7 @@ import pytest
 import triage_cli
 from trainer.config import TrainConfig
 from trainer.presets import preset
-from trainer.session import TrainingSession
+from trainer.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
 TINY = {
@@ -49,7 +49,7 @@ def job(patients, tmp_path_factory):
     """A finished run of the preset `default`, made tiny."""
     values = {name: {**section, **TINY.get(name, {})} for name, section in preset("default").to_dict().items()}
     path = tmp_path_factory.mktemp("job")
-    TrainingSession(path, DataDirectory.open(patients), TrainConfig.from_dict(values)).train(lambda: False)
+    open_run(path, DataDirectory.open(patients), TrainConfig.from_dict(values)).train(lambda: False)
     return path
 
 

@@ -6,7 +6,7 @@ import pytest
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig
-from trainer.session import TrainingSession
+from trainer.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
 CONFIG = {
@@ -19,7 +19,7 @@ CONFIG = {
 @pytest.fixture(scope="module")
 def job(data_directory, tmp_path_factory):
     path = tmp_path_factory.mktemp("job")
-    TrainingSession(path, DataDirectory.open(data_directory), TrainConfig.from_dict(CONFIG)).train(lambda: False)
+    open_run(path, DataDirectory.open(data_directory), TrainConfig.from_dict(CONFIG)).train(lambda: False)
     return path
 
 

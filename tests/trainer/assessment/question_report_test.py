@@ -10,7 +10,7 @@ from trainer.config import TrainConfig
 from trainer.dyqn.decision import Dial
 from trainer.questions.patients import Patients
 from trainer.questions.play import NOTHING, Interviews
-from trainer.session import TrainingSession
+from trainer.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
 RED, BLUE = [0.9, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.8]
@@ -141,7 +141,7 @@ def ddxplus(tmp_path_factory):
         "loop": {"burn_in_steps": 20, "steps": 60, "evaluation_interval": 0},
     }
     data = DataDirectory.open(folder / "data")
-    TrainingSession(folder / "job", data, TrainConfig.from_dict(config)).train(lambda: False)
+    open_run(folder / "job", data, TrainConfig.from_dict(config)).train(lambda: False)
     return folder
 
 

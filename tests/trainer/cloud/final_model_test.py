@@ -13,7 +13,7 @@ import pytest
 from serving.models.saved_model import SavedModelEngine
 from trainer.cloud.final_model import write_final_model
 from trainer.config import TrainConfig
-from trainer.session import Surroundings, TrainingSession
+from trainer.session import RunHooks, open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -36,8 +36,8 @@ def run(data_directory, tmp_path_factory):
     """A finished run: its job directory, where its summaries went, and the steps at which it was evaluated."""
     path = tmp_path_factory.mktemp("run")
     data, evaluated = DataDirectory.open(data_directory), []
-    surroundings = Surroundings(data, path / "logs", lambda step, metrics: evaluated.append(step))
-    session = TrainingSession(path / "job", data, TrainConfig.from_dict(SETTINGS), surroundings=surroundings)
+    hooks = RunHooks(data, path / "logs", lambda step, metrics: evaluated.append(step))
+    session = open_run(path / "job", data, TrainConfig.from_dict(SETTINGS), hooks=hooks)
     session.train(lambda: False)
     return path / "job", path / "logs", evaluated
 

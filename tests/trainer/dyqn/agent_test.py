@@ -7,9 +7,10 @@ from tf_agents.trajectories import time_step as ts
 from schemas.triage import Action
 from trainer.config import OptimiserConfig, TrainConfig
 from trainer.dyqn import targets
-from trainer.dyqn.agent import DyqnAgent, build_optimizer
-from trainer.dyqn.environment import Observation, action_spec, time_step_spec
+from trainer.dyqn.agent import build_agent, build_optimizer
+from trainer.dyqn.environment import Observation
 from trainer.dyqn.network import build_network
+from trainer.dyqn.policy import DecayingNoise
 from trainer.dyqn.targets import Transition
 
 LOGIT_HALF, LOGIT_THREE_QUARTERS = 0.0, float(np.log(3.0))
@@ -19,8 +20,9 @@ def _agent(config=None):
     """Two pieces of evidence, one hidden unit per sign; Q-values that one can work out."""
     config = config or TrainConfig.from_dict({"network": {"hidden_sizes": [4]}})
     network = build_network(2, config.network, seed=3)
-    generator = tf.random.Generator.from_seed(0, alg="philox")
-    return DyqnAgent(time_step_spec(2), action_spec(), network, config, generator)
+    return build_agent(
+        network, config, DecayingNoise(config.exploration, tf.random.Generator.from_seed(0, alg="philox"))
+    )
 
 
 def _constant_network(agent):
@@ -175,7 +177,7 @@ def test_each_member_learns_as_a_single_network_does(loss):
         s_t=tf.constant([[1.0, 1.0], [-1.0, -1.0], [1.0, 0.0]]),
         part=tf.constant([0, 1, -1]),
     )
-    together, *apart = ([part.numpy() for part in agent._gradients_of(batch, None)] for agent in (both, *alone))
+    together, *apart = ([part.numpy() for part in agent._gradients(batch, None)] for agent in (both, *alone))
     np.testing.assert_allclose(together[0], apart[0][0] + apart[1][0], rtol=1e-5)
     assert np.abs(apart[0][0] - apart[1][0]).max() > 1e-3
     names = [variable.path for variable in both.network.trainable_variables]
@@ -191,7 +193,7 @@ def test_a_network_does_not_learn_from_its_own_part():
     agent = _agent(_config(network=settings, target={"loss": "cross_entropy"}, validation={"parts": 2}))
     names = [variable.path for variable in agent.network.trainable_variables]
     for part, learning in ((0, "_of_2"), (1, "_of_1")):
-        _, *gradients = agent._gradients_of(_experience()._replace(part=tf.constant([part])), None)
+        _, *gradients = agent._gradients(_experience()._replace(part=tf.constant([part])), None)
         moved = {name for name, gradient in zip(names, gradients, strict=True) if np.abs(gradient).max() > 0}
         assert moved
         assert all(learning in name for name in moved)
@@ -258,7 +260,7 @@ def test_the_compiled_step_is_the_one_that_is_written():
     agent = _agent(_config(network=settings, target={"loss": "cross_entropy"}, optimiser={"learning_rate": 0.1}))
     for _ in range(3):
         before = [variable.numpy() for variable in agent.network.trainable_variables]
-        _, *gradients = agent._gradients_of(_experience(), None)
+        _, *gradients = agent._gradients(_experience(), None)
         agent.train(_experience())
         for old, gradient, new in zip(before, gradients, agent.network.trainable_variables, strict=True):
             np.testing.assert_allclose(new.numpy(), old - 0.1 * gradient, atol=1e-6)

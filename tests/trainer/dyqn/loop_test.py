@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from schemas.triage import Action
 from trainer.config import TrainConfig
+from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.dial import NOTHING_HELD_OUT
 from trainer.dyqn.loop import TrainingDivergedError, TrainingLoop
 from trainer.dyqn.network import build_network
@@ -28,7 +29,7 @@ def _config(burn_in=1_000_000, **sections):
 
 
 def _loop(vignettes, evidence_count=30, **settings):
-    return TrainingLoop(vignettes, evidence_count, _config(**settings))
+    return build_loop(vignettes, evidence_count, _config(**settings))
 
 
 def _set_biases(loop, biases):
@@ -231,11 +232,11 @@ def _default(**sections):
 
 
 def _train(loop, until):
-    """Runs as a session does, with a look at the held-out vignettes at every multiple of 20."""
+    """Runs as a session does, with a validation at every multiple of 20."""
     while loop.step < until and not loop.finished:
         loop.run(min(until, (loop.step // 20 + 1) * 20))
         if loop.step % 20 == 0:
-            loop.validate()
+            loop.selection.validate(loop.step)
     return loop
 
 
@@ -243,21 +244,21 @@ class _Default(NamedTuple):
     """What a run of the tiny default preset leaves at its end, and on its way."""
 
     loop: TrainingLoop  # whoever trains it on begins with a checkpoint
-    losses: list[float]  # of each look
-    looked_at: list[list[np.ndarray]]  # the weights
+    losses: list[float]  # of each validation
+    validated: list[list[np.ndarray]]  # the weights
     chosen: list[np.ndarray]  # the weights, not yet calibrated
     end: dict[str, Any]
-    checkpoints: list[str]  # of a look before any weights are chosen, and between two looks after that
+    checkpoints: list[str]  # of a validation before any weights are chosen, and between two after that
 
 
 def _end(loop):
     """What a restored run must repeat."""
-    settled = loop.settle()
+    settled = loop.selection.settle()
     return {
-        "best step": loop.best_step,
+        "best step": loop.selection.best_step,
         "window": loop.window.means(),
         "weights": _weights(loop),
-        "chosen": [weight.tobytes() for weight in loop.chosen.get_weights()],
+        "chosen": [weight.tobytes() for weight in loop.selection.chosen.get_weights()],
         "memory": [values.tobytes() for values in _memory(loop)],
         "settled": [part.outputs.tobytes() for part in settled],
     }
@@ -265,24 +266,24 @@ def _end(loop):
 
 @pytest.fixture(scope="module")
 def default(random_vignettes, tmp_path_factory):
-    loop, folder = TrainingLoop(random_vignettes, 30, _default()), tmp_path_factory.mktemp("default")
-    latest, losses, looked_at, paths = build_network(30, loop.config.network.served, seed=0), [], [], []
+    loop, folder = build_loop(random_vignettes, 30, _default()), tmp_path_factory.mktemp("default")
+    latest, losses, validated, paths = build_network(30, loop.config.network.served, seed=0), [], [], []
     for stop in (20, 40, 60, 80, 100, 120, 140, 160, 170, 180, 200):
         loop.run(stop)
         if stop % 20 == 0:
-            losses.append(loop.validate())
+            losses.append(loop.selection.validate(loop.step))
             loop.agent.copy_weights_to(latest)
-            looked_at.append(latest.get_weights())
+            validated.append(latest.get_weights())
         if stop in (140, 170):
             paths.append(loop.checkpoint().write(str(folder / f"checkpoint-{stop}")))
     assert loop.finished
-    chosen = loop.chosen.get_weights()
-    return _Default(loop, losses, looked_at, chosen, _end(loop), paths)
+    chosen = loop.selection.chosen.get_weights()
+    return _Default(loop, losses, validated, chosen, _end(loop), paths)
 
 
 @pytest.mark.slow  # the quick one is that of a killed process, in task_test.py
 def test_the_default_preset_restored_repeats_the_uninterrupted_run_bit_for_bit(default, random_vignettes):
-    resumed = TrainingLoop(random_vignettes, 30, _default())
+    resumed = build_loop(random_vignettes, 30, _default())
     for path in default.checkpoints:
         resumed.checkpoint().read(path).assert_consumed()
         end = _end(_train(resumed, 200))
@@ -291,50 +292,50 @@ def test_the_default_preset_restored_repeats_the_uninterrupted_run_bit_for_bit(d
 
 
 def test_a_settled_run_comes_back_with_its_calibration(random_vignettes, tmp_path):
-    loop = TrainingLoop(random_vignettes, 30, _default())
-    loop.choose_latest()
+    loop = build_loop(random_vignettes, 30, _default())
+    loop.selection.choose_latest()
     states = np.eye(30, dtype=np.float32)
-    uncalibrated = loop.chosen(states).numpy()
-    outputs = loop.settle().judged.outputs
+    uncalibrated = loop.selection.chosen(states).numpy()
+    outputs = loop.selection.settle().judged.outputs
     path = loop.checkpoint().write(str(tmp_path / "checkpoint"))
-    resumed = TrainingLoop(random_vignettes, 30, _default())
+    resumed = build_loop(random_vignettes, 30, _default())
     resumed.checkpoint().read(path).assert_consumed()
-    assert not np.array_equal(loop.chosen(states), uncalibrated)
-    np.testing.assert_array_equal(resumed.chosen(states), loop.chosen(states))
-    np.testing.assert_array_equal(resumed.settle().judged.outputs, outputs)
+    assert not np.array_equal(loop.selection.chosen(states), uncalibrated)
+    np.testing.assert_array_equal(resumed.selection.chosen(states), loop.selection.chosen(states))
+    np.testing.assert_array_equal(resumed.selection.settle().judged.outputs, outputs)
 
 
 def test_the_weights_with_the_lowest_validation_loss_are_kept(default):
-    # Weights are chosen from three quarters on: step 10 + .75 * 190 = 152, the eighth look.
+    # Weights are chosen from three quarters on: step 10 + .75 * 190 = 152, the eighth validation.
     best = 7 + int(np.argmin(default.losses[7:]))
     assert default.end["best step"] == 20 * (best + 1)
-    _assert_same(default.chosen, default.looked_at[best])
+    _assert_same(default.chosen, default.validated[best])
 
 
 def test_training_ends_early_where_the_loss_does_not_fall(random_vignettes):
-    loop = TrainingLoop(random_vignettes, 30, _default(loop={"steps": 400}))
+    loop = build_loop(random_vignettes, 30, _default(loop={"steps": 400}))
     step = loop.checkpoint().step
     while not loop.finished:
         step.assign_add(20)
-        loop.validate()  # of weights that stay the same
-    # Weights may be chosen from three quarters on, step 10 + .75 * 390 = 302, and three looks later it ends.
-    assert (loop.best_step, loop.step) == (320, 380)
+        loop.selection.validate(loop.step)  # of weights that stay the same
+    # Weights may be chosen from three quarters on, step 10 + .75 * 390 = 302, and three validations later it ends.
+    assert (loop.selection.best_step, loop.step) == (320, 380)
 
 
 def test_vignettes_from_which_no_network_learns_are_not_drawn(vignettes_of):
     # Vignette v has evidence v alone, so that the memory says which ones were met: 45 of 50, in four epochs.
     vignettes = vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(50)])
-    loop = TrainingLoop(vignettes, 50, _default(loop={"burn_in_steps": 1_000}, memory={"memory_capacity": 200}))
+    loop = build_loop(vignettes, 50, _default(loop={"burn_in_steps": 1_000}, memory={"memory_capacity": 200}))
     loop.run(30)
     met = set(loop.memory.s_tm1.numpy()[:180].ravel().tolist()) - {0}
     assert len(met) == 45
-    assert loop.settle().apart.sizes.sum() == 5
+    assert loop.selection.settle().apart.sizes.sum() == 5
 
 
 def test_training_works_with_too_few_vignettes_to_leave_any_out(vignettes_of):
-    loop = TrainingLoop(vignettes_of([PAIR, ([2], [1, 0, 0, 0])]), 4, _default(loop={"steps": 30}))
-    assert not loop.judges
-    assert (loop.validate(), loop.settle()) == (None, NOTHING_HELD_OUT)
+    loop = build_loop(vignettes_of([PAIR, ([2], [1, 0, 0, 0])]), 4, _default(loop={"steps": 30}))
+    assert not loop.selection.validates
+    assert (loop.selection.validate(loop.step), loop.selection.settle()) == (None, NOTHING_HELD_OUT)
     loop.run(30)
     assert loop.finished
 

@@ -5,7 +5,7 @@ import tensorflow as tf
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
-from trainer.config import NetworkConfig
+from trainer.config import ExplorationConfig, NetworkConfig
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import QPolicy, add_ask_noise, noise_scale
@@ -38,7 +38,7 @@ def test_noise_goes_to_ask_alone_and_has_the_asked_scale():
     [(0, 0.05), (1500, (0.05 + 0.001) / 2), (3000, 0.001), (1_000_000, 0.001)],
 )
 def test_noise_falls_linearly_and_then_stays(episode, expected):
-    scale = noise_scale(tf.constant(episode, tf.int64), 0.05, 0.001, 3000)
+    scale = noise_scale(tf.constant(episode, tf.int64), ExplorationConfig())
     assert float(scale) == pytest.approx(expected, rel=1e-5)
 
 

@@ -77,39 +77,12 @@ def test_loss_leaves_out_ask_after_a_triage_only_when_the_successor_counts_where
         np.testing.assert_array_equal(targets.loss_weights(actions, config), expected)
 
 
-def test_loss_is_the_mean_over_the_batch_for_each_action():
-    q = tf.constant([[0.0, 0.5, 0.0, 0.0, 1.0], [0.5, 0.5, 0.0, 0.0, 0.0]])
-    target = tf.constant([[1.0, 0.0, 0.0, 0.0, 0.0], [0.5, 0.0, 0.0, 0.0, 0.5]])
-    # Red: (1 + 0) / 2; Yellow: (.25 + .25) / 2; ask: (1 + .25) / 2.
-    result = targets.vector_loss(q, target, tf.ones([2, 5]))
-    np.testing.assert_allclose(result, [0.5, 0.25, 0.0, 0.0, 0.625])
-
-
 def test_priority_is_the_absolute_value_of_the_mean_signed_error_over_triage_decisions():
     q = tf.constant([[0.9, 0.5, 0.5, 0.1, 0.0], [0.8, 0.6, 0.4, 0.2, 0.0]])
     reward = tf.constant([[0.5, 0.5, 0.5, 0.5], [1.0, 0.0, 0.0, 0.0]])
     # Row 0: (-.4 + 0 + 0 + .4) / 4 = 0: errors of opposite sign cancel, ask has no part.
     # Row 1: (.2 - .6 - .4 - .2) / 4 = -.25.
     np.testing.assert_allclose(targets.priority(q, reward), [0.0, 0.25], atol=1e-6)
-
-
-def test_cross_entropy_is_the_mean_over_the_batch_for_each_output():
-    logits = tf.constant([[0.0, np.log(3.0)], [0.0, np.log(3.0)]], tf.float32)  # .5 and .75
-    target = tf.constant([[1.0, 0.5], [0.0, 1.0]])
-    # First output: log 2 in both rows. Second: (-.5 log .75 - .5 log .25 - log .75) / 2.
-    expected = [np.log(2), -(1.5 * np.log(0.75) + 0.5 * np.log(0.25)) / 2]
-    np.testing.assert_allclose(targets.cross_entropy_loss(logits, target, tf.ones([2, 2])), expected, rtol=1e-6)
-    weights = tf.constant([[1.0, 0.0], [0.0, 1.0]])  # what is left out counts as a row without a loss
-    expected = [np.log(2) / 2, -np.log(0.75) / 2]
-    np.testing.assert_allclose(targets.cross_entropy_loss(logits, target, weights), expected, rtol=1e-6)
-
-
-def test_the_gradient_of_cross_entropy_is_the_error_even_if_a_sigmoid_is_saturated():
-    logits = tf.constant([[-12.0]])
-    with tf.GradientTape() as tape:
-        tape.watch(logits)
-        loss = targets.cross_entropy_loss(logits, tf.constant([[1.0]]), tf.ones([1, 1]))
-    assert float(tape.gradient(loss, logits)[0, 0]) == pytest.approx(-1.0, abs=1e-4)
 
 
 def test_probability_targets_say_what_is_appropriate_and_what_is_safe():

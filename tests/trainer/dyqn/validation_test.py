@@ -6,7 +6,7 @@ import pytest
 from trainer.config import NetworkConfig, ValidationConfig
 from trainer.dyqn import validation
 from trainer.dyqn.network import AVERAGE, build_network, logits_of
-from trainer.dyqn.validation import MOST_JUDGED, Judgement, divide, fit_calibration, judged_in_training
+from trainer.dyqn.validation import MOST_JUDGED, Validator, build_validators, divide, fit_calibration
 
 
 def _rows(vignettes):
@@ -66,7 +66,7 @@ def test_where_all_vignettes_are_alike_all_networks_learn_from_all(vignettes_of)
     division = _divide(vignettes_of([([1, 2], [1, 0, 0, 0])] * 50), parts=5, bound_share=0.2)
     assert division.apart is None
     assert set(division.parts.tolist()) == {-1}
-    assert judged_in_training(division, ValidationConfig(parts=5), 5, 30, seed=0) is None
+    assert build_validators(division, ValidationConfig(parts=5), 5, 30, seed=0) == (None, None)
 
 
 def test_a_group_that_is_too_large_does_not_keep_others_from_being_apart(vignettes_of):
@@ -86,9 +86,9 @@ def test_vignettes_are_judged_by_the_networks_that_do_not_learn_from_them_alone(
     vignettes = vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(50)])
     config = ValidationConfig(parts=5)
     division = divide(vignettes, config, seed=0)
-    judgement = judged_in_training(division, config, networks, 50, seed=0)
+    validator = build_validators(division, config, networks, 50, seed=0).in_training
     network = build_network(50, NetworkConfig(hidden_sizes=(4,), networks=networks, outputs="probabilities"), seed=1)
-    outputs = judgement.outputs(network).outputs
+    outputs = validator.outputs(network).outputs
     assert len(outputs) == judged  # of five parts, one for each network
     places = np.flatnonzero(division.parts < networks)
     logits = logits_of(network)(np.eye(50, dtype=np.float32)).numpy()  # [50, N, 17]
@@ -121,33 +121,33 @@ def _half(vignettes):
     return divide(vignettes, ValidationConfig(bound_share=0.5), seed=0).apart
 
 
-def _judgement(part, evidence_count=30, networks=2):
-    return Judgement(part, np.ones([len(part.decision_counts), networks], bool), evidence_count, seed=0)
+def _validator(part, evidence_count=30, networks=2):
+    return Validator(part, np.ones([len(part.decision_counts), networks], bool), evidence_count, seed=0)
 
 
 def _network(vignettes, **settings):
     config = NetworkConfig(hidden_sizes=(8,), networks=2, **settings)
-    return build_network(30, config, seed=1), _judgement(_half(vignettes))
+    return build_network(30, config, seed=1), _validator(_half(vignettes))
 
 
 def test_calibrating_makes_probabilities_match_what_is_true_and_leaves_q_values(random_vignettes):
-    network, judgement = _network(random_vignettes, outputs="probabilities")
+    network, validator = _network(random_vignettes, outputs="probabilities")
     states = np.eye(30, dtype=np.float32)
     raw = network(states).numpy()
-    judgement.calibrate(network)
-    before = judgement.outputs(network).outputs
+    validator.calibrate(network)
+    before = validator.outputs(network).outputs
     np.testing.assert_allclose(network(states)[:, :5], raw[:, :5], atol=1e-6)
     assert np.abs(network(states).numpy() - raw)[:, 5:].max() > 0.05
     # Once more, the outputs are the same: calibration starts from the logits, not from what it made of them.
-    judgement.calibrate(network)
-    np.testing.assert_allclose(judgement.outputs(network).outputs, before, atol=1e-5)
+    validator.calibrate(network)
+    np.testing.assert_allclose(validator.outputs(network).outputs, before, atol=1e-5)
 
 
 def test_the_outputs_of_vignettes_are_those_of_the_network_for_every_prefix(random_vignettes):
-    network, judgement = _network(random_vignettes, outputs="probabilities")
+    network, validator = _network(random_vignettes, outputs="probabilities")
     part = _half(random_vignettes)
-    judgement.calibrate(network)
-    result = judgement.outputs(network)
+    validator.calibrate(network)
+    result = validator.outputs(network)
     np.testing.assert_array_equal(result.sizes, np.diff(part.offsets))
     np.testing.assert_array_equal(result.decision_counts, part.decision_counts)
     assert result.outputs.shape == (result.sizes.sum(), 13)
@@ -165,14 +165,14 @@ def test_the_loss_of_a_network_without_information(vignettes_of, outputs, column
     part = _half(vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(30)]))
     network = build_network(30, NetworkConfig(hidden_sizes=(), outputs=outputs), seed=0)
     network.get_layer("q_values").set_weights([np.zeros([30, columns], np.float32), np.zeros(columns, np.float32)])
-    assert _judgement(part, networks=1).loss(network) == pytest.approx(judged * np.log(2), abs=1e-4)
+    assert _validator(part, networks=1).loss(network) == pytest.approx(judged * np.log(2), abs=1e-4)
 
 
 def test_overconfidence_alone_does_not_raise_the_loss(vignettes_of):
     # Piece d present means decision d, which the network says in a linear model; other pieces say nothing.
     eye = np.eye(4, dtype=int)
     rows = [([number % 4 + 1, number + 5], eye[number % 4].tolist()) for number in range(80)]
-    judgement = _judgement(_half(vignettes_of(rows)), 90, networks=1)
+    validator = _validator(_half(vignettes_of(rows)), 90, networks=1)
     network = build_network(90, NetworkConfig(hidden_sizes=(), outputs="probabilities"), seed=0)
     kernel = np.zeros([90, 17], np.float32)
     kernel[:4, 5:9] = 2 * eye - 1
@@ -180,13 +180,13 @@ def test_overconfidence_alone_does_not_raise_the_loss(vignettes_of):
     losses = []
     for certainty in (1, 8):
         network.get_layer("q_values").set_weights([certainty * kernel, np.zeros(17, np.float32)])
-        losses.append(judgement.loss(network))
+        losses.append(validator.loss(network))
     assert losses[1] == pytest.approx(losses[0], rel=1e-3)
     assert losses[0] < 0.8 * 8 * np.log(2)
 
 
 def test_many_states_are_judged_in_parts(random_vignettes, monkeypatch):
-    network, judgement = _network(random_vignettes, outputs="probabilities")
-    whole = judgement.loss(network)
+    network, validator = _network(random_vignettes, outputs="probabilities")
+    whole = validator.loss(network)
     monkeypatch.setattr(validation, "_ROWS", 7)
-    assert judgement.loss(network) == pytest.approx(whole, rel=1e-5)
+    assert validator.loss(network) == pytest.approx(whole, rel=1e-5)

@@ -14,8 +14,7 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from trainer.config import TrainConfig
-from trainer.dyqn.agent import DyqnAgent
-from trainer.dyqn.environment import action_spec, time_step_spec
+from trainer.dyqn.agent import build_agent
 from trainer.dyqn.network import build_network
 from trainer.dyqn.targets import Transition
 from trainer.dyqn.workers import LOST_WORKER, TF_CONFIG, Place, Workers, join, place_of
@@ -75,8 +74,7 @@ def _batch(numbers):
 
 def _learn(numbers, workers):
     network = build_network(2, CONFIG.network, seed=3)
-    generator = tf.random.Generator.from_seed(0, alg="philox")
-    agent = DyqnAgent(time_step_spec(2), action_spec(), network, CONFIG, generator, workers)
+    agent = build_agent(network, CONFIG, workers=workers)
     info = tf.function(agent.train, autograph=False)(_batch(numbers))
     return [weight.tolist() for weight in network.get_weights()], float(info.loss)
 

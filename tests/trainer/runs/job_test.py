@@ -10,7 +10,7 @@ import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig
-from trainer.dyqn.loop import TrainingLoop
+from trainer.dyqn.assembly import build_loop
 from trainer.runs.job import EVALUATIONS, NOVELTY, RUN, JobDirectory, load_network
 
 CONFIG = TrainConfig.from_dict(
@@ -22,7 +22,7 @@ VOCABULARY = Vocabulary([Evidence(f"c{index}", "symptom", "name", "question?") f
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, random_vignettes):
     """A job with checkpoints of steps 10 and 20, and the weights of each."""
-    loop = TrainingLoop(random_vignettes, 30, CONFIG)
+    loop = build_loop(random_vignettes, 30, CONFIG)
     job = JobDirectory(tmp_path_factory.mktemp("finished") / "job")
     job.prepare(CONFIG, VOCABULARY, "sha256:data")
     manager = job.manager(loop.checkpoint(), kept=2)

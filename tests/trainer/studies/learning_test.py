@@ -3,8 +3,8 @@ import pytest
 import tensorflow as tf
 
 from trainer.config import TrainConfig
+from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.environment import action_spec, time_step_spec
-from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.policy import QPolicy
 from trainer.studies.learning import evaluated_splits, learn, rollout_evaluations, splits_of, table_evaluations
 from trainer.supervised.state_values import StateValues
@@ -114,7 +114,7 @@ def test_the_common_split_is_that_of_the_directory_and_folds_are_of_all(data_dir
 
 def test_evaluations_do_not_change_what_a_dyqn_agent_learns(splits, tmp_path):
     config = _config(steps=40, evaluation_interval=15)
-    loop = TrainingLoop(splits.train, splits.evidence_count, config)
+    loop = build_loop(splits.train, splits.evidence_count, config)
     beginning = loop.checkpoint().write(str(tmp_path / "checkpoint"))
     loop.run(40)
     undisturbed = loop.network.get_weights()

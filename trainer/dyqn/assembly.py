@@ -1,0 +1,109 @@
+"""Makes a training loop from a configuration: the network, the environment, the agent, the memory, in this order.
+
+Another environment, network, loss or memory is made here and handed in; the loop does not change.
+"""
+
+from collections.abc import Callable, Mapping
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from schemas.triage import NUM_DECISIONS
+from trainer.config import TrainConfig
+from trainer.dyqn import rewards, targets
+from trainer.dyqn.agent import build_agent
+from trainer.dyqn.environment import Mode, VignetteEnvironment, Vignettes
+from trainer.dyqn.loop import TrainingLoop
+from trainer.dyqn.network import WORDS, build_network, set_output_bias
+from trainer.dyqn.policy import DecayingNoise
+from trainer.dyqn.replay import BucketMemory
+from trainer.dyqn.selection import Selection
+from trainer.dyqn.validation import build_validators, divide
+from trainer.dyqn.workers import ALONE, Workers
+
+
+def build_loop(
+    vignettes: Vignettes,
+    evidence_count: int,
+    config: TrainConfig,
+    workers: Workers = ALONE,
+    words: np.ndarray | None = None,
+    start: Callable[[keras.Model], None] | None = None,
+) -> TrainingLoop:
+    """Returns a loop at step 0.
+
+    Args:
+        vignettes: of the training split.
+        evidence_count: E.
+        config: of the run.
+        workers: that train together. Each has its own environment, memory and random draws; all have the same weights.
+        words: float32 `[E, W]`, see `trainer.dyqn.words`; required if the network has words as inputs.
+        start: sets the initial weights; None means random ones.
+    """
+    # With op determinism, a resumed run equals an uninterrupted one, bit for bit on one machine.
+    tf.config.experimental.enable_op_determinism()
+    seed = config.loop.seed
+    network_seed, generators = _seeds(seed, workers.index)
+    division = divide(vignettes, config.validation, seed)
+    network = _initial_network(evidence_count, config, network_seed, division.learned, words, start)
+    environment = _training_environment(division.learned, evidence_count, config, generators["environment"])
+    noise = DecayingNoise(config.exploration, generators["exploration"])
+    agent = build_agent(network, config, noise, workers)
+    # The first piece of evidence, one more for each question, and one for the successor of the last state.
+    known_limit = min(int(np.diff(vignettes.offsets).max()), config.environment.max_questions + 2)
+    memory = BucketMemory(evidence_count, known_limit, NUM_DECISIONS, config.memory)
+    validators = build_validators(division, config.validation, config.network.networks, evidence_count, seed)
+    chosen = network
+    if validators.in_training is not None or config.optimiser.average or config.network.words:
+        chosen = build_network(evidence_count, config.network.served, seed=0)
+    selection = Selection(agent, chosen, validators, config)
+    return TrainingLoop(config, environment, division.parts, agent, noise, memory, selection, generators, workers)
+
+
+def _initial_network(
+    evidence_count: int,
+    config: TrainConfig,
+    seed: int,
+    vignettes: Vignettes,
+    words: np.ndarray | None,
+    start: Callable[[keras.Model], None] | None,
+) -> keras.Model:
+    """Returns the network with its initial weights."""
+    network = build_network(evidence_count, config.network, seed)
+    if config.network.words:
+        network.get_layer(WORDS).set_weights([words])
+    if start is not None:
+        start(network)
+    elif config.network.output_bias == "means":
+        r_t = rewards.counterfactual_reward(vignettes.decision_counts)
+        set_output_bias(network, targets.mean_logits(r_t, config.network.outputs == "probabilities"))
+    return network
+
+
+def _training_environment(
+    vignettes: Vignettes, evidence_count: int, config: TrainConfig, generator: tf.random.Generator
+) -> VignetteEnvironment:
+    settings = config.environment
+    mode = Mode(
+        training=True,
+        max_questions=settings.max_questions,
+        counterfactual=config.target.ask_successor != "same_state",
+        any_start=settings.start == "any",
+        thinning=settings.thinning,
+        epochs=settings.draw == "epochs",
+    )
+    return VignetteEnvironment(vignettes, evidence_count, mode, generator, settings.environments)
+
+
+def _seeds(seed: int, worker: int) -> tuple[int, Mapping[str, tf.random.Generator]]:
+    """Returns the seed of the network, which all workers share, and this worker's generators."""
+    network_seed, *generator_seeds = (int(state) for state in np.random.SeedSequence(seed).generate_state(4))
+    if worker:
+        own = np.random.SeedSequence(seed, spawn_key=(worker,))
+        generator_seeds = [int(state) for state in own.generate_state(3)]
+    names = ("environment", "exploration", "memory")
+    return network_seed, {
+        name: tf.random.Generator.from_seed(each, alg="philox")
+        for name, each in zip(names, generator_seeds, strict=True)
+    }

@@ -1,0 +1,102 @@
+"""The loss of Algorithm 1 (paper, algo:dyqn) on a batch, as pure functions of logits.
+
+A network gives logits `[L]`: A of Q-values alone, or those of `trainer.dyqn.network.WITH_SINGLE_DECISIONS`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import tensorflow as tf
+
+from schemas.triage import NUM_ACTIONS
+from trainer.config import TargetConfig
+from trainer.dyqn import targets
+from trainer.dyqn.network import WITH_PROBABILITIES
+from trainer.dyqn.targets import Transition
+
+OutputLoss = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
+"""From logits, targets and weights `[B, O]` to the mean loss of each output over the batch, `[O]`."""
+
+
+class Logits(NamedTuple):
+    """What N networks give for the states of a batch, float32 `[B, N, L]` each."""
+
+    learned_tm1: tf.Tensor  # in s, with dropout where there is any: gradients flow through it
+    tm1: tf.Tensor  # in s
+    t: tf.Tensor  # in s'
+
+
+class LossFn(Protocol):
+    """The loss that an agent is given."""
+
+    def __call__(self, logits: Logits, batch: Transition, weights: tf.Tensor | None) -> tf.Tensor:
+        """Returns the loss of each output, `[A]` or `[O + 1]`; `weights`, float32 `[B]`, scale the transitions."""
+
+
+def dyqn_loss(config: TargetConfig, parts: int) -> LossFn:
+    """Returns the sum of the losses of networks that learn independently of each other.
+
+    Args:
+        config: the targets, and the loss between an output and its target.
+        parts: number of parts of the vignettes, see `trainer.dyqn.targets.learned_by`.
+    """
+    output_loss = OUTPUT_LOSSES[config.loss]
+
+    def loss(logits: Logits, batch: Transition, weights: tf.Tensor | None = None) -> tf.Tensor:
+        members, width = logits.tm1.shape[1], logits.tm1.shape[2]
+        learned, tm1, t = (tf.reshape(each, [-1, width]) for each in logits)  # [B N, L]
+        r_t, a_tm1 = (tf.repeat(column, members, axis=0) for column in (batch.r_t, batch.a_tm1))
+        rows = targets.learned_by(batch.part, members, parts)  # [B, N]
+        if weights is not None:
+            rows *= tf.reshape(weights, [-1, 1])
+        rows = tf.reshape(rows, [-1, 1])  # [B N, 1]
+        q_tm1, q_t = (tf.sigmoid(each[:, :NUM_ACTIONS]) for each in (tm1, t))
+        target, mask = targets.td_targets(q_tm1, q_t, r_t, config), targets.loss_weights(a_tm1, config)
+        if width == NUM_ACTIONS:
+            return output_loss(learned, target, mask * rows) * members
+        probabilities = targets.probability_targets(r_t)
+        target = tf.concat([target, probabilities], axis=1)  # [B N, O]
+        mask = tf.concat([mask, tf.ones_like(probabilities)], axis=1)
+        losses = output_loss(learned[:, :WITH_PROBABILITIES], target, mask * rows)
+        single = single_decision_loss(learned[:, WITH_PROBABILITIES:], r_t, rows)
+        return tf.concat([losses, [single]], axis=0) * members
+
+    return loss
+
+
+def squared_loss(logits: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """Returns the squared TD error of each output, averaged over the batch, `[O]`.
+
+    For Q-values alone, the sum is the loss of Algorithm 1: the mean over the batch of the sum over all five actions.
+
+    Args:
+        logits: `[B, O]`.
+        targets: `[B, O]`.
+        weights: `[B, O]`.
+    """
+    return tf.reduce_mean(weights * tf.square(targets - tf.sigmoid(logits)), axis=0)
+
+
+def cross_entropy_loss(logits: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """Returns the cross-entropy of each output and its target in [0, 1], averaged over the batch, `[O]`.
+
+    Like the squared error, it is lowest if the output equals the target. But its gradient for the logits does not
+    vanish if a sigmoid is saturated, so rare decisions are learned as well. Arguments as for `squared_loss`.
+    """
+    return tf.reduce_mean(weights * tf.nn.sigmoid_cross_entropy_with_logits(targets, logits), axis=0)
+
+
+OUTPUT_LOSSES: dict[str, OutputLoss] = {"squared": squared_loss, "cross_entropy": cross_entropy_loss}
+"""The losses between an output and its target; the names are the choices of `trainer.config.TargetConfig.loss`."""
+
+
+def single_decision_loss(logits: tf.Tensor, r_t: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """Returns the cross-entropy of a softmax and the shares of the clinicians' decisions, averaged over the batch.
+
+    Args:
+        logits: `[B, 4]`.
+        r_t: counterfactual reward `[B, 4]`.
+        weights: `[B, 1]`.
+    """
+    losses = tf.nn.softmax_cross_entropy_with_logits(targets.decision_shares(r_t), logits)
+    return tf.reduce_mean(weights[:, 0] * losses)
