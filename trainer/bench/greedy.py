@@ -1,4 +1,4 @@
-"""A learner with Q-values as a contestant of `triage bench learn`: what it decides on the test vignettes at each look.
+"""A contestant of `triage bench learn` with Q-values: what it decides on the test vignettes at each evaluation.
 
 Needs only NumPy, so that a contestant can live in another Python environment.
 """
@@ -16,7 +16,7 @@ from trainer.bench.task_vignettes import BenchVignettes, load
 ORDERS = (1, 2, 3)
 """Seeds of the evidence orders in which the test vignettes are played."""
 STEPS_AT_ONCE = 200
-"""Training steps between two looks at the clock."""
+"""Training steps before the clock is read again."""
 
 _DECISIONS, _ASK = 4, 4
 

@@ -32,12 +32,12 @@ from triage_runtime.command_line.progress import print_table, progress_bar
 from triage_runtime.storage import locations
 
 GOAL = {"appropriateness": 0.82, "safety": 0.90}
-"""The metrics that an agent must reach, both in the same look."""
+"""The metrics that an agent must reach, both in the same evaluation."""
 OURS, TF_AGENTS, SB3, FOREST = "ours", "TF-Agents", "Stable-Baselines3", "random forest"
 TIMES_AS_FAST = 10.0
 """Speed-up over each library of reinforcement learning that we aim at."""
 
-_FIRST_LOOK, _LOOKS_APART = 5.0, 1.2  # seconds, factor
+_FIRST_EVALUATION, _EVALUATIONS_APART = 5.0, 1.2  # seconds, factor
 
 Points = list[dict[str, float]]
 
@@ -166,30 +166,30 @@ def _prepare(
     return commands, data.read("test", names=False).decision_counts
 
 
-def looks(seconds: float) -> list[float]:
-    """Returns when a contestant is looked at, in seconds: often at first, then rarely, and at the end."""
+def evaluation_times(seconds: float) -> list[float]:
+    """Returns when a contestant is evaluated, in seconds: often at first, then rarely, and at the end."""
     times = []
-    at = _FIRST_LOOK
+    at = _FIRST_EVALUATION
     while at < seconds:
         times.append(at)
-        at *= _LOOKS_APART
+        at *= _EVALUATIONS_APART
     return [*times, seconds]
 
 
 def curve(
     name: str, command: list[str], seconds: float, decision_counts: np.ndarray, done: Callable[..., None]
 ) -> Points:
-    """Returns the quality of a contestant at each look.
+    """Returns the quality of a contestant at each evaluation.
 
     A point has the `seconds` of training, the `steps` taken in them (None for a contestant that takes none), the
-    metrics of `metrics.triage_quality`, and whether the training is `finished`; then there is no further look.
+    metrics of `metrics.triage_quality`, and whether the training is `finished`; then there is no further one.
 
     Args:
         name: of the contestant.
         command: that starts it.
-        seconds: of training, including its start but not the looks.
+        seconds: of training, including its start but not the evaluations.
         decision_counts: `[V, 4]` of the test vignettes.
-        done: called with the seconds at each look, as `completed`.
+        done: called with the seconds at each evaluation, as `completed`.
 
     Raises:
         WorkerFailedError: it ended.
@@ -199,7 +199,7 @@ def curve(
     points: Points = []
     began = time.time()
     with Worker(name, command) as worker:
-        for until in looks(seconds):
+        for until in evaluation_times(seconds):
             answer = worker.ask(began=began, until=until)
             quality = metrics.triage_quality(np.array(answer["decisions"]), decision_counts)
             means = {metric: float(values.mean()) for metric, values in quality.items()}
@@ -225,16 +225,16 @@ def report(curves: Mapping[str, Points], budget: float) -> dict[str, Any]:
 
 
 def seconds_to_goal(points: Sequence[Mapping[str, float]]) -> float | None:
-    """Returns the seconds of the first look at which both metrics reach the goal; None if none does."""
+    """Returns the seconds of the first evaluation in which both metrics reach the goal; None if none does."""
     return next(
         (point["seconds"] for point in points if all(point[name] >= least for name, least in GOAL.items())), None
     )
 
 
 def ms_per_step(points: Sequence[Mapping[str, Any]]) -> float | None:
-    """Returns the milliseconds of a training step; None where there are no steps between two looks.
+    """Returns the milliseconds of a training step; None where there are no steps between two evaluations.
 
-    It is the median over the stretches between looks, so that the start and the end of the training do not count.
+    It is the median over the stretches between evaluations, so that the start and the end of the training do not count.
     """
     stretches = [
         1e3 * (after["seconds"] - before["seconds"]) / (after["steps"] - before["steps"])
@@ -255,7 +255,7 @@ def show(measured: Mapping[str, Any]) -> None:
         cells = (f"{last['seconds']:.0f} s", step, f"{last['appropriateness']:.3f}", f"{last['safety']:.3f}")
         table.add_row(name, never if reached is None else f"{reached:.1f}", *cells)
     print_table(table)
-    text = "Appropriateness and safety on fresh vignettes. The start of the process counts; the looks do not."
+    text = "Appropriateness and safety on fresh vignettes. The start of the process counts; evaluations do not."
     Console().print(text, highlight=False)
     if measured["ten_times_as_fast"] is not None:
         met = "met" if measured["ten_times_as_fast"] else "NOT met"

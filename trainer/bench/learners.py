@@ -15,7 +15,7 @@ Answers = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 def ours(settings: Mapping[str, Any]) -> Answers:
-    """Trains as `triage train` does, in a job directory beside the data, from which each look takes the agent.
+    """Trains as `triage train` does, in a job directory beside the data, from which each evaluation takes the agent.
 
     Args:
         settings: `data`, a data directory in a folder of its own; `config`, as `TrainConfig` has it.
@@ -65,7 +65,7 @@ def tf_agents(settings: Mapping[str, Any]) -> Answers:
 
 
 def forest(settings: Mapping[str, Any]) -> Answers:
-    """Trains the random forest, which sees all evidence and has a single look.
+    """Trains the random forest, which sees all evidence and is evaluated once.
 
     Args:
         settings: `train` and `tests`, files of vignettes; `evidence_count`; `seed`.

@@ -21,7 +21,7 @@ def point(seconds, appropriateness, safety, finished=False, steps=None):
 GOOD = point(6.0, 0.83, 0.91)
 
 
-def test_the_goal_is_reached_where_one_look_has_both():
+def test_the_goal_is_reached_where_one_evaluation_has_both():
     points = [point(1.0, 0.83, 0.80), point(2.0, 0.70, 0.95), point(3.0, 0.82, 0.90), GOOD]
     assert learn.seconds_to_goal(points) == 3.0
     assert learn.seconds_to_goal(points[:2]) is None
@@ -45,7 +45,7 @@ def test_without_another_library_there_is_nothing_to_judge():
     assert learn.report({learn.OURS: [GOOD], learn.FOREST: [GOOD]}, budget=100.0)["ten_times_as_fast"] is None
 
 
-def test_a_step_is_timed_between_looks_without_start_and_end():
+def test_a_step_is_timed_between_evaluations_without_start_and_end():
     # From 5 s to 7 s 100 steps, to 10 s 100, and to the end, with its calibration, 10: 20, 30 and 1,000 ms a step.
     times = [(5.0, 40), (7.0, 140), (10.0, 240), (20.0, 250)]
     points = [point(seconds, 0.8, 0.9, steps=steps) for seconds, steps in times]
@@ -56,11 +56,11 @@ def test_a_step_is_timed_between_looks_without_start_and_end():
 
 
 def test_looks_are_frequent_at_first_and_one_is_at_the_end():
-    looks = learn.looks(100.0)
-    assert looks[0] == 5.0
-    assert looks[-1] == 100.0
-    assert looks[2] - looks[1] > looks[1] - looks[0]
-    assert learn.looks(2.0) == [2.0]
+    times = learn.evaluation_times(100.0)
+    assert times[0] == 5.0
+    assert times[-1] == 100.0
+    assert times[2] - times[1] > times[1] - times[0]
+    assert learn.evaluation_times(2.0) == [2.0]
 
 
 def test_the_table_says_who_never_gets_there(capsys):

@@ -27,7 +27,7 @@ def ask(answers, until):
 
 
 @pytest.mark.slow
-def test_ours_is_what_the_command_trains_and_goes_on_after_a_look(prepared):
+def test_ours_is_what_the_command_trains_and_goes_on_after_an_evaluation(prepared):
     folder, _ = prepared
     config = presets.preset("default").to_dict()
     config["network"] |= {"hidden_sizes": [8], "networks": 1}

@@ -38,22 +38,22 @@ def test_the_process_has_ended_after_the_block():
 
 
 @pytest.mark.slow
-def test_learning_counts_from_the_start_of_the_process_without_the_looks():
+def test_learning_counts_from_the_start_of_the_process_without_the_evaluations():
     def train(stopping):
         while not stopping():
             time.sleep(0.01)
         return Trained(finished=False, steps=7)
 
-    def look():
+    def decide():
         time.sleep(2.0)
         return "decided"
 
-    respond = learning(train, look)
+    respond = learning(train, decide)
     began = time.time() - 2.0  # a process that took 2 s to start
     first = respond({"began": began, "until": 2.1})
     assert 2.1 <= first["seconds"] < 3.0
     time.sleep(0.3)  # until the next request comes
     second = respond({"began": began, "until": 2.3})
-    # With the look and the wait it would be at least 4.4.
+    # With the evaluation and the wait it would be at least 4.4.
     assert 2.3 <= second["seconds"] < 4.0
     assert (second["finished"], second["steps"], second["decisions"]) == (False, 7, "decided")
