@@ -1,6 +1,6 @@
 """The call in progress: its request id, and how long each of its stages took.
 
-`serving.calls.front` sets it when a call arrives, and code that runs for the call reads it with `current`. A batch sets
+Each protocol sets it when a call arrives, and code that runs for the call reads it with `current`. A batch sets
 a call of its own, and then adds its stages to those of every call in the batch.
 """
 
@@ -49,13 +49,17 @@ class Call:
         trace_id: OpenTelemetry's, "" without traces.
         span: OpenTelemetry's, None without traces.
         outgoing: metadata for calls to other servers on behalf of this one, (key, value) pairs.
+        metadata: gRPC's, or the headers of an HTTP request: (key, value) pairs with keys in lower case.
         peer: address of the other end of the connection, "" if unknown.
+        admitted: whether the call counts among those in progress.
+        deadline: when its caller stops waiting, by `time.monotonic`; None if it waits for ever.
         caller: who shares the server fairly with others, see `serving.security.access`; "" if unknown.
     """
 
     __slots__ = (
-        "arrived", "caller", "large", "method", "model_name", "model_version", "outgoing", "peer", "reason",
-        "request_id", "runs", "signature", "span", "stages", "states", "trace_id", "unknown_codes",
+        "admitted", "arrived", "caller", "deadline", "large", "metadata", "method", "model_name", "model_version",
+        "outgoing", "peer", "reason", "request_id", "runs", "signature", "span", "stages", "states", "trace_id",
+        "unknown_codes",
     )  # fmt: skip
 
     def __init__(self, method: str = "", request_id: str = ""):
@@ -63,6 +67,8 @@ class Call:
         self.method = method
         self.request_id = request_id
         self.large = False
+        self.admitted = False
+        self.deadline: float | None = None
         self.stages: list[tuple[str, float, float]] = []
         self.model_name = ""
         self.model_version = ""
@@ -74,6 +80,7 @@ class Call:
         self.trace_id = ""
         self.span: Any = None
         self.outgoing: tuple[tuple[str, str], ...] = self.id_metadata
+        self.metadata: Any = ()
         self.peer = ""
         self.caller = ""
 
@@ -81,6 +88,10 @@ class Call:
     def id_metadata(self) -> tuple[tuple[str, str], ...]:
         """Metadata with the id of the call, (key, value) pairs; empty for a call without an id."""
         return ((REQUEST_ID, self.request_id),) if self.request_id else ()
+
+    def remaining_seconds(self) -> float | None:
+        """Returns what is left of the caller's deadline, negative after it, None if there is none."""
+        return None if self.deadline is None else self.deadline - time.monotonic()
 
     def add(self, stage: str, begin: float, end: float) -> None:
         """Adds the begin and end, by `time.perf_counter`, of one of `STAGES`."""

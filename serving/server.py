@@ -10,9 +10,10 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from schemas.errors import InputError
 from serving.calls import (
+    Admission,
     Cost,
     EventLoop,
-    Front,
+    GrpcHandler,
     HealthService,
     Limits,
     Listener,
@@ -51,10 +52,11 @@ class TriageServer:
         self._config = config
         self._telemetry = Telemetry.of(config)
         self._workers = Workers(config.max_workers)
-        places = config.max_workers + config.max_interviews + config.max_waiting
+        most = config.max_workers + config.max_interviews + config.max_waiting
         pending = Cost(config.max_pending_states, config.max_pending_bytes)
-        limits = Limits(places, config.silence_seconds, frozenset([f"/{SERVICE}/Interview"]), pending)
-        self._front = Front(limits, self._workers, self._telemetry, access)
+        self._admission = Admission(Limits(most, pending), access)
+        may_idle = frozenset([f"/{SERVICE}/Interview"])
+        self._handler = GrpcHandler(self._admission, self._workers, self._telemetry, config.silence_seconds, may_idle)
         self._health = health.HealthServicer()
         self._stopped = False
         self._health_lock = threading.Lock()
@@ -90,23 +92,24 @@ class TriageServer:
 
         self._models = ServedModels(watchers)
         self._telemetry.watch(*(watcher.versions for watcher in watchers))
-        service = TriageService(self._models, self._config, self._front, self._telemetry)
-        triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._front)
+        service = TriageService(self._models, self._config, self._workers, self._admission, self._telemetry)
+        triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._handler)
         services = [SERVICE]
         if self._config.engine == "saved-model":
-            services += _add_signatures(self._front, self._models, self._config, self._telemetry)
-        health_pb2_grpc.add_HealthServicer_to_server(HealthService(self._health), self._front)
+            services += _add_signatures(self._handler, self._models, self._config, self._telemetry)
+        health_pb2_grpc.add_HealthServicer_to_server(HealthService(self._health), self._handler)
         reflected = reflection.aio.ReflectionServicer((*services, health.SERVICE_NAME, reflection.SERVICE_NAME))
-        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, self._front)
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, self._handler)
         self._health_services = ("", *services)
         self.update_health()
         self._listener.start()
         if self.probes is not None:
             self.probes.start()
         if self.http is not None:
-            from serving.http import application_of  # loads starlette
+            from serving.http import Endpoints, application_of  # load starlette
 
-            self.http.start(application_of(self._front, self._models, self._config, service, self._telemetry))
+            endpoints = Endpoints(self._admission, self._workers, self._telemetry, self._config)
+            self.http.start(application_of(endpoints, self._models, self._config, service, self._telemetry))
 
     def update_health(self) -> None:
         """Reports SERVING for the server ("") and each service if each model can answer, NOT_SERVING otherwise."""
@@ -150,7 +153,7 @@ class TriageServer:
         ]
         address, silence = (config.host, config.port), config.silence_seconds
         try:
-            listener = Listener(self._loop, self._front, address, silence, options, credentials)
+            listener = Listener(self._loop, self._handler, address, silence, options, credentials)
         except OSError as error:
             raise InputError(
                 f"{error}: is another server running there? Choose another --port, "
@@ -161,7 +164,9 @@ class TriageServer:
         return listener, ProbePort(self._loop, config.host, config.probe_port, self._health, silence)
 
 
-def _add_signatures(front: Front, models: "ServedModels", config: ServeConfig, telemetry: Telemetry) -> list[str]:
+def _add_signatures(
+    handler: GrpcHandler, models: "ServedModels", config: ServeConfig, telemetry: Telemetry
+) -> list[str]:
     """Offers the services that run signatures, TensorFlow Serving's and Open Inference's, and returns their names."""
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # load TensorFlow
 
@@ -171,8 +176,8 @@ def _add_signatures(front: Front, models: "ServedModels", config: ServeConfig, t
     from triage.open_inference import inference_pb2_grpc
 
     signatures = Signatures(models, config, telemetry)
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(signatures), front)
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(models), front)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(signatures), handler)
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(models), handler)
     service = open_inference.InferenceService(open_inference.OpenModels(signatures))
-    inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(service, front)
+    inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(service, handler)
     return [PREDICTION_SERVICE, MODEL_SERVICE, open_inference.SERVICE]

@@ -119,7 +119,7 @@ def test_no_module_that_serves_with_litert_loads_an_extra():
             waiting += prefixes - seen - set(waiting)
             if parts[0] not in {each.split(".")[0] for each in files}:
                 loaded.add(_distribution(module))
-    assert {"serving.models.litert", "serving.http.door"} <= seen
+    assert {"serving.models.litert", "serving.http.endpoints"} <= seen
     assert loaded & EXTRAS == set()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from grpc.aio import EOF
 
 from serving.call import Call, current
-from serving.calls.silence import Silence
+from serving.calls.idle_timeout import IdleTimeout
 from serving.errors import ExhaustedError
 
 MOST_NEW = 8
@@ -34,11 +34,11 @@ class Arrivals:
     than a moment, those of the callers who send most are refused.
 
     Args:
-        silence: reads a message, and can end the call while it waits for it.
+        idle_timeout: reads a message, and can end the call while it waits for it.
     """
 
-    def __init__(self, silence: Silence):
-        self._silence = silence
+    def __init__(self, idle_timeout: IdleTimeout):
+        self._idle_timeout = idle_timeout
         self._reading: dict[Any, Call] = {}  # in the order of their begin
         self._before: frozenset[Any] = frozenset()  # that were read at the last look
         self._slow: set[Any] = set()
@@ -62,7 +62,7 @@ class Arrivals:
         if len(self._reading) >= self._most() and self._timer is None:
             self._look_soon()
         try:
-            data = await self._silence.read(context)
+            data = await self._idle_timeout.read(context)
             if data is not EOF:
                 self._note(call.caller, len(data))
             return data
@@ -125,7 +125,7 @@ class Arrivals:
             ranked.append((sent[caller], order, context))
             sent[caller] += 1
         for _, _, context in sorted(ranked, key=lambda entry: entry[:2])[MOST_SLOW:]:
-            self._silence.end(context, self._reading[context], ExhaustedError(_CROWDED))
+            self._idle_timeout.end(context, self._reading[context], ExhaustedError(_CROWDED))
         self._slow, self._before = set(slow), frozenset(self._reading)
         self._timer = None
         self._let_in()

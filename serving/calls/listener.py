@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import grpc
 
 from serving.calls.event_loop import EventLoop
-from serving.calls.front import Front
-from serving.calls.silence import options as silence_options
+from serving.calls.grpc_handler import GrpcHandler
+from serving.calls.idle_timeout import options as idle_options
 from serving.security import host_and_port
 
 _BEGIN_SECONDS = 0.01  # until gRPC has told all clients to connect elsewhere
@@ -18,7 +18,7 @@ class Listener:
 
     Args:
         loop: answers the calls.
-        front: receives the calls.
+        handler: receives the calls.
         address: host and port; port 0 takes any free one.
         silence_seconds: as in ServeConfig.
         options: further options of gRPC.
@@ -31,17 +31,17 @@ class Listener:
     def __init__(
         self,
         loop: EventLoop,
-        front: Front,
+        handler: GrpcHandler,
         address: tuple[str, int],
         silence_seconds: float,
         options: Sequence[tuple[str, int]] = (),
         credentials: grpc.ServerCredentials | None = None,
     ):
         self._loop = loop
-        self._front = front
+        self._handler = handler
         self._watch: asyncio.Task[None] | None = None
         # Without this two servers could share a port, and clients would reach either.
-        self._options = [*silence_options(silence_seconds), *({"grpc.so_reuseport": 0} | dict(options)).items()]
+        self._options = [*idle_options(silence_seconds), *({"grpc.so_reuseport": 0} | dict(options)).items()]
         self.port = loop.run(self._hold(host_and_port(*address), credentials))
         self.address = host_and_port(address[0], self.port)
 
@@ -54,7 +54,7 @@ class Listener:
         self._loop.run(self._stop(grace_seconds))
 
     async def _hold(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
-        self._server = grpc.aio.server(handlers=(self._front,), options=self._options)
+        self._server = grpc.aio.server(handlers=(self._handler,), options=self._options)
         try:
             if credentials is None:
                 return self._server.add_insecure_port(address)
@@ -64,16 +64,16 @@ class Listener:
 
     async def _start(self) -> None:
         await self._server.start()
-        self._watch = asyncio.create_task(self._front.silence.watch())
+        self._watch = asyncio.create_task(self._handler.idle_timeout.watch())
 
     async def _stop(self, grace_seconds: float) -> None:
         if self._watch is None:
             await self._start()  # a server that was never started would keep its port
         if grace_seconds:
-            await self._front.closing.begin()
+            await self._handler.admission.drain.begin()
         stopping = asyncio.create_task(self._server.stop(grace_seconds))
         await asyncio.sleep(_BEGIN_SECONDS)
-        self._front.closing.refuse()
+        self._handler.admission.drain.refuse()
         await stopping
         if self._watch is not None:
             self._watch.cancel()

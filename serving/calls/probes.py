@@ -8,9 +8,9 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 
 from schemas.errors import InputError
-from serving.calls.capacity import Places
+from serving.calls.concurrency import ConcurrencyLimit
 from serving.calls.event_loop import EventLoop
-from serving.calls.silence import options as silence_options
+from serving.calls.idle_timeout import options as idle_options
 from serving.errors import ExhaustedError
 from serving.security import caller_at, host_and_port
 
@@ -43,7 +43,7 @@ class ProbePort:
 
     def __init__(self, loop: EventLoop, host: str, port: int, servicer: health.HealthServicer, silence_seconds: float):
         self._loop, self._servicer, self._silence_seconds = loop, servicer, silence_seconds
-        self._places, self._lock = Places(_PLACES), threading.Lock()
+        self._places, self._lock = ConcurrencyLimit(_PLACES), threading.Lock()
         # A stream, so that a caller who sends no request can be cut off. Check only: a Watch would last for long.
         check = grpc.stream_unary_rpc_method_handler(
             self._check, health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
@@ -52,7 +52,7 @@ class ProbePort:
             concurrent.futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="probe"),
             handlers=(grpc.method_handlers_generic_handler(health.SERVICE_NAME, {"Check": check}),),
             options=[
-                *silence_options(silence_seconds),
+                *idle_options(silence_seconds),
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_allowed_incoming_connections", _CONNECTIONS),
             ],

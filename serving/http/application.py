@@ -12,9 +12,8 @@ from starlette.routing import Route
 
 from serving import vertex
 from serving.call import REQUEST_ID
-from serving.calls import Front
 from serving.config import ServeConfig
-from serving.http.door import Door, json_response
+from serving.http.endpoints import Endpoints, json_response
 from serving.http.openapi import POLICY, document, page
 from serving.http.problems import TITLES, problem
 from serving.http.triage_routes import TriageRoutes
@@ -31,18 +30,18 @@ _OPEN_MODEL = "/v2/models/{model}"
 
 
 def application_of(
-    front: Front, models: ServedModels, config: ServeConfig, service: TriageService, telemetry: Telemetry
+    endpoints: Endpoints, models: ServedModels, config: ServeConfig, service: TriageService, telemetry: Telemetry
 ) -> Starlette:
     """Returns the application of a server.
 
     Args:
-        front: whose places, turns, access and telemetry HTTP requests share.
+        endpoints: answer requests.
         models: what to answer from.
         config: the server's settings.
         service: the typed service.
         telemetry: records predictions.
     """
-    door, signatures = Door(front, config), []
+    signatures = []
     if config.engine == "saved-model":
         from serving.http.open_inference_routes import OpenInferenceRoutes  # load TensorFlow
         from serving.http.tf_serving_routes import TfServingRoutes
@@ -51,18 +50,22 @@ def application_of(
         from serving.tf_serving import ModelService, PredictionService
 
         runs = Signatures(models, config, telemetry)
-        signatures += _tf_serving(door, TfServingRoutes(runs, PredictionService(runs), ModelService(models)))
-        signatures += _open_inference(door, OpenInferenceRoutes(OpenModels(runs)))
-    return application(door, TriageRoutes(service), signatures, lambda: models.ready, config)
+        signatures += _tf_serving(endpoints, TfServingRoutes(runs, PredictionService(runs), ModelService(models)))
+        signatures += _open_inference(endpoints, OpenInferenceRoutes(OpenModels(runs)))
+    return application(endpoints, TriageRoutes(service), signatures, lambda: models.ready, config)
 
 
 def application(
-    door: Door, triage: TriageRoutes, signatures: Sequence[Route], ready: Callable[[], bool], config: ServeConfig
+    endpoints: Endpoints,
+    triage: TriageRoutes,
+    signatures: Sequence[Route],
+    ready: Callable[[], bool],
+    config: ServeConfig,
 ) -> Starlette:
     """Returns the ASGI application.
 
     Args:
-        door: lets requests in.
+        endpoints: answer requests.
         triage: our own API.
         signatures: the paths that run signatures, none if the engine has no signatures.
         ready: whether each model can answer.
@@ -88,16 +91,16 @@ def application(
         Route("/v2/health/ready", is_ready),
         Route("/openapi.json", described),
         Route("/", shown),
-        Route("/v1/triage", door.route("v1/triage", triage.triage, triage.cost_of), methods=["POST"]),
-        Route("/v1/interview", door.route("v1/interview", triage.interview, triage.cost_of), methods=["POST"]),
-        Route("/v1/vocabulary", door.route("v1/vocabulary", triage.vocabulary)),
-        Route("/v1/model", door.route("v1/model", triage.model)),
+        Route("/v1/triage", endpoints.route("v1/triage", triage.triage, triage.cost_of), methods=["POST"]),
+        Route("/v1/interview", endpoints.route("v1/interview", triage.interview, triage.cost_of), methods=["POST"]),
+        Route("/v1/vocabulary", endpoints.route("v1/vocabulary", triage.vocabulary)),
+        Route("/v1/model", endpoints.route("v1/model", triage.model)),
     ]
     predict_path, health_path = vertex.routes()
     if health_path:
         routes.append(Route(health_path, is_ready))
     if predict_path:
-        endpoint = door.route("vertex/predict", triage.predictions, triage.cost_of)
+        endpoint = endpoints.route("vertex/predict", triage.predictions, triage.cost_of)
         routes.append(Route(predict_path, endpoint, methods=["POST"]))
     origins = config.cors_origins.split(",") if config.cors_origins else []
     cors = Middleware(
@@ -109,25 +112,25 @@ def application(
     return Starlette(routes=routes, middleware=[cors] if origins else [], exception_handlers=handlers)
 
 
-def _tf_serving(door: Door, routes: "TfServingRoutes") -> list[Route]:
+def _tf_serving(endpoints: Endpoints, routes: "TfServingRoutes") -> list[Route]:
     paths = []
     for place in ("", "/versions/{version}", "/labels/{label}"):
-        predict = door.route("v1/models:predict", routes.predict, TriageRoutes.cost_of)
+        predict = endpoints.route("v1/models:predict", routes.predict, TriageRoutes.cost_of)
         paths += [
             Route(f"{_MODEL}{place}:predict", predict, methods=["POST"]),
-            Route(f"{_MODEL}{place}/metadata", door.route("v1/models/metadata", routes.metadata)),
-            Route(f"{_MODEL}{place}", door.route("v1/models", routes.status)),
+            Route(f"{_MODEL}{place}/metadata", endpoints.route("v1/models/metadata", routes.metadata)),
+            Route(f"{_MODEL}{place}", endpoints.route("v1/models", routes.status)),
         ]
     return paths
 
 
-def _open_inference(door: Door, routes: "OpenInferenceRoutes") -> list[Route]:
-    paths = [Route("/v2", door.route("v2", routes.server))]
+def _open_inference(endpoints: Endpoints, routes: "OpenInferenceRoutes") -> list[Route]:
+    paths = [Route("/v2", endpoints.route("v2", routes.server))]
     for place in ("", "/versions/{version}"):
-        infer = door.route("v2/models/infer", routes.infer, routes.cost_of)
+        infer = endpoints.route("v2/models/infer", routes.infer, routes.cost_of)
         paths += [
-            Route(f"{_OPEN_MODEL}{place}", door.route("v2/models", routes.metadata)),
-            Route(f"{_OPEN_MODEL}{place}/ready", door.route("v2/models/ready", routes.is_ready)),
+            Route(f"{_OPEN_MODEL}{place}", endpoints.route("v2/models", routes.metadata)),
+            Route(f"{_OPEN_MODEL}{place}/ready", endpoints.route("v2/models/ready", routes.is_ready)),
             Route(f"{_OPEN_MODEL}{place}/infer", infer, methods=["POST"]),
         ]
     return paths

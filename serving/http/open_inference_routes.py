@@ -11,7 +11,7 @@ from schemas import features
 from schemas.errors import InputError
 from serving.calls import Cost
 from serving.errors import NotFoundError
-from serving.http.door import Exchange
+from serving.http.endpoints import Exchange
 from serving.http.json_body import read_json
 from serving.http.tensor_json import to_flat_array
 from serving.open_inference import Answer, Given, OpenModels, datatype_of_array, described_server, dtype_of, to_raw

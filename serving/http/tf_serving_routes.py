@@ -8,7 +8,7 @@ from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 
 from schemas import features
 from schemas.errors import InputError
-from serving.http.door import Exchange
+from serving.http.endpoints import Exchange
 from serving.http.json_body import read_json
 from serving.http.tensor_json import read_columns, read_rows, write_columns, write_rows
 from serving.signatures import Signatures, version_number

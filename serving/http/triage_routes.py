@@ -11,7 +11,7 @@ from msgspec import UnsetType
 from serving.call import PARSE, current
 from serving.calls import Cost
 from serving.errors import FaultyRequestError
-from serving.http.door import Exchange
+from serving.http.endpoints import Exchange
 from serving.http.json_body import given, reader
 from serving.http.triage_json import Batch, Instances, Parameters, Patient, State, in_json, to_message
 from serving.messages import EVIDENCE_KINDS, answer_figures, goes_on
@@ -59,9 +59,7 @@ class TriageRoutes:
 
     def vocabulary(self, exchange: Exchange) -> Any:
         """Lists the evidence that the model knows."""
-        vocabulary = self._service.GetVocabulary(
-            triage_service_pb2.GetVocabularyRequest(model=_model(exchange)), exchange.context
-        )
+        vocabulary = self._service.GetVocabulary(triage_service_pb2.GetVocabularyRequest(model=_model(exchange)), None)
         return {
             "vocabulary_fingerprint": vocabulary.vocabulary_fingerprint,
             "entries": [
@@ -78,9 +76,7 @@ class TriageRoutes:
 
     def model(self, exchange: Exchange) -> Any:
         """Describes the model that answers."""
-        info = self._service.GetModelInfo(
-            triage_service_pb2.GetModelInfoRequest(model=_model(exchange)), exchange.context
-        )
+        info = self._service.GetModelInfo(triage_service_pb2.GetModelInfoRequest(model=_model(exchange)), None)
         return {
             "model_version": info.model_version,
             "vocabulary_fingerprint": info.vocabulary_fingerprint,
@@ -109,7 +105,7 @@ class TriageRoutes:
         others = {name: fields[name] for name in fields if name not in State.__struct_fields__}
         request = triage_service_pb2.TriageRequest(state=to_message(body), **{"questions": suggested, **others})
         try:
-            return await self._service.triage(request, exchange.context, questions_if_able="questions" not in others)
+            return await self._service.triage(request, questions_if_able="questions" not in others)
         except FaultyRequestError as error:
             raise in_json(error, [body], "") from None
 
@@ -126,7 +122,7 @@ class TriageRoutes:
         large = current().large
         request = await self._service.workers.run(read) if large else read()
         try:
-            answers = await self._service.BatchTriage(request, exchange.context)
+            answers = await self._service.BatchTriage(request, None)
         except FaultyRequestError as error:
             raise in_json(error, states, name) from None
 

@@ -4,7 +4,7 @@ import logging
 import math
 import time
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from grpc_health.v1 import health
@@ -25,18 +25,18 @@ _REQUIRED = "this server requires a token: send one as the metadata `authorizati
 
 
 class Access(Protocol):
-    """Decides which calls are allowed, and tells callers apart."""
+    """Decides which calls are allowed, and tells callers apart by the address of the other end, or by their token."""
 
-    def check(self, method: str, context: Any) -> str:
+    def check(self, method: str, peer: str, metadata: Iterable[tuple[str, Any]]) -> str:
         """Returns who calls, or raises an error of `serving.errors`, before the request is read."""
 
 
 class OpenAccess:
     """Allows every call."""
 
-    def check(self, method: str, context: Any) -> str:
+    def check(self, method: str, peer: str, metadata: Iterable[tuple[str, Any]]) -> str:
         """Returns the caller by its address."""
-        return caller_at(context.peer())
+        return caller_at(peer)
 
 
 class TokenAccess:
@@ -47,7 +47,7 @@ class TokenAccess:
         self._refused = 0  # since the last line in the log
         self._logged = -math.inf
 
-    def check(self, method: str, context: Any) -> str:
+    def check(self, method: str, peer: str, metadata: Iterable[tuple[str, Any]]) -> str:
         """Checks the token in the metadata of a call, and returns the caller by its token.
 
         Raises:
@@ -55,12 +55,12 @@ class TokenAccess:
             ForbiddenError: it does not permit the call.
         """
         if method.startswith(_OPEN):
-            return caller_at(context.peer())
-        values = [value for key, value in context.invocation_metadata() if key == "authorization"]
+            return caller_at(peer)
+        values = [value for key, value in metadata if key == "authorization"]
         try:
             holder = holder_of(values, self._tokens)
         except UnauthenticatedError:
-            self._log(context.peer())
+            self._log(peer)
             raise
         check_role(holder, MAY_RELOAD if method == RELOAD else CALL)
         return holder.name
@@ -100,14 +100,14 @@ def check_role(holder: Holder, role: str) -> None:
 class LocalReloads:
     """Allows every call, except reloads from other machines; for servers without tokens."""
 
-    def check(self, method: str, context: Any) -> str:
+    def check(self, method: str, peer: str, metadata: Iterable[tuple[str, Any]]) -> str:
         """Checks where a reload comes from, and returns the caller by its address.
 
         Raises:
             ForbiddenError: another machine.
         """
-        if method == RELOAD and not is_loopback_target(context.peer()):
+        if method == RELOAD and not is_loopback_target(peer):
             raise ForbiddenError(
                 "the configuration can be reloaded from the server's own machine only, or on a server with --tokens"
             )
-        return caller_at(context.peer())
+        return caller_at(peer)

@@ -2,7 +2,7 @@
 
 A `Triage` request passes six steps from the wire to the model:
 
-1. `Front` (`serving/calls/front.py`) checks access and capacity, and parses the request.
+1. `GrpcHandler` (`serving/calls/grpc_handler.py`) asks `Admission`, and parses the request.
 2. `TriageService.Triage` checks that the request has a state.
 3. `TriageService._answer` borrows the engine of a version (`routing.py`) and validates the state (`validation.py`).
 4. `Engine.answer` waits for a batch, or for a thread where batching is off (`serving/models/batching.py`).
@@ -23,7 +23,7 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.features import MOST_QUESTIONS
 from serving.call import MODEL, PARSE, current
-from serving.calls import Cost, Front, costs
+from serving.calls import Admission, Cost, Workers, costs
 from serving.config import ServeConfig
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
 from serving.messages import EVIDENCE_KINDS
@@ -65,15 +65,23 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     Args:
         models: what to answer from.
         config: limits, and the canary's share of the calls.
-        front: passes calls to this service; its workers run whatever would block the event loop.
+        workers: run whatever would block the event loop.
+        admission: knows how many calls are in progress.
         telemetry: records what was answered.
     """
 
-    def __init__(self, models: ServedModels, config: ServeConfig, front: Front, telemetry: Telemetry | None = None):
+    def __init__(
+        self,
+        models: ServedModels,
+        config: ServeConfig,
+        workers: Workers,
+        admission: Admission,
+        telemetry: Telemetry | None = None,
+    ):
         self._models = models
         self._config = config
-        self.workers = front.workers
-        self._places = front.places
+        self.workers = workers
+        self._concurrency = admission.concurrency
         self._telemetry = telemetry or Telemetry()
         self._routings = {
             model.versions.model_name: Routing(model.versions, config.canary_percent, telemetry=self._telemetry)
@@ -85,16 +93,15 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, request: triage_service_pb2.TriageRequest, context: Any
     ) -> triage_pb2.TriageResponse:
         """Answers one evidence state."""
-        return await self.triage(request, context)
+        return await self.triage(request)
 
     async def triage(
-        self, request: triage_service_pb2.TriageRequest, context: Any, questions_if_able: bool = False
+        self, request: triage_service_pb2.TriageRequest, questions_if_able: bool = False
     ) -> triage_pb2.TriageResponse:
         """Answers one evidence state.
 
         Args:
             request: the state, and what else is asked for.
-            context: of the call.
             questions_if_able: a model that cannot choose questions answers without, instead of refusing.
         """
         if not request.HasField("state"):
@@ -105,7 +112,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         )  # fmt: skip
         if request.explain:
             check_explainable(request.state)
-        (response,) = await self._answer([request.state], asked, context, batch=False)
+        (response,) = await self._answer([request.state], asked, batch=False)
         return response
 
     @costs(lambda request: Cost(len(request.states), request.ByteSize()))
@@ -114,14 +121,14 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     ) -> triage_service_pb2.BatchTriageResponse:
         """Answers several evidence states in their order; no states get no responses."""
         asked = Asked(request.allow_unknown_codes, request.questions, model=request.model)
-        responses = await self._answer(request.states, asked, context, batch=True)
+        responses = await self._answer(request.states, asked, batch=True)
         return triage_service_pb2.BatchTriageResponse(responses=responses)
 
     async def Interview(  # noqa: N802
         self, requests: AsyncIterator[triage_service_pb2.InterviewRequest], context: Any
     ) -> AsyncIterator[triage_service_pb2.InterviewResponse]:
         """Conducts an interview with one version of the model; it holds one of a few places until it ends."""
-        remaining = context.time_remaining()
+        remaining = current().remaining_seconds()
         if remaining is None or remaining > self._config.interview_seconds:
             raise InputError(
                 f"deadline: an interview holds a place on the server: set one of at most "
@@ -143,7 +150,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                         interview = InterviewState(self._limits(engine, allow_unknown_codes=False))
                     state = await self.workers.run(_add_message, interview, request)
                     check_questions(interview.questions, "settings.questions", engine.info)
-                    responses = await self._run(engine, [state], context)
+                    responses = await self._run(engine, [state])
                     asked = Asked(questions=interview.questions, not_to_ask=interview.not_to_ask)
                     await self._add_questions(engine, [state], responses, asked)
                     (response,) = responses
@@ -188,17 +195,17 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         check_number(number, self._config.max_batch, field)
 
     async def _answer(
-        self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, context: Any, batch: bool
+        self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
         """Answers with one version, or with its successor if a TensorFlow Serving has just unloaded the first one."""
         try:
-            return await self._answer_with_one_version(states, asked, context, batch)
+            return await self._answer_with_one_version(states, asked, batch)
         except GoneError:
             await self.workers.run(self._models.named(asked.model).look)
-            return await self._answer_with_one_version(states, asked, context, batch)
+            return await self._answer_with_one_version(states, asked, batch)
 
     async def _answer_with_one_version(
-        self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, context: Any, batch: bool
+        self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
         routing = self._routing(asked.model)
         with routing.borrow() as engine:
@@ -210,7 +217,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             await self._validate(states, limits, batch)
             if not states:
                 return []
-            responses = await self._run(engine, states, context)
+            responses = await self._run(engine, states)
             await self._add_questions(engine, states, responses, asked)
             if asked.explain:
                 await self.workers.run(_add_explanation, engine, states[0], responses[0])
@@ -238,10 +245,8 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                 return
         await self.workers.run(_check_states, states, limits, batch)  # finding similar codes takes long
 
-    async def _run(
-        self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], context: Any
-    ) -> list[triage_pb2.TriageResponse]:
-        return await engine.answer(states, _remaining(context), self.workers.run, alone=self._places.taken == 1)
+    async def _run(self, engine: Engine, states: Sequence[triage_pb2.EvidenceState]) -> list[triage_pb2.TriageResponse]:
+        return await engine.answer(states, _remaining(), self.workers.run, alone=self._concurrency.taken == 1)
 
     async def _add_questions(
         self,
@@ -254,7 +259,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         if not asked.questions:
             return
         with current().timed(MODEL):
-            if len(states) == 1 and engine.brief_states and self._places.taken == 1:
+            if len(states) == 1 and engine.brief_states and self._concurrency.taken == 1:
                 chosen = engine.next_questions(states, asked.questions, asked.not_to_ask)  # handing over takes longer
             else:
                 chosen = await self.workers.run(engine.next_questions, states, asked.questions, asked.not_to_ask)
@@ -308,13 +313,13 @@ def _add_message(interview: InterviewState, request: triage_service_pb2.Intervie
         return interview.add(request)
 
 
-def _remaining(context: Any) -> float | None:
+def _remaining() -> float | None:
     """Returns the seconds until the caller's deadline, None if there is none.
 
     Raises:
         DeadlineError: it has passed, so nobody waits for the model any more.
     """
-    remaining = context.time_remaining()
+    remaining = current().remaining_seconds()
     if remaining is not None and remaining <= 0:
         raise DeadlineError.before_the_model()
     return remaining

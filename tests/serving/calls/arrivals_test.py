@@ -9,7 +9,7 @@ import pytest
 from serving import call as calls
 from serving.calls import arrivals
 from serving.calls.arrivals import LARGE_BYTES, MOMENT_SECONDS, MOST_AMONG_LARGE, MOST_NEW, MOST_SLOW, Arrivals
-from serving.calls.silence import Silence
+from serving.calls.idle_timeout import IdleTimeout
 from serving.errors import ExhaustedError
 
 
@@ -65,7 +65,7 @@ async def ended(tasks):
 
 def test_a_few_are_read_at_a_time_and_the_last_to_come_is_the_next():
     async def scenario():
-        reader, streams = Arrivals(Silence(20.0)), [Stream() for _ in range(MOST_NEW + 2)]
+        reader, streams = Arrivals(IdleTimeout(20.0)), [Stream() for _ in range(MOST_NEW + 2)]
         tasks = await begun(reader, streams)
         for stream in streams:
             stream.messages.put_nowait(b"there")
@@ -79,7 +79,7 @@ def test_a_few_are_read_at_a_time_and_the_last_to_come_is_the_next():
 
 def test_while_large_ones_arrive_fewer_are_read_and_callers_of_small_ones_come_first():
     async def scenario():
-        reader = Arrivals(Silence(20.0))
+        reader = Arrivals(IdleTimeout(20.0))
         for caller, size in (("large", LARGE_BYTES + 1), ("larger", LARGE_BYTES + 2), ("small", 10)):
             stream = Stream(caller)
             stream.messages.put_nowait(bytes(size))
@@ -101,7 +101,7 @@ def test_while_large_ones_arrive_fewer_are_read_and_callers_of_small_ones_come_f
 
 def test_slow_ones_make_room_for_others_and_the_greediest_callers_are_refused_if_there_are_many():
     async def scenario():
-        reader = Arrivals(Silence(20.0))
+        reader = Arrivals(IdleTimeout(20.0))
         greedy = [Stream("greedy") for _ in range(MOST_NEW)]
         tasks = await begun(reader, greedy)
         await settle()
@@ -125,7 +125,7 @@ def test_a_caller_who_waits_too_long_to_be_read_is_refused(monkeypatch):
     monkeypatch.setattr(arrivals, "_WAIT_SECONDS", 0.01)
 
     async def scenario():
-        reader = Arrivals(Silence(20.0))
+        reader = Arrivals(IdleTimeout(20.0))
         tasks = await begun(reader, [Stream() for _ in range(MOST_NEW)])
         with pytest.raises(ExhaustedError, match="too many requests are arriving at once: try again later"):
             await reading(reader, Stream())
@@ -139,7 +139,7 @@ def test_a_caller_who_waits_too_long_to_be_read_is_refused(monkeypatch):
 
 def test_a_caller_who_leaves_while_waiting_to_be_read_takes_no_turn():
     async def scenario():
-        reader, streams = Arrivals(Silence(20.0)), [Stream() for _ in range(MOST_NEW + 2)]
+        reader, streams = Arrivals(IdleTimeout(20.0)), [Stream() for _ in range(MOST_NEW + 2)]
         tasks = await begun(reader, streams)
         tasks[-1].cancel()
         await asyncio.sleep(0)

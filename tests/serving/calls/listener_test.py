@@ -3,8 +3,9 @@
 import grpc
 import pytest
 
+from serving.calls.admission import Admission, Limits
 from serving.calls.event_loop import EventLoop, Workers
-from serving.calls.front import Front, Limits
+from serving.calls.grpc_handler import GrpcHandler
 from serving.calls.listener import Listener
 
 
@@ -25,9 +26,9 @@ def listen(loop):
     handlers = {"Echo": grpc.unary_unary_rpc_method_handler(echo)}
 
     def listen(port=0, host="127.0.0.1"):
-        front = Front(Limits(places=8, silence_seconds=20.0), Workers(1))
-        front.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Service", handlers),))
-        return Listener(loop, front, (host, port), 20.0)
+        handler = GrpcHandler(Admission(Limits(calls=8)), Workers(1))
+        handler.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Service", handlers),))
+        return Listener(loop, handler, (host, port), 20.0)
 
     return listen
 

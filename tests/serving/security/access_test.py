@@ -132,7 +132,7 @@ def test_tokens_are_never_logged(guarded, caplog):
 
 def test_a_refused_token_is_logged_with_where_it_came_from_and_not_each_time(guarded, caplog):
     with direct_channel(guarded.address) as channel:
-        guarded._front.access._logged = float("-inf")
+        guarded._admission._access._logged = float("-inf")
         for _ in range(3):
             code_of(calls(channel)["status"], ())
     lines = [record.getMessage() for record in caplog.records if "without a valid token" in record.getMessage()]
@@ -156,17 +156,9 @@ def test_without_tokens_this_machine_may_change_what_is_served(server):
         assert code_of(calls(channel)["reload"], ()) is grpc.StatusCode.INVALID_ARGUMENT  # the request is empty
 
 
-class Context:
-    """A call's context with the address of another machine, and a token."""
-
-    def __init__(self, peer, token=""):
-        self._peer, self._token = peer, token
-
-    def peer(self):
-        return self._peer
-
-    def invocation_metadata(self):
-        return [("authorization", f"Bearer {self._token}")]
+def sent(token):
+    """The metadata of a call."""
+    return [("authorization", f"Bearer {token}")]
 
 
 @pytest.mark.parametrize(
@@ -177,21 +169,20 @@ def test_a_role_permits_calls_or_reloads(tmp_path, token, permitted):
     (tmp_path / "tokens").write_text("all\nasks roles=call\nreloads roles=reload\nreads roles=metrics\n")
     access = TokenAccess(TokenFile(tmp_path / "tokens"))
     for name, method, role in (("Triage", "/triage.v1.TriageService/Triage", "call"), ("reload", RELOAD, "reload")):
-        context = Context("ipv4:10.0.0.7:4100", token)
         if name in permitted:
-            assert access.check(method, context).startswith("token ")
+            assert access.check(method, "ipv4:10.0.0.7:4100", sent(token)).startswith("token ")
         else:
             with pytest.raises(ForbiddenError, match=f"the token has no role '{role}'"):
-                access.check(method, context)
+                access.check(method, "ipv4:10.0.0.7:4100", sent(token))
     with pytest.raises(UnauthenticatedError, match="not valid"):
-        access.check(RELOAD, Context("ipv4:10.0.0.7:4100", "other"))
+        access.check(RELOAD, "ipv4:10.0.0.7:4100", sent("other"))
 
 
 @pytest.mark.parametrize("peer", ["ipv4:10.0.0.7:4100", "ipv6:%5Bfe80::1%5D:4100", "unknown"])
 def test_without_tokens_another_machine_may_not(peer):
-    LocalReloads().check("/tensorflow.serving.ModelService/GetModelStatus", Context(peer))
+    LocalReloads().check("/tensorflow.serving.ModelService/GetModelStatus", peer, ())
     with pytest.raises(ForbiddenError, match="from the server's own machine only"):
-        LocalReloads().check(RELOAD, Context(peer))
+        LocalReloads().check(RELOAD, peer, ())
 
 
 def test_another_machine_is_refused_by_a_whole_server(serving):

@@ -1,4 +1,4 @@
-"""Receives HTTP requests as `serving.calls.front` receives calls: with an id, access, places, turns and telemetry."""
+"""Receives HTTP requests as `serving.calls.grpc_handler` receives calls: with an id, admission and telemetry."""
 
 import asyncio
 import inspect
@@ -11,35 +11,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from serving import call as calls
-from serving.calls import CLOSING, LARGE_BYTES, Budget, Cost, Front
+from serving.calls import LARGE_BYTES, Admission, Budget, Cost, Workers
 from serving.config import ServeConfig
-from serving.errors import DeadlineError, ExhaustedError, UnavailableError
+from serving.errors import DeadlineError, ExhaustedError
 from serving.http.problems import BodyError, problem_of
+from serving.telemetry import Telemetry
 
 _UNLIMITED = 2**31
 JSON = "application/json"
-
-
-class HttpContext:
-    """What services ask of a gRPC context, for an HTTP request."""
-
-    def __init__(self, request: Request):
-        self._request = request
-
-    def time_remaining(self) -> float | None:
-        """Returns None: HTTP requests have no deadline."""
-        return None
-
-    def invocation_metadata(self) -> list[tuple[str, str]]:
-        """Returns the headers, with names in lower case."""
-        return self._request.headers.items()
-
-    def peer(self) -> str:
-        """Returns the address of the other end, as gRPC writes it."""
-        client = self._request.client
-        if client is None:
-            return "unknown"
-        return f"ipv6:[{client.host}]:{client.port}" if ":" in client.host else f"ipv4:{client.host}:{client.port}"
 
 
 class Exchange:
@@ -47,13 +26,11 @@ class Exchange:
 
     Attributes:
         request: the HTTP request.
-        context: as services expect it.
         raw: its body.
     """
 
     def __init__(self, request: Request):
         self.request = request
-        self.context = HttpContext(request)
         self.raw = b""
 
 
@@ -61,17 +38,18 @@ Handler = Callable[[Exchange], Any]
 """Answers an exchange with something that JSON can hold, or a Response; coroutines run on the event loop."""
 
 
-class Door:
-    """Lets HTTP requests in.
+class Endpoints:
+    """Makes the endpoints of HTTP requests.
 
     Args:
-        front: whose places, turns, access, workers and telemetry HTTP requests share with gRPC calls.
+        admission: admits them, as it does gRPC calls.
+        workers: threads for long work.
+        telemetry: records each request.
         config: limits.
     """
 
-    def __init__(self, front: Front, config: ServeConfig):
-        self.front = front
-        self._config = config
+    def __init__(self, admission: Admission, workers: Workers, telemetry: Telemetry, config: ServeConfig):
+        self._admission, self._workers, self._telemetry, self._config = admission, workers, telemetry, config
         pending = Cost(_UNLIMITED, config.max_pending_bytes)
         self._arriving = Budget(pending, turns=_UNLIMITED)  # bodies that are being read
 
@@ -90,12 +68,12 @@ class Door:
         async def endpoint(request: Request) -> Response:
             call = calls.Call(method, calls.request_id_of(request.headers.items()))
             calls.enter(call)
-            self.front.telemetry.begin(call, request.headers.items())
+            self._telemetry.begin(call, request.headers.items())
             try:
                 response = await self._admit(call, Exchange(request), handler, is_coroutine, cost_of)
                 code = grpc.StatusCode.OK.name
             except (asyncio.CancelledError, ClientDisconnect):
-                self.front.telemetry.end(call, "unary", grpc.StatusCode.CANCELLED.name)
+                self._telemetry.end(call, "unary", grpc.StatusCode.CANCELLED.name)
                 raise
             except Exception as error:
                 response, code = problem_of(error, name)
@@ -104,8 +82,8 @@ class Door:
                     await asyncio.sleep(error.hold_seconds)
             for key, value in call.id_metadata:
                 response.headers[key] = value
-            self.front.telemetry.record_stages(call)
-            self.front.telemetry.end(call, "unary", code)
+            self._telemetry.record_stages(call)
+            self._telemetry.end(call, "unary", code)
             return response
 
         return endpoint
@@ -113,30 +91,24 @@ class Door:
     async def _admit(
         self, call: calls.Call, exchange: Exchange, handler: Handler, is_coroutine: bool, cost_of: Any
     ) -> Response:
-        front, context = self.front, exchange.context
-        call.peer = context.peer()
-        if front.closing.begun:
-            raise UnavailableError(CLOSING)
-        call.caller = front.access.check(call.method, context)
-        front.places.take(call.caller)
+        call.peer, call.metadata = _peer(exchange.request), exchange.request.headers.items()
         try:
+            await self._admission.enter(call)
             exchange.raw = await self._read(call, exchange.request)
             cost = Cost(0, len(exchange.raw))
             if not cost.is_large and cost_of is not None:
                 cost = cost_of(exchange)
-            if not cost.is_large:
-                return await self._respond(call, exchange, handler, is_coroutine)
-            async with front.budget.turn(call, cost):
+            async with self._admission.turn(call, cost):
                 return await self._respond(call, exchange, handler, is_coroutine)
         finally:
-            front.places.leave(call.caller)
+            self._admission.leave(call)
 
     async def _respond(self, call: calls.Call, exchange: Exchange, handler: Handler, is_coroutine: bool) -> Response:
-        answer = await (handler(exchange) if is_coroutine else self.front.workers.run(handler, exchange))
+        answer = await (handler(exchange) if is_coroutine else self._workers.run(handler, exchange))
         if isinstance(answer, Response):
             return answer
         with call.timed(calls.RESPOND):
-            return await self.front.workers.run(json_response, answer) if call.large else json_response(answer)
+            return await self._workers.run(json_response, answer) if call.large else json_response(answer)
 
     async def _read(self, call: calls.Call, request: Request) -> bytes:
         """Returns the body.
@@ -178,3 +150,11 @@ class Door:
 def json_response(answer: Any, headers: Mapping[str, str] | None = None) -> Response:
     """Returns an answer as JSON."""
     return Response(msgspec.json.encode(answer), 200, headers, JSON)
+
+
+def _peer(request: Request) -> str:
+    """Returns the address of the other end, as gRPC writes it."""
+    client = request.client
+    if client is None:
+        return "unknown"
+    return f"ipv6:[{client.host}]:{client.port}" if ":" in client.host else f"ipv4:{client.host}:{client.port}"

@@ -15,7 +15,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from serving.calls.silence import Silence
+from serving.calls.idle_timeout import IdleTimeout
 from serving.config import ServeConfig
 from serving.messages import state_message
 from serving.server import TriageServer
@@ -111,18 +111,18 @@ class Stream:
 
 def test_a_stream_is_cut_off_for_one_long_silence_and_not_for_two_short_ones():
     async def talk():
-        silence, stream = Silence(20.0), Stream()
+        idle_timeout, stream = IdleTimeout(20.0), Stream()
         for _ in range(2):  # a message arrives between two looks
-            listening = asyncio.create_task(silence.read(stream))
+            listening = asyncio.create_task(idle_timeout.read(stream))
             await asyncio.sleep(0)
-            silence.look()
+            idle_timeout.look()
             stream.messages.put_nowait(b"something")
             assert await listening == b"something"
-        listening = asyncio.create_task(silence.read(stream))
+        listening = asyncio.create_task(idle_timeout.read(stream))
         await asyncio.sleep(0)
-        silence.look()
+        idle_timeout.look()
         assert not stream.aborted.is_set()
-        silence.look()
+        idle_timeout.look()
         await asyncio.wait_for(stream.aborted.wait(), 30)
         listening.cancel()
 

@@ -79,7 +79,7 @@ def test_calls_of_both_kinds_share_the_places(gated):
         for thread in waiting:
             thread.start()
         gated.asked.get(timeout=30)
-        while server._front.places.taken < 2:
+        while server._admission.concurrency.taken < 2:
             pass
         with httpx.Client(base_url=server.http.url, trust_env=False) as other:
             refused = other.post("/v1/triage", json=FEVER)

@@ -30,7 +30,7 @@ def options(seconds: float) -> list[tuple[str, int]]:
     ]
 
 
-class Silence:
+class IdleTimeout:
     """Ends calls whose request does not arrive, with CANCELLED; for use on one event loop.
 
     Args:

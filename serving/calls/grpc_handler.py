@@ -8,7 +8,6 @@ call may block: long work goes to the workers.
 import abc
 import asyncio
 import contextlib
-import dataclasses
 import inspect
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -19,68 +18,49 @@ from grpc_health.v1 import health
 
 from schemas.errors import InputError
 from serving import call as calls
+from serving.calls.admission import Admission
 from serving.calls.arrivals import Arrivals
-from serving.calls.budget import DEFAULT_PENDING, LARGE_BYTES, Budget, Cost
-from serving.calls.capacity import Places
-from serving.calls.closing import Closing
+from serving.calls.budget import LARGE_BYTES, Cost
 from serving.calls.event_loop import Workers
+from serving.calls.idle_timeout import IdleTimeout, drop_traceback
 from serving.calls.parsing import parse, parse_large
-from serving.calls.silence import Silence, drop_traceback
 from serving.calls.status import end_of
-from serving.calls.unread import SMALL_BYTES, Unread
+from serving.calls.unread import SMALL_BYTES
 from serving.errors import ExhaustedError, UnsupportedError
-from serving.security import Access, OpenAccess
 from serving.telemetry import Telemetry
 
 _HEALTH = f"/{health.SERVICE_NAME}/"
 _UNKNOWN = "/unknown/unknown"
 _CANCEL_SECONDS = 0.005
-_TURNS = 1  # of large requests: with two at a time, small calls wait twice as long
 
 
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """Limits on calls.
-
-    Attributes:
-        places: largest number of calls at a time.
-        silence_seconds: see `serving.calls.silence.Silence`.
-        may_be_silent: methods whose callers may say nothing for as long as they like.
-        pending: what large requests may hold together, see `serving.calls.budget.Budget`; so may unread answers.
-    """
-
-    places: int
-    silence_seconds: float
-    may_be_silent: frozenset[str] = frozenset()
-    pending: Cost = DEFAULT_PENDING
-
-
-class Front(grpc.GenericRpcHandler):
+class GrpcHandler(grpc.GenericRpcHandler):
     """Passes calls to servicers, which are added to it as to a `grpc.Server`.
 
     Coroutines and asynchronous generators run on the event loop, other methods in a worker. They raise exceptions and
     never abort. Health is always answered, whatever the limits and the access, and is not recorded.
 
     Args:
-        limits: limits on calls.
+        admission: admits them.
         workers: threads for long work.
         telemetry: records each call.
-        access: who may call what.
+        idle_seconds: see `serving.calls.idle_timeout.IdleTimeout`.
+        may_idle: methods whose callers may say nothing for as long as they like.
     """
 
     def __init__(
-        self, limits: Limits, workers: Workers, telemetry: Telemetry | None = None, access: Access | None = None
+        self,
+        admission: Admission,
+        workers: Workers,
+        telemetry: Telemetry | None = None,
+        idle_seconds: float = 20.0,
+        may_idle: frozenset[str] = frozenset(),
     ):
-        self.workers = workers
+        self.admission, self.workers = admission, workers
         self.telemetry = telemetry or Telemetry()
-        self.access = access or OpenAccess()
-        self.places = Places(limits.places)
-        self.unread = Unread(limits.pending.size)
-        self.budget = Budget(limits.pending, _TURNS)
-        self.silence = Silence(limits.silence_seconds)
-        self.arrivals = Arrivals(self.silence)
-        self.may_be_silent = limits.may_be_silent
-        self.closing = Closing()
+        self.idle_timeout = IdleTimeout(idle_seconds)
+        self.arrivals = Arrivals(self.idle_timeout)
+        self.may_idle = may_idle
         self._services: list[grpc.GenericRpcHandler] = []
         self._routes: dict[str, grpc.RpcMethodHandler] = {}
         self._unknown_method = grpc.stream_unary_rpc_method_handler(_Unary(self, _UNKNOWN, _no_such_method()).answer)
@@ -100,6 +80,7 @@ class Front(grpc.GenericRpcHandler):
             method = _UNKNOWN  # the name itself is up to the caller
         if not method.startswith(_HEALTH):
             call = calls.Call(method, calls.request_id_of(details.invocation_metadata))
+            call.metadata = details.invocation_metadata
             calls.enter(call)
             self.telemetry.begin(call, details.invocation_metadata)
         return handler
@@ -122,36 +103,30 @@ class _Route(abc.ABC):
 
     kind = ""
 
-    def __init__(self, front: Front, method: str, handler: Any):
+    def __init__(self, server: GrpcHandler, method: str, handler: Any):
         behavior = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
         self._behavior: Callable[..., Any] = behavior
         self._parse = handler.request_deserializer
         self._serialize = handler.response_serializer
         self._streamed = handler.request_streaming
         self._cost_of = getattr(behavior, "cost_of", None)
-        self._method, self._workers, self._places, self._budget = method, front.workers, front.places, front.budget
+        self._method, self._workers, self._admission = method, server.workers, server.admission
         self._health = method.startswith(_HEALTH)
-        self._telemetry = Telemetry() if self._health else front.telemetry
-        self._access, self._unread = front.access, front.unread
-        self._closing = front.closing
-        self._read = _read_without_limit if method in front.may_be_silent else front.arrivals.read
+        self._telemetry = Telemetry() if self._health else server.telemetry
+        self._read = _read_without_limit if method in server.may_idle else server.arrivals.read
         if self._health:
-            self._read = front.silence.read
+            self._read = server.idle_timeout.read
 
     async def answer(self, requests: object, context: Any) -> Any:
         """Answers one call, whose requests it reads one at a time with `context.read`, not from `requests`."""
-        call, taken = calls.current(), False
+        call = calls.current()
         try:
             if not self._health:
-                call.peer = context.peer()
-                if self._closing.begun:
-                    await self._closing.hold_back()
-                call.caller = self._access.check(self._method, context)
-                self._unread.check(call.caller)
-                self._places.take(call.caller)
-                taken = True
+                call.peer, remaining = context.peer(), context.time_remaining()
+                call.deadline = None if remaining is None else time.monotonic() + remaining
+                await self._admission.enter(call)
             return await self._answer(call, context)
-        except grpc.aio.AbortError as aborted:  # by `serving.calls.silence`, with a reason or because of silence
+        except grpc.aio.AbortError as aborted:  # by `serving.calls.idle_timeout`, with a reason or because of silence
             if call.reason:
                 self._telemetry.end(call, self.kind, grpc.StatusCode.RESOURCE_EXHAUSTED.name)
             else:
@@ -167,8 +142,7 @@ class _Route(abc.ABC):
         except Exception as error:
             failure = error
         finally:
-            if taken:
-                self._places.leave(call.caller)
+            self._admission.leave(call)
         try:  # outside of the except clause: gRPC would log an error here with its context, which may have evidence
             return await self._fail(call, context, failure)
         finally:
@@ -230,23 +204,18 @@ class _Route(abc.ABC):
 class _Unary(_Route):
     kind = "unary"
 
-    def __init__(self, front: Front, method: str, handler: Any):
-        super().__init__(front, method, handler)
+    def __init__(self, server: GrpcHandler, method: str, handler: Any):
+        super().__init__(server, method, handler)
         self._is_coroutine = inspect.iscoroutinefunction(self._behavior)
 
     async def _answer(self, call: calls.Call, context: Any) -> bytes:
         data = await self._arrived(call, context)
-        cost = Cost(0, len(data))
-        if cost.is_large:
-            async with self._budget.turn(call, cost):
-                return await self._respond(call, context, await self._parse_message(call, data))
-        request = await self._parse_message(call, data)
-        if self._cost_of is not None:
-            cost = self._cost_of(request)
-            if cost.is_large:
-                async with self._budget.turn(call, cost):
-                    return await self._respond(call, context, request)
-        return await self._respond(call, context, request)
+        async with self._admission.turn(call, Cost(0, len(data))):
+            request = await self._parse_message(call, data)
+            if self._cost_of is None or call.large:
+                return await self._respond(call, context, request)
+            async with self._admission.turn(call, self._cost_of(request)):
+                return await self._respond(call, context, request)
 
     async def _respond(self, call: calls.Call, context: Any, request: Any) -> bytes:
         if self._is_coroutine:
@@ -259,8 +228,9 @@ class _Unary(_Route):
             data = self._serialize_message(call, response)
         context.set_trailing_metadata(call.id_metadata)
         if len(data) > SMALL_BYTES:
-            self._unread.add(call.caller, len(data))
-            context.add_done_callback(lambda _: self._unread.remove(call.caller, len(data)))
+            unread = self._admission.unread
+            unread.add(call.caller, len(data))
+            context.add_done_callback(lambda _: unread.remove(call.caller, len(data)))
         self._telemetry.record_stages(call)
         self._telemetry.end(call, self.kind, grpc.StatusCode.OK.name)
         return data
@@ -284,10 +254,7 @@ class _Stream(_Route):
 
     async def _requests(self, call: calls.Call, context: Any) -> AsyncIterator[Any]:
         while (data := await self._read(context)) is not grpc.aio.EOF:
-            if len(data) <= LARGE_BYTES:
-                yield await self._parse_message(call, data)
-                continue
-            async with self._budget.turn(call, Cost(0, len(data))):
+            async with self._admission.turn(call, Cost(0, len(data))):
                 message = await self._parse_message(call, data)
             yield message
         # The requests of a cancelled call end as well, just before the cancellation arrives.

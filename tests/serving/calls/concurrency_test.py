@@ -10,7 +10,7 @@ from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 
-from serving.calls.capacity import Places
+from serving.calls.concurrency import ConcurrencyLimit
 from serving.config import ServeConfig
 from serving.errors import ExhaustedError
 from serving.messages import state_message
@@ -67,7 +67,7 @@ def test_a_full_server_reports_health_and_draining(gated):
 
 
 def test_a_place_that_is_given_back_can_be_taken_again():
-    places = Places(2)
+    places = ConcurrencyLimit(2)
     places.take("a")
     places.take("b")
     with pytest.raises(
@@ -81,7 +81,7 @@ def test_a_place_that_is_given_back_can_be_taken_again():
 
 
 def test_a_quarter_more_is_kept_for_callers_who_have_no_place():
-    places = Places(4)
+    places = ConcurrencyLimit(4)
     for _ in range(4):
         places.take("greedy")
     with pytest.raises(ExhaustedError):

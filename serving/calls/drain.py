@@ -10,12 +10,12 @@ from typing import NoReturn
 
 from serving.errors import UnavailableError
 
-MESSAGE = "the server is shutting down: call another one, or this one later"
+_MESSAGE = "the server is shutting down: call another one, or this one later"
 _QUIET_SECONDS = 0.05
 _LONGEST_SECONDS = 0.5
 
 
-class Closing:
+class Drain:
     """Holds back and refuses calls; for use on one event loop.
 
     Attributes:
@@ -42,4 +42,4 @@ class Closing:
         """Raises UnavailableError when it is time to."""
         self._came_late = True
         await self._refusing.wait()
-        raise UnavailableError(MESSAGE)
+        raise UnavailableError(_MESSAGE)

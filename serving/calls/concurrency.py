@@ -3,7 +3,7 @@
 from serving.errors import ExhaustedError
 
 
-class Places:
+class ConcurrencyLimit:
     """Places for calls; for use in one thread.
 
     When all are taken, a quarter more is kept for callers who have none, so that one cannot keep the others out.

@@ -20,9 +20,10 @@ from google.protobuf import message
 from grpc_status import rpc_status
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
+from serving.calls.admission import Admission, Limits
 from serving.calls.budget import LARGE_BYTES
 from serving.calls.event_loop import EventLoop, Workers
-from serving.calls.front import Front, Limits
+from serving.calls.grpc_handler import GrpcHandler
 from serving.calls.listener import Listener
 from serving.config import ServeConfig
 from serving.errors import NotFoundError
@@ -289,24 +290,24 @@ class Service:
         )
 
 
-class Fronted(NamedTuple):
+class Handled(NamedTuple):
     service: Service
     telemetry: Recorded
     channel: grpc.Channel
-    front: Front
+    handler: GrpcHandler
 
 
 @pytest.fixture
-def fronted():
-    """Any service behind a front, with three places and one worker."""
+def handled():
+    """Any service behind a handler, with three places and one worker."""
     service, telemetry = Service(), Recorded()
-    front = Front(Limits(places=3, silence_seconds=20.0), Workers(1), telemetry)
-    front.add_generic_rpc_handlers((service.handlers(),))
+    handler = GrpcHandler(Admission(Limits(calls=3)), Workers(1), telemetry)
+    handler.add_generic_rpc_handlers((service.handlers(),))
     loop = EventLoop("calls")
-    listener = Listener(loop, front, ("127.0.0.1", 0), 20.0)
+    listener = Listener(loop, handler, ("127.0.0.1", 0), 20.0)
     listener.start()
     with grpc.insecure_channel(listener.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
-        yield Fronted(service, telemetry, channel, front)
+        yield Handled(service, telemetry, channel, handler)
     service.gate.set()
     listener.stop(0)
     loop.close()
@@ -319,30 +320,30 @@ def wait_until(condition):
         time.sleep(0.001)
 
 
-def test_coroutines_run_on_the_loop_and_functions_in_a_worker_meanwhile(fronted):
-    slow = fronted.channel.unary_unary("/test.Service/Slow").future(b"7", timeout=60)
-    assert fronted.channel.unary_unary("/test.Service/Double")(b"4", timeout=60) == b"8 parsed by calls"
-    fronted.service.gate.set()
+def test_coroutines_run_on_the_loop_and_functions_in_a_worker_meanwhile(handled):
+    slow = handled.channel.unary_unary("/test.Service/Slow").future(b"7", timeout=60)
+    assert handled.channel.unary_unary("/test.Service/Double")(b"4", timeout=60) == b"8 parsed by calls"
+    handled.service.gate.set()
     assert slow.result().startswith(b"7 in worker")
 
 
-def test_a_large_request_is_parsed_in_a_worker(fronted):
-    double = fronted.channel.unary_unary("/test.Service/Double")
+def test_a_large_request_is_parsed_in_a_worker(handled):
+    double = handled.channel.unary_unary("/test.Service/Double")
     assert double(b"4".rjust(LARGE_BYTES), timeout=60) == b"8 parsed by calls"
     assert double(b"4".rjust(LARGE_BYTES + 1), timeout=60).startswith(b"8 parsed by worker")
 
 
-def test_streams_are_answered_one_by_one_and_their_generators_are_closed(fronted):
-    assert list(fronted.channel.unary_stream("/test.Service/UpTo")(b"3", timeout=60)) == [b"0", b"1", b"2"]
-    assert fronted.telemetry.next() == ("/test.Service/UpTo", "bidi_stream", "OK")
+def test_streams_are_answered_one_by_one_and_their_generators_are_closed(handled):
+    assert list(handled.channel.unary_stream("/test.Service/UpTo")(b"3", timeout=60)) == [b"0", b"1", b"2"]
+    assert handled.telemetry.next() == ("/test.Service/UpTo", "bidi_stream", "OK")
     said = queue.SimpleQueue()
-    answers = fronted.channel.stream_stream("/test.Service/Echo")(iter(said.get, None), timeout=60)
+    answers = handled.channel.stream_stream("/test.Service/Echo")(iter(said.get, None), timeout=60)
     for value in (b"7", b"8"):
         said.put(value)
         assert next(answers) == value
     answers.cancel()
-    assert fronted.service.closed.wait(60)
-    method, kind, code = fronted.telemetry.next()
+    assert handled.service.closed.wait(60)
+    method, kind, code = handled.telemetry.next()
     assert (method, kind) == ("/test.Service/Echo", "bidi_stream")
     assert code in ("CANCELLED", "OK")  # gRPC may report the end of the requests before its reason
 
@@ -355,13 +356,13 @@ def test_streams_are_answered_one_by_one_and_their_generators_are_closed(fronted
         ("Slow", b"seven", grpc.StatusCode.INVALID_ARGUMENT),
     ],
 )
-def test_a_failure_ends_a_call_with_its_status_and_gives_its_place_back(fronted, method, data, code):
+def test_a_failure_ends_a_call_with_its_status_and_gives_its_place_back(handled, method, data, code):
     for _ in range(4):  # more than there are places
         with pytest.raises(grpc.RpcError) as error:
-            fronted.channel.unary_unary(f"/test.Service/{method}")(data, timeout=60)
+            handled.channel.unary_unary(f"/test.Service/{method}")(data, timeout=60)
         assert error.value.code() is code
-        assert fronted.telemetry.next() == (f"/test.Service/{method}", "unary", code.name)
-    wait_until(lambda: fronted.front.places.taken == 0)
+        assert handled.telemetry.next() == (f"/test.Service/{method}", "unary", code.name)
+    wait_until(lambda: handled.handler.admission.concurrency.taken == 0)
 
 
 class GoneContext:
@@ -373,6 +374,9 @@ class GoneContext:
     def peer(self):
         return "ipv4:127.0.0.1:5000"
 
+    def time_remaining(self):
+        return None
+
     async def read(self):
         return b"7"
 
@@ -380,18 +384,18 @@ class GoneContext:
         raise self.error
 
 
-def test_a_failure_after_the_caller_left_leaves_nothing_in_the_log(fronted, caplog):
+def test_a_failure_after_the_caller_left_leaves_nothing_in_the_log(handled, caplog):
     context = GoneContext()
 
     async def answer():
         details = types.SimpleNamespace(method="/test.Service/Fail", invocation_metadata=())
-        return await fronted.front.service(details).stream_unary(None, context)
+        return await handled.handler.service(details).stream_unary(None, context)
 
     with caplog.at_level(logging.DEBUG):
         assert asyncio.run(answer()) is None
     assert context.error.__context__ is None  # otherwise the failure would be logged with it
-    assert fronted.telemetry.next() == ("/test.Service/Fail", "unary", "NOT_FOUND")
-    assert fronted.front.places.taken == 0
+    assert handled.telemetry.next() == ("/test.Service/Fail", "unary", "NOT_FOUND")
+    assert handled.handler.admission.concurrency.taken == 0
     assert "no 7 here" not in caplog.text
 
 
@@ -468,19 +472,19 @@ def test_a_call_that_has_ended_is_released_at_once_and_not_at_the_next_garbage_c
     assert ended_with == codes
 
 
-def test_a_unary_call_without_a_request_is_reported_so(fronted):
+def test_a_unary_call_without_a_request_is_reported_so(handled):
     with pytest.raises(grpc.RpcError) as error:
-        fronted.channel.stream_unary("/test.Service/Double")(iter([]), timeout=60)
+        handled.channel.stream_unary("/test.Service/Double")(iter([]), timeout=60)
     assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert error.value.details() == "the request is missing: send one message"
 
 
-def test_calls_take_places_when_their_headers_arrive(fronted):
+def test_calls_take_places_when_their_headers_arrive(handled):
     said = queue.SimpleQueue()
-    silent = [fronted.channel.stream_unary("/test.Service/Double").future(iter(said.get, None)) for _ in range(3)]
-    wait_until(lambda: fronted.front.places.taken == 3)
+    silent = [handled.channel.stream_unary("/test.Service/Double").future(iter(said.get, None)) for _ in range(3)]
+    wait_until(lambda: handled.handler.admission.concurrency.taken == 3)
     with pytest.raises(grpc.RpcError) as error:
-        fronted.channel.unary_unary("/test.Service/Double")(b"4", timeout=60)
+        handled.channel.unary_unary("/test.Service/Double")(b"4", timeout=60)
     assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     for call in silent:
         call.cancel()
