@@ -6,7 +6,7 @@ Starts from `trainer/simulation/config.py`, moves the constants that `FITTED` na
 method, the same random numbers in each evaluation), and prints the table before and after and the fitted constants,
 which have to be copied into that file by hand. The loss is the sum of squared differences from the paper, each divided
 by its tolerance: 5% or .02 for a mean, 15% for a standard deviation. The difficulty of the vignettes is not part of it:
-see benchmarks/difficulty.py.
+see docs/simulator.md.
 """
 
 import argparse

@@ -2,7 +2,6 @@
 
 import ast
 import email
-import json
 import os
 import pathlib
 import re
@@ -11,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 
 import pytest
@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from schemas import VERSION
+from triage_client import TriageClient, evidence_state
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -230,17 +231,41 @@ def _interpreters():
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("extra", ["", "tensorflow"])
 @pytest.mark.parametrize("python", _interpreters())
-def test_a_server_answers_from_a_fresh_environment_of_each_python(python, extra, guarded_model, tmp_path):
-    figures = tmp_path / "figures.json"
+def test_a_server_answers_from_a_fresh_environment_of_each_python(python, extra, built, guarded_model, tmp_path):
+    programs = tmp_path / "environment" / "bin"
+    subprocess.run([_interpreters()[python], "-m", "venv", "--without-pip", programs.parent], check=True, timeout=600)
+    version = subprocess.run([programs / "python", "--version"], capture_output=True, text=True, check=True, timeout=60)
+    assert version.stdout.startswith(f"Python {python}.")
+    wheel = built[f"dyqn_triage_serving-{VERSION}-py3-none-any.whl"]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", programs / "python"]
+    # A clone on PYTHONPATH would count as installed.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    install = [*pip, "install", "--quiet", f"{wheel}[{extra}]" if extra else wheel]
+    subprocess.run(install, check=True, env=environment, timeout=2400)
+    port_file = tmp_path / "port"
     command = [
-        sys.executable, ROOT / "benchmarks" / "distributions.py", "--model-base-path", guarded_model,
-        "--python", _interpreters()[python], "--distribution", "dyqn-triage-serving", "--extra", extra,
-        "--starts", "1", "--json", figures,
-    ]  # fmt: skip
-    subprocess.run(command, check=True, timeout=3000)
-    [row] = json.loads(figures.read_text())["rows"]
-    assert row["python"].startswith(f"{python}.")
-    assert row["engine"] == ("saved-model" if extra else "litert")
+        programs / "triage",
+        "serve",
+        "--model-base-path",
+        guarded_model,
+        "--port",
+        "0",
+        "--port-file",
+        port_file,
+    ]
+    command += ["--engine", "saved-model" if extra else "litert"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as server:
+        try:
+            end = time.monotonic() + 120
+            while not port_file.exists():
+                assert server.poll() is None
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            with TriageClient(f"127.0.0.1:{port_file.read_text()}") as client:
+                answer = client.triage(evidence_state(["fever"]))
+        finally:
+            server.terminate()
+    assert answer.model_version == "1"
 
 
 @pytest.fixture(scope="module")

@@ -26,16 +26,15 @@ class SavedModel:
 
     Args:
         folder: the SavedModel.
-        grappler: whether Grappler rewrites the graph, which slows loading down and speeds no run up
-            (`benchmarks/loading.py`).
 
     Raises:
         Exception: any of several kinds, if the SavedModel is damaged.
     """
 
-    def __init__(self, folder: pathlib.Path, grappler: bool = False):
+    def __init__(self, folder: pathlib.Path):
         config = tf.compat.v1.ConfigProto()
-        config.graph_options.rewrite_options.disable_meta_optimizer = not grappler
+        # Grappler, which rewrites the graph, slows loading down and speeds no run up.
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
         graph = tf.Graph()
         self._session = tf.compat.v1.Session(graph=graph, config=config)
         with graph.as_default():

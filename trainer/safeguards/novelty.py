@@ -22,7 +22,7 @@ THRESHOLD = 0.99
 MINIMUM_VIGNETTES = 100
 """With fewer vignettes, percentiles would be meaningless, and there is no novelty."""
 
-# Chosen by benchmarks/novelty.py (docs/model.md).
+# Chosen by how well the scores separate moments of held-out interviews from pieces that no patient has together.
 CLASSES = 32
 _TAKEN_OFF = 0.95  # share of the log probability of each single piece that is subtracted
 _SMOOTHING = 1.0  # weight of the overall frequencies in each class, in vignettes

@@ -18,9 +18,9 @@ def folder(model_base_path):
     return model_base_path / "3"
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["", "grappler"])
-def loaded(request, folder):
-    return SavedModel(folder, grappler=request.param)
+@pytest.fixture(scope="module")
+def loaded(folder):
+    return SavedModel(folder)
 
 
 @pytest.fixture(scope="module")
