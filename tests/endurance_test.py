@@ -15,7 +15,7 @@ STEPS = 40_000
 TRAINING = """\
 import json, pathlib, resource, sys
 from trainer.config import TrainConfig
-from trainer.session import TrainingSession
+from trainer.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
 data, job, steps = sys.argv[1:]
@@ -30,7 +30,7 @@ def note():
     return False
 
 
-TrainingSession(pathlib.Path(job), DataDirectory.open(data), TrainConfig.from_dict(tiny)).train(note)
+open_run(pathlib.Path(job), DataDirectory.open(data), TrainConfig.from_dict(tiny)).train(note)
 print(json.dumps(resident))
 """
 
