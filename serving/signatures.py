@@ -193,6 +193,8 @@ def _check_values(inputs: Mapping[str, np.ndarray]) -> None:
     for alias, value in inputs.items():
         if value.dtype.kind == "f" and not np.isfinite(value).all():
             raise InputError(f"Expects {alias} to be finite but NaN or infinity is provided")
+        if alias == features.STATES and not np.isin(value, (-1, 0, 1)).all():  # versions of before do not refuse them
+            raise InputError(f"Expects {alias} to be -1, 0 or 1")
 
 
 def _check_messages(states: np.ndarray, max_evidence: int) -> None:
