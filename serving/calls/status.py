@@ -115,9 +115,9 @@ def end_of(error: Exception, method: str) -> tuple[Status, Metadata]:
 
 
 def _shorten(message: str) -> str:
-    encoded = message.encode()
+    encoded = message.encode(errors="backslashreplace")  # half a pair of surrogates cannot be encoded otherwise
     if len(encoded) <= _MAX_MESSAGE_BYTES:
-        return message
+        return encoded.decode()
     return encoded[: _MAX_MESSAGE_BYTES - 4].decode(errors="ignore") + " ..."
 
 

@@ -12,7 +12,7 @@ import itertools
 import json
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, AnyStr, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,10 @@ ID, PRESENT, ABSENT, ASKED, ENDED = FIELDS = (
 )  # fmt: skip
 _NOT_READ = ("decisions", "split", "tags")
 _MOST_QUESTIONS = 2**31 - 1
+MOST_LINE_BYTES = 1024 * 1024
+"""Length of a case; one of a thousand codes takes a fiftieth."""
+MOST_CODES = 1024 * 1024
+"""Codes in a batch, which ends early where there are more."""
 
 Rows = Iterable[tuple[int, Any]]
 """What a file holds: the number of each line or record, from 1, and its fields by name."""
@@ -64,8 +68,10 @@ def check_kind(path: pathlib.Path) -> None:
     """Checks by its first bytes that a file is what its name says, which takes no time.
 
     Raises:
-        InputError: it is not, or it cannot be read.
+        InputError: it is not, or it cannot be read, or is none that can be read twice, such as a pipe.
     """
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: not a file: write what comes from a pipe or a device to one")
     try:
         with path.open("rb") as file:
             start = file.read(1024)
@@ -94,13 +100,23 @@ def read(path: pathlib.Path, batch_size: int) -> Iterator[Cases]:
     rows, unit = _READERS[kind or ""](path, batch_size), "line" if kind in (JSONL, CSV) else "record"
     cases = (_case(path, place, row, unit) for place, row in rows)
     try:
-        while batch := list(itertools.islice(cases, batch_size)):
+        while batch := _batch(cases, batch_size):
             places, ids, present, absent, asked = map(list, zip(*batch, strict=True))
             yield Cases(places, ids, present, absent, np.array(asked, np.int32))
     except (OSError, EOFError) as error:  # gzip raises EOFError where a file is cut off
         raise InputError(f"{path}: cannot read: {first_line(error)}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def _batch(cases: Iterator[Case], size: int) -> list[Case]:
+    batch, codes = [], 0
+    for case in itertools.islice(cases, size):
+        batch.append(case)
+        codes += len(case.present) + len(case.absent)
+        if codes > MOST_CODES:
+            break
+    return batch
 
 
 def _case(path: pathlib.Path, place: int, row: Any, unit: str) -> Case:
@@ -136,18 +152,38 @@ def _open(path: pathlib.Path) -> IO[bytes]:
 
 def _json_lines(path: pathlib.Path, _: int) -> Rows:
     with _open(path) as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(_lines(path, file, b""), start=1):
             if not line.isspace():
                 try:
-                    yield number, json.loads(line)
-                except ValueError as error:
-                    raise InputError(f"{path}: line {number}: not JSON: {error}") from error
+                    row = json.loads(line, object_pairs_hook=_to_object)
+                    if b"\\u" in line:
+                        json.dumps(row, ensure_ascii=False).encode()  # half a pair of surrogates cannot be encoded
+                    yield number, row
+                except (ValueError, RecursionError) as error:
+                    raise InputError(f"{path}: line {number}: not JSON: {first_line(error)}") from error
+
+
+def _lines(path: pathlib.Path, file: IO[AnyStr], end: AnyStr) -> Iterator[AnyStr]:
+    """Yields the lines of a file, which `end` is read after; raises InputError for one that is too long."""
+    for number, line in enumerate(iter(lambda: file.readline(MOST_LINE_BYTES + 1), end), start=1):
+        if len(line) > MOST_LINE_BYTES:
+            raise InputError(
+                f"{path}: line {number}: longer than {MOST_LINE_BYTES} bytes: expected a case on each line"
+            )
+        yield line
+
+
+def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) != len(pairs):
+        raise ValueError("a key comes twice")
+    return row
 
 
 def _csv_rows(path: pathlib.Path, _: int) -> Rows:
     """Yields the rows of a CSV file, in which codes are separated by spaces."""
     with _open(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file, strict=True)
+        rows = csv.DictReader(_lines(path, file, ""), strict=True)
         try:
             for row in rows:
                 if None in row or None in row.values():

@@ -6,14 +6,17 @@ import gzip
 import io
 import json
 import pathlib
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from schemas.errors import InputError
 from serving.scoring.answers import Columns
 from serving.scoring.cases import COMPRESSED, CSV, JSONL, PARQUET, format_of, import_parquet
 from triage_runtime.storage.whole_file import path_replacing
 
 Write = Callable[[Columns], None]
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")  # a number with its sign is none
 
 
 @contextlib.contextmanager
@@ -77,8 +80,17 @@ def _csv_rows(path: pathlib.Path) -> Iterator[Write]:
 
 
 def _cells(values: list[Any]) -> list[Any]:
+    """Returns the cells of a column.
+
+    Raises:
+        InputError: a spreadsheet would run one of them as a formula.
+    """
     if values and isinstance(values[0], list):
-        return list(map(" ".join, values))
+        values = list(map(" ".join, values))
+    if values and isinstance(values[0], str) and (formula := next(filter(_FORMULA.match, values), None)) is not None:
+        raise InputError(
+            f"{formula[:80]!r}: a spreadsheet would run this as a formula: write .jsonl, .parquet or .tfrecord instead"
+        )
     return [str(value).lower() for value in values] if values and isinstance(values[0], bool) else values
 
 

@@ -66,6 +66,10 @@ def raised(error):
         return caught
 
 
+def test_half_a_character_in_a_message_does_not_keep_it_from_the_caller():
+    assert status_of(InputError("no input '\ud800'")).message == "no input '\\ud800'"
+
+
 def test_an_unexpected_failure_is_logged_by_type_and_place_without_what_it_says(caplog):
     with caplog.at_level(logging.DEBUG):
         status, _ = end_of(raised(KeyError(EVIDENCE)), "Triage")

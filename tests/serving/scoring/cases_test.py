@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import os
 
 import hypothesis
 import hypothesis.strategies as st
@@ -169,3 +170,43 @@ def test_a_file_that_is_not_what_its_name_says_is_refused(name, content, complai
 def test_a_file_that_may_be_what_its_name_says_passes(name, content, tmp_path):
     (tmp_path / name).write_bytes(content)
     cases.check_kind(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"vignette_id": "v", "present": ["fever"], "present": ["cough"]}', "line 1: not JSON: a key comes twice"),
+        (b'{"vignette_id": "\\ud800"}', "line 1: not JSON: 'utf-8' codec can't encode character"),
+        (b'{"vignette_id": "v", "present": ["\\udc00x"]}', "line 1: not JSON: 'utf-8' codec can't encode character"),
+        (b"[" * 100_000, "line 1: not JSON: "),
+        (b" " * (cases.MOST_LINE_BYTES + 1), "line 1: longer than 1048576 bytes: expected a case on each line"),
+    ],
+    ids=["key twice", "id", "code", "nested", "long"],
+)
+def test_a_line_that_would_be_misread_or_fill_the_memory_is_named(tmp_path, line, message):
+    path = tmp_path / "cases.jsonl.gz"
+    path.write_bytes(gzip.compress(line))
+    with pytest.raises(InputError) as error:
+        list(cases.read(path, 10))
+    assert message in str(error.value)
+
+
+def test_a_long_line_of_csv_is_named(tmp_path):
+    path = tmp_path / "cases.csv"
+    path.write_bytes(b"vignette_id,present\nv1," + b"a " * cases.MOST_LINE_BYTES)
+    with pytest.raises(InputError, match="line 2: longer than 1048576 bytes"):
+        list(cases.read(path, 10))
+
+
+def test_a_batch_of_many_codes_ends_early(tmp_path):
+    path = tmp_path / "cases.jsonl"
+    codes = ["a"] * 200_000  # the sixth case makes 1,200,000, above 1,048,576
+    path.write_text("".join(json.dumps({"vignette_id": f"v{number}", "present": codes}) + "\n" for number in range(8)))
+    assert [len(batch.ids) for batch in cases.read(path, 100)] == [6, 2]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "cases.jsonl")
+    with pytest.raises(InputError, match="not a file: write what comes from a pipe or a device to one"):
+        cases.check_kind(tmp_path / "cases.jsonl")

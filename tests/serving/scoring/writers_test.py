@@ -9,6 +9,7 @@ import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
+from schemas.errors import InputError
 from serving.scoring.writers import writing
 
 BATCHES = [
@@ -92,3 +93,18 @@ def test_the_features_of_an_example_stand_in_the_order_of_their_names(tmp_path):
     raw = _written(tmp_path / "answers.tfrecord").read_bytes()
     places = [raw.index(name.encode()) for name in sorted(BATCHES[0])]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("vignette_id", ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(1)", "\tx"])
+def test_what_a_spreadsheet_would_run_is_not_written_as_csv(tmp_path, vignette_id):
+    batch = {"vignette_id": ["a", vignette_id]}
+    with (
+        pytest.raises(InputError, match="a spreadsheet would run this as a formula"),
+        writing(tmp_path / "a.csv") as write,
+    ):
+        write(batch)
+    with writing(tmp_path / "a.jsonl") as write:
+        write(batch)
+    with writing(tmp_path / "b.csv") as write:
+        write({"vignette_id": ["-12", "+3.5", "a=b"]})
+    assert (tmp_path / "b.csv").read_text() == "vignette_id\n-12\n+3.5\na=b\n"
