@@ -13,7 +13,6 @@ import importlib.metadata
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from schemas import VERSION
 from schemas.errors import InputError
 from triage_runtime.command_line import extras
 from triage_runtime.command_line.extras import SERVING, WHOLE
+from triage_runtime.command_line.standard_error import silent_unless_failing
 from triage_runtime.storage import locations
 
 COMMANDS = {
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         staged = _staging(module, parsed)
         if module.needs_tensorflow(parsed) if hasattr(module, "needs_tensorflow") else command in NEED_TENSORFLOW:
             extras.need("tensorflow", "this command", "tensorflow")
-            with _silent_unless_failing() if _is_quiet(parsed) else contextlib.nullcontext():
+            with silent_unless_failing() if _is_quiet(parsed) else contextlib.nullcontext():
                 importlib.import_module("tensorflow").config.list_physical_devices()
         # A job on a cluster has to be cancelled, and vignettes may not stay behind.
         cancellable = _interrupted_by(signal.SIGTERM, received) if getattr(parsed, "runner", None) else None
@@ -212,28 +212,6 @@ def _add_commands(subparsers: Any, commands: Mapping[str, tuple[str, str]], argu
         subparser = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
         if arguments[:1] == [name]:
             importlib.import_module(module_name).add_arguments(subparser)
-
-
-@contextlib.contextmanager
-def _silent_unless_failing() -> Iterator[None]:
-    """Holds back what is written to standard error, and shows it if the block fails, but not on Ctrl-C.
-
-    While it loads, TensorFlow writes some ten lines about processors and graphics cards before it applies its own log
-    level. Set TF_CPP_MIN_LOG_LEVEL to 0 or 1 to see them.
-    """
-    sys.stderr.flush()
-    shown = os.dup(2)
-    with tempfile.TemporaryFile() as held:
-        os.dup2(held.fileno(), 2)
-        try:
-            yield
-        except Exception:
-            held.seek(0)
-            os.write(shown, held.read())
-            raise
-        finally:
-            os.dup2(shown, 2)
-            os.close(shown)
 
 
 if __name__ == "__main__":

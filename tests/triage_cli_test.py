@@ -10,7 +10,6 @@ import pytest
 
 import triage_cli
 from schemas import VERSION
-from schemas.errors import InputError
 from triage_runtime.command_line import extras
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -115,18 +114,6 @@ def test_ctrl_c_ends_with_130(monkeypatch, capsys):
     assert capsys.readouterr().err == "triage ask: interrupted\n"
 
 
-def test_what_is_held_back_is_shown_when_loading_fails(capfd):
-    def load():
-        with triage_cli._silent_unless_failing():
-            os.write(2, b"what the library said\n")
-            raise InputError("it failed")
-
-    with pytest.raises(InputError):
-        load()
-    os.write(2, b"afterwards\n")
-    assert capfd.readouterr().err == "what the library said\nafterwards\n"
-
-
 @pytest.fixture
 def serving_alone(monkeypatch):
     """As if dyqn-triage-serving were installed, without its extra."""
@@ -195,14 +182,3 @@ def test_an_unknown_option_is_refused_with_the_usage_of_its_command(capsys):
     complaint = capsys.readouterr().err
     assert complaint.startswith("usage: triage fold [-h] --data DATA")
     assert complaint.endswith("triage fold: error: unrecognized arguments: --format csv\n")
-
-
-def test_what_is_held_back_stays_hidden_on_ctrl_c(capfd):
-    def load():
-        with triage_cli._silent_unless_failing():
-            os.write(2, b"what the library said\n")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        load()
-    assert capfd.readouterr().err == ""
