@@ -26,6 +26,8 @@ EVIDENCE_KINDS = {
 """The name in a vocabulary, and in JSON, of each EvidenceKind."""
 MOST_EXPLAINED = 64
 """Pieces of evidence of a state that can be explained: a run of the model for each is too much for more."""
+LEAST_SUPPORT = 0.005
+"""Change of a probability below which a piece speaks neither for a decision nor against it."""
 STATUSES = {triage_pb2.EVIDENCE_STATUS_PRESENT: "present", triage_pb2.EVIDENCE_STATUS_ABSENT: "absent"}
 """The name in JSON of each EvidenceStatus."""
 
@@ -62,6 +64,18 @@ def goes_on(response: Any) -> bool:
     flags = any(question.reason == triage_pb2.QUESTION_REASON_RED_FLAG for question in questions)
     open_flag = flags and response.best_triage != triage_pb2.TRIAGE_ACTION_RED
     return not response.forced and (asks or open_flag)
+
+
+def speaks(effect: Any, best_triage: int) -> str:
+    """Returns whether a piece of evidence speaks "for" the decision `best_triage` or "against" it; "" where neither.
+
+    Args:
+        effect: EvidenceEffect of the piece, of the server's package or of the client's.
+        best_triage: the decision.
+    """
+    if effect.best_triage_without != best_triage or effect.support >= LEAST_SUPPORT:
+        return "for"
+    return "against" if effect.support <= -LEAST_SUPPORT else ""
 
 
 def codes_of(state: triage_pb2.EvidenceState) -> tuple[list[str], list[str]]:
@@ -105,6 +119,7 @@ def answer_figures(response: Any) -> dict[str, Any]:
                 "reason": QUESTION_REASONS[question.reason],
                 "likely": question.likely,
                 "worth_asking": question.worth_asking,
+                "rationale": question.rationale,
             }
             for question in response.next_questions
         ],
@@ -119,6 +134,7 @@ def _explanation(explanation: Any) -> dict[str, Any]:
                 **_piece(each.evidence),
                 "effect": each.effect,
                 "best_triage_without": action_label(each.best_triage_without),
+                "support": each.support,
             }
             for each in explanation.effects
         ],

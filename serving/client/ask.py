@@ -12,7 +12,7 @@ import rich.text
 from schemas.errors import InputError
 from serving.client import channel
 from serving.client.interactive import Asked, Known, ask_complaint, converse
-from serving.messages import action_label, answer_figures
+from serving.messages import action_label, answer_figures, speaks
 from triage_client import (
     Evidence,
     EvidenceStatus,
@@ -154,7 +154,8 @@ def _print_explanation(console: rich.console.Console, response: TriageResponse) 
     for each in why.effects:
         other = action_label(each.best_triage_without)
         turned = "" if other == decision else f"; without it {other}"
-        console.print(rich.text.Text(f"because  {_piece(each.evidence)} ({each.effect:.3f}{turned})"))
+        side = speaks(each, response.best_triage) or "neither"
+        console.print(rich.text.Text(f"{side:<8} {_piece(each.evidence)} ({each.support:+.3f}{turned})"))
     console.print(rich.text.Text(f"enough for {decision}: {', '.join(map(_piece, why.sufficient))}"))
     for turn in why.turning[:3]:
         piece, other = _piece(turn.evidence), action_label(turn.best_triage)
@@ -164,6 +165,8 @@ def _print_explanation(console: rich.console.Console, response: TriageResponse) 
 def _worth(question: NextQuestion) -> str:
     """Returns why a question comes where it does."""
     worth = f"worth {question.expected_gain:.3f} bits, {question.likely:.0%} likely"
+    if question.rationale:
+        return f"{question.rationale.rstrip('.')}; {worth}"
     return f"red flag, {worth}" if question.reason == QuestionReason.QUESTION_REASON_RED_FLAG else worth
 
 

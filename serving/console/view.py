@@ -8,7 +8,7 @@ from schemas.evidence import Evidence
 from schemas.triage import DECISION_LABELS
 from serving.console.agent import Answer, Model
 from serving.console.case import Case
-from serving.messages import STATUSES, action_label, answer_figures
+from serving.messages import STATUSES, action_label, answer_figures, speaks
 from triage_client import QuestionReason, TriageAction, TriageResponse
 
 MEANINGS = {
@@ -35,10 +35,8 @@ class Finding(NamedTuple):
 
     name: str
     status: str
-    effect: float | None
-    """As in EvidenceEffect, None where it is not known."""
-    without: str
-    """The decision without it, "" if that is the same."""
+    speaks: str
+    """Whether it speaks for the decision or against it, "" where that is not known."""
 
 
 class Turn(NamedTuple):
@@ -55,6 +53,8 @@ class Verdict:
     """What a model decides, and why."""
 
     decision: str
+    rule: str
+    """The reason of the safety rule that decides whatever the model says, "" if none does."""
     columns: tuple[str, ...]
     rows: list[Row]
     rules: list[dict[str, str]]
@@ -110,6 +110,7 @@ def verdict(response: TriageResponse, model: Model) -> Verdict:
     decision = action_label(response.best_triage)
     return Verdict(
         decision=decision,
+        rule=_deciding_rule(response),
         columns=("appropriate", "safe") if response.probabilities else ("Q-value",),
         rows=_rows(response),
         rules=[_rule(rule) for rule in response.fired_rules],
@@ -138,6 +139,10 @@ def _rows(response: TriageResponse) -> list[Row]:
     return [Row(label, values[label], (f"{values[label]:.2f}",)) for label in DECISION_LABELS]
 
 
+def _deciding_rule(response: TriageResponse) -> str:
+    return next((rule.reason for rule in reversed(response.fired_rules) if rule.from_action != rule.to_action), "")
+
+
 def _rule(rule: Any) -> dict[str, str]:
     before, after = action_label(rule.from_action), action_label(rule.to_action)
     changed = "no change" if before == after else f"{before} → {after}"
@@ -146,14 +151,24 @@ def _rule(rule: Any) -> dict[str, str]:
 
 def _findings(case: Case, response: TriageResponse | None, model: Model) -> list[Finding]:
     effects = {each.evidence.code: each for each in response.explanation.effects} if response else {}
-    findings = []
-    for said in case.said:
-        effect, without = effects.get(said.code), ""
-        if effect is not None and response is not None and effect.best_triage_without != response.best_triage:
-            without = action_label(effect.best_triage_without)
-        value = None if effect is None else effect.effect
-        findings.append(Finding(_name(said.code, model), said.status, value, without))
-    return findings
+    return [
+        Finding(
+            _name(said.code, model),
+            said.status,
+            _speaks(effects[said.code], response) if response and said.code in effects else "",
+        )
+        for said in case.said
+    ]
+
+
+def _speaks(effect: Any, response: TriageResponse) -> str:
+    decision, side = action_label(response.best_triage), speaks(effect, response.best_triage)
+    if not side:
+        return "hardly matters"
+    if effect.best_triage_without != response.best_triage:
+        return f"speaks for {decision}: without it {action_label(effect.best_triage_without)}"
+    points = f"{100 * effect.support:+.0f} points".replace("-", "\N{MINUS SIGN}")
+    return f"speaks {side} {decision}: {points}"
 
 
 def _name(code: str, model: Model) -> str:
@@ -164,6 +179,8 @@ def _why_asked(answer: Answer) -> str:
     if answer.chosen is None:
         return "The next one in the vocabulary: this model cannot choose questions."
     worth = f"{answer.chosen.likely:.0%} likely yes; worth {answer.chosen.expected_gain:.3f} bits"
+    if answer.chosen.rationale:
+        return f"{answer.chosen.rationale} ({worth})"
     if answer.chosen.reason == QuestionReason.QUESTION_REASON_RED_FLAG:
         return f"May be a red flag; {worth}."
     return f"Chosen by the model: {worth}."
@@ -172,6 +189,8 @@ def _why_asked(answer: Answer) -> str:
 def _status(case: Case, answer: Answer) -> str:
     response = answer.response
     asks = response.action == TriageAction.TRIAGE_ACTION_ASK
+    if _deciding_rule(response) and not answer.goes_on:
+        return "A safety rule decides, whatever the model says:"
     if answer.goes_on:
         if asks:
             return "The model is not sure enough yet and asks on."

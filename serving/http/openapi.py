@@ -82,6 +82,7 @@ _SCHEMAS: dict[str, Any] = {
             "reason": {**_TEXT, "enum": ["information", "red_flag"]},
             "likely": {**_VALUE, "description": "the probability of a yes"},
             "worth_asking": {**_FLAG, "description": "worth more than a question costs"},
+            "rationale": {**_TEXT, "description": "with explain: the reason of the safety rule that a yes would fire"},
         },
         ("code", "question"),
     ),
@@ -90,7 +91,14 @@ _SCHEMAS: dict[str, Any] = {
             "effects": {
                 "type": "array",
                 "description": "how much the probabilities change where a piece is left out, the largest first",
-                "items": _object({**_PIECE, "effect": _VALUE, "best_triage_without": _ACTION}),
+                "items": _object(
+                    {
+                        **_PIECE,
+                        "effect": _VALUE,
+                        "best_triage_without": _ACTION,
+                        "support": {**_VALUE, "description": "above 0 it speaks for the decision, below 0 against it"},
+                    }
+                ),
             },
             "sufficient": {
                 "type": "array",

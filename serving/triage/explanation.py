@@ -46,12 +46,13 @@ def explain(
     """
     pieces = list(state.evidence)
     without = _without_each(state, pieces, ask)
-    here = _values(response)
+    here, supported = _values(response), _value_of(response, response.best_triage)
     effects = [
         triage_pb2.EvidenceEffect(
             evidence=piece,
             effect=float(np.abs(_values(answer) - here).mean()),
             best_triage_without=answer.best_triage,
+            support=supported - _value_of(answer, response.best_triage),
         )
         for piece, answer in zip(pieces, without, strict=True)
     ]
@@ -61,6 +62,18 @@ def explain(
         sufficient=_sufficient(state, response, effects, ask),
         turning=_turning(state, response, questions, ask),
     )
+
+
+def give_rationales(state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse, ask: Ask) -> None:
+    """Sets the rationale of each question that `response` suggests: the reason of the rule that a yes would fire."""
+    questions = response.next_questions
+    if not questions:
+        return
+    fired = {rule.rule_id for rule in response.fired_rules}
+    present = triage_pb2.EVIDENCE_STATUS_PRESENT
+    yes = [[*state.evidence, triage_pb2.Evidence(code=question.code, status=present)] for question in questions]
+    for question, answer in zip(questions, ask([_with(state, pieces) for pieces in yes]), strict=True):
+        question.rationale = next((rule.reason for rule in answer.fired_rules if rule.rule_id not in fired), "")
 
 
 def _sufficient(
@@ -149,3 +162,10 @@ def _values(response: triage_pb2.TriageResponse) -> np.ndarray:
     if response.probabilities:
         return np.array([value for each in response.probabilities for value in (each.appropriate, each.safe)])
     return np.array([q_value.value for q_value in response.q_values[:-1]])
+
+
+def _value_of(response: triage_pb2.TriageResponse, decision: int) -> float:
+    """Returns what the model says of one decision: the probability that it is appropriate, or its Q-value."""
+    if response.probabilities:
+        return next((each.appropriate for each in response.probabilities if each.decision == decision), 0.0)
+    return next((each.value for each in response.q_values if each.action == decision), 0.0)

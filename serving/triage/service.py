@@ -31,7 +31,7 @@ from serving.models.engine import Engine
 from serving.models.safeguards import described_rules
 from serving.models.served_models import ServedModels
 from serving.telemetry import Telemetry
-from serving.triage.explanation import check_explainable, explain
+from serving.triage.explanation import check_explainable, explain, give_rationales
 from serving.triage.interview import InterviewState
 from serving.triage.routing import Routing
 from serving.triage.validation import (
@@ -301,6 +301,7 @@ def _described(vocabulary: Vocabulary) -> triage_service_pb2.GetVocabularyRespon
 def _add_explanation(engine: Engine, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> None:
     questions = engine.next_questions([state], MOST_QUESTIONS)[0] if engine.info.questions else []
     response.explanation.CopyFrom(explain(state, response, questions, engine.triage))
+    give_rationales(state, response, engine.triage)
 
 
 def _check_states(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits, batch: bool) -> None:

@@ -24,19 +24,19 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16triage/v1/triage.proto\x12\ttriage.v1\"C\n\x08\x45vidence\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12)\n\x06status\x18\x02 \x01(\x0e\x32\x19.triage.v1.EvidenceStatus\"\x80\x01\n\rEvidenceState\x12%\n\x08\x65vidence\x18\x01 \x03(\x0b\x32\x13.triage.v1.Evidence\x12\x17\n\x0fquestions_asked\x18\x02 \x01(\x05\x12\x18\n\x10no_more_evidence\x18\x03 \x01(\x08\x12\x15\n\rmax_questions\x18\x04 \x01(\x05\"@\n\x06QValue\x12\'\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12\r\n\x05value\x18\x02 \x01(\x02\"c\n\x13\x44\x65\x63isionProbability\x12)\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12\x13\n\x0b\x61ppropriate\x18\x02 \x01(\x02\x12\x0c\n\x04safe\x18\x03 \x01(\x02\"\x86\x01\n\tFiredRule\x12\x0f\n\x07rule_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12,\n\x0b\x66rom_action\x18\x03 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12*\n\tto_action\x18\x04 \x01(\x0e\x32\x17.triage.v1.TriageAction\"\x96\x01\n\x0cNextQuestion\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x15\n\rexpected_gain\x18\x03 \x01(\x02\x12)\n\x06reason\x18\x04 \x01(\x0e\x32\x19.triage.v1.QuestionReason\x12\x0e\n\x06likely\x18\x05 \x01(\x02\x12\x14\n\x0cworth_asking\x18\x06 \x01(\x08\"}\n\x0e\x45videnceEffect\x12%\n\x08\x65vidence\x18\x01 \x01(\x0b\x32\x13.triage.v1.Evidence\x12\x0e\n\x06\x65\x66\x66\x65\x63t\x18\x02 \x01(\x02\x12\x34\n\x13\x62\x65st_triage_without\x18\x03 \x01(\x0e\x32\x17.triage.v1.TriageAction\"t\n\rTurningAnswer\x12%\n\x08\x65vidence\x18\x01 \x01(\x0b\x32\x13.triage.v1.Evidence\x12,\n\x0b\x62\x65st_triage\x18\x02 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12\x0e\n\x06likely\x18\x03 \x01(\x02\"\x8d\x01\n\x0b\x45xplanation\x12*\n\x07\x65\x66\x66\x65\x63ts\x18\x01 \x03(\x0b\x32\x19.triage.v1.EvidenceEffect\x12\'\n\nsufficient\x18\x02 \x03(\x0b\x32\x13.triage.v1.Evidence\x12)\n\x07turning\x18\x03 \x03(\x0b\x32\x18.triage.v1.TurningAnswer\"\xf9\x03\n\x0eTriageResponse\x12\'\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12,\n\x0b\x62\x65st_triage\x18\x02 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12#\n\x08q_values\x18\x03 \x03(\x0b\x32\x11.triage.v1.QValue\x12\x0e\n\x06\x66orced\x18\x04 \x01(\x08\x12\x15\n\runknown_codes\x18\x05 \x03(\t\x12\x19\n\x11\x63onflicting_codes\x18\x06 \x03(\t\x12\x15\n\rmodel_version\x18\x07 \x01(\t\x12\x1e\n\x16vocabulary_fingerprint\x18\x08 \x01(\t\x12)\n\x0b\x66ired_rules\x18\t \x03(\x0b\x32\x14.triage.v1.FiredRule\x12\x14\n\x07novelty\x18\n \x01(\x02H\x00\x88\x01\x01\x12\x10\n\x08is_novel\x18\x0b \x01(\x08\x12\x35\n\rprobabilities\x18\x0c \x03(\x0b\x32\x1e.triage.v1.DecisionProbability\x12/\n\x0enext_questions\x18\r \x03(\x0b\x32\x17.triage.v1.NextQuestion\x12+\n\x0b\x65xplanation\x18\x0e \x01(\x0b\x32\x16.triage.v1.ExplanationB\n\n\x08_novelty*\xa6\x01\n\x0cTriageAction\x12\x1d\n\x19TRIAGE_ACTION_UNSPECIFIED\x10\x00\x12\x15\n\x11TRIAGE_ACTION_RED\x10\x01\x12\x18\n\x14TRIAGE_ACTION_YELLOW\x10\x02\x12\x17\n\x13TRIAGE_ACTION_GREEN\x10\x03\x12\x16\n\x12TRIAGE_ACTION_BLUE\x10\x04\x12\x15\n\x11TRIAGE_ACTION_ASK\x10\x05*j\n\x0e\x45videnceStatus\x12\x1f\n\x1b\x45VIDENCE_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x45VIDENCE_STATUS_PRESENT\x10\x01\x12\x1a\n\x16\x45VIDENCE_STATUS_ABSENT\x10\x02*p\n\x0eQuestionReason\x12\x1f\n\x1bQUESTION_REASON_UNSPECIFIED\x10\x00\x12\x1f\n\x1bQUESTION_REASON_INFORMATION\x10\x01\x12\x1c\n\x18QUESTION_REASON_RED_FLAG\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16triage/v1/triage.proto\x12\ttriage.v1\"C\n\x08\x45vidence\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12)\n\x06status\x18\x02 \x01(\x0e\x32\x19.triage.v1.EvidenceStatus\"\x80\x01\n\rEvidenceState\x12%\n\x08\x65vidence\x18\x01 \x03(\x0b\x32\x13.triage.v1.Evidence\x12\x17\n\x0fquestions_asked\x18\x02 \x01(\x05\x12\x18\n\x10no_more_evidence\x18\x03 \x01(\x08\x12\x15\n\rmax_questions\x18\x04 \x01(\x05\"@\n\x06QValue\x12\'\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12\r\n\x05value\x18\x02 \x01(\x02\"c\n\x13\x44\x65\x63isionProbability\x12)\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12\x13\n\x0b\x61ppropriate\x18\x02 \x01(\x02\x12\x0c\n\x04safe\x18\x03 \x01(\x02\"\x86\x01\n\tFiredRule\x12\x0f\n\x07rule_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12,\n\x0b\x66rom_action\x18\x03 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12*\n\tto_action\x18\x04 \x01(\x0e\x32\x17.triage.v1.TriageAction\"\xa9\x01\n\x0cNextQuestion\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x15\n\rexpected_gain\x18\x03 \x01(\x02\x12)\n\x06reason\x18\x04 \x01(\x0e\x32\x19.triage.v1.QuestionReason\x12\x0e\n\x06likely\x18\x05 \x01(\x02\x12\x14\n\x0cworth_asking\x18\x06 \x01(\x08\x12\x11\n\trationale\x18\x07 \x01(\t\"\x8e\x01\n\x0e\x45videnceEffect\x12%\n\x08\x65vidence\x18\x01 \x01(\x0b\x32\x13.triage.v1.Evidence\x12\x0e\n\x06\x65\x66\x66\x65\x63t\x18\x02 \x01(\x02\x12\x34\n\x13\x62\x65st_triage_without\x18\x03 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12\x0f\n\x07support\x18\x04 \x01(\x02\"t\n\rTurningAnswer\x12%\n\x08\x65vidence\x18\x01 \x01(\x0b\x32\x13.triage.v1.Evidence\x12,\n\x0b\x62\x65st_triage\x18\x02 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12\x0e\n\x06likely\x18\x03 \x01(\x02\"\x8d\x01\n\x0b\x45xplanation\x12*\n\x07\x65\x66\x66\x65\x63ts\x18\x01 \x03(\x0b\x32\x19.triage.v1.EvidenceEffect\x12\'\n\nsufficient\x18\x02 \x03(\x0b\x32\x13.triage.v1.Evidence\x12)\n\x07turning\x18\x03 \x03(\x0b\x32\x18.triage.v1.TurningAnswer\"\xf9\x03\n\x0eTriageResponse\x12\'\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12,\n\x0b\x62\x65st_triage\x18\x02 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12#\n\x08q_values\x18\x03 \x03(\x0b\x32\x11.triage.v1.QValue\x12\x0e\n\x06\x66orced\x18\x04 \x01(\x08\x12\x15\n\runknown_codes\x18\x05 \x03(\t\x12\x19\n\x11\x63onflicting_codes\x18\x06 \x03(\t\x12\x15\n\rmodel_version\x18\x07 \x01(\t\x12\x1e\n\x16vocabulary_fingerprint\x18\x08 \x01(\t\x12)\n\x0b\x66ired_rules\x18\t \x03(\x0b\x32\x14.triage.v1.FiredRule\x12\x14\n\x07novelty\x18\n \x01(\x02H\x00\x88\x01\x01\x12\x10\n\x08is_novel\x18\x0b \x01(\x08\x12\x35\n\rprobabilities\x18\x0c \x03(\x0b\x32\x1e.triage.v1.DecisionProbability\x12/\n\x0enext_questions\x18\r \x03(\x0b\x32\x17.triage.v1.NextQuestion\x12+\n\x0b\x65xplanation\x18\x0e \x01(\x0b\x32\x16.triage.v1.ExplanationB\n\n\x08_novelty*\xa6\x01\n\x0cTriageAction\x12\x1d\n\x19TRIAGE_ACTION_UNSPECIFIED\x10\x00\x12\x15\n\x11TRIAGE_ACTION_RED\x10\x01\x12\x18\n\x14TRIAGE_ACTION_YELLOW\x10\x02\x12\x17\n\x13TRIAGE_ACTION_GREEN\x10\x03\x12\x16\n\x12TRIAGE_ACTION_BLUE\x10\x04\x12\x15\n\x11TRIAGE_ACTION_ASK\x10\x05*j\n\x0e\x45videnceStatus\x12\x1f\n\x1b\x45VIDENCE_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x45VIDENCE_STATUS_PRESENT\x10\x01\x12\x1a\n\x16\x45VIDENCE_STATUS_ABSENT\x10\x02*p\n\x0eQuestionReason\x12\x1f\n\x1bQUESTION_REASON_UNSPECIFIED\x10\x00\x12\x1f\n\x1bQUESTION_REASON_INFORMATION\x10\x01\x12\x1c\n\x18QUESTION_REASON_RED_FLAG\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'triage.v1.triage_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TRIAGEACTION']._serialized_start=1592
-  _globals['_TRIAGEACTION']._serialized_end=1758
-  _globals['_EVIDENCESTATUS']._serialized_start=1760
-  _globals['_EVIDENCESTATUS']._serialized_end=1866
-  _globals['_QUESTIONREASON']._serialized_start=1868
-  _globals['_QUESTIONREASON']._serialized_end=1980
+  _globals['_TRIAGEACTION']._serialized_start=1629
+  _globals['_TRIAGEACTION']._serialized_end=1795
+  _globals['_EVIDENCESTATUS']._serialized_start=1797
+  _globals['_EVIDENCESTATUS']._serialized_end=1903
+  _globals['_QUESTIONREASON']._serialized_start=1905
+  _globals['_QUESTIONREASON']._serialized_end=2017
   _globals['_EVIDENCE']._serialized_start=37
   _globals['_EVIDENCE']._serialized_end=104
   _globals['_EVIDENCESTATE']._serialized_start=107
@@ -48,13 +48,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FIREDRULE']._serialized_start=405
   _globals['_FIREDRULE']._serialized_end=539
   _globals['_NEXTQUESTION']._serialized_start=542
-  _globals['_NEXTQUESTION']._serialized_end=692
-  _globals['_EVIDENCEEFFECT']._serialized_start=694
-  _globals['_EVIDENCEEFFECT']._serialized_end=819
-  _globals['_TURNINGANSWER']._serialized_start=821
-  _globals['_TURNINGANSWER']._serialized_end=937
-  _globals['_EXPLANATION']._serialized_start=940
-  _globals['_EXPLANATION']._serialized_end=1081
-  _globals['_TRIAGERESPONSE']._serialized_start=1084
-  _globals['_TRIAGERESPONSE']._serialized_end=1589
+  _globals['_NEXTQUESTION']._serialized_end=711
+  _globals['_EVIDENCEEFFECT']._serialized_start=714
+  _globals['_EVIDENCEEFFECT']._serialized_end=856
+  _globals['_TURNINGANSWER']._serialized_start=858
+  _globals['_TURNINGANSWER']._serialized_end=974
+  _globals['_EXPLANATION']._serialized_start=977
+  _globals['_EXPLANATION']._serialized_end=1118
+  _globals['_TRIAGERESPONSE']._serialized_start=1121
+  _globals['_TRIAGERESPONSE']._serialized_end=1626
 # @@protoc_insertion_point(module_scope)

@@ -77,12 +77,12 @@ def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
 
 def test_an_answer_says_why_where_that_is_asked_for(ask):
     _, output, _ = ask("--present", "chest_pain", "fever")
-    assert "because" not in output
-    # Q(Red) is .75 with chest pain and .5 without, Q(Blue) .25 and .5: two of four values change by .25.
-    # Fever changes Q(Yellow) by .25 alone. Red and Yellow are equal, so the more urgent one comes first.
+    assert "for      chest_pain" not in output
+    # Q(Red) is .75 with chest pain and .5 without; fever changes Q(Yellow) alone. Red and Yellow
+    # are equal, so the more urgent one comes first.
     code, output, _ = ask("--present", "chest_pain", "fever", "--explain")
     assert code == 0
-    assert "because  chest_pain (0.125; without it Yellow)\nbecause  fever (0.062)\n" in output
+    assert "for      chest_pain (+0.250; without it Yellow)\nneither  fever (+0.000)\n" in output
     assert "enough for Red: chest_pain\n" in output
 
 

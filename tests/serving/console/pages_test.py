@@ -18,17 +18,46 @@ def test_what_a_vocabulary_or_a_rule_says_is_text():
     evil = "</p><script>alert(1)</script>"
     entry = Evidence("x'", "symptom", evil, evil)
     verdict = view.Verdict(
-        decision="Red", columns=("Q-value",), rows=[view.Row("Red", 0.5, (evil,))],
+        decision="Red", rule=evil, columns=("Q-value",), rows=[view.Row("Red", 0.5, (evil,))],
         rules=[{"id": evil, "reason": evil, "change": evil}], novelty=None, is_novel=False,
         turning=[view.Turn("Red", evil, evil, 0.5)], version=evil,
     )  # fmt: skip
     page = view.CasePage(
-        text=evil, findings=[view.Finding(evil, "present", 0.5, evil)], can_undo=True, ended=False, questions_asked=0,
+        text=evil, findings=[view.Finding(evil, "present", evil)], can_undo=True, ended=False, questions_asked=0,
         question=entry, question_why=evil, verdict=verdict, so_far=True, status=evil, json=evil,
     )  # fmt: skip
     shown = Pages(labels=True).show("case", page=page, case=Case(), typed=evil, results=[entry]).body.decode()
     assert "<script>" not in shown
     assert shown.count("&lt;script&gt;") >= 15  # each of the values above
+
+
+def shown_case(so_far, rule=""):
+    entry = Evidence("smoker", "risk_factor", "Smoker", "Do you smoke?")
+    verdict = view.Verdict(
+        decision="Red", rule=rule, columns=("appropriate", "safe"), rows=[view.Row("Red", 0.5, ("50%", "90%"))],
+        rules=[], novelty=1.0, is_novel=True, turning=[], version="1",
+    )  # fmt: skip
+    page = view.CasePage(
+        text="", findings=[view.Finding("Fever", "present", "")], can_undo=True, ended=False, questions_asked=3,
+        question=entry, question_why="", verdict=verdict, so_far=so_far, status="Why.", json="{}",
+    )  # fmt: skip
+    return Pages(labels=False).show("case", page=page, case=Case(), typed="", results=[]).body.decode()
+
+
+def test_the_decision_comes_first_once_there_is_one_and_the_question_has_no_large_buttons():
+    asking, decided = shown_case(so_far=True), shown_case(so_far=False)
+    assert asking.index('id="question"') < asking.index('id="decision"')
+    assert decided.index('id="decision"') < decided.index('id="question"')
+    assert [page.count('<button class="main"') for page in (asking, decided)] == [3, 0]
+    assert [page.count("autofocus") for page in (asking, decided)] == [1, 1]
+
+
+def test_where_a_rule_decides_it_stands_before_the_figures_of_the_model():
+    page = shown_case(so_far=False, rule="A sudden headache can be a bleed.")
+    assert page.index("<strong>A sudden headache can be a bleed.</strong>") < page.index("<table>")
+    assert "What the model says by itself, without the rule" in page
+    assert "do not rely on the model\N{RIGHT SINGLE QUOTATION MARK}s figures" in page
+    assert "do not rely on this answer" not in page
 
 
 def test_more_than_eight_results_are_a_click_away():

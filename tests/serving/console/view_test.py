@@ -42,16 +42,19 @@ def test_q_values_are_shown_only_where_there_are_no_probabilities(agent, hand_se
     assert verdict.rows == [view.Row("Yellow", 0.625, ("62%", "90%"))]
 
 
-def test_findings_have_their_effect_and_the_decision_without_them(agent):
+def test_findings_speak_for_the_decision_or_against_it(agent):
     case = FEVER.after(Said("chest_pain", PRESENT, True)).after(Said("smoker", NOT_KNOWN, True))
+    case = case.after(Said("rash", PRESENT, False))
     response = _response()
-    response.explanation.effects.add(evidence=_present("fever"), effect=0.25, best_triage_without=GREEN)
-    response.explanation.effects.add(evidence=_present("chest_pain"), effect=0.125, best_triage_without=YELLOW)
+    response.explanation.effects.add(evidence=_present("fever"), support=0.25, best_triage_without=GREEN)
+    response.explanation.effects.add(evidence=_present("chest_pain"), support=-0.125, best_triage_without=YELLOW)
+    response.explanation.effects.add(evidence=_present("rash"), support=0.004, best_triage_without=YELLOW)
     page = view.case_page(case, _answer(agent, response), agent.model())
     assert page.findings == [
-        view.Finding("fever, by name", "present", 0.25, "Green"),
-        view.Finding("chest_pain, by name", "present", 0.125, ""),
-        view.Finding("smoker, by name", "not_known", None, ""),
+        view.Finding("fever, by name", "present", "speaks for Yellow: without it Green"),
+        view.Finding("chest_pain, by name", "present", "speaks against Yellow: \N{MINUS SIGN}12 points"),
+        view.Finding("smoker, by name", "not_known", ""),
+        view.Finding("rash", "present", "hardly matters"),
     ]
 
 
@@ -66,6 +69,7 @@ def test_rules_novelty_and_turning_answers_are_named(agent):
         ("pain", "Green → Yellow"),
         ("same", "no change"),
     ]
+    assert verdict.rule == "Pain."  # the one that changed the decision
     assert (round(verdict.novelty, 3), verdict.is_novel) == (0.995, True)
     assert verdict.turning == [view.Turn("Blue", "smoker, by name", "absent", 0.75)]
     assert view.verdict(_response(), agent.model()).novelty is None
@@ -81,6 +85,8 @@ def test_a_page_says_why_the_model_asks_or_stops(agent):
     assert "limit of questions" in status(FEVER, False, forced=True)
     assert "no question is left" in status(FEVER, False, action=ASK)
     assert "sure enough to stop" in status(FEVER, False)
+    fired = [{"rule_id": "pain", "reason": "Pain.", "from_action": GREEN, "to_action": RED}]
+    assert "A safety rule decides" in status(FEVER, False, fired_rules=fired)
 
 
 def test_a_question_says_why_it_is_put(agent):
@@ -93,6 +99,8 @@ def test_a_question_says_why_it_is_put(agent):
     assert why(chosen) == "Chosen by the model: 25% likely yes; worth 0.062 bits."
     chosen.reason = QuestionReason.QUESTION_REASON_RED_FLAG
     assert why(chosen).startswith("May be a red flag; ")
+    chosen.rationale = "Fast breathing with fever can mean sepsis."
+    assert why(chosen) == "Fast breathing with fever can mean sepsis. (25% likely yes; worth 0.062 bits)"
 
 
 def test_the_case_as_json_is_the_request_and_the_answer(agent):

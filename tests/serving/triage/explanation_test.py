@@ -2,7 +2,7 @@ import pytest
 
 from serving.errors import FaultyRequestError
 from serving.messages import MOST_EXPLAINED, state_message
-from serving.triage.explanation import check_explainable, explain
+from serving.triage.explanation import check_explainable, explain, give_rationales
 from triage.v1 import triage_pb2
 
 RED, YELLOW, GREEN = (
@@ -32,6 +32,38 @@ def test_effects_are_changes_where_a_piece_is_left_out():
     # Two probabilities, of which one changes by .4: .2 on average; the absent fever changes nothing.
     effects = [(each.evidence.code, round(each.effect, 3), each.best_triage_without) for each in why.effects]
     assert effects == [("pain", 0.2, YELLOW), ("sweating", 0.2, YELLOW), ("fever", 0.0, RED)]
+
+
+def test_support_says_what_speaks_for_the_decision_and_what_against_it():
+    def ask(states):
+        """Always Red, which each sign makes .4 more likely to be right and each denied fever .2 less."""
+        answers = [triage_pb2.TriageResponse(best_triage=RED) for _ in states]
+        for state, answer in zip(states, answers, strict=True):
+            right = 0.3 + sum(0.4 if each.status == PRESENT else -0.2 for each in state.evidence)
+            answer.probabilities.add(decision=RED, appropriate=right, safe=1.0)
+        return answers
+
+    state = state_message(["pain"], ["fever"])
+    why = explain(state, ask([state])[0], (), ask)
+    assert {each.evidence.code: round(each.support, 3) for each in why.effects} == {"pain": 0.4, "fever": -0.2}
+
+
+def test_a_question_has_the_reason_of_the_rule_that_a_yes_would_fire():
+    def ask(states):
+        answers = [triage_pb2.TriageResponse() for _ in states]
+        for state, answer in zip(states, answers, strict=True):
+            codes = {each.code for each in state.evidence}
+            for needed, rule in (({"fever"}, "hot"), ({"fever", "fast_breathing"}, "sepsis")):
+                if needed <= codes:
+                    answer.fired_rules.add(rule_id=rule, reason=f"It may be {rule}.")
+        return answers
+
+    state = state_message(["fever"])
+    response = ask([state])[0]
+    for code in ("fast_breathing", "cough"):
+        response.next_questions.add(code=code)
+    give_rationales(state, response, ask)
+    assert [question.rationale for question in response.next_questions] == ["It may be sepsis.", ""]
 
 
 def test_what_is_sufficient_gives_the_decision_and_cannot_be_less():

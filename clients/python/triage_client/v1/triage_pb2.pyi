@@ -91,30 +91,34 @@ class FiredRule(_message.Message):
     def __init__(self, rule_id: _Optional[str] = ..., reason: _Optional[str] = ..., from_action: _Optional[_Union[TriageAction, str]] = ..., to_action: _Optional[_Union[TriageAction, str]] = ...) -> None: ...
 
 class NextQuestion(_message.Message):
-    __slots__ = ("code", "question", "expected_gain", "reason", "likely", "worth_asking")
+    __slots__ = ("code", "question", "expected_gain", "reason", "likely", "worth_asking", "rationale")
     CODE_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_GAIN_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     LIKELY_FIELD_NUMBER: _ClassVar[int]
     WORTH_ASKING_FIELD_NUMBER: _ClassVar[int]
+    RATIONALE_FIELD_NUMBER: _ClassVar[int]
     code: str
     question: str
     expected_gain: float
     reason: QuestionReason
     likely: float
     worth_asking: bool
-    def __init__(self, code: _Optional[str] = ..., question: _Optional[str] = ..., expected_gain: _Optional[float] = ..., reason: _Optional[_Union[QuestionReason, str]] = ..., likely: _Optional[float] = ..., worth_asking: bool = ...) -> None: ...
+    rationale: str
+    def __init__(self, code: _Optional[str] = ..., question: _Optional[str] = ..., expected_gain: _Optional[float] = ..., reason: _Optional[_Union[QuestionReason, str]] = ..., likely: _Optional[float] = ..., worth_asking: bool = ..., rationale: _Optional[str] = ...) -> None: ...
 
 class EvidenceEffect(_message.Message):
-    __slots__ = ("evidence", "effect", "best_triage_without")
+    __slots__ = ("evidence", "effect", "best_triage_without", "support")
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     EFFECT_FIELD_NUMBER: _ClassVar[int]
     BEST_TRIAGE_WITHOUT_FIELD_NUMBER: _ClassVar[int]
+    SUPPORT_FIELD_NUMBER: _ClassVar[int]
     evidence: Evidence
     effect: float
     best_triage_without: TriageAction
-    def __init__(self, evidence: _Optional[_Union[Evidence, _Mapping]] = ..., effect: _Optional[float] = ..., best_triage_without: _Optional[_Union[TriageAction, str]] = ...) -> None: ...
+    support: float
+    def __init__(self, evidence: _Optional[_Union[Evidence, _Mapping]] = ..., effect: _Optional[float] = ..., best_triage_without: _Optional[_Union[TriageAction, str]] = ..., support: _Optional[float] = ...) -> None: ...
 
 class TurningAnswer(_message.Message):
     __slots__ = ("evidence", "best_triage", "likely")

@@ -252,6 +252,11 @@ export interface NextQuestion {
    * model chooses ends where none is: see docs/questions.md.
    */
   worthAsking: boolean;
+  /**
+   * Where the request asks for an explanation: the reason of the safety rule that a yes would fire, for a clinician to
+   * read. Empty where it would fire none.
+   */
+  rationale: string;
 }
 
 /** What a piece of evidence does to the answer. */
@@ -267,6 +272,11 @@ export interface EvidenceEffect {
   effect: number;
   /** The best triage decision without it. */
   bestTriageWithout: TriageAction;
+  /**
+   * By how much it raises (above 0) or lowers (below 0) the probability that the best triage decision is appropriate:
+   * whether it speaks for the decision or against it. The Q-value of the decision where the model has no probabilities.
+   */
+  support: number;
 }
 
 /** An answer to one open question that would change the best triage decision. */
@@ -881,7 +891,7 @@ export const FiredRule: MessageFns<FiredRule> = {
 };
 
 function createBaseNextQuestion(): NextQuestion {
-  return { code: "", question: "", expectedGain: 0, reason: 0, likely: 0, worthAsking: false };
+  return { code: "", question: "", expectedGain: 0, reason: 0, likely: 0, worthAsking: false, rationale: "" };
 }
 
 export const NextQuestion: MessageFns<NextQuestion> = {
@@ -903,6 +913,9 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     }
     if (message.worthAsking !== false) {
       writer.uint32(48).bool(message.worthAsking);
+    }
+    if (message.rationale !== "") {
+      writer.uint32(58).string(message.rationale);
     }
     return writer;
   },
@@ -968,6 +981,14 @@ export const NextQuestion: MessageFns<NextQuestion> = {
             message.worthAsking = reader.bool();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.rationale = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -996,6 +1017,7 @@ export const NextQuestion: MessageFns<NextQuestion> = {
         : isSet(object.worth_asking)
         ? globalThis.Boolean(object.worth_asking)
         : false,
+      rationale: isSet(object.rationale) ? globalThis.String(object.rationale) : "",
     };
   },
 
@@ -1019,6 +1041,9 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     if (message.worthAsking !== false) {
       obj.worthAsking = message.worthAsking;
     }
+    if (message.rationale !== "") {
+      obj.rationale = message.rationale;
+    }
     return obj;
   },
 
@@ -1033,12 +1058,13 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     message.reason = object.reason ?? 0;
     message.likely = object.likely ?? 0;
     message.worthAsking = object.worthAsking ?? false;
+    message.rationale = object.rationale ?? "";
     return message;
   },
 };
 
 function createBaseEvidenceEffect(): EvidenceEffect {
-  return { evidence: undefined, effect: 0, bestTriageWithout: 0 };
+  return { evidence: undefined, effect: 0, bestTriageWithout: 0, support: 0 };
 }
 
 export const EvidenceEffect: MessageFns<EvidenceEffect> = {
@@ -1051,6 +1077,9 @@ export const EvidenceEffect: MessageFns<EvidenceEffect> = {
     }
     if (message.bestTriageWithout !== 0) {
       writer.uint32(24).int32(message.bestTriageWithout);
+    }
+    if (message.support !== 0) {
+      writer.uint32(37).float(message.support);
     }
     return writer;
   },
@@ -1092,6 +1121,14 @@ export const EvidenceEffect: MessageFns<EvidenceEffect> = {
             message.bestTriageWithout = reader.int32() as any;
             continue;
           }
+          case 4: {
+            if (tag !== 37) {
+              break;
+            }
+
+            message.support = reader.float();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1113,6 +1150,7 @@ export const EvidenceEffect: MessageFns<EvidenceEffect> = {
         : isSet(object.best_triage_without)
         ? triageActionFromJSON(object.best_triage_without)
         : 0,
+      support: isSet(object.support) ? globalThis.Number(object.support) : 0,
     };
   },
 
@@ -1127,6 +1165,9 @@ export const EvidenceEffect: MessageFns<EvidenceEffect> = {
     if (message.bestTriageWithout !== 0) {
       obj.bestTriageWithout = triageActionToJSON(message.bestTriageWithout);
     }
+    if (message.support !== 0) {
+      obj.support = floatToJson(message.support);
+    }
     return obj;
   },
 
@@ -1140,6 +1181,7 @@ export const EvidenceEffect: MessageFns<EvidenceEffect> = {
       : undefined;
     message.effect = object.effect ?? 0;
     message.bestTriageWithout = object.bestTriageWithout ?? 0;
+    message.support = object.support ?? 0;
     return message;
   },
 };
