@@ -67,7 +67,6 @@ class ServeConfig:
     )
     max_workers: int = _field(64, "number of threads for calls that are not batched, and for large requests")
     max_interviews: int = _field(32, "largest number of interviews in progress")
-    interview_seconds: float = _field(3600.0, "longest duration of an interview, in seconds")
     max_waiting: int = _field(
         256,
         "number of calls that may wait beyond --max-workers and --max-interviews; more are refused at once",
@@ -108,13 +107,9 @@ class ServeConfig:
     traces: str = _field("", "name of the OpenTelemetry exporter for traces, such as console")
     audit_log: str = _field("", "directory in which to record the answers as TFRecords, with patients' evidence")
     audit_percent: float = _field(100.0, "percentage of answers to record, drawn at random")
-    audit_file_bytes: int = _field(64 * 1024 * 1024, "size at which a new file of records begins")
     audit_files: int = _field(0, "number of files of records to keep, after which the oldest are deleted; 0 keeps all")
     poll_seconds: float = _field(
         2.0, "seconds between checks for new and deleted versions; 0 checks once, at the start"
-    )
-    load_seconds: float = _field(
-        300.0, "longest time to look for versions, or to load one, after which those that are loaded stay, in seconds"
     )
     rules: str = _field(
         "",
@@ -146,8 +141,6 @@ class ServeConfig:
             raise InputError(f"--probe-port {self.probe_port}: expected a number from 0 to 65535, or -1 for none")
         if not 0 < self.audit_percent <= 100:
             raise InputError(f"--audit-percent {self.audit_percent}: expected a number above 0, up to 100")
-        if self.audit_file_bytes < 1:
-            raise InputError(f"--audit-file-bytes {self.audit_file_bytes}: expected a whole number from 1")
         if self.audit_files < 0:
             raise InputError(f"--audit-files {self.audit_files}: expected a whole number, 0 or more")
         if self.metrics_tokens and not (self.tokens and self.metrics_port >= 0):
@@ -178,7 +171,7 @@ class ServeConfig:
             if getattr(self, name) > _LARGEST:
                 option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} {getattr(self, name)}: expected a whole number from 1 to {_LARGEST}")
-        for name in ("engine_timeout_seconds", "interview_seconds", "load_seconds", "silence_seconds"):
+        for name in ("engine_timeout_seconds", "silence_seconds"):
             if not 0 < getattr(self, name) < float("inf"):
                 option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds above 0")

@@ -106,7 +106,7 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
     source = SafeguardedModels(source, config.rules)
     if config.enable_batching:
         source = BatchedModels(source, config.batching)  # outermost, so that batches pass the rest in their own threads
-    return Watcher(Versions(config.model_name), source, wanted, config.load_seconds)
+    return Watcher(Versions(config.model_name), source, wanted)
 
 
 class ServedModels:

@@ -17,6 +17,12 @@ from serving.time_limit import TimeLimit
 
 _LOGGER = logging.getLogger(__name__)
 
+LOAD_SECONDS = 300.0
+"""The longest time for a look at the files or for loading a version, many times what a large one takes on a slow disk.
+
+Only what hangs, such as a lost network mount, takes longer; the versions that are loaded then stay.
+"""
+
 
 class Source(Protocol):
     """Where versions come from."""
@@ -47,7 +53,7 @@ class Watcher:
         limit_seconds: the longest time for a look at the files, and for loading a version.
     """
 
-    def __init__(self, versions: Versions, source: Source, wanted: Wanted, limit_seconds: float = 300.0):
+    def __init__(self, versions: Versions, source: Source, wanted: Wanted, limit_seconds: float = LOAD_SECONDS):
         self.versions = versions
         self._source = source
         self._wanted = wanted

@@ -28,6 +28,8 @@ from triage.v1 import triage_pb2
 
 _LOGGER = logging.getLogger(__name__)
 
+FILE_BYTES = 64 * 1024 * 1024
+"""Size at which a new file begins: a day of a busy ward, which still opens at once."""
 MAX_WAITING_BYTES = 16 * 1024 * 1024
 """Largest size of the answers that wait for the disk."""
 
@@ -52,7 +54,7 @@ class AuditLog:
         self,
         directory: pathlib.Path,
         percent: float = 100.0,
-        rotation: tuple[int, int] = (64 * 1024 * 1024, 0),
+        rotation: tuple[int, int] = (FILE_BYTES, 0),
         count: Callable[[str, int], None] | None = None,
     ):
         self._directory, self._share = directory, percent / 100

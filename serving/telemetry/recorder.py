@@ -59,9 +59,9 @@ class Telemetry:
 
             tracing = Tracing(exporter_of(config.traces))
         if config.audit_log:
-            from serving.telemetry.audit import AuditLog  # loads TensorFlow
+            from serving.telemetry.audit import FILE_BYTES, AuditLog  # loads TensorFlow
 
-            rotation = (config.audit_file_bytes, config.audit_files)
+            rotation = (FILE_BYTES, config.audit_files)
             count = None if metrics is None else metrics.count_audit_records
             audit = AuditLog(pathlib.Path(config.audit_log), config.audit_percent, rotation, count)
         return cls(metrics, config.log_calls, audit, tracing)

@@ -1,16 +1,7 @@
 """TriageService, the typed service.
 
-A `Triage` request passes six steps from the wire to the model:
-
-1. `GrpcHandler` (`serving/calls/grpc_handler.py`) asks `Admission`, and parses the request.
-2. `TriageService.Triage` checks that the request has a state.
-3. `TriageService._answer` borrows the engine of a version (`routing.py`) and validates the state (`validation.py`).
-4. `Engine.answer` waits for a batch, or for a thread where batching is off (`serving/models/batching.py`).
-5. `Engine.triage` encodes the states, and makes responses that obey the server's safety rules (`engine.py`,
-   `safeguards.py`).
-6. `decide` runs the model (`litert.py`, `saved_model.py`), or a TensorFlow Serving runs it (`remote.py`).
-
-What a step raises ends the call with the status that `serving/calls/status.py` gives it.
+docs/serving.md lists the eight steps of a request, of which this module is the fifth. What a step raises ends the
+call with the status that `serving/calls/status.py` gives it.
 """
 
 import contextlib
@@ -44,6 +35,8 @@ from serving.triage.validation import (
 )
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
+INTERVIEW_SECONDS = 3600.0
+"""The longest deadline of an interview, which holds its place until then even if its client has gone."""
 _KINDS = {name: kind for kind, name in EVIDENCE_KINDS.items()}
 
 
@@ -129,10 +122,9 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     ) -> AsyncIterator[triage_service_pb2.InterviewResponse]:
         """Conducts an interview with one version of the model; it holds one of a few places until it ends."""
         remaining = current().remaining_seconds()
-        if remaining is None or remaining > self._config.interview_seconds:
+        if remaining is None or remaining > INTERVIEW_SECONDS:
             raise InputError(
-                f"deadline: an interview holds a place on the server: set one of at most "
-                f"{self._config.interview_seconds:g} s"
+                f"deadline: an interview holds a place on the server: set one of at most {INTERVIEW_SECONDS:g} s"
             )
         if self._interviews >= self._config.max_interviews:
             raise ExhaustedError(
