@@ -1,5 +1,8 @@
 """Whole files through Apache Beam's file systems: on this machine, or at an address such as gs://bucket/folder/file.
 
+For workers of a pipeline, which reach all stores that Beam knows, with the credentials of its options; a command that
+works on copies goes through `triage_runtime.storage.staging`.
+
 All functions raise an OSError that names the file where it cannot be read or written, whatever the file system raises.
 """
 
