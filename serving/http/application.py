@@ -15,6 +15,7 @@ from serving.call import REQUEST_ID
 from serving.config import ServeConfig
 from serving.http.endpoints import Endpoints, json_response
 from serving.http.openapi import POLICY, document, page
+from serving.http.pages import KnownPages
 from serving.http.problems import TITLES, problem
 from serving.http.triage_routes import TriageRoutes
 from serving.models.served_models import ServedModels
@@ -109,7 +110,8 @@ def application(
     )  # fmt: skip
     handlers: Any = {404: _missing, 405: _missing}
     routes += signatures
-    return Starlette(routes=routes, middleware=[cors] if origins else [], exception_handlers=handlers)
+    middleware = [Middleware(KnownPages, config=config), *([cors] if origins else [])]
+    return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
 
 
 def _tf_serving(endpoints: Endpoints, routes: "TfServingRoutes") -> list[Route]:
