@@ -94,6 +94,19 @@ def file_states(folder: pathlib.Path) -> frozenset[tuple[str, int, int]]:
     return frozenset(states)
 
 
+def check_files(folder: pathlib.Path) -> None:
+    """Refuses a version with something that reading would wait for, such as a pipe.
+
+    Raises:
+        InputError: something below `folder` is neither a file nor a folder.
+    """
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(directory, name)
+            if os.path.exists(path) and not os.path.isfile(path):
+                raise InputError(f"{path}: neither a file nor a folder: remove it from the version")
+
+
 def file_names(folder: pathlib.Path) -> set[str]:
     """Returns the names of a version's files relative to `folder`, except those of its signature."""
     names = {pathlib.Path(path).relative_to(folder).as_posix() for path, _, _ in file_states(folder)}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from schemas.errors import InputError
-from schemas.model_directory import file_states, find_version
+from schemas.model_directory import check_files, file_states, find_version
 from serving.errors import DeadlineError, PreconditionError, UnavailableError
 from serving.models.engine import Engine
 from serving.models.version_policy import Wanted
@@ -218,6 +218,7 @@ class Watcher:
             before, _ = self._prepared.get(folder, (None, None))
             if before != files:
                 self._prepared.pop(folder, None)
+                self._limit.run(f"{folder}: reading it", check_files, folder)
                 engine = self._limit.run(f"{folder}: loading it", self._source.load, folder)
                 if self._files(folder) != files:
                     raise InputError(f"{folder}: its files changed while it was loaded: it will be loaded again")

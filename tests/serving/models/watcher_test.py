@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import threading
 import weakref
 
@@ -191,6 +192,19 @@ def test_a_start_beside_a_broken_version_serves_the_next_lower_one(watch, folder
     watcher = watch(1, 3)
     assert served(watcher) == (3, {3})
     watcher.check()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_version_with_a_pipe_is_broken_at_once_and_the_next_lower_one_served(watch, folders):
+    folders.put(4)
+    (folders.base / "5" / "variables").mkdir(parents=True)
+    os.mkfifo(folders.base / "5" / "variables" / "pipe")
+    watcher = watch()
+    watcher.look()
+    assert watcher.versions.default == 4
+    (status,) = (each for each in watcher.versions.statuses() if each.version == 5)
+    assert status.error.endswith("variables/pipe: neither a file nor a folder: remove it from the version")
+    assert 5 not in folders.loads
 
 
 def test_after_many_versions_the_last_ones_and_existing_broken_ones_are_remembered(watch, folders):
