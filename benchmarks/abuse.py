@@ -389,6 +389,7 @@ ATTACKS: dict[str, Callable[[list[str]], Attack]] = {
     "8 connections of HTTP headers without end": streams(HEAD, HEADER, 8, "http"),
     "8 connections of one HTTP header without end": streams(HEAD, b"a" * 65536, 8, "http"),
     "1,500 idle HTTP connections": streams(HEAD, b"", 1500, "http"),
+    "1,500 idle connections of the metrics' port": streams(HEAD, b"", 1500, "metrics"),
     "100 connections of 128 GetVocabulary, never read": streams(PREFACE + unread_calls(VOCABULARY, 128), b"", 100),
 }
 

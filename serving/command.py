@@ -24,7 +24,7 @@ from serving.process import EndSignals
 from serving.security import is_loopback
 from serving.server import TriageServer
 from serving.settings_file import read_settings
-from serving.telemetry import MetricsPort, configure_logging
+from serving.telemetry import configure_logging
 from triage_runtime.command_line.extras import need
 from triage_runtime.storage import locations
 
@@ -221,7 +221,7 @@ def _start(
     return server, watchers
 
 
-def _say_where(calls: str, http: str | None, metrics: MetricsPort | None) -> None:
+def _say_where(calls: str, http: str | None, metrics: Any) -> None:
     """Prints where the server answers; callers that started it wait for the first line."""
     sys.stdout.write(f"listening on {calls}\n")
     if http is not None:

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import socket
 import ssl
-from typing import Any
+from typing import Any, NamedTuple
 
 import httptools  # noqa: F401 (uvicorn does not require its parser)
 import uvicorn
@@ -27,6 +27,15 @@ _RETRY_SECONDS = 0.1  # after a connection that cannot be accepted, such as for 
 _WAITING = 1024  # connections that wait to be accepted
 
 
+class Place(NamedTuple):
+    """Where a port is opened."""
+
+    option: str  # that names its number, for messages
+    host: str
+    port: int  # 0 for any free one
+    shared: bool = False  # whether other servers may open it, too
+
+
 class HttpPort:
     """Binds a port when it is made, and answers on it between `start` and `stop`.
 
@@ -34,30 +43,39 @@ class HttpPort:
         loop: answers the requests.
         config: address and limits.
         certificate: the server's, None for plain text.
+        place: another address than that of the HTTP API.
 
     Raises:
         InputError: the address cannot be bound.
     """
 
-    def __init__(self, loop: EventLoop, config: ServeConfig, certificate: ServerCertificate | None = None):
+    def __init__(
+        self,
+        loop: EventLoop,
+        config: ServeConfig,
+        certificate: ServerCertificate | None = None,
+        place: Place | None = None,
+    ):
         self._loop, self._config, self._certificate = loop, config, certificate
-        family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+        place = place or Place("--http-port", config.host, config.http_port, config.reuse_port)
+        family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
         self._socket = socket.socket(family)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if config.reuse_port:
+            if place.shared:
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            self._socket.bind((config.host, config.http_port))
+            self._socket.bind((place.host, place.port))
             self._socket.listen(_WAITING)
             self._socket.setblocking(False)
         except OSError as error:
             self._socket.close()
             raise InputError(
-                f"--http-port: cannot listen on {host_and_port(config.host, config.http_port)}: "
-                f"{error.strerror or error}: choose another --http-port, or 0 for any free port"
+                f"{place.option}: cannot listen on {host_and_port(place.host, place.port)}: "
+                f"{error.strerror or error}: choose another {place.option}, or 0 for any free port; the host "
+                "must be an address of this machine"
             ) from error
         self.port: int = self._socket.getsockname()[1]
-        self.url = f"{'http' if certificate is None else 'https'}://{host_and_port(config.host, self.port)}"
+        self.url = f"{'http' if certificate is None else 'https'}://{host_and_port(place.host, self.port)}"
         self._server: _Server | None = None
 
     def start(self, app: ASGIApp) -> None:

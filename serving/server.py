@@ -22,7 +22,7 @@ from serving.calls import (
 )
 from serving.config import ServeConfig
 from serving.security import Access, LocalReloads, ServerCertificate, TokenAccess, TokenFile
-from serving.telemetry import MetricsPort, Telemetry
+from serving.telemetry import Telemetry
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 if TYPE_CHECKING:
@@ -74,8 +74,10 @@ class TriageServer:
 
             self.http = HttpPort(self._loop, config, certificate)
         metrics = self._telemetry.metrics
-        self.metrics_port = None
+        self.metrics_port: Any = None
         if metrics is not None:
+            from serving.metrics_port import MetricsPort  # loads uvicorn
+
             readers = tokens if config.metrics_tokens else None
             self.metrics_port = MetricsPort(config, metrics.registry, readers, certificate)
 

@@ -7,7 +7,7 @@ import collections
 import functools
 import threading
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import prometheus_client
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -19,13 +19,6 @@ from triage.v1 import triage_pb2
 
 if TYPE_CHECKING:
     from serving.models.versions import Versions
-import ssl
-import wsgiref.simple_server
-
-from schemas.errors import InputError
-from serving.config import ServeConfig
-from serving.errors import ForbiddenError, UnauthenticatedError
-from serving.security import METRICS, ServerCertificate, TokenFile, check_role, holder_of, host_and_port, is_loopback
 
 _CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
@@ -217,75 +210,3 @@ class _VersionCollector(Collector):
             for label, version in sorted(versions.labels.items()):
                 labels.add_metric((name, str(version), label), 1)
         return (number, state, default, labels)
-
-
-class MetricsPort:
-    """Serves `/metrics` until `close`, on other addresses than loopback over TLS if the server uses TLS.
-
-    Args:
-        config: address and certificate.
-        registry: the metrics.
-        tokens: those with the role metrics may read them; None lets everybody.
-        certificate: the server's, which may change while it runs.
-
-    Raises:
-        InputError: the address cannot be bound, or a certificate or key cannot be used.
-    """
-
-    def __init__(
-        self,
-        config: ServeConfig,
-        registry: CollectorRegistry,
-        tokens: TokenFile | None = None,
-        certificate: ServerCertificate | None = None,
-    ):
-        encryption: dict[str, Any] = {}
-        encrypted = config.encrypted and not is_loopback(config.metrics_host)
-        if encrypted:
-            encryption = {"certfile": config.tls_certificate, "keyfile": config.tls_key}
-        if encrypted and config.tls_client_ca:
-            encryption |= {"client_cafile": config.tls_client_ca, "client_auth_required": True}
-        prometheus_client.disable_created_metrics()  # these would double the number of series
-        place = host_and_port(config.metrics_host, config.metrics_port)
-        self._server: wsgiref.simple_server.WSGIServer
-        self._thread: threading.Thread
-        try:
-            self._server, self._thread = prometheus_client.start_http_server(
-                config.metrics_port, config.metrics_host, registry, **encryption
-            )
-        except ssl.SSLError as error:
-            raise InputError(f"--metrics-port: the certificate cannot be used: {error.reason or error}") from error
-        except OSError as error:
-            raise InputError(
-                f"--metrics-port: cannot listen on {place}: {error.strerror or error}: choose another --metrics-port, "
-                "or 0 for any free port; --metrics-host must be an address of this machine"
-            ) from error
-        if encrypted and certificate is not None:
-            cast(ssl.SSLSocket, self._server.socket).context.sni_callback = certificate.choose
-        if tokens is not None:
-            self._server.set_app(_guarded(prometheus_client.make_wsgi_app(registry), tokens))
-        address = host_and_port(config.metrics_host, self._server.server_port)
-        self.url = f"{'https' if encrypted else 'http'}://{address}/metrics"
-
-    def close(self) -> None:
-        """Closes the port."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
-def _guarded(app: Any, tokens: TokenFile) -> Any:
-    """Returns a WSGI application that lets only tokens with the role metrics through to another one."""
-
-    def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        values = [environ["HTTP_AUTHORIZATION"]] if "HTTP_AUTHORIZATION" in environ else []
-        try:
-            check_role(holder_of(values, tokens), METRICS)
-        except (UnauthenticatedError, ForbiddenError) as error:
-            refused = isinstance(error, ForbiddenError)
-            status = "403 Forbidden" if refused else "401 Unauthorized"
-            start_response(status, [("Content-Type", "text/plain"), ("WWW-Authenticate", "Bearer")])
-            return [f"{error}\n".encode()]
-        return app(environ, start_response)
-
-    return answer
