@@ -51,6 +51,7 @@ LAYERS = {
         ("telemetry",),
         ("calls",),
         ("http_port",),
+        ("metrics_port",),
         ("signatures", "triage"),
         ("tf_serving",),
         ("open_inference",),

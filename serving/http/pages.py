@@ -31,7 +31,9 @@ class KnownPages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         refusal = "" if self._all_pass or scope["type"] != "http" else self._refusal(Headers(scope=scope))
-        app = problem(403, {"detail": refusal, "reason": "FOREIGN_PAGE"}) if refusal else self._app
+        app: ASGIApp = self._app
+        if refusal:
+            app = problem(403, {"detail": refusal, "reason": "FOREIGN_PAGE"})
         await app(scope, receive, send)
 
     def _refusal(self, headers: Headers) -> str:
