@@ -4,7 +4,6 @@ The description is one JSON object (docs/mobile.md). Inside, it is an *associate
 ZIP archive appended to the model, which interpreters ignore and any ZIP reader opens.
 """
 
-import dataclasses
 import hashlib
 import io
 import json
@@ -18,6 +17,7 @@ import tensorflow as tf
 
 from schemas import features
 from schemas.errors import InputError
+from schemas.evidence import COLUMNS
 from schemas.model_directory import read_manifest
 from schemas.parity import random_states
 from schemas.triage import ACTION_LABELS
@@ -67,7 +67,7 @@ def describe(
         "made_with": {"tensorflow": tf.__version__, "ai-edge-litert": litert_version()},
         "manifest": manifest,
         "vocabulary_fingerprint": version.vocabulary.fingerprint,
-        "vocabulary": [dataclasses.asdict(entry) for entry in version.vocabulary],
+        "vocabulary": [{column: getattr(entry, column) for column in COLUMNS} for entry in version.vocabulary],
     }
 
 
