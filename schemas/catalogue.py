@@ -144,8 +144,8 @@ def read_text(path: pathlib.Path) -> str:
 def _entry(row: Sequence[str]) -> CatalogueEntry:
     if len(row) != len(COLUMNS):
         raise InputError(f"expected {len(COLUMNS)} columns ({','.join(COLUMNS)}), found {len(row)}")
-    *described, system, parent, exclusive, only_if, background = row
-    entry = Evidence(*described)
+    code, kind, name, question, system, parent, exclusive, only_if, background = row
+    entry = Evidence(code, kind, name, question)
     for value, column in ((entry.code, "code"), (system, "system"), (exclusive or "none", "exclusive")):
         if not _NAME.fullmatch(value):
             raise InputError(f"{entry.code!r}: {column} {value!r} is not in snake_case")

@@ -224,7 +224,8 @@ class Vocabulary:
                 line = f"{source}: line {reader.line_num}"
                 if len(row) != len(header):
                     raise InputError(f"{line}: expected {len(header)} columns ({','.join(header)}), found {len(row)}")
-                entry = Evidence(*row[: len(COLUMNS)], synonyms.split("".join(row[len(COLUMNS) :])))
+                code, kind, name, question = row[: len(COLUMNS)]
+                entry = Evidence(code, kind, name, question, synonyms.split("".join(row[len(COLUMNS) :])))
                 fault = _entry_fault(entry)
                 if fault is None and entry.code in seen:
                     fault = f"evidence code {entry.code!r} is a duplicate of line {seen[entry.code]}"

@@ -166,7 +166,9 @@ class Search:
             phrase = self._phrases[number]
             fit = self._fit(phrase, matched, weights, total)
             before = fits.get(phrase.entry, fit)
-            fits[phrase.entry] = Fit(*map(max, before, fit))
+            fits[phrase.entry] = Fit(
+                before.crisis or fit.crisis, max(before.score, fit.score), before.everything or fit.everything
+            )
         least = max(_LEAST, _BESIDE_BEST * max((fit.score for fit in fits.values()), default=0.0))
         ranked = sorted(
             (not fit.crisis, -fit.score, len(self._entries[entry].name), self._entries[entry].name, entry)
