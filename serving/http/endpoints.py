@@ -114,12 +114,14 @@ class Endpoints:
         """Returns the body.
 
         Raises:
-            BodyError: it is too large, or is large and does not say how large.
+            BodyError: it is too large, or is large and does not say how large, or is compressed.
             ExhaustedError: too many large bodies are arriving.
             DeadlineError: it does not arrive.
         """
         if request.method in ("GET", "HEAD"):
             return b""
+        if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+            raise BodyError(415, "a compressed body: send it as it is, without the header Content-Encoding")
         length = request.headers.get("content-length")
         size = int(length) if length is not None and length.isascii() and length.isdecimal() else None
         if size is not None and size > self._config.max_message_bytes:

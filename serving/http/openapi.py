@@ -171,7 +171,7 @@ _SCHEMAS: dict[str, Any] = {
 
 
 def _operation(name: str, summary: str, answer: dict[str, Any], body: dict[str, Any] | None = None) -> dict[str, Any]:
-    failures = (400, 401, 403, 404, 411, 413, 429, 503, 504) if body else (401, 403, 404, 429, 503)
+    failures = (400, 401, 403, 404, 411, 413, 415, 429, 503, 504) if body else (401, 403, 404, 429, 503)
     problems = {
         str(status): {"description": TITLES[status], "content": {MEDIA_TYPE: {"schema": _reference("Problem")}}}
         for status in failures

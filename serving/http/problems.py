@@ -36,6 +36,7 @@ TITLES = {
     405: "There is no such method here",
     411: "The length of the body is required",
     413: "The body is too large",
+    415: "The body is written in another way than the server reads",
     429: "The server has too much to do",
     500: "The server failed",
     501: "The server does not offer this",

@@ -175,6 +175,8 @@ class AuditLog:
 
     def _write(self, records: Sequence[Callable[[], Message]]) -> None:
         written = 0
+        if not self._path.exists():  # what is written to a file that was removed is lost, and no error says so
+            self._written_bytes = self._file_bytes
         try:
             for record in records:
                 if self._written_bytes >= self._file_bytes:
@@ -206,6 +208,7 @@ class AuditLog:
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         self._number += 1
         path = self._directory / f"triage-{stamp}-{os.getpid()}-{self._number:05d}.tfrecord"
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # it may have been removed
         self._path, self._is_empty = path, True  # without a record that is certain to be on disk
         # Made here with its permissions: TensorFlow's would let group and others read it.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

@@ -1,6 +1,7 @@
 """HTTP requests have the limits, ids, tokens and records of gRPC calls."""
 
 import contextlib
+import gzip
 import json
 import socket
 import ssl
@@ -35,7 +36,7 @@ def test_a_body_that_is_not_json_is_refused(http, content):
 
 def test_a_body_that_is_too_large_is_refused_by_its_header(http_server):
     with socket.create_connection(("127.0.0.1", http_server.http.port), timeout=30) as raw:
-        raw.sendall(b"POST /v1/triage HTTP/1.1\r\nHost: x\r\nContent-Length: 100001\r\n\r\n")  # and no body
+        raw.sendall(b"POST /v1/triage HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100001\r\n\r\n")  # and no body
         assert raw.recv(4096).startswith(b"HTTP/1.1 413 ")
 
 
@@ -44,6 +45,13 @@ def test_a_large_body_has_to_say_how_large_it_is(http):
     assert answer.status_code == 411
     body = json.dumps({"states": [FEVER] * 70}) + " " * 60_000
     assert len(http.post("/v1/triage", content=body.encode()).json()["answers"]) == 70
+
+
+def test_a_compressed_body_is_refused_as_such(http):
+    content = gzip.compress(json.dumps(FEVER).encode())
+    answer = http.post("/v1/triage", content=content, headers={"content-encoding": "gzip"})
+    assert answer.status_code == 415
+    assert answer.json()["detail"].startswith("a compressed body: send it as it is")
 
 
 @contextlib.contextmanager

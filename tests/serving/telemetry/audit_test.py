@@ -3,6 +3,7 @@
 import errno
 import os
 import pathlib
+import shutil
 import stat
 import threading
 
@@ -162,6 +163,16 @@ def test_a_disk_that_is_full_for_a_while_is_reported_once_and_then_written_again
     assert len(records(tmp_path)) == 1
     assert caplog.text.count("cannot be written: No space left on device") == 1
     assert "chest_pain" not in caplog.text
+
+
+def test_a_folder_that_was_removed_is_made_again(tmp_path):
+    counts = Counts()
+    log = AuditLog(tmp_path / "audit", count=counts)
+    shutil.rmtree(tmp_path / "audit")
+    log.record_answers(Call(), [state_message(["fever"])], [RESPONSE])
+    log.close()
+    assert len(records(tmp_path / "audit")) == 1
+    assert counts == {"written": 1}
 
 
 def test_a_directory_that_cannot_be_written_is_reported_at_the_start(tmp_path):
