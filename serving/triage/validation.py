@@ -78,7 +78,7 @@ def check_questions(number: int, path: str, info: ModelInfo) -> None:
     if number and not info.questions:
         description = (
             f"model version {info.model_version} cannot choose questions, as it was exported without: leave the field "
-            "out, or train and export the model again"
+            "out, or train on at least 100 vignettes and export the model again"
         )
         raise FaultyRequestError([Fault(path, description, "NO_QUESTIONS")])
 

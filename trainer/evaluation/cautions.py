@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.config import OptimiserConfig
+from trainer.questions import mixture
 from trainer.vignettes.split_warnings import FEW_TEST_VIGNETTES, facts_of, split_warnings
 
 HIGH_LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}
@@ -18,6 +19,12 @@ def before_training(splits: Mapping[str, Any], optimiser: OptimiserConfig) -> li
         optimiser: its settings.
     """
     sentences = [warning.text for warning in split_warnings({name: facts_of(part) for name, part in splits.items()})]
+    vignettes = splits["train"]["vignettes"]
+    if vignettes < mixture.MINIMUM_VIGNETTES:
+        sentences.append(
+            f"only {vignettes} training vignettes: with fewer than {mixture.MINIMUM_VIGNETTES} the agent cannot choose "
+            "questions, so nobody can be interviewed, and it cannot tell what is unlike anything that it saw"
+        )
     if optimiser.learning_rate > HIGH_LEARNING_RATES[optimiser.algorithm]:
         sentences.append(
             f"the learning rate of {optimiser.learning_rate:g} is very high for {optimiser.algorithm}: expected "

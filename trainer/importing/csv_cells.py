@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from schemas.triage import DECISION_LABELS
 from trainer.importing.csv_table import Row
 from trainer.vignettes.vignette import VignetteError, shown
 
@@ -10,10 +11,10 @@ LIST_SEPARATOR = ";"
 """Separates the items of a cell."""
 OPTIONAL_COLUMNS = ("split", "tags")
 PRESENCE = {
-    **dict.fromkeys(("present", "yes", "true", "1", "1.0", "+"), True),
-    **dict.fromkeys(("absent", "no", "false", "0", "0.0", "-"), False),
+    **dict.fromkeys(("present", "yes", "ja", "true", "wahr", "1", "1.0", "1,0", "+"), True),
+    **dict.fromkeys(("absent", "no", "nein", "false", "falsch", "0", "0.0", "0,0", "-"), False),
 }
-"""Spellings of presence, in lower case; data frames with gaps turn 1 into 1.0."""
+"""Spellings of presence, in lower case; data frames with gaps turn 1 into 1.0, which some countries write 1,0."""
 
 
 def parse_presence(cell: str) -> bool:
@@ -31,6 +32,12 @@ def parse_presence(cell: str) -> bool:
 def parse_list(cell: str) -> list[str]:
     """Returns the items of a cell."""
     return [item.strip() for item in cell.split(LIST_SEPARATOR)] if cell else []
+
+
+def decision_label(cell: str) -> str:
+    """Returns the label of a triage decision written in any case; what names none stays as it is."""
+    label = cell.capitalize()
+    return label if label in DECISION_LABELS else cell
 
 
 def optional_fields(cells: Mapping[str, str]) -> dict[str, Any]:

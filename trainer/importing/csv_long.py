@@ -6,7 +6,7 @@ from typing import Any
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import parse_decision
-from trainer.importing.csv_cells import OPTIONAL_COLUMNS, optional_fields, parse_presence, stated_id
+from trainer.importing.csv_cells import OPTIONAL_COLUMNS, decision_label, optional_fields, parse_presence, stated_id
 from trainer.importing.csv_table import CsvTable, Row
 from trainer.importing.derived_vocabulary import CodeCollector
 from trainer.importing.row_groups import GroupedLine, RowGroups
@@ -134,7 +134,7 @@ class _VignetteRows:
         self._evidence[code] = present, number
 
     def _add_decision(self, cells: Mapping[str, str], number: int) -> None:
-        decision = parse_decision(cells["decision"])
+        decision = parse_decision(decision_label(cells["decision"]))
         optional = optional_fields(cells)
         if self._optional is None:
             self._optional = optional, number

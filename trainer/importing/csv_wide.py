@@ -5,7 +5,14 @@ from typing import Any
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from trainer.importing.csv_cells import OPTIONAL_COLUMNS, optional_fields, parse_list, parse_presence, stated_id
+from trainer.importing.csv_cells import (
+    OPTIONAL_COLUMNS,
+    decision_label,
+    optional_fields,
+    parse_list,
+    parse_presence,
+    stated_id,
+)
 from trainer.importing.csv_table import CsvTable, Row
 from trainer.importing.derived_vocabulary import CodeCollector, malformed_code
 from trainer.vignettes.source import Accepted, LineReader, Outcome, Rejected
@@ -90,7 +97,7 @@ class WideTable:
             "vignette_id": known["vignette_id"],
             "present": evidence[True],
             "absent": evidence[False],
-            "decisions": parse_list(known["decisions"]),
+            "decisions": [decision_label(cell) for cell in parse_list(known["decisions"])],
             **optional_fields(known),
         }
 

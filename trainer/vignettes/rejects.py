@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 from trainer.vignettes.source import Rejected
 
 SHOWN = 20
-"""Rejects that are shown; the file has all."""
+"""Reasons that are shown, each once; the file has all rejects."""
 
 
 class RejectLog:
-    """Writes each rejected line to a JSON Lines file, and the first `SHOWN` to `show`.
+    """Writes each rejected line to a JSON Lines file, and the first line of each of `SHOWN` reasons to `show`.
+
+    At the end it shows how often each reason was met that was met again.
 
     Args:
         path: the file; it is deleted if nothing was rejected.
@@ -24,6 +27,7 @@ class RejectLog:
         self.path = path
         self.count = 0
         self._show = show
+        self._reasons: Counter[str] = Counter()  # those that are shown
         # A lone surrogate cannot be encoded as UTF-8; with a backslash it is its own JSON escape.
         self._file = path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
 
@@ -36,8 +40,12 @@ class RejectLog:
         self._file.close()
         if not self.count:
             self.path.unlink()
-        elif self.count > SHOWN:
-            self._show(f"... and {self.count - SHOWN:,} more rejected lines")
+        for reason, count in self._reasons.items():
+            if count > 1:
+                self._show(f"... and {count - 1:,} more: {reason}")
+        others = self.count - self._reasons.total()
+        if others:
+            self._show(f"... and {others:,} more rejected lines, for other reasons")
 
     def add(self, rejected: Rejected) -> None:
         """Adds one line."""
@@ -51,8 +59,11 @@ class RejectLog:
         }
         self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
         self.count += 1
-        if self.count <= SHOWN:
+        if rejected.reason not in self._reasons:
+            if len(self._reasons) == SHOWN:
+                return
             self._show(_shown(record))
+        self._reasons[rejected.reason] += 1
 
 
 def _shown(record: Mapping[str, Any]) -> str:

@@ -161,10 +161,13 @@ def check_kind(path: pathlib.Path) -> None:
         raise InputError(f"{path}: compressed with gzip: decompress it first (gunzip), or give a zip archive")
     if start.startswith(UTF_16_MARKS):
         raise InputError(f"{path}: UTF-16 text: save the file as UTF-8")
+    if first.startswith(b"["):
+        raise InputError(
+            f"{path}: a JSON array, not JSON Lines: write one object per line, without brackets (in pandas "
+            "to_json(path, orient='records', lines=True))"
+        )
     if not first.startswith(b"{") and b"vignette_id" in first:
         raise InputError(f"{path}: a CSV file, not JSON Lines: give --format csv-wide or --format csv-long")
-    if first == b"[":
-        raise InputError(f"{path}: a JSON array, not JSON Lines: write one object per line, without brackets")
 
 
 def read_vignettes(reader: LineReader, vocabulary: Vocabulary) -> Iterator[Outcome]:

@@ -43,6 +43,7 @@ SOUND = split(100, Red=90, Yellow=90, Green=90, Blue=90)
         (split(100, Green=300), OptimiserConfig(), "all decisions in the train split are Green"),
         (split(360, Red=90, Yellow=90, Green=90, Blue=90), OptimiserConfig(), "has one decision"),
         (split(100, Yellow=90, Green=90, Blue=90), OptimiserConfig(), "no decision in the train split is Red"),
+        (split(99, Red=90, Yellow=90, Green=90, Blue=90), OptimiserConfig(), "only 99 training vignettes: with fewer"),
         (SOUND, OptimiserConfig(learning_rate=1e9), "the learning rate of 1e+09 is very high for sgd"),
         (SOUND, OptimiserConfig("adam", 0.06), "the learning rate of 0.06 is very high for adam"),
     ],

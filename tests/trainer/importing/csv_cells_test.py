@@ -1,17 +1,17 @@
 import pytest
 
-from trainer.importing.csv_cells import optional_fields, parse_list, parse_presence, stated_id
+from trainer.importing.csv_cells import decision_label, optional_fields, parse_list, parse_presence, stated_id
 from trainer.importing.csv_table import Row
 from trainer.vignettes.source import Line
 from trainer.vignettes.vignette import VignetteError
 
 
-@pytest.mark.parametrize("cell", ["present", "Present", "YES", "true", "TRUE", "1", "1.0", "+"])
+@pytest.mark.parametrize("cell", ["present", "Present", "YES", "true", "TRUE", "1", "1.0", "1,0", "+", "ja", "WAHR"])
 def test_spellings_of_present(cell):
     assert parse_presence(cell) is True
 
 
-@pytest.mark.parametrize("cell", ["absent", "Absent", "No", "false", "FALSE", "0", "0.0", "-"])
+@pytest.mark.parametrize("cell", ["absent", "Absent", "No", "false", "FALSE", "0", "0.0", "0,0", "-", "Nein", "FALSCH"])
 def test_spellings_of_absent(cell):
     assert parse_presence(cell) is False
 
@@ -22,6 +22,13 @@ def test_other_words_are_refused(cell):
         parse_presence(cell)
 
     assert str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("cell", "label"), [("Red", "Red"), ("red", "Red"), ("YELLOW", "Yellow"), ("purple", "purple"), ("", "")]
+)
+def test_decisions_are_written_in_any_case(cell, label):
+    assert decision_label(cell) == label
 
 
 @pytest.mark.parametrize(

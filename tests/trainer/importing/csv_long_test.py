@@ -91,7 +91,7 @@ def test_vignettes_come_in_the_order_of_first_appearance_wherever_their_rows_sta
             GOOD + "v1,cough\n", DECIDED, ("evidence.csv", 3),
             "expected 3 columns (vignette_id, evidence, presence), found 2",
         ),
-        (GOOD, DECIDED + "v1,red,,\n", ("decisions.csv", 3), "triage decision 'red' is not one of {labels}"),
+        (GOOD, DECIDED + "v1,purple,,\n", ("decisions.csv", 3), "triage decision 'purple' is not one of {labels}"),
         (GOOD, DECIDED + "v1,Red,train,\n", ("decisions.csv", 3), "split: {same}"),
         (GOOD, DECIDED + "v1,Red,,x\n", ("decisions.csv", 3), "tags: {same}"),
         (GOOD, "v1,Red,dev,\n", ("evidence.csv", 2), "split: expected train or test, found 'dev'"),
@@ -112,7 +112,7 @@ def test_a_vignette_that_cannot_be_built_is_one_reject_at_its_first_bad_row(
 def test_all_bad_rows_of_a_vignette_have_their_place_in_the_reason(tmp_path):
     evidence = GOOD + "v1,cough,?\nv2,cough,1\nv1,chest,1\n"
 
-    [(_, number, _, reason)] = [r for r in rejects_of(tmp_path, evidence, DECIDED + "v2,Red,,\nv1,red,,\n") if r]
+    [(_, number, _, reason)] = [r for r in rejects_of(tmp_path, evidence, DECIDED + "v2,Red,,\nv1,purple,,\n") if r]
 
     assert number == 3
     assert reason.startswith("presence: expected present or absent")

@@ -55,7 +55,7 @@ def test_a_list_is_quoted_where_the_delimiter_is_a_semicolon(tmp_path):
         ("v1,,,Red,,", "v1", "no evidence: expected at least one code"),
         ("v1,1,,,,", "v1", "decisions: expected at least one triage decision"),
         ("v1,1,,Red;Pink,,", "v1", "triage decision 'Pink' is not one of Red, Yellow, Green, Blue"),
-        ("v1,1,,red,,", "v1", "triage decision 'red' is not one of"),
+        ("v1,1,,purple,,", "v1", "triage decision 'purple' is not one of"),
         ("v1,1,,Red;,,", "v1", "triage decision '' is not one of"),
         ("v1,1,,Red,dev,", "v1", "split: expected train or test, found 'dev'"),
         ("v1,1,,Red,,a;a", "v1", "tags: 'a' is listed 2 times"),

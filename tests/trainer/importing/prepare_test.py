@@ -293,6 +293,7 @@ def test_memory_does_not_grow_with_the_number_of_vignettes(tmp_path):
         (gzip.compress(line("v1").encode(), mtime=0), "compressed with gzip: decompress it first"),
         (b"vignette_id,a,decisions\nv1,1,Red\n", "a CSV file, not JSON Lines: give --format csv-wide"),
         (b"[\n" + line("v1").encode() + b"\n]\n", "a JSON array, not JSON Lines"),
+        (b"[" + line("v1").encode() + b"]\n", "a JSON array, not JSON Lines: write one"),
     ],
 )
 def test_a_file_of_another_kind_is_one_line_before_tensorflow_loads(tmp_path, monkeypatch, capsys, content, message):

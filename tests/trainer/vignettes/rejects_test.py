@@ -44,15 +44,29 @@ def test_bytes_and_characters_that_are_no_utf8_survive_in_the_file(tmp_path):
     assert record["vignette_id"] == "\ud800"
 
 
-def test_the_file_has_all_rejects_and_the_screen_the_first_ones_and_a_count(tmp_path):
+def test_the_file_has_all_rejects_and_the_screen_each_reason_once_with_a_count(tmp_path):
     shown = []
     with RejectLog(tmp_path / "r", shown.append) as log:
-        for number in range(SHOWN + 1_234):
+        for number in range(1_235):
             log.add(rejected(number))
+        log.add(rejected(2_000, reason="another reason"))
 
-    assert len((tmp_path / "r").read_bytes().splitlines()) == log.count == SHOWN + 1_234
+    assert len((tmp_path / "r").read_bytes().splitlines()) == log.count == 1_236
+    assert shown == [
+        "in.jsonl:0: vignette v1: a reason",
+        "in.jsonl:2000: vignette v1: another reason",
+        "... and 1,234 more: a reason",
+    ]
+
+
+def test_many_reasons_are_shown_up_to_a_limit(tmp_path):
+    shown = []
+    with RejectLog(tmp_path / "r", shown.append) as log:
+        for number in range(SHOWN + 3):
+            log.add(rejected(number, reason=f"reason {number}"))
+
     assert len(shown) == SHOWN + 1
-    assert shown[-1] == "... and 1,234 more rejected lines"
+    assert shown[-1] == "... and 3 more rejected lines, for other reasons"
 
 
 def test_without_rejects_there_is_no_file(tmp_path):
