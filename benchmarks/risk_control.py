@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.dyqn.dial import WEIGHTS, HeldOutOutputs, least_dial, quality, with_threshold
+from trainer.dyqn.dial import WEIGHTS, HeldOutOutputs, least_dial, quality, with_price
 from trainer.evaluation.frontier import RecordedTriage
 from trainer.evaluation.prefixes import metrics_by_evidence
 from trainer.runs.job import load_network
@@ -46,7 +46,7 @@ def resplit(outputs: HeldOutOutputs, bounds: Sequence[float], splits: int, seed:
     for _ in range(splits):
         chosen = generator.permutation(count) < count // 2
         choosing, judged = part(outputs, chosen), part(outputs, ~chosen)
-        dials = [with_threshold(choosing, weight) for weight in WEIGHTS]
+        dials = [with_price(choosing, weight) for weight in WEIGHTS]
         for bound in bounds:
             dial = least_dial(choosing, bound, dials)
             reached = quality(judged, dial)

@@ -186,7 +186,7 @@ def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
             for rule in manifest["safety_rules"]["rules"]
         ),
         "novelty_threshold": None if novelty is None else float(novelty["threshold"]),
-        "questions": questions is not None and float(questions["cost"]) >= 0,
+        "questions": questions is not None and int(questions["most"]) >= 1,
         "litert_sha256": str(manifest["litert"]["sha256"]),
     }
 

@@ -105,12 +105,11 @@ def decided_clearly(outputs: Mapping[str, np.ndarray], info: ModelInfo, bound: f
     """Returns, bool `[B]`, the rows of outputs whose decision cannot change by differences within `bound`."""
     q_values = outputs[features.Q_VALUES]
     merits = q_values[:, : Action.ASK]
-    asking = np.abs(q_values[:, Action.ASK] - merits.max(axis=1))
     if info.probabilities:
         weight = info.safety_weight
         merits = (outputs[features.P_APPROPRIATE] + weight * outputs[features.P_SAFE]) / (1 + weight)
-        if info.sure_enough is not None:
-            asking = np.abs(merits.max(axis=1) - info.sure_enough)
+    stopping = q_values[:, Action.ASK] if info.sure_enough is None else info.sure_enough
+    asking = np.abs(merits.max(axis=1) - stopping)
     best = np.sort(merits, axis=1)
     clear: np.ndarray = np.minimum(asking, best[:, -1] - best[:, -2]) > 2 * bound
     return clear

@@ -8,8 +8,19 @@ from schemas import directories
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from trainer.config import NetworkConfig
-from trainer.dyqn.decision import Dial, anything_known, best_triage, decide, merits
-from trainer.dyqn.network import AVERAGE, build_network
+from trainer.dyqn.decision import (
+    ASK_POINTS,
+    Dial,
+    anything_known,
+    appropriate,
+    ask_value,
+    best_triage,
+    decide,
+    merits,
+    q_values,
+    safe,
+)
+from trainer.dyqn.network import AVERAGE, WITH_PROBABILITIES, WITH_SINGLE_DECISIONS, build_network
 from trainer.runs.job import TrainedNetwork
 from trainer.servable import saved_model
 from trainer.servable.conversion import convert
@@ -20,7 +31,7 @@ from triage_runtime.litert import LiteRtModel
 
 EVIDENCE_COUNT, MAX_QUESTIONS, BATCH, ONE_BY_ONE = 30, 23, 10_000, 1_000
 VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", f"e{cell}", f"e{cell}?") for cell in range(EVIDENCE_COUNT))
-DIAL = Dial(0.5, 0.7)
+DIAL = Dial(2.0, price=0.006)  # between the operating points for which Q(ask) is learned
 TOLERANCE = 1e-5
 EXACT = ("action", "best_triage", "forced")
 SETTINGS = NetworkConfig(
@@ -38,9 +49,10 @@ def model():
         layer.set_weights([generator.normal(0, 0.5, weight.shape) for weight in layer.get_weights()])
     for member in ("q_values_of_1", "q_values_of_2", "q_values_of_3"):
         bias = model.get_layer(member).bias
-        bias.assign(bias + 1.5 * np.eye(17)[Action.ASK])  # asks in some hundred rows
-    model.get_layer(AVERAGE).scale.assign(generator.uniform(0.5, 2, 8))
-    model.get_layer(AVERAGE).shift.assign(generator.normal(0, 0.3, 8))
+        asking = np.arange(WITH_SINGLE_DECISIONS) >= WITH_PROBABILITIES
+        bias.assign(bias + 1.5 * asking)  # asks in some hundred rows
+    model.get_layer(AVERAGE).scale.assign(generator.uniform(0.5, 2, 8 + len(ASK_POINTS)))
+    model.get_layer(AVERAGE).shift.assign(generator.normal(0, 0.3, 8 + len(ASK_POINTS)))
     return model
 
 
@@ -70,18 +82,18 @@ def expected(model, states, questions_asked):
     """What the network and its dial say, without the rows in which rounding could decide."""
     outputs = model(states)
     forced = questions_asked >= MAX_QUESTIONS
-    ranked, best = np.sort(merits(outputs, DIAL), axis=1), np.sort(outputs[:, :5], axis=1)
-    clear = (ranked[:, 3] - ranked[:, 2] > 10 * TOLERANCE) & (best[:, 4] - best[:, 3] > 10 * TOLERANCE)
-    clear &= np.abs(ranked[:, 3] - DIAL.sure_enough) > 10 * TOLERANCE
+    ranked = np.sort(merits(outputs, DIAL), axis=1)
+    clear = ranked[:, 3] - ranked[:, 2] > 10 * TOLERANCE
+    clear &= np.abs(ranked[:, 3] - ask_value(outputs, DIAL)) > 10 * TOLERANCE
     actions = decide(outputs, tf.constant(forced), anything_known(tf.constant(states)), DIAL).numpy()
-    # What is compared: all actions, rows that only being sure enough ends, and rows that only the weight decides.
+    # What is compared: all actions, rows that only the price ends, and rows that only the weight decides.
     assert clear.mean() > 0.95
     assert set(actions) == set(Action)
-    asks = decide(outputs, tf.constant(forced), anything_known(tf.constant(states)), Dial(DIAL.safety_weight)).numpy()
+    asks = decide(outputs, tf.constant(forced), anything_known(tf.constant(states)), Dial(DIAL.safety_weight, price=0.001)).numpy()
     assert ((asks == Action.ASK) & (actions != Action.ASK)).sum() > 100
-    assert (best_triage(outputs, DIAL).numpy() != best_triage(outputs).numpy()).sum() > 100
-    outputs = outputs.numpy()
-    values = {"q_values": outputs[:, :5], "p_appropriate": outputs[:, 5:9], "p_safe": outputs[:, 9:]}
+    assert (best_triage(outputs, DIAL).numpy() != best_triage(outputs, Dial(0.0)).numpy()).sum() > 100
+    values = {"q_values": q_values(outputs, DIAL), "p_appropriate": appropriate(outputs), "p_safe": safe(outputs)}
+    values = {name: value.numpy() for name, value in values.items()}
     return values | {"action": actions, "best_triage": best_triage(outputs, DIAL).numpy(), "forced": forced}, clear
 
 

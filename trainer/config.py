@@ -15,11 +15,11 @@ from typing import Any
 from schemas.errors import InputError
 from schemas.triage import MAX_QUESTIONS
 
-ASK_QUERIES = ("or", "and")
+ASK_QUERIES = ("or", "and", "value")
 """The names in `trainer.dyqn.targets.QUERIES`, which loads TensorFlow and so is not imported here."""
 
 
-STEPS_PER_ROOT = 22
+STEPS_PER_ROOT = 30
 """Steps times the square root of the number of vignettes, where the number of steps follows from it: many epochs on few
 vignettes, few on many."""
 
@@ -34,6 +34,10 @@ class EnvironmentConfig:
 
     max_questions: int = _field(MAX_QUESTIONS, "questions after which the agent must triage")
     environments: int = _field(1, "episodes that run side by side; each step takes one action in each of them")
+    asks: str = _field(
+        "order", "what ask reveals: the next piece of the vignette in a random order, or the answer to the question "
+        "that the agent chooses (interview)", ("order", "interview"),
+    )  # fmt: skip
     start: str = _field(
         "one", "evidence known when an episode starts: one piece, or any number of them (exploring starts)",
         ("one", "any"),
@@ -120,13 +124,13 @@ class MemoryConfig:
 class ValidationConfig:
     """Validation vignettes, which a network does not learn from: for early stopping and calibration."""
 
-    parts: int = _field(
-        0, "parts of the training vignettes; network n does not learn from part n and is validated on it; 0 means that "
-        "every network learns from everything"
-    )  # fmt: skip
     bound_share: float = _field(
         0.0, "share of the training vignettes that no network learns from, at most 2,000, to keep a bound on "
         "under-triage; 0 means none"
+    )  # fmt: skip
+    held_out_share: float = _field(
+        0.0, "share of the training vignettes that no network learns from, at most 1,000, on which the agent is "
+        "calibrated and its operating point chosen; 0 means none"
     )  # fmt: skip
     validation_interval: int = _field(100, "steps between validations")
     patience: int = _field(5, "validations without a lower loss after which training ends; the best weights are kept")
@@ -272,8 +276,8 @@ def _check(config: TrainConfig) -> None:
         (0 <= network.dropout < 1, "dropout must lie in [0, 1)"),
         (0 <= config.environment.thinning < 1, "thinning must lie in [0, 1)"),
         (0 <= config.optimiser.average < 1, "average must lie in [0, 1)"),
-        (validation.parts == 0 or validation.parts >= 2, "parts must be 0, or 2 or more"),
         (0 <= validation.bound_share <= 0.5, "bound_share must lie in [0, 0.5]"),
+        (0 <= validation.held_out_share <= 0.5, "held_out_share must lie in [0, 0.5]"),
         (loop.window_episodes >= config.environment.environments, "window_episodes must be at least environments"),
         (memory.memory_capacity >= config.environment.environments, "memory_capacity must be at least environments"),
         (loop.steps >= 0, "steps must be 0 or more"),

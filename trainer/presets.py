@@ -15,26 +15,26 @@ PAPER: dict[str, dict[str, Any]] = {}
 """Algorithm 1 as written: the defaults in `trainer.config`."""
 
 DEFAULT: dict[str, dict[str, Any]] = {
-    "environment": {"environments": 128, "start": "any", "draw": "epochs", "thinning": 0.4},
+    "environment": {"environments": 128, "asks": "interview", "start": "any", "draw": "epochs", "thinning": 0.4},
     "network": {
         "hidden_sizes": (256, 256),
         "activation": "relu",
         "inputs": "two",
         "words": 128,
-        "dropout": 0.75,
+        "dropout": 0.5,
         "networks": 5,
         "outputs": "probabilities",
         "output_bias": "means",
     },
-    "target": {"loss": "cross_entropy"},
+    "target": {"ask_query": "value", "loss": "cross_entropy"},
     "memory": {
-        "memory_capacity": 20_000,
-        "batch_size": 160,
+        "memory_capacity": 300_000,
+        "batch_size": 256,
         "bucket_probabilities": (1.0,),
         "bucket_thresholds": (),
     },
-    "validation": {"parts": 5},
-    "optimiser": {"algorithm": "adam", "learning_rate": 0.001, "average": 0.99},
+    "validation": {"held_out_share": 0.1},
+    "optimiser": {"algorithm": "adam", "learning_rate": 0.001, "average": 0.998},
     "loop": {"steps": 0, "burn_in_steps": 20, "steps_per_call": 100, "window_episodes": 2_000},
 }
 """What was measured to be best (docs/learner.md); the steps follow from the number of vignettes."""

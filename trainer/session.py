@@ -20,11 +20,13 @@ from trainer.dyqn.dial import choose
 from trainer.dyqn.loop import Progress, TrainingLoop
 from trainer.dyqn.network import start_from
 from trainer.dyqn.rollout import Rollout, greedy_policy
+from trainer.dyqn.validation import divide
 from trainer.dyqn.words import word_vectors
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import order_seeds
-from trainer.runs import held_out, start
+from trainer.questions.interviewer import Interviewing
+from trainer.runs import held_out, questions, start
 from trainer.runs.checkpoints import Checkpoints
 from trainer.runs.job import JobDirectory
 from trainer.vignettes.arrays import VignetteArrays
@@ -71,9 +73,12 @@ def open_run(
     begin = None if hooks.start_from is None else start.read(hooks.start_from, data.vocabulary, config)
     _prepare(job, data, config, begin, workers)
     if workers.chief:
-        job.prepare_statistics(train, evidence_count)
+        job.prepare_statistics(divide(train, config.validation, config.loop.seed).learned, evidence_count)
+    workers.exchange(0)
     words = word_vectors(data.vocabulary, config.network.words) if config.network.words else None
-    loop = build_loop(train, evidence_count, config, workers, words, _starter(begin, console))
+    loop = build_loop(
+        train, evidence_count, config, workers, words, _starter(begin, console), _interviewing(job, data, config)
+    )
     rollout = None
     if workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
         rollout = Rollout(test, evidence_count, config.environment.max_questions, loop.agent.policy)
@@ -82,6 +87,17 @@ def open_run(
     logs = str(hooks.logs or job.logs)
     writer = tf.summary.create_file_writer(logs) if workers.chief else tf.summary.create_noop_writer()
     return TrainingSession(loop, job, checkpoints, resumed, test, rollout, writer, console, workers, hooks)
+
+
+def _interviewing(job: JobDirectory, data: DataDirectory, config: TrainConfig) -> Interviewing | None:
+    """Returns the interviews in which the agent learns; None where the order of the evidence is random.
+
+    It is so, too, where there are too few vignettes to choose questions by.
+    """
+    mixture = questions.read(job.path, len(data.vocabulary))
+    if config.environment.asks != "interview" or mixture is None:
+        return None
+    return Interviewing(mixture, data.vocabulary, data.whole_patients, config.environment.max_questions)
 
 
 def _read_splits(data: DataDirectory, watched: DataDirectory) -> tuple[VignetteArrays, VignetteArrays]:

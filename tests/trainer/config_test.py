@@ -38,7 +38,7 @@ def test_round_trip_through_the_saved_form():
         ({"network": {"dropout": 1.0}}, r"dropout must lie in \[0, 1\)"),
         ({"network": {"dropout": -0.1}}, r"dropout must lie in \[0, 1\)"),
         ({"validation": {"bound_share": 0.6}}, r"bound_share must lie in"),
-        ({"validation": {"parts": 1}}, r"parts must be 0, or 2 or more"),
+        ({"validation": {"held_out_share": 0.6}}, r"held_out_share must lie in \[0, 0.5\]"),
         ({"network": {"words": 8}}, r"words must be 0, or 1 or more with inputs two"),
         ({"environment": {"thinning": 1.0}}, r"thinning must lie in \[0, 1\)"),
         ({"optimiser": {"average": 1.0}}, r"average must lie in \[0, 1\)"),

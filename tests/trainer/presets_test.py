@@ -26,13 +26,13 @@ def _fields():
 def test_the_preset_paper_is_algorithm_1_as_written():
     defaults = presets.preset("paper")
     assert defaults == TrainConfig()
-    assert (defaults.environment.environments, defaults.environment.start, defaults.environment.draw) == (
-        1, "one", "uniform",
-    )  # fmt: skip
+    environment = defaults.environment
+    assert (environment.environments, environment.asks) == (1, "order")
+    assert (environment.start, environment.draw) == ("one", "uniform")
     network, target = defaults.network, defaults.target
     assert (network.activation, network.inputs, network.networks, network.outputs) == ("selu", "signed", 1, "q_values")
     assert (network.dropout, network.words, target.loss) == (0.0, 0, "squared")
-    assert (defaults.validation.parts, defaults.validation.bound_share) == (0, 0.0)
+    assert (defaults.validation.held_out_share, defaults.validation.bound_share) == (0.0, 0.0)
     assert defaults.environment.max_questions == 23
     assert defaults.network.hidden_sizes == (1024, 1024)
     assert defaults.memory.batch_size == 100
@@ -88,8 +88,8 @@ def test_a_file_may_name_the_preset_which_a_flag_overrides(tmp_path):
 
 
 def test_the_number_of_steps_follows_from_that_of_the_vignettes_unless_it_is_given():
-    # 22 steps for each root of the number of vignettes, after the burn-in of 20: 20 + 22 * 40.
-    assert presets.preset("default").resolved(1_600).loop.steps == 900
+    # 30 steps for each root of the number of vignettes, after the burn-in of 20: 20 + 30 * 40.
+    assert presets.preset("default").resolved(1_600).loop.steps == 1_220
     given = _parse("--steps", "70")
     assert given.resolved(1_600) is given
     assert presets.preset("paper").resolved(1_600).loop.steps == 6_000

@@ -150,7 +150,7 @@ DEFAULT = {
     "environment": {"environments": 6},
     "network": {"hidden_sizes": [8], "networks": 2, "words": 3},
     "memory": {"batch_size": 16, "memory_capacity": 64},
-    "validation": {"validation_interval": 20, "patience": 2, "parts": 4, "bound_share": 0.3},
+    "validation": {"validation_interval": 20, "patience": 2, "bound_share": 0.3},
     "loop": {"burn_in_steps": 10, "steps": 60, "window_episodes": 8, "evaluation_interval": 40,
              "checkpoint_interval": 20, "steps_per_call": 25},
 }  # fmt: skip
@@ -180,8 +180,8 @@ def test_a_run_ends_with_a_calibrated_agent_and_its_dial(settled, data):
     assert min(losses.values()) > 0
     judged, apart = job.held_out()
     assert len(apart.sizes) == 12  # .3 of 40
-    assert len(judged.sizes) == 14  # two of the four parts of the other 28, as there are two networks
-    assert judged.outputs.shape == (judged.sizes.sum(), 13)
+    assert len(judged.sizes) == 10  # a quarter of 40, as .1 of them would be too few
+    assert judged.outputs.shape == (judged.sizes.sum(), 31)
     assert network.dial == job.dial() != NEUTRAL
     # The last evaluation is that of the chosen weights, calibrated, with their dial.
     test = data.read("test", names=False)

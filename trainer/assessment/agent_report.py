@@ -110,6 +110,7 @@ def _identity(
         "dial": {
             "safety_weight": trained.dial.safety_weight,
             "sure_enough": trained.dial.sure_enough,
+            "price": trained.dial.price,
             "chosen": trained.dial_chosen,
             "under_triage_at_most": trained.under_triage_at_most,
         }

@@ -73,15 +73,15 @@ def _frontier_table(report: Mapping[str, Any]) -> Table:
     """Returns the frontier of the safety weights; the agent's own is marked, and the clinicians come last."""
     columns = ("appropriateness", "safety", "over_triage", "red_sensitivity")
     table = Table(
-        "weight", "sure\nenough", "appro-\npriate", "safe", "over-\ntriage", "red", "ques-\ntions", "evi-\ndence",
+        "weight", "asks\nuntil", "appro-\npriate", "safe", "over-\ntriage", "red", "ques-\ntions", "evi-\ndence",
         "forced",
         title="Decisions by P(appropriate) + weight x P(safe); * is this agent", box=box.SIMPLE, padding=(0, 1, 0, 0),
     )  # fmt: skip
     for point in report["frontier"]:
         quality = ("-" if point[name] is None else f"{point[name]:.3f}" for name in columns)
         effort = (f"{point['questions']:.1f}", f"{point['evidence_seen']:.1f}", f"{point['forced']:.2f}")
-        sure = "-" if point["sure_enough"] is None else f"{point['sure_enough']:g}"
-        table.add_row(f"{point['safety_weight']:g}{' *' if point['chosen'] else ''}", sure, *quality, *effort)
+        until = f"price {point['price']:g}" if point["sure_enough"] is None else f"sure {point['sure_enough']:g}"
+        table.add_row(f"{point['safety_weight']:g}{' *' if point['chosen'] else ''}", until, *quality, *effort)
     if report["human"] is not None:
         clinicians = report["human"] | (report["human_agreement"] or {})
         means = (clinicians.get(name) for name in columns)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -100,18 +101,19 @@ def _interviews(
         )
     name = None if given.rules is None else str(given.rules)
     rules, _ = safety_rules.choose(name, trained.vocabulary)
-    graph = QuestionGraph(trained.questions, trained.vocabulary, rules.rules, trained.dial)
+    network = trained.model if trained.model.output_shape[-1] > NUM_ACTIONS else None
+    graph = QuestionGraph(trained.questions, trained.vocabulary, rules.rules, trained.dial, network)
     train = data.read("train", names=False)
     if not len(train.decision_counts):
         raise InputError(f"{given.data}: the train split has no vignettes, which the simple policies learn from")
     policies = simple_policies(frequencies(train, len(data.vocabulary)), trained.dial, given.seed)
     own = given.track == OWN_CARD
-    judged = own and trained.model.output_shape[-1] > NUM_ACTIONS
+    judged = own and network is not None
     learned = card_policy(graph, trained.model, trained.dial) if judged else learned_policy(graph)
-    worth = None if own else graph.ranks  # what stands on a card is not what the agent would choose to ask
+    flags = None if own else tf.function(graph.open_red_flags, autograph=False)
     chosen: dict[str, Policy | None] = {**policies, LEARNED: learned, CLAIRVOYANT: None}
     return {
-        name: play(patients, trained.model, graph.may_ask, chosen[name], given.question_limit, trained.dial, worth)
+        name: play(patients, trained.model, graph.may_ask, chosen[name], given.question_limit, trained.dial, flags)
         for name in followed(given.questions, "play", "policies")
     }, graph
 

@@ -69,9 +69,7 @@ class DyqnAgent(tf_agent.TFAgent):
             collect_policy=QPolicy(time_step_spec, action_spec, network, ask_noise),
             train_sequence_length=None,
             num_outer_dims=1,
-            training_data_spec=Transition(
-                state, action_spec, time_step_spec.reward, state, tf.TensorSpec([], tf.int32)
-            ),
+            training_data_spec=Transition(state, action_spec, time_step_spec.reward, state),
             train_step_counter=tf.Variable(0, dtype=tf.int64, name="train_step"),
         )
 
@@ -136,7 +134,7 @@ def build_agent(
         action_spec(),
         network,
         build_optimizer(config.optimiser),
-        dyqn_loss(config.target, config.validation.parts),
+        dyqn_loss(config.target),
         ask_noise,
         workers,
     )

@@ -13,7 +13,7 @@ from schemas.triage import NUM_DECISIONS
 from trainer.config import TrainConfig
 from trainer.dyqn import rewards, targets
 from trainer.dyqn.agent import build_agent
-from trainer.dyqn.environment import Mode, VignetteEnvironment, Vignettes
+from trainer.dyqn.environment import Interviewing, Mode, VignetteEnvironment, Vignettes
 from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.network import WORDS, build_network, set_output_bias
 from trainer.dyqn.policy import DecayingNoise
@@ -30,6 +30,7 @@ def build_loop(
     workers: Workers = ALONE,
     words: np.ndarray | None = None,
     start: Callable[[keras.Model], None] | None = None,
+    interviewing: Interviewing | None = None,
 ) -> TrainingLoop:
     """Returns a loop at step 0.
 
@@ -40,6 +41,7 @@ def build_loop(
         workers: that train together. Each has its own environment, memory and random draws; all have the same weights.
         words: float32 `[E, W]`, see `trainer.dyqn.words`; required if the network has words as inputs.
         start: sets the initial weights; None means random ones.
+        interviewing: the interviews in which the agent learns; None means random orders of the evidence.
     """
     # With op determinism, a resumed run equals an uninterrupted one, bit for bit on one machine.
     tf.config.experimental.enable_op_determinism()
@@ -47,18 +49,20 @@ def build_loop(
     network_seed, generators = _seeds(seed, workers.index)
     division = divide(vignettes, config.validation, seed)
     network = _initial_network(evidence_count, config, network_seed, division.learned, words, start)
-    environment = _training_environment(division.learned, evidence_count, config, generators["environment"])
+    environment = _training_environment(division.learned, network, config, generators["environment"], interviewing)
     noise = DecayingNoise(config.exploration, generators["exploration"])
     agent = build_agent(network, config, noise, workers)
     # The first piece of evidence, one more for each question, and one for the successor of the last state.
-    known_limit = min(int(np.diff(vignettes.offsets).max()), config.environment.max_questions + 2)
+    known_limit = environment.signed_codes.shape[1]
+    if interviewing is None:
+        known_limit = min(known_limit, config.environment.max_questions + 2)
     memory = BucketMemory(evidence_count, known_limit, NUM_DECISIONS, config.memory)
-    validators = build_validators(division, config.validation, config.network.networks, evidence_count, seed)
+    validators = build_validators(division, evidence_count, seed, interviewing)
     chosen = network
     if validators.in_training is not None or config.optimiser.average or config.network.words:
         chosen = build_network(evidence_count, config.network.served, seed=0)
     selection = Selection(agent, chosen, validators, config)
-    return TrainingLoop(config, environment, division.parts, agent, noise, memory, selection, generators, workers)
+    return TrainingLoop(config, environment, agent, noise, memory, selection, generators, workers)
 
 
 def _initial_network(
@@ -82,9 +86,14 @@ def _initial_network(
 
 
 def _training_environment(
-    vignettes: Vignettes, evidence_count: int, config: TrainConfig, generator: tf.random.Generator
+    vignettes: Vignettes,
+    network: keras.Model,
+    config: TrainConfig,
+    generator: tf.random.Generator,
+    interviewing: Interviewing | None,
 ) -> VignetteEnvironment:
     settings = config.environment
+    interviewer = None if interviewing is None else interviewing.begin(vignettes, network, generator)
     mode = Mode(
         training=True,
         max_questions=settings.max_questions,
@@ -92,8 +101,10 @@ def _training_environment(
         any_start=settings.start == "any",
         thinning=settings.thinning,
         epochs=settings.draw == "epochs",
+        card_starts=1.0 if interviewing is None else interviewing.card_starts,
     )
-    return VignetteEnvironment(vignettes, evidence_count, mode, generator, settings.environments)
+    evidence_count = network.input_shape[-1]
+    return VignetteEnvironment(vignettes, evidence_count, mode, generator, settings.environments, interviewer)
 
 
 def _seeds(seed: int, worker: int) -> tuple[int, Mapping[str, tf.random.Generator]]:

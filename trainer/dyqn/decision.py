@@ -1,20 +1,29 @@
 """Chooses the action from the network's outputs: the one rule for the policy and for every exported signature.
 
+A decision is worth its merit, asking is worth Q(ask), which holds the price of a question, and the agent does what is
+worth most.
+
 Of equal values, the more urgent decision wins, and a triage decision wins over asking. Values that differ by less than
 `TIE` count as equal, as engines round the same sum differently. If nothing at all is known about a patient, the action
 is ask, even if triage is forced: no agent learns from an empty state.
 """
 
 import dataclasses
+import math
 
+import numpy as np
 import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 
 TIE = 1e-6
 """Values closer than this are equal."""
-QUESTION_COST = 0.01
-"""Bits that an answer must be worth (docs/questions.md)."""
+SAFETY_SHARES = (0.0, 0.5, 0.8)
+"""Shares of P(safe) in the merit, w / (1 + w), for which Q(ask) is learned: those of the safety weights 0, 1 and 4."""
+PRICES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
+"""Prices of a question, in merit, for which Q(ask) is learned."""
+ASK_POINTS = tuple((share, price) for share in SAFETY_SHARES for price in PRICES)
+"""The operating points for which Q(ask) is learned, in the order of the outputs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,14 +31,13 @@ class Dial:
     """How an agent weighs its probabilities. A network without probabilities decides by its Q-values alone.
 
     The triage decision is the one with the highest merit, (P(appropriate) + w P(safe)) / (1 + w), where w is the
-    `safety_weight`. The agent asks until the merit of its best decision reaches `sure_enough`; if that is None, its
-    Q-values decide when to ask. An interview whose questions the model chooses (`trainer.questions`) also ends where no
-    answer is worth more than `question_cost` bits.
+    `safety_weight`. The agent asks while Q(ask) at the `price` of a question is worth more than that merit; or, if
+    `sure_enough` is given, until that merit reaches it.
     """
 
-    safety_weight: float = 0.0
+    safety_weight: float = 1.0
     sure_enough: float | None = None
-    question_cost: float = QUESTION_COST
+    price: float = 0.004
 
 
 NEUTRAL = Dial()
@@ -44,8 +52,9 @@ def decide(outputs: tf.Tensor, forced: tf.Tensor, known: tf.Tensor, dial: Dial =
         known: bool `[B]`, rows in which anything is known, see `anything_known`; the others ask.
         dial: how probabilities are weighed.
     """
-    if dial.sure_enough is not None and has_probabilities(outputs):
-        asks = tf.reduce_max(merits(outputs, dial), axis=1) < dial.sure_enough
+    if has_probabilities(outputs):
+        best = tf.reduce_max(merits(outputs, dial), axis=1)
+        asks = ask_value(outputs, dial) > best + TIE if dial.sure_enough is None else best < dial.sure_enough
     else:
         asks = _first_best(outputs[:, :NUM_ACTIONS]) == Action.ASK
     return tf.where(known & (forced | ~asks), best_triage(outputs, dial), int(Action.ASK))
@@ -80,7 +89,34 @@ def appropriate(outputs: tf.Tensor) -> tf.Tensor:
 
 def safe(outputs: tf.Tensor) -> tf.Tensor:
     """Returns the probability `[B, 4]` that each decision is safe."""
-    return outputs[:, NUM_ACTIONS + NUM_DECISIONS :]
+    return outputs[:, NUM_ACTIONS + NUM_DECISIONS : NUM_ACTIONS + 2 * NUM_DECISIONS]
+
+
+def ask_value(outputs: tf.Tensor, dial: Dial = NEUTRAL) -> tf.Tensor:
+    """Returns Q(ask) `[B]` of outputs `[B, O]` at an operating point, interpolated between those that were learned.
+
+    It is linear in the share of P(safe), up to the share 1, at which a question can bring nothing; and in the logarithm
+    of the price, which counts as the nearest learned one where it lies beyond them.
+    """
+    share = dial.safety_weight / (1 + dial.safety_weight)
+    price = min(max(dial.price, PRICES[0]), PRICES[-1])
+    by_price = _interpolation(math.log(price), tuple(map(math.log, PRICES)))  # [P]
+    by_share = _interpolation(share, (*SAFETY_SHARES, 1.0))  # [S + 1]
+    weights: np.ndarray = np.outer(by_share[:-1], by_price).ravel().astype(np.float32)  # [S P]
+    learned = outputs[:, NUM_ACTIONS + 2 * NUM_DECISIONS :]
+    return tf.linalg.matvec(learned, weights) + float(by_share[-1]) * (1 - price)
+
+
+def q_values(outputs: tf.Tensor, dial: Dial = NEUTRAL) -> tf.Tensor:
+    """Returns the Q-values `[B, A]` of outputs `[B, A]` or `[B, O]`; that of `ask` is the one by which `dial` stops."""
+    if not has_probabilities(outputs):
+        return outputs
+    return tf.concat([outputs[:, :NUM_DECISIONS], ask_value(outputs, dial)[:, tf.newaxis]], axis=1)
+
+
+def _interpolation(place: float, knots: tuple[float, ...]) -> np.ndarray:
+    """Returns the weight of each of the rising `knots` in a linear interpolation at `place`, which lies among them."""
+    return np.array([np.interp(place, knots, row) for row in np.eye(len(knots))])
 
 
 def _first_best(values: tf.Tensor) -> tf.Tensor:

@@ -4,6 +4,8 @@ A larger weight never makes a decision less urgent, as P(safe) never falls with 
 weight, as conformal risk control requires (Angelopoulos et al., 2022); `least_dial` handles the exceptions.
 """
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,18 +15,14 @@ import tensorflow as tf
 from schemas.errors import InputError
 from schemas.triage import Action
 from trainer.dyqn import rewards
-from trainer.dyqn.decision import Dial, appropriate, best_triage, decide, safe
+from trainer.dyqn.decision import NEUTRAL, PRICES, Dial, appropriate, best_triage, decide, safe
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 """The safety weights to choose from."""
-THRESHOLDS = (*(round(0.5 + 0.01 * step, 2) for step in range(50)), 0.995, 0.998, 0.999, 1.0)
-"""The values of `Dial.sure_enough` to choose from; earlier ones stop earlier, and the last one asks for everything."""
-COST_OF_SAFETY = 0.01
-"""P(appropriate) that safety may cost if no bound on under-triage is given."""
-NEGLIGIBLE = 0.001
-"""P(safe) for which a larger weight is not worth having."""
-COST_OF_STOPPING = 0.015
-"""P(appropriate), and likewise P(safe), that deciding before all evidence is known may cost."""
+CHOICES = (*PRICES, *(math.sqrt(low * high) for low, high in itertools.pairwise(PRICES)))
+"""The prices of a question to choose from."""
+BUDGET = 0.01
+"""P(appropriate), and likewise P(safe), that an operating point may cost against the best that asks for everything."""
 
 
 class HeldOutOutputs(NamedTuple):
@@ -91,34 +89,63 @@ def decisions_at(held_out: HeldOutOutputs, known: np.ndarray, dial: Dial) -> np.
     return best_triage(tf.constant(_outputs_at(held_out, known)), dial).numpy()
 
 
+class _Point(NamedTuple):
+    """An operating point, and the means of what the network expects where it stops."""
+
+    dial: Dial
+    appropriate: float
+    safe: float
+    known: float  # pieces of evidence
+
+    def dominates(self, other: "_Point") -> bool:
+        """Returns whether it is at least as good as `other` in all three, and better in one."""
+        mine, others = ((each.appropriate, each.safe, -each.known) for each in (self, other))
+        return mine != others and all(here >= there for here, there in zip(mine, others, strict=True))
+
+
 def choose(held_out: HeldOutOutputs) -> Dial:
-    """Returns the dial of a trained agent.
+    """Returns the operating point of a trained agent: weight and price together.
 
-    Its weight is the least that is as safe as any that costs at most `COST_OF_SAFETY` of P(appropriate): where a larger
-    weight brings no safety, it only hides what stopping early costs. Its threshold is the one that stops earliest at a
-    cost of at most `COST_OF_STOPPING`. All are means of the calibrated probabilities: the decisions of the clinicians
-    on a few hundred vignettes would be too noisy.
+    It asks least among the points that cost at most `BUDGET` of P(appropriate) and at most `BUDGET` of P(safe) against
+    deciding at the neutral weight when everything is asked. A point that another one dominates is never chosen. All are
+    means of the calibrated probabilities where the agent stops: the decisions of the clinicians on a few hundred
+    vignettes would be too noisy.
     """
-    by_weight = [(weight, _expected(held_out, held_out.sizes, Dial(weight))) for weight in WEIGHTS]
-    least = by_weight[0][1].appropriate - COST_OF_SAFETY
-    allowed = [(weight, expected.safe) for weight, expected in by_weight if expected.appropriate >= least]
-    safest = max(safe for _, safe in allowed)
-    return with_threshold(held_out, min(weight for weight, safe in allowed if safe >= safest - NEGLIGIBLE))
+    everything = _expected(held_out, held_out.sizes, NEUTRAL)
+    points = [
+        _point(held_out, Dial(weight, price=price)) for weight in WEIGHTS if weight <= 4 for price in sorted(CHOICES)
+    ]
+    good = [point for point in points if _within_budget(point, everything)]
+    best = [point for point in good if not any(other.dominates(point) for other in points)]
+    if not best:
+        return _cheapest(held_out, NEUTRAL.safety_weight)
+    return min(best, key=lambda point: (point.known, -point.appropriate - point.safe)).dial
 
 
-def with_threshold(held_out: HeldOutOutputs, weight: float) -> Dial:
-    """Returns the dial with `weight` and the threshold that stops earliest at the cost that `choose` allows.
+def with_price(held_out: HeldOutOutputs, weight: float) -> Dial:
+    """Returns the operating point with `weight` and the highest price within the budgets of `choose`, at this weight.
 
     P(appropriate) and P(safe) have a budget each: at a large weight, their weighted mean would hide any loss of the
-    former. A threshold suits only one weight: the larger the weight, the closer merits are to 1.
+    former.
     """
+    return _cheapest(held_out, weight)
+
+
+def _cheapest(held_out: HeldOutOutputs, weight: float) -> Dial:
     everything = _expected(held_out, held_out.sizes, Dial(weight))
-    for threshold in THRESHOLDS[:-1]:
-        dial = Dial(weight, threshold)
-        expected = _expected(held_out, stops(held_out, dial), dial)
-        if all(there - here <= COST_OF_STOPPING for here, there in zip(expected, everything, strict=True)):
-            return dial
-    return Dial(weight, THRESHOLDS[-1])
+    for price in sorted(CHOICES, reverse=True):
+        if _within_budget(_point(held_out, Dial(weight, price=price)), everything):
+            return Dial(weight, price=price)
+    return Dial(weight, price=PRICES[0])
+
+
+def _point(held_out: HeldOutOutputs, dial: Dial) -> _Point:
+    known = stops(held_out, dial)
+    return _Point(dial, *_expected(held_out, known, dial), float(known.mean()))
+
+
+def _within_budget(point: _Point, everything: "_Expected") -> bool:
+    return everything.appropriate - point.appropriate <= BUDGET and everything.safe - point.safe <= BUDGET
 
 
 def least_dial(held_out: HeldOutOutputs, under_triage_at_most: float, dials: Sequence[Dial]) -> Dial:

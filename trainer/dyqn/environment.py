@@ -5,12 +5,16 @@ An episode is one vignette. Its evidence is put into a random order when it is d
 missing piece uniformly at random. As the order is drawn in advance, the environment knows what asking would have
 revealed even if the agent triages: the state of the LAST time step is that *ask successor*.
 
+With an `Interviewer`, an episode is an interview: each `ask` puts the question that the agent chooses, and the patient
+answers it. The answer is looked up before the agent acts, so that the ask successor is known here as well.
+
 The vignettes are in memory as compressed sparse rows, with two or four bytes for each piece of evidence.
 """
 
 import dataclasses
 from typing import NamedTuple, Protocol
 
+import keras
 import numpy as np
 import tensorflow as tf
 from tf_agents.environments import tf_environment
@@ -38,6 +42,36 @@ class Vignettes(Protocol):
         """uint8 `[V, 4]`: multiplicity of each triage decision."""
 
 
+class Interviewer(Protocol):
+    """Puts questions to the patients behind vignettes."""
+
+    def patients(self, vignettes: tf.Tensor) -> tf.Tensor:
+        """Returns what the patients of `vignettes`, int64 `[B]`, answer to each question: int8 `[B, E]`, 1 or -1."""
+
+    def questions(self, states: tf.Tensor, explored: tf.Tensor) -> tf.Tensor:
+        """Returns the next question in states `[B, E]`: cells int32 `[B]`, -1 where nothing is left to ask.
+
+        It is drawn at random in the share `explored`, float32 `[B]`, of the states.
+        """
+
+
+class Interviewing(Protocol):
+    """Interviews that an agent leads, while it learns and with held-out patients."""
+
+    @property
+    def card_starts(self) -> float:
+        """The share of training's interviews that start from a part of the card, not from its first piece alone."""
+
+    def begin(self, vignettes: Vignettes, network: keras.Model, generator: tf.random.Generator) -> Interviewer:
+        """Returns the interviewer of a training run, whose questions follow `network` as it learns."""
+
+    def led_by(self, network: keras.Model | None, vignettes: Vignettes) -> np.ndarray:
+        """Returns the states of interviews, int8 `[M, Q + 1, E]`, that `network` leads with M held-out patients.
+
+        Without a network, the mixture of patients leads them.
+        """
+
+
 class Observation(NamedTuple):
     """What the agent sees."""
 
@@ -60,6 +94,12 @@ class Mode:
     any_start: bool = False  # exploring starts: 1 to all pieces are known at the start, each number equally likely
     thinning: float = 0.0  # probability with which each of those pieces stays unknown after all, except for one
     epochs: bool = False  # whether every vignette is drawn once before any is drawn again; each epoch is shuffled
+    card_starts: float = 1.0  # share of interviews that start from a part of the card, not from its first piece alone
+
+    @property
+    def explored(self) -> tuple[float, ...]:
+        """The shares of questions that are drawn at random; each interview has one of them."""
+        return (0.0, 0.0, 0.15, 0.4)
 
 
 class VignetteEnvironment(tf_environment.TFEnvironment):
@@ -81,6 +121,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         mode: Mode,
         generator: tf.random.Generator,
         training_rows: int = 1,
+        interviewer: Interviewer | None = None,
     ):
         """Makes the environment; every row starts its first episode on `reset`.
 
@@ -90,12 +131,14 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
             mode: training or evaluation.
             generator: of the vignettes drawn and of the evidence orders.
             training_rows: B in training; in evaluation B is V.
+            interviewer: who chooses what `ask` reveals; None means the next piece in a random order.
         """
         counts = np.diff(vignettes.offsets)
         if not len(counts) or counts.min() < 1 or vignettes.decision_counts.sum(axis=1).min() < 1:
             raise ValueError("expected at least one vignette, each with evidence and decisions")
         self._evidence_count = evidence_count
-        self._width = int(counts.max())
+        self._card_width = int(counts.max())
+        self._width = self._card_width + (mode.max_questions + 1 if interviewer else 0)
         self._mode = mode
         self._generator = generator
         self._offsets = tf.constant(vignettes.offsets, tf.int64)
@@ -108,6 +151,11 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         self._questions = tf.Variable(tf.zeros([batch_size], tf.int32), name="questions")
         self._step_type = tf.Variable(tf.fill([batch_size], ts.StepType.LAST), name="step_type")
         self._drawn = tf.Variable(0, dtype=tf.int64, name="drawn")
+        self._interviewer = interviewer
+        patients = [batch_size, evidence_count] if interviewer else [0, 0]
+        self._answers = tf.Variable(tf.zeros(patients, tf.int8), name="answers")
+        self._explored = tf.Variable(tf.zeros([batch_size]), name="explored")
+        self._limit = tf.Variable(tf.fill([batch_size], mode.max_questions), name="limit")
         self._epoch_seed = generator.make_seeds(1)[:, 0] if mode.epochs else None  # int64 [2]
         super().__init__(time_step_spec(evidence_count), action_spec(), batch_size)
 
@@ -121,7 +169,15 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
             "questions": self._questions,
             "step_type": self._step_type,
             "drawn": self._drawn,
+            "answers": self._answers,
+            "explored": self._explored,
+            "limit": self._limit,
         }
+
+    @property
+    def interviews(self) -> bool:
+        """Whether episodes are interviews."""
+        return self._interviewer is not None
 
     @property
     def vignettes_drawn(self) -> tf.Tensor:
@@ -133,7 +189,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         """int32 `[B, M]`: the state of each row's current time step as signed codes, M the largest vignette."""
         # Triage reveals nothing; the LAST state only shows what asking would have revealed.
         visible = tf.where(self._is_last() & self._mode.counterfactual, self._revealed + 1, self._revealed)
-        shown = tf.minimum(visible, self._evidence_total())
+        shown = tf.minimum(visible, self._most_revealed())
         return tf.where(tf.sequence_mask(shown, self._width), self._order, 0)
 
     @property
@@ -155,14 +211,17 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         starts = tf.gather(self._offsets, self._vignette)
         return tf.cast(tf.gather(self._offsets, self._vignette + 1) - starts, tf.int32)  # [B]
 
+    def _most_revealed(self) -> tf.Tensor:
+        """Returns the largest number of pieces that can be known in an episode, int32, scalar or `[B]`."""
+        return tf.constant(self._width) if self._interviewer else self._evidence_total()
+
     def _is_last(self) -> tf.Tensor:
         return self._step_type == ts.StepType.LAST
 
     def _current_time_step(self) -> ts.TimeStep:
-        total = self._evidence_total()
         last = self._is_last()
-        exhausted = self._mode.training & (self._revealed >= total)
-        forced = is_forced(self._questions, self._mode.max_questions, exhausted)
+        exhausted = self._mode.training & (self._revealed >= self._most_revealed())
+        forced = is_forced(self._questions, self._limit, exhausted)
         first = self._step_type == ts.StepType.FIRST
         reward = counterfactual_reward(self.decision_counts)  # [B, 4]
         return ts.TimeStep(
@@ -187,13 +246,16 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
     def _step(self, action: tf.Tensor) -> ts.TimeStep:
         before = self._current_time_step()
         starting = self._is_last()
+        if self._interviewer is not None:
+            known = self._with_next_answer(self._interviewer)
+            self._order.assign(tf.where(starting[:, tf.newaxis], self._order, known))
         asking = (action == Action.ASK) & ~starting
         legal = tf.debugging.Assert(
             ~tf.reduce_any(asking & before.observation.forced), ["the action is ask, but triage is forced"]
         )
         with tf.control_dependencies([legal] if legal is not None else []):
             self._questions.assign_add(tf.cast(asking, tf.int32))
-        self._revealed.assign(tf.where(asking, tf.minimum(self._revealed + 1, self._evidence_total()), self._revealed))
+        self._revealed.assign(tf.where(asking, tf.minimum(self._revealed + 1, self._most_revealed()), self._revealed))
         self._step_type.assign(tf.where(asking, ts.StepType.MID, ts.StepType.LAST))
         tf.cond(tf.reduce_any(starting), lambda: self._begin(starting), tf.no_op)
         return self._current_time_step()
@@ -201,12 +263,46 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
     def _begin(self, rows: tf.Tensor) -> tf.Operation:
         """Starts a new episode in each of `rows`, bool `[B]`."""
         self._vignette.assign(tf.where(rows, self._next_vignettes(rows), self._vignette))
-        order = self._draw_order()
+        order, revealed = self._draw_order(), self._revealed_at_start()
+        if self._interviewer is not None:
+            order, revealed = self._begin_interview(self._interviewer, rows, order, revealed)
         self._order.assign(tf.where(rows[:, tf.newaxis], order, self._order))
-        self._revealed.assign(tf.where(rows, self._revealed_at_start(), self._revealed))
+        self._revealed.assign(tf.where(rows, revealed, self._revealed))
         self._questions.assign(tf.where(rows, 0, self._questions))
         self._step_type.assign(tf.where(rows, ts.StepType.FIRST, self._step_type))
         return tf.no_op()
+
+    def _begin_interview(
+        self, interviewer: Interviewer, rows: tf.Tensor, order: tf.Tensor, revealed: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns what is known when the interviews of `rows`, bool `[B]`, start: codes `[B, M]`, and their number.
+
+        Either a part of the card, as `order` `[B, C]` and `revealed` say, or only its first piece, which is what the
+        patient comes with. It also draws how long each interview may last, so that all lengths are learned.
+        """
+        uniform = self._generator.uniform([3, self.batch_size])
+        first = tf.cast(tf.gather(self._signed_codes, tf.gather(self._offsets, self._vignette)), tf.int32)
+        from_card = uniform[0] < self._mode.card_starts
+        alone = tf.concat([first[:, tf.newaxis], tf.zeros_like(order[:, 1:])], axis=1)
+        known = tf.where(from_card[:, tf.newaxis], order, alone)
+        revealed = tf.where(from_card, revealed, 1)
+        known = tf.where(tf.sequence_mask(revealed, self._card_width), known, 0)
+        shares = tf.constant(self._mode.explored)
+        explored = tf.gather(shares, tf.cast(uniform[1] * len(self._mode.explored), tf.int32))
+        limit = tf.cast(uniform[2] * (self._mode.max_questions + 1), tf.int32)
+        self._answers.assign(tf.where(rows[:, tf.newaxis], interviewer.patients(self._vignette), self._answers))
+        self._explored.assign(tf.where(rows, explored, self._explored))
+        self._limit.assign(tf.where(rows, limit, self._limit))
+        return tf.pad(known, [[0, 0], [0, self._width - self._card_width]]), revealed
+
+    def _with_next_answer(self, interviewer: Interviewer) -> tf.Tensor:
+        """Returns the codes of each row, int32 `[B, M]`, with the answer to the next question after those revealed."""
+        shown = tf.sequence_mask(self._revealed, self._width)
+        known = tf.where(shown, self._order, 0)
+        cells = interviewer.questions(state.from_signed_codes(known, self._evidence_count), self._explored)
+        signs = tf.cast(tf.gather(self._answers, tf.maximum(cells, 0), batch_dims=1), tf.int32)
+        answers = tf.where(cells >= 0, signs * (cells + 1), 0)
+        return tf.where(tf.range(self._width) == self._revealed[:, tf.newaxis], answers[:, tf.newaxis], known)
 
     def _revealed_at_start(self) -> tf.Tensor:
         """Returns the number of pieces of evidence known when an episode starts, int32, scalar or `[B]`."""
@@ -217,8 +313,8 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         known = tf.minimum(1 + tf.cast(share * tf.cast(total, tf.float32), tf.int32), total)
         if not self._mode.thinning:
             return known
-        kept = self._generator.uniform([self.batch_size, self._width]) >= self._mode.thinning
-        kept &= tf.sequence_mask(known, self._width)
+        kept = self._generator.uniform([self.batch_size, self._card_width]) >= self._mode.thinning
+        kept &= tf.sequence_mask(known, self._card_width)
         return tf.maximum(tf.reduce_sum(tf.cast(kept, tf.int32), axis=1), 1)
 
     def _next_vignettes(self, rows: tf.Tensor) -> tf.Tensor:
@@ -245,11 +341,11 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         )
 
     def _draw_order(self) -> tf.Tensor:
-        """Returns the signed codes of each row's vignette in random order, padded with 0; int32 `[B, M]`."""
-        within = tf.sequence_mask(self._evidence_total(), self._width)  # [B, M]
-        places = tf.gather(self._offsets, self._vignette)[:, tf.newaxis] + tf.range(self._width, dtype=tf.int64)
+        """Returns the signed codes of each row's vignette in random order, padded with 0; int32 `[B, C]`."""
+        within = tf.sequence_mask(self._evidence_total(), self._card_width)  # [B, C]
+        places = tf.gather(self._offsets, self._vignette)[:, tf.newaxis] + tf.range(self._card_width, dtype=tf.int64)
         codes = tf.gather(self._signed_codes, tf.where(within, places, 0))
-        keys = self._generator.uniform([self.batch_size, self._width])  # in [0, 1)
+        keys = self._generator.uniform([self.batch_size, self._card_width])  # in [0, 1)
         order = tf.argsort(tf.where(within, keys, 1.0), axis=-1, stable=True)
         return tf.gather(tf.where(within, tf.cast(codes, tf.int32), 0), order, batch_dims=1)
 

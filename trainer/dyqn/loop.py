@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from schemas.triage import ACTION_LABELS, DECISION_LABELS
+from schemas.triage import ACTION_LABELS, DECISION_LABELS, Action
 from trainer import state
 from trainer.config import TrainConfig
 from trainer.dyqn import targets
@@ -51,7 +51,6 @@ class TrainingLoop:
         self,
         config: TrainConfig,
         environment: VignetteEnvironment,
-        parts: np.ndarray,
         agent: DyqnAgent,
         noise: DecayingNoise,
         memory: BucketMemory,
@@ -64,7 +63,6 @@ class TrainingLoop:
         Args:
             config: of the run.
             environment: the episodes in which the agent learns, over E pieces of evidence.
-            parts: int32 `[V]`, of the environment's vignettes, see `trainer.dyqn.targets.learned_by`.
             agent: that learns.
             noise: of the agent's collect policy; it counts the episodes.
             memory: of the transitions.
@@ -78,7 +76,6 @@ class TrainingLoop:
         self.memory = memory
         self.selection = selection
         self.window = EpisodeWindow(config.loop.window_episodes)
-        self._parts = tf.constant(parts)
         self._noise = noise
         self._generators = dict(generators)
         self._workers = workers
@@ -174,9 +171,11 @@ class TrainingLoop:
         outputs = self.network(self._states(s_tm1))
         forced = self.environment.current_time_step().observation.forced
         action = self.agent.collect_policy.choose(outputs, forced)
+        if self.environment.interviews:
+            # All lengths are learned, wherever the agent would stop: rewards and s' are the same for every action.
+            action = tf.where(forced, action, int(Action.ASK))
         after = self.environment.step(action)
-        part = tf.gather(self._parts, self.environment.vignettes_drawn)
-        transition = Transition(s_tm1, action, after.reward, self._known(), part)
+        transition = Transition(s_tm1, action, after.reward, self._known())
         self.memory.add(transition, targets.priority(outputs, after.reward))
         ended = tf.where(after.is_last())[:, 0]
         self._noise.episode.assign_add(tf.size(ended, tf.int64))

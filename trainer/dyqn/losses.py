@@ -11,11 +11,15 @@ import tensorflow as tf
 from schemas.triage import NUM_ACTIONS
 from trainer.config import TargetConfig
 from trainer.dyqn import targets
-from trainer.dyqn.network import WITH_PROBABILITIES
+from trainer.dyqn.network import OUTPUTS
 from trainer.dyqn.targets import Transition
 
 OutputLoss = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
 """From logits, targets and weights `[B, O]` to the mean loss of each output over the batch, `[O]`."""
+
+
+WEIGHT_OF_ASK_POINTS = 0.05
+"""Weight of each Q(ask) in the loss: together they weigh like one other output, as all of them say much the same."""
 
 
 class Logits(NamedTuple):
@@ -33,12 +37,11 @@ class LossFn(Protocol):
         """Returns the loss of each output, `[A]` or `[O + 1]`; `weights`, float32 `[B]`, scale the transitions."""
 
 
-def dyqn_loss(config: TargetConfig, parts: int) -> LossFn:
+def dyqn_loss(config: TargetConfig) -> LossFn:
     """Returns the sum of the losses of networks that learn independently of each other.
 
     Args:
         config: the targets, and the loss between an output and its target.
-        parts: number of parts of the vignettes, see `trainer.dyqn.targets.learned_by`.
     """
     output_loss = OUTPUT_LOSSES[config.loss]
 
@@ -46,19 +49,19 @@ def dyqn_loss(config: TargetConfig, parts: int) -> LossFn:
         members, width = logits.tm1.shape[1], logits.tm1.shape[2]
         learned, tm1, t = (tf.reshape(each, [-1, width]) for each in logits)  # [B N, L]
         r_t, a_tm1 = (tf.repeat(column, members, axis=0) for column in (batch.r_t, batch.a_tm1))
-        rows = targets.learned_by(batch.part, members, parts)  # [B, N]
+        rows = tf.ones_like(r_t[:, :1])  # [B N, 1]
         if weights is not None:
-            rows *= tf.reshape(weights, [-1, 1])
-        rows = tf.reshape(rows, [-1, 1])  # [B N, 1]
+            rows *= tf.repeat(weights, members)[:, tf.newaxis]
         q_tm1, q_t = (tf.sigmoid(each[:, :NUM_ACTIONS]) for each in (tm1, t))
         target, mask = targets.td_targets(q_tm1, q_t, r_t, config), targets.loss_weights(a_tm1, config)
         if width == NUM_ACTIONS:
             return output_loss(learned, target, mask * rows) * members
-        probabilities = targets.probability_targets(r_t)
-        target = tf.concat([target, probabilities], axis=1)  # [B N, O]
-        mask = tf.concat([mask, tf.ones_like(probabilities)], axis=1)
-        losses = output_loss(learned[:, :WITH_PROBABILITIES], target, mask * rows)
-        single = single_decision_loss(learned[:, WITH_PROBABILITIES:], r_t, rows)
+        probabilities, asking = targets.probability_targets(r_t), targets.ask_point_targets(tf.sigmoid(t[:, :OUTPUTS]))
+        target = tf.concat([target, probabilities, asking], axis=1)  # [B N, O]
+        asking_mask = tf.fill(tf.shape(asking), WEIGHT_OF_ASK_POINTS)
+        mask = tf.concat([mask, tf.ones_like(probabilities), asking_mask], axis=1)
+        losses = output_loss(learned[:, :OUTPUTS], target, mask * rows)
+        single = single_decision_loss(learned[:, OUTPUTS:], r_t, rows)
         return tf.concat([losses, [single]], axis=0) * members
 
     return loss

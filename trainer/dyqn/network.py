@@ -1,7 +1,8 @@
 """The Q-network: a Keras 3 model from states to the Q-value of every action, and optionally to probabilities.
 
 Columns of the outputs: the five Q-values in the order of the actions. If the network has probabilities, four columns
-follow for the probability that each triage decision is appropriate, then four that it is safe, in urgency order.
+follow for the probability that each triage decision is appropriate, then four that it is safe, in urgency order, then
+Q(ask) at each operating point of `trainer.dyqn.decision.ASK_POINTS`.
 """
 
 from typing import Any
@@ -12,11 +13,14 @@ from keras import ops
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.config import NetworkConfig
+from trainer.dyqn.decision import ASK_POINTS
 
 NUM_PROBABILITIES = 2 * NUM_DECISIONS
 WITH_PROBABILITIES = NUM_ACTIONS + NUM_PROBABILITIES
+"""Number of outputs up to the probabilities."""
+OUTPUTS = WITH_PROBABILITIES + len(ASK_POINTS)
 """O, the number of outputs of a network that has probabilities; one without has A."""
-WITH_SINGLE_DECISIONS = WITH_PROBABILITIES + NUM_DECISIONS
+WITH_SINGLE_DECISIONS = OUTPUTS + NUM_DECISIONS
 """Number of logits of such a network: after those of the outputs come the logits of each decision for a single
 clinician. They are not among the outputs; learning them improves the others."""
 LOGITS, AVERAGE, OUTPUT_LAYER, WORDS = "logits", "outputs", "q_values", "words"
@@ -120,20 +124,20 @@ class Stack(keras.layers.Layer):
 class Average(keras.layers.Layer):
     """From the logits `[B, N, L]` of N networks to outputs `[B, A]` or `[B, O]`: sigmoids of their calibrated means.
 
-    The calibration scales and shifts the logits of the probabilities; initially it changes nothing. As follows from
+    The calibration scales and shifts the logits that follow the Q-values; initially it changes nothing. As follows from
     their definitions, P(safe) never falls with urgency, and P(appropriate) is never above P(safe).
     """
 
     def build(self, shape: tuple[int | None, ...]) -> None:
-        """Makes the calibration, one scale and one shift for each probability."""
+        """Makes the calibration, one scale and one shift for each output that follows the Q-values."""
         if shape[-1] != NUM_ACTIONS:
-            size = (NUM_PROBABILITIES,)
+            size = (OUTPUTS - NUM_ACTIONS,)
             self.scale = self.add_weight(size, "ones", trainable=False, name="calibration_scale")
             self.shift = self.add_weight(size, "zeros", trainable=False, name="calibration_shift")
 
     def call(self, logits: keras.KerasTensor) -> keras.KerasTensor:
         """Returns the outputs."""
-        mean = ops.mean(logits[:, :, :WITH_PROBABILITIES], axis=1)  # [B, O]
+        mean = ops.mean(logits[:, :, :OUTPUTS], axis=1)  # [B, O]
         q_values = ops.sigmoid(mean[:, :NUM_ACTIONS])
         if logits.shape[-1] == NUM_ACTIONS:
             return q_values
@@ -144,7 +148,7 @@ class Average(keras.layers.Layer):
             safe[column] = ops.maximum(safe[column], safe[column + 1])
         safe[0] = ops.ones_like(safe[0])  # nothing is more urgent than Red
         appropriate = [ops.minimum(*pair) for pair in zip(columns[:NUM_DECISIONS], safe, strict=True)]
-        return ops.concatenate([q_values, *appropriate, *safe], axis=1)
+        return ops.concatenate([q_values, *appropriate, *safe, calibrated[:, NUM_PROBABILITIES:]], axis=1)
 
 
 def logits_of(network: keras.Model) -> keras.Model:
@@ -153,6 +157,12 @@ def logits_of(network: keras.Model) -> keras.Model:
     L is A, or `WITH_SINGLE_DECISIONS`.
     """
     return keras.Model(network.input, network.get_layer(LOGITS).output, name="logits")
+
+
+def members_of(network: keras.Model) -> list[keras.Model]:
+    """Returns the models from states `[B, E]` to the logits `[B, L]` of each single network, with the same weights."""
+    layers = [layer for layer in network.layers if layer.name.startswith(OUTPUT_LAYER)]
+    return [keras.Model(network.input, layer.output, name=f"member_{n}") for n, layer in enumerate(layers, start=1)]
 
 
 def copy_weights(source: keras.Model, target: keras.Model) -> None:

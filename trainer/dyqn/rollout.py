@@ -10,7 +10,7 @@ from tf_agents.policies import tf_policy
 from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
-from schemas.triage import NUM_ACTIONS, Action
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.dyqn import rewards
 from trainer.dyqn.decision import NEUTRAL, Dial
 from trainer.dyqn.environment import Mode, VignetteEnvironment, Vignettes, action_spec, time_step_spec
@@ -40,7 +40,8 @@ class Outcomes(NamedTuple):
         """float32 `[K, V, 2, 4]`: at the decision, the probability that each decision is appropriate, and safe."""
         if self.outputs is None or self.outputs.shape[-1] == NUM_ACTIONS:
             return None
-        return self.outputs[..., NUM_ACTIONS:].reshape(*self.outputs.shape[:-1], 2, -1)
+        probabilities = self.outputs[..., NUM_ACTIONS : NUM_ACTIONS + 2 * NUM_DECISIONS]
+        return probabilities.reshape(*self.outputs.shape[:-1], 2, NUM_DECISIONS)
 
 
 class Slice(NamedTuple):

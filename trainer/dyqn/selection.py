@@ -86,6 +86,5 @@ class Selection:
         """Calibrates the chosen weights, and returns their outputs for vignettes that networks do not learn from."""
         self.choose_latest()
         in_training, when_trained = self._validators
-        if in_training is not None:
-            in_training.calibrate(self.chosen)
-        return HeldOut(*(None if each is None else each.outputs(self.chosen) for each in (in_training, when_trained)))
+        judged = None if in_training is None else in_training.settle(self.chosen)
+        return HeldOut(judged, None if when_trained is None else when_trained.outputs(self.chosen))

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from schemas.triage import NUM_DECISIONS, Action
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.config import TargetConfig
+from trainer.dyqn import decision
+from trainer.dyqn.decision import ASK_POINTS, NEUTRAL
 from trainer.dyqn.rewards import appropriate, safe
 
 
@@ -19,7 +21,6 @@ class Transition(NamedTuple):
     a_tm1: tf.Tensor  # int32 [B]
     r_t: tf.Tensor  # float32 [B, 4], the counterfactual reward of every triage decision
     s_t: tf.Tensor  # float32 [B, E]
-    part: tf.Tensor  # int32 [B], of the vignette: network n does not learn from part n; if -1, all networks learn
 
 
 def best_triage_value(q: tf.Tensor, allowed: tf.Tensor | None = None) -> tf.Tensor:
@@ -59,7 +60,19 @@ def and_ask_target(best_tm1: tf.Tensor, best_t: tf.Tensor, q_ask_t: tf.Tensor) -
     return (1.0 - best_tm1) * (best_t + (1.0 - best_t) * q_ask_t)
 
 
-QUERIES = {"or": or_ask_target, "and": and_ask_target}
+def value_ask_target(best_tm1: tf.Tensor, best_t: tf.Tensor, q_ask_t: tf.Tensor) -> tf.Tensor:
+    """Returns the target of `ask` `[B]` as the value of going on: what is worth most in s', less the price of asking.
+
+    Args:
+        best_tm1: Q_m(s) `[B]`, which this query ignores.
+        best_t: Q_m(s') `[B]`.
+        q_ask_t: Q(s', ask) `[B]`.
+    """
+    del best_tm1
+    return tf.nn.relu(tf.maximum(best_t, q_ask_t) - NEUTRAL.price)
+
+
+QUERIES = {"or": or_ask_target, "and": and_ask_target, "value": value_ask_target}
 """The ask target of each query, from Q_m(s), Q_m(s') and Q(s', ask); the names are `trainer.config.ASK_QUERIES`."""
 
 
@@ -103,20 +116,21 @@ def probability_targets(r_t: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.concat([appropriate(r_t), safe(r_t)], axis=-1), tf.float32)
 
 
-def learned_by(part: tf.Tensor, networks: int, parts: int) -> tf.Tensor:
-    """Returns the weight of each transition for each of N networks, float32 `[B, N]`.
+def ask_point_targets(outputs_t: tf.Tensor) -> tf.Tensor:
+    """Returns the target of Q(ask) at each of the P operating points `trainer.dyqn.decision.ASK_POINTS`, `[B, P]`.
 
-    Network n does not learn from part n (modulo the number of parts). Its other transitions have a larger weight, so
-    that the mean over all transitions equals the mean over those that it learns from.
+    At each of them it is the value of going on: the merit of the best decision in s', or Q(s', ask) where that is more,
+    less the price of the question. No gradient flows through it.
 
     Args:
-        part: int32 `[B]`, of the transitions' vignettes.
-        networks: N.
-        parts: number of parts; 0 means that all networks learn from everything.
+        outputs_t: `[B, O]`, in s'.
     """
-    if not parts:
-        return tf.ones([tf.shape(part)[0], networks])
-    return tf.cast(part[:, tf.newaxis] != tf.range(networks) % parts, tf.float32) * parts / (parts - 1)
+    columns = []
+    learned = outputs_t[:, NUM_ACTIONS + 2 * NUM_DECISIONS :]
+    for number, (share, price) in enumerate(ASK_POINTS):
+        best = tf.reduce_max((1 - share) * decision.appropriate(outputs_t) + share * decision.safe(outputs_t), axis=1)
+        columns.append(tf.nn.relu(tf.maximum(best, learned[:, number]) - price))
+    return tf.stop_gradient(tf.stack(columns, axis=1))
 
 
 def mean_logits(r_t: tf.Tensor, probabilities: bool) -> tf.Tensor:
@@ -128,7 +142,7 @@ def mean_logits(r_t: tf.Tensor, probabilities: bool) -> tf.Tensor:
     """
     means = [tf.reduce_mean(r_t, axis=0), [0.5]]  # the value of asking depends on the network
     if probabilities:
-        means.append(tf.reduce_mean(probability_targets(r_t), axis=0))
+        means += [tf.reduce_mean(probability_targets(r_t), axis=0), tf.fill([len(ASK_POINTS)], 0.75)]
     mean = tf.clip_by_value(tf.concat(means, axis=0), 0.01, 0.99)
     logits = tf.math.log(mean / (1 - mean))
     if not probabilities:

@@ -1,11 +1,9 @@
-"""Validation vignettes, from which a network does not learn: for early stopping and calibration.
+"""Held-out vignettes, from which no network learns: for early stopping, calibration and the operating point.
 
-The training split is divided into parts. Network n does not learn from part n and is validated on it, so that every
-vignette is used for training, and also for validating networks that have not learned from it. Vignettes with the same
-evidence are in the same part.
+Vignettes with the same evidence are on the same side of the division.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import keras
 import numpy as np
@@ -16,83 +14,95 @@ from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer import state
 from trainer.config import ValidationConfig
 from trainer.dyqn import rewards, targets
-from trainer.dyqn.dial import HeldOutOutputs
-from trainer.dyqn.environment import Vignettes
-from trainer.dyqn.network import AVERAGE, WITH_PROBABILITIES, logits_of
+from trainer.dyqn.decision import ASK_POINTS
+from trainer.dyqn.dial import HeldOutOutputs, choose, stops
+from trainer.dyqn.environment import Interviewing, Vignettes
+from trainer.dyqn.network import AVERAGE, NUM_PROBABILITIES, OUTPUTS, WITH_PROBABILITIES, logits_of
 from trainer.dyqn.rollout import Slice
 
 MOST_JUDGED = 2_000
 """Maximum number of vignettes; more would not change the loss noticeably."""
+LEAST_HELD_OUT, MOST_HELD_OUT = 100, 1_000
+"""Number of vignettes that are held out for calibration: each is interviewed."""
 STATES_PER_VIGNETTE = 3
 """Number of states of each vignette, with different amounts of evidence, that the loss is computed on."""
 _ROWS = 8_192
+_ROUNDS_OF_ASKING = 4
 
 
 class Division(NamedTuple):
     """A divided training split."""
 
     learned: Vignettes  # V vignettes from which networks learn
-    parts: (
-        np.ndarray
-    )  # int32 [V], see `trainer.dyqn.targets.learned_by`; all -1 if every network learns from everything
-    apart: Slice | None  # vignettes from which no network learns, None if there are none
+    held_out: Slice | None  # vignettes from which no network learns, for calibration; None if there are none
+    apart: Slice | None  # the same for a bound on under-triage
 
 
 def divide(vignettes: Vignettes, config: ValidationConfig, seed: int) -> Division:
-    """Divides a training split into vignettes from which all networks, some networks and no network learn.
+    """Divides a training split into vignettes that networks learn from and others.
+
+    Of few vignettes, at least 100 are held out, though at most a quarter: fewer could not calibrate anything.
 
     Args:
         vignettes: of the split.
-        config: the number of parts, and the share from which no network learns. If there are fewer different vignettes
-            than parts, all networks learn from everything.
+        config: the shares.
         seed: of the division.
     """
     _, groups, sizes = np.unique(_evidence_keys(vignettes), return_inverse=True, return_counts=True)
-    shuffled = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))).permutation(len(sizes))
-    wanted = min(round(config.bound_share * len(groups)), MOST_JUDGED)
-    fitting = shuffled[sizes[shuffled] <= wanted]
-    kept_apart = fitting[np.cumsum(sizes[fitting]) <= wanted]
-    apart = np.isin(groups, kept_apart)
-    places: np.ndarray = np.full(len(sizes), -1)
-    rest = shuffled[~np.isin(shuffled, kept_apart)]
-    if config.parts and len(rest) >= config.parts:
-        places[rest] = np.arange(len(rest)) % config.parts
-    parts = places[groups].astype(np.int32)
-    if not apart.any():
-        return Division(vignettes, parts, None)
-    return Division(_part(vignettes, ~apart), parts[~apart], _part(vignettes, apart))
+    rest = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))).permutation(len(sizes))
+    kept = []  # bool [V] each
+    count = len(groups)
+    least = min(LEAST_HELD_OUT, count // 4) if config.held_out_share else 0
+    for_calibration = min(max(round(config.held_out_share * count), least), MOST_HELD_OUT)
+    for wanted in (min(round(config.bound_share * count), MOST_JUDGED), for_calibration):
+        fitting = rest[sizes[rest] <= wanted]
+        chosen = fitting[np.cumsum(sizes[fitting]) <= wanted]
+        kept.append(np.isin(groups, chosen))
+        rest = rest[~np.isin(rest, chosen)]
+    apart, held_out = kept
+    learned = ~apart & ~held_out
+    return Division(
+        vignettes if learned.all() else _part(vignettes, learned),
+        _part(vignettes, held_out) if held_out.any() else None,
+        _part(vignettes, apart) if apart.any() else None,
+    )
+
+
+class Validates(Protocol):
+    """Measures and calibrates networks on vignettes that they do not learn from."""
+
+    def loss(self, network: keras.Model) -> float:
+        """Returns the validation loss, see `validation_loss`."""
+
+    def settle(self, network: keras.Model) -> HeldOutOutputs:
+        """Calibrates `network`, and returns its outputs."""
 
 
 class Validators(NamedTuple):
     """What validates the networks of a run; None without vignettes for it."""
 
-    in_training: "Validator | None"  # on vignettes that some networks learn from and others do not
-    when_trained: "Validator | None"  # all networks together, on vignettes that none of them learns from
+    in_training: Validates | None  # for early stopping, calibration and the operating point
+    when_trained: "Validator | None"  # for a bound on under-triage
 
 
 def build_validators(
-    division: Division, config: ValidationConfig, networks: int, evidence_count: int, seed: int
+    division: Division, evidence_count: int, seed: int, interviewing: Interviewing | None = None
 ) -> Validators:
-    """Returns the validators of N networks.
+    """Returns the validators of a run.
 
     Args:
         division: of the training split.
-        config: the number of parts.
-        networks: N.
         evidence_count: E.
-        seed: of the choice of at most `MOST_JUDGED` vignettes, and of their evidence orders.
+        seed: of the evidence orders.
+        interviewing: if the agent learns in interviews, by which it is validated then.
     """
-    in_training = when_trained = None
-    judges = division.parts[:, np.newaxis] == np.arange(networks) % max(config.parts, 1)  # [V, N]
-    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
-    places = generator.permutation(np.flatnonzero(judges.any(axis=1)))[:MOST_JUDGED]
-    if len(places):
-        chosen = np.isin(np.arange(len(judges)), places)
-        in_training = Validator(_part(division.learned, chosen), judges[chosen], evidence_count, seed)
-    if division.apart is not None:
-        everyone: np.ndarray = np.ones([len(division.apart.decision_counts), networks], bool)
-        when_trained = Validator(division.apart, everyone, evidence_count, seed)
-    return Validators(in_training, when_trained)
+    held_out, apart = (
+        None if vignettes is None else Validator(vignettes, evidence_count, seed)
+        for vignettes in (division.held_out, division.apart)
+    )
+    if division.held_out is not None and interviewing is not None:
+        return Validators(InterviewValidator(interviewing, division.held_out), apart)
+    return Validators(held_out, apart)
 
 
 def _evidence_keys(vignettes: Vignettes) -> np.ndarray:
@@ -105,12 +115,11 @@ def _evidence_keys(vignettes: Vignettes) -> np.ndarray:
 class Validator:
     """Measures and calibrates networks on vignettes that they do not learn from."""
 
-    def __init__(self, vignettes: Vignettes, judges: np.ndarray, evidence_count: int, seed: int):
+    def __init__(self, vignettes: Vignettes, evidence_count: int, seed: int):
         """Draws an evidence order for each vignette, and the states of the loss.
 
         Args:
             vignettes: M of them.
-            judges: bool `[M, N]`, whether a network does not learn from a vignette; at least one in each row.
             evidence_count: E.
             seed: of the orders.
         """
@@ -118,7 +127,6 @@ class Validator:
         self._orders = _orders(vignettes, generator)  # [M, W]
         self._sizes = np.diff(vignettes.offsets)
         self._counts = vignettes.decision_counts
-        self._judges = judges
         self._evidence_count = evidence_count
         rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), STATES_PER_VIGNETTE)
         amounts = np.tile(np.arange(STATES_PER_VIGNETTE), len(self._sizes))
@@ -126,31 +134,15 @@ class Validator:
         self._states = rows, 1 + np.floor(shares * self._sizes[rows]).astype(int)
 
     def loss(self, network: keras.Model) -> float:
-        """Returns the mean cross-entropy of the calibrated probabilities, or of the rewards without probabilities.
-
-        Without calibration it would rise long before the decisions stop improving, as a network becomes overconfident
-        first.
-        """
+        """Returns the loss of `validation_loss` on a few states of each vignette."""
         rows, known = self._states
-        logits, truths = self._logits(network, rows, known), _targets(self._counts[rows])
-        if logits.shape[1] == NUM_ACTIONS:
-            truths, predicted = truths[:, :NUM_DECISIONS], logits[:, :NUM_DECISIONS]
-        else:
-            truths = truths[:, NUM_DECISIONS:]
-            scale, shift = fit_calibration(logits[:, NUM_ACTIONS:], truths)
-            predicted = logits[:, NUM_ACTIONS:] * scale + shift
-        losses = tf.nn.sigmoid_cross_entropy_with_logits(truths, predicted)
-        return float(tf.reduce_mean(tf.reduce_sum(losses, axis=1)))
+        return validation_loss(self._logits(network, rows, known), self._counts[rows])
 
-    def calibrate(self, network: keras.Model) -> None:
-        """Calibrates the probabilities of `network` on every prefix of the evidence."""
+    def settle(self, network: keras.Model) -> HeldOutOutputs:
+        """Calibrates the probabilities of `network` on every prefix of the evidence, and returns its outputs there."""
         rows, known = self._prefixes()
-        logits = self._logits(network, rows, known)
-        if logits.shape[1] > NUM_ACTIONS:
-            average = network.get_layer(AVERAGE)
-            scale, shift = fit_calibration(logits[:, NUM_ACTIONS:], _targets(self._counts[rows])[:, NUM_DECISIONS:])
-            average.scale.assign(scale)
-            average.shift.assign(shift)
+        calibrate(network, self._logits(network, rows, known), self._counts[rows])
+        return self.outputs(network)
 
     def outputs(self, network: keras.Model) -> HeldOutOutputs:
         """Returns the outputs of `network` for every prefix of the evidence."""
@@ -163,26 +155,134 @@ class Validator:
         return rows, np.concatenate([np.arange(1, size + 1) for size in self._sizes])
 
     def _logits(self, network: keras.Model, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Returns the logits float32 `[R, A]` or `[R, O]` for the first `known` pieces of the vignettes `rows`.
-
-        They are means over the networks that do not learn from the vignette.
-        """
+        """Returns the mean logits float32 `[R, A]` or `[R, O]` for the first `known` pieces of the vignettes `rows`."""
         model = logits_of(network)
         parts = []
         for start in range(0, len(rows), _ROWS):
             here = slice(start, start + _ROWS)
             shown = np.arange(self._orders.shape[1]) < known[here, np.newaxis]
             codes = np.where(shown, self._orders[rows[here]], 0)
-            logits = model(state.from_signed_codes(codes, self._evidence_count)).numpy()[:, :, :WITH_PROBABILITIES]
-            parts.append(np.mean(logits, axis=1, where=self._judges[rows[here]][:, :, np.newaxis]))
+            logits = model(state.from_signed_codes(codes, self._evidence_count)).numpy()[:, :, :OUTPUTS]
+            parts.append(logits.mean(axis=1))
         return np.concatenate(parts)
 
 
-class Calibration(NamedTuple):
-    """Scale and shift of the logits of the probabilities, see `trainer.dyqn.network.Average`."""
+class InterviewValidator:
+    """Measures and calibrates networks by interviews with held-out patients.
 
-    scale: np.ndarray  # float32 [8]
-    shift: np.ndarray  # float32 [8]
+    Args:
+        interviewing: leads them.
+        vignettes: M of them, from which networks do not learn.
+    """
+
+    def __init__(self, interviewing: Interviewing, vignettes: Vignettes):
+        self._interviewing = interviewing
+        self._vignettes = vignettes
+        # The loss compares networks, so all of them are judged by the same states.
+        states = interviewing.led_by(None, vignettes)
+        chosen = np.linspace(0, states.shape[1] - 1, STATES_PER_VIGNETTE).astype(int)
+        self._states = states[:, chosen].reshape(-1, states.shape[2])
+        self._counts = np.repeat(vignettes.decision_counts, STATES_PER_VIGNETTE, axis=0)
+
+    def loss(self, network: keras.Model) -> float:
+        """Returns the loss of `validation_loss` on a few states of each interview."""
+        return validation_loss(mean_logits(network, self._states), self._counts)
+
+    def settle(self, network: keras.Model) -> HeldOutOutputs:
+        """Calibrates `network` by interviews that it leads itself, and returns its outputs there."""
+        states = self._interviewing.led_by(network, self._vignettes)
+        return calibrated_by_interviews(network, states, self._vignettes.decision_counts)
+
+
+def validation_loss(logits: np.ndarray, decision_counts: np.ndarray) -> float:
+    """Returns the mean cross-entropy of the calibrated probabilities, or of the rewards without probabilities.
+
+    Without calibration it would rise long before the decisions stop improving, as a network becomes overconfident
+    first.
+
+    Args:
+        logits: `[R, A]` or `[R, O]`.
+        decision_counts: `[R, 4]`.
+    """
+    truths = _targets(decision_counts)
+    if logits.shape[1] == NUM_ACTIONS:
+        truths, predicted = truths[:, :NUM_DECISIONS], logits[:, :NUM_DECISIONS]
+    else:
+        truths, predicted = truths[:, NUM_DECISIONS:], logits[:, NUM_ACTIONS:WITH_PROBABILITIES]
+        scale, shift = fit_calibration(predicted, truths)
+        predicted = predicted * scale + shift
+    losses = tf.nn.sigmoid_cross_entropy_with_logits(truths, predicted)
+    return float(tf.reduce_mean(tf.reduce_sum(losses, axis=1)))
+
+
+def calibrate(network: keras.Model, logits: np.ndarray, decision_counts: np.ndarray) -> None:
+    """Calibrates the probabilities of `network`, if it has any, by its logits `[R, O]` and the decisions `[R, 4]`."""
+    if logits.shape[1] > NUM_ACTIONS:
+        truths = _targets(decision_counts)[:, NUM_DECISIONS:]
+        fitted = fit_calibration(logits[:, NUM_ACTIONS:WITH_PROBABILITIES], truths)
+        _set_calibration(network, slice(0, NUM_PROBABILITIES), fitted)
+
+
+def calibrate_asking(network: keras.Model, logits: np.ndarray) -> None:
+    """Calibrates Q(ask) of `network` by its logits `[M, Q + 1, O]` in the states of M interviews, one after the other.
+
+    On average over the states, Q(ask) then is the value of the next state less the price, see
+    `trainer.dyqn.targets.ask_point_targets`. As that value depends on Q(ask) in turn, it is done several times.
+    """
+    asking = logits[:, :-1, WITH_PROBABILITIES:].reshape(-1, len(ASK_POINTS))
+    for _ in range(_ROUNDS_OF_ASKING):
+        outputs = network.get_layer(AVERAGE)(logits[:, 1:].reshape(-1, 1, OUTPUTS))
+        values = targets.ask_point_targets(outputs).numpy()  # [M Q, P]
+        pairs = [_platt(*column) for column in zip(asking.T, values.T, strict=True)]
+        scale, shift = (np.array(each, np.float32) for each in zip(*pairs, strict=True))
+        _set_calibration(network, slice(NUM_PROBABILITIES, None), Calibration(scale, shift))
+
+
+def calibrated_by_interviews(network: keras.Model, states: np.ndarray, decision_counts: np.ndarray) -> HeldOutOutputs:
+    """Calibrates `network` by interviews with patients that it has not learned from, and returns its outputs there.
+
+    What counts are the states in which the agent asks or decides: the longer an interview, the more sure of itself a
+    network is. Where the agent stops depends on the calibration in turn, so it is done twice.
+
+    Args:
+        network: with probabilities, averaged as it is served.
+        states: int8 `[M, Q + 1, E]`, of M interviews, one after the other.
+        decision_counts: `[M, 4]`, of the patients.
+    """
+    patients, length, _ = states.shape
+    logits = mean_logits(network, states.reshape(patients * length, -1))
+    lengths: np.ndarray = np.full(patients, length)
+    reached: np.ndarray = np.ones([patients, length], bool)
+    for _ in range(2):
+        rows = reached.ravel()
+        calibrate(network, logits[rows], np.repeat(decision_counts, length, axis=0)[rows])
+        calibrate_asking(network, logits.reshape(patients, length, -1))
+        outputs = network.get_layer(AVERAGE)(logits[:, np.newaxis]).numpy()
+        held_out = HeldOutOutputs(outputs, lengths, decision_counts)
+        reached = np.arange(length) < stops(held_out, choose(held_out))[:, np.newaxis]
+    return held_out
+
+
+def mean_logits(network: keras.Model, states: np.ndarray) -> np.ndarray:
+    """Returns the logits float32 `[R, O]` of states int8 `[R, E]`, means over all networks."""
+    model = logits_of(network)
+    parts = [states[start : start + _ROWS] for start in range(0, len(states), _ROWS)]
+    return np.concatenate([model(part.astype(np.float32)).numpy()[:, :, :OUTPUTS].mean(axis=1) for part in parts])
+
+
+def _set_calibration(network: keras.Model, columns: slice, fitted: "Calibration") -> None:
+    average = network.get_layer(AVERAGE)
+    for weight, values in ((average.scale, fitted.scale), (average.shift, fitted.shift)):
+        changed = weight.numpy()
+        changed[columns] = values
+        weight.assign(changed)
+
+
+class Calibration(NamedTuple):
+    """Scale and shift of logits, see `trainer.dyqn.network.Average`."""
+
+    scale: np.ndarray  # float32 [8], or [P]
+    shift: np.ndarray
 
 
 def fit_calibration(logits: np.ndarray, truths: np.ndarray) -> Calibration:
@@ -203,11 +303,14 @@ def fit_calibration(logits: np.ndarray, truths: np.ndarray) -> Calibration:
 def _platt(values: np.ndarray, truths: np.ndarray) -> tuple[float, float]:
     """Returns scale and shift of Platt's calibration: a logistic regression of `truths` `[R]` on logits `[R]`.
 
-    They are 1 and 0 if all truths are the same, or if a higher logit does not mean a higher share.
+    Truths are 0, 1, or shares between them. Scale and shift are 1 and 0 if all truths are the same, or if a higher
+    logit does not mean a higher share.
     """
     if not len(truths) or truths.min() == truths.max():
         return 1.0, 0.0
-    model = LogisticRegression(C=1e6).fit(values.reshape(-1, 1), truths)
+    both = np.concatenate([values, values]).reshape(-1, 1)
+    held: np.ndarray = np.repeat([1, 0], len(truths))
+    model = LogisticRegression(C=1e6).fit(both, held, sample_weight=np.concatenate([truths, 1 - truths]))
     scale, shift = float(model.coef_[0, 0]), float(model.intercept_[0])
     return (scale, shift) if scale > 0 else (1.0, 0.0)
 

@@ -31,6 +31,7 @@ class Point(NamedTuple):
 
     safety_weight: float
     sure_enough: float | None
+    price: float
     chosen: bool  # it is the agent's own
     appropriateness: float
     safety: float
@@ -91,7 +92,9 @@ def frontier(
         figures: dict[str, Any] = {name: each and each.mean for name, each in estimates.items()}
         figures |= {name: float(values[name].mean()) for name in ("questions", "evidence_seen", "forced")}
         intervals = {name: (each.low, each.high) for name, each in estimates.items() if each is not None}
-        points.append(Point(dial.safety_weight, dial.sure_enough, dial == chosen, intervals=intervals, **figures))
+        points.append(
+            Point(dial.safety_weight, dial.sure_enough, dial.price, dial == chosen, intervals=intervals, **figures)
+        )
     return points
 
 

@@ -70,17 +70,18 @@ def walk(codes: list[int], outputs: np.ndarray, max_questions: int, dial: Dial =
 def step_values(outputs: np.ndarray, dial: Dial) -> np.ndarray:
     """Returns the value of each triage decision, and what the best of them must reach to stop asking; float `[n, 5]`.
 
-    These are the Q-values of the five actions, or merits and threshold of an agent that decides by its probabilities
-    (`Dial`). NaN stands for the last where Q-values decide when to ask and probabilities what to triage.
+    These are the Q-values of the five actions, or the merits and Q(ask) of an agent that decides by its probabilities,
+    or its threshold in place of Q(ask), see `Dial`.
 
     Args:
         outputs: float `[n, A]` or `[n, O]`.
         dial: how probabilities are weighed.
     """
-    asking = outputs[:, Action.ASK]
-    if decision.has_probabilities(outputs):
-        asking = np.full(len(outputs), np.nan if dial.sure_enough is None else dial.sure_enough)
-    return np.column_stack([np.asarray(decision.merits(tf.constant(outputs, tf.float32), dial)), asking])
+    here = tf.constant(outputs, tf.float32)
+    asking = np.asarray(decision.q_values(here, dial))[:, Action.ASK]
+    if decision.has_probabilities(here) and dial.sure_enough is not None:
+        asking = np.full(len(outputs), dial.sure_enough)
+    return np.column_stack([np.asarray(decision.merits(here, dial)), asking])
 
 
 def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:

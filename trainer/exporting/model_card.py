@@ -13,8 +13,6 @@ from typing import Any
 from schemas import VERSION, directories
 from schemas.evidence import KINDS, Vocabulary
 from schemas.triage import DECISION_LABELS
-from trainer.dyqn.decision import QUESTION_COST
-from trainer.runs.dial_options import NEVER
 
 FORMAT = 1
 """`format_version` of model_card.json, raised when older readers would misread it."""
@@ -178,12 +176,10 @@ def _questions(questions: dict[str, Any] | None) -> dict[str, Any]:
     """Returns what the version does about questions, and how far to trust that."""
     if questions is None:
         return {"most": 0, "notes": _NO_QUESTIONS}
-    most, cost = questions["most"], questions["cost"]
+    most = questions["most"]
     does = f"It suggests up to {most} questions, the one first whose answer is expected to say most about the decision."
-    ends = (
-        f"An interview that it leads also ends where no answer is worth more than {cost:g} bits, or may be a red flag."
-    )
-    return {"most": most, "cost": cost, "notes": [does, ends, *_QUESTION_LIMITS]}
+    ends = "An interview that it leads goes on while a red flag is open."
+    return {"most": most, "notes": [does, ends, *_QUESTION_LIMITS]}
 
 
 def _limits(training_data: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
@@ -223,7 +219,7 @@ def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluatio
     evaluated = (evaluation or {}).get("orders"), (evaluation or {}).get("seed")
     how = "" if evaluation is None else f" --orders {evaluated[0]} --seed {evaluated[1]}"
     ruled = f" --rules {directories.RULES}" if manifest["safety_rules"]["rules"] else ""
-    dial = _dial(manifest["decision"]) + _cost(manifest["questions"])
+    dial = _dial(manifest["decision"])
     return [
         *([_simulate(training_data)] if training_data.get("simulation") else []),
         f'python -c "{make_config}"',
@@ -242,14 +238,9 @@ def _dial(decision: dict[str, Any]) -> str:
         weight = f"--under-triage-at-most {decision['under_triage_at_most']:g}"
     else:
         weight = f"--safety-weight {decision['safety_weight']:g}"
-    sure_enough = decision["sure_enough"]
-    return f" {weight} --sure-enough {NEVER if sure_enough is None else format(sure_enough, 'g')}"
-
-
-def _cost(questions: dict[str, Any] | None) -> str:
-    """Returns the option that sets what a question costs, "" if it is the default."""
-    cost = QUESTION_COST if questions is None else questions["cost"]
-    return "" if cost == QUESTION_COST else f" --question-cost {cost:g}"
+    if decision["sure_enough"] is not None:
+        return f" {weight} --sure-enough {decision['sure_enough']:g}"
+    return f" {weight} --question-price {decision['price']:g}"
 
 
 def _simulate(training_data: dict[str, Any]) -> str:

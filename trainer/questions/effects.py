@@ -26,7 +26,11 @@ def leave_one_out(codes: Sequence[int], evidence_count: int, network: Network) -
     known = np.tile(np.asarray(codes, np.int32), [len(codes) + 1, 1])
     np.fill_diagonal(known[1:], 0)
     outputs = np.asarray(network(state.from_signed_codes(tf.constant(known), evidence_count)))
-    said = outputs[:, NUM_ACTIONS:] if outputs.shape[1] > NUM_ACTIONS else outputs[:, :NUM_DECISIONS]
+    said = (
+        outputs[:, NUM_ACTIONS : NUM_ACTIONS + 2 * NUM_DECISIONS]
+        if outputs.shape[1] > NUM_ACTIONS
+        else outputs[:, :NUM_DECISIONS]
+    )
     return said[0], said[1:]
 
 

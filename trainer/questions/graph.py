@@ -1,11 +1,12 @@
-"""The learned question policy as TensorFlow operations, so that all users of an exported model ask the same questions.
+"""The agent's choice of questions as TensorFlow operations, so that all users of an exported model ask the same ones.
 
 The value of a question is the information, in bits, that its answer is expected to give about whether each decision is
 appropriate and, weighted by the agent's safety weight, whether it is safe. So the larger that weight, the more valuable
-are questions that may uncover under-triage.
+are questions that may uncover under-triage. A mixture of patients says how likely a yes is, and values all questions at
+once. Of the best of them, the network that decides judges both answers: what counts is how they change its decision.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +15,8 @@ import tensorflow as tf
 from schemas.evidence import Vocabulary
 from schemas.features import MOST_QUESTIONS
 from schemas.safety_rules import SafetyRule
-from schemas.triage import NUM_DECISIONS
-from trainer.dyqn.decision import Dial, anything_known
+from schemas.triage import NUM_DECISIONS, Action
+from trainer.dyqn.decision import Dial, anything_known, appropriate, decide, safe
 from trainer.questions.mixture import Mixture
 from trainer.questions.red_flags import OpenRedFlags
 from trainer.questions.relations import settled_by
@@ -34,6 +35,9 @@ is known after half as many questions; more than that costs quality (docs/questi
 """
 RED_FLAG = 100.0
 """What a question about an open red flag is worth at least, by its rank: more than any information."""
+SHORTLIST = 12
+"""Questions of which the network judges both answers."""
+_SHORTLISTED = 10.0  # above any information, below a red flag
 _NEVER = -1.0  # below any information
 _LEAST = 1e-6
 
@@ -45,7 +49,20 @@ class Questions(NamedTuple):
     gains: tf.Tensor  # float32 [B, Q], in bits; 0 where nothing is left to ask
     likely: tf.Tensor  # float32 [B, Q], probability of a yes
     red_flags: tf.Tensor  # bool [B, Q], whether a yes would raise a red flag
-    worth_asking: tf.Tensor  # bool [B, Q], whether the answer is worth more than a question costs; red flags always are
+    worth_asking: tf.Tensor  # bool [B, Q], whether going on is worth more than deciding now; red flags always are
+
+
+class _Valued(NamedTuple):
+    """What is known of each of E questions, `[B, E]`."""
+
+    ranks: tf.Tensor  # float32, the highest comes first; negative if not to be asked
+    gains: tf.Tensor  # float32, in bits
+    likely: tf.Tensor  # float32, probability of a yes
+    flags: tf.Tensor  # bool, open red flags
+
+
+Network = Callable[[tf.Tensor], tf.Tensor]
+"""From states `[B, E]` to outputs `[B, O]`, see `trainer.dyqn.network`."""
 
 
 class QuestionGraph:
@@ -55,11 +72,24 @@ class QuestionGraph:
         mixture: of its training vignettes.
         vocabulary: of E pieces of evidence.
         rules: that it obeys; open red flags come first.
-        dial: of which the safety weight and the cost of a question count.
+        dial: its operating point.
+        network: that decides, with probabilities; None leaves the choice of questions to the mixture.
+        shortlist: number of questions of which the network judges both answers.
     """
 
-    def __init__(self, mixture: Mixture, vocabulary: Vocabulary, rules: Sequence[SafetyRule], dial: Dial):
+    def __init__(
+        self,
+        mixture: Mixture,
+        vocabulary: Vocabulary,
+        rules: Sequence[SafetyRule],
+        dial: Dial,
+        network: Network | None = None,
+        shortlist: int = SHORTLIST,
+    ):
         self._mixture = mixture
+        self._network = network
+        self._dial = dial
+        self._shortlist = min(shortlist, len(vocabulary))
         self._settled_by = settled_by(vocabulary)
         self.red_flags = OpenRedFlags(rules, vocabulary)
         self._worth: np.ndarray = np.zeros(len(vocabulary), np.float32)  # [E]
@@ -67,35 +97,74 @@ class QuestionGraph:
         weights: np.ndarray = np.repeat([1.0, dial.safety_weight], NUM_DECISIONS)
         # A mean over truths, so that values with different dials are comparable.
         self._weights = (weights / weights.sum() / np.log(2)).astype(np.float32)  # [8]
-        self._cost = dial.question_cost
         self._most = min(MOST_QUESTIONS, len(vocabulary))
 
     def __call__(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> Questions:
         """Returns the questions for states `[B, E]` float32, except for those `not_to_ask`, bool `[B, E]`."""
-        gains, likely, flags = self._valued(states)
-        best, cells = tf.math.top_k(self._ranked(states, not_to_ask, gains, likely, flags), self._most)
+        valued = self._valued(states, not_to_ask)
+        best, cells = tf.math.top_k(valued.ranks, self._most)
         askable = best > _NEVER / 2
 
         def chosen(values: tf.Tensor) -> tf.Tensor:
             return tf.where(askable, tf.gather(values, cells, batch_dims=1), tf.zeros_like(values[:, : self._most]))
 
-        nothing_known = ~anything_known(states)[:, tf.newaxis]  # nobody can be triaged on nothing
-        worth_asking = askable & ((best > self._cost) | nothing_known)
-        return Questions(tf.where(askable, cells, -1), chosen(gains), chosen(likely), chosen(flags), worth_asking)
+        worth_asking = askable & (self._asks(states)[:, tf.newaxis] | chosen(valued.flags))
+        return Questions(
+            tf.where(askable, cells, -1),
+            chosen(valued.gains),
+            chosen(valued.likely),
+            chosen(valued.flags),
+            worth_asking,
+        )
 
     def ranks(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
         """Returns the bits by which questions are ranked, float32 `[B, E]`; negative if not to be asked."""
-        return self._ranked(states, not_to_ask, *self._valued(states))
+        return self._valued(states, not_to_ask).ranks
 
-    def _valued(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def open_red_flags(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
+        """Returns the codes to ask about before anything else, bool `[B, E]`, see `RED_FLAG_LIKELY`."""
+        return self._flags(states, self._likely(states)) & self.may_ask(states) & ~not_to_ask
+
+    def _flags(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
+        return self.red_flags.open(states) & (likely >= RED_FLAG_LIKELY)
+
+    def _asks(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns whether the agent would ask, bool `[B]`, as it also does where nothing is known."""
+        if self._network is None:
+            return tf.ones_like(states[:, 0], tf.bool)
+        known = anything_known(states)
+        return decide(self._network(states), tf.zeros_like(known), known, self._dial) == Action.ASK
+
+    def _valued(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> "_Valued":
         gains, likely = self.values(states)
-        return gains, likely, self.red_flags.open(states) & (likely >= RED_FLAG_LIKELY)
-
-    def _ranked(
-        self, states: tf.Tensor, not_to_ask: tf.Tensor, gains: tf.Tensor, likely: tf.Tensor, flags: tf.Tensor
-    ) -> tf.Tensor:
+        flags = self._flags(states, likely)
         first = tf.where(flags, RED_FLAG + likely, likely * self._worth)
-        return tf.where(self.may_ask(states) & ~not_to_ask, gains + first, tf.fill(tf.shape(gains), _NEVER))
+        may_ask = self.may_ask(states) & ~not_to_ask
+        never = tf.fill(tf.shape(gains), _NEVER)
+        ranks = tf.where(may_ask, gains + first, never)
+        if self._network is None:
+            return _Valued(ranks, gains, likely, flags)
+        cells = tf.math.top_k(ranks, self._shortlist).indices  # [B, C]
+        judged = self._judged(self._network, states, cells, tf.gather(likely, cells, batch_dims=1))
+        rows = tf.broadcast_to(tf.range(tf.shape(cells)[0])[:, tf.newaxis], tf.shape(cells))
+        places = tf.stack([rows, cells], axis=-1)
+        gains = tf.tensor_scatter_nd_update(gains, places, judged)
+        first = tf.tensor_scatter_nd_add(first, places, tf.fill(tf.shape(cells), _SHORTLISTED))
+        return _Valued(tf.where(may_ask, gains + first, never), gains, likely, flags)
+
+    def _judged(self, network: Network, states: tf.Tensor, cells: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
+        """Returns the bits that answers to the questions `cells` `[B, C]` are worth to the network, `[B, C]`."""
+        count, width = cells.shape[1], states.shape[1]
+        change = tf.one_hot(cells, width)[:, :, tf.newaxis] * tf.constant([[1.0], [-1.0]])  # [B, C, 2, E]
+        after = states[:, tf.newaxis, tf.newaxis] * (1 - tf.abs(change)) + change
+        outputs = network(tf.reshape(after, [-1, width]))
+        truths = tf.concat([appropriate(outputs), safe(outputs)], axis=1)
+        outcomes = tf.reshape(truths, [-1, count, 2, 2 * NUM_DECISIONS])
+        yes, no = outcomes[:, :, 0], outcomes[:, :, 1]  # [B, C, 8]
+        likely = likely[:, :, tf.newaxis]
+        before = likely * yes + (1 - likely) * no
+        gains = _entropy(before) - likely * _entropy(yes) - (1 - likely) * _entropy(no)
+        return tf.maximum(tf.linalg.matvec(gains, self._weights), 0.0)
 
     def may_ask(self, states: tf.Tensor) -> tf.Tensor:
         """Returns which codes are open in states `[B, E]`: neither known nor settled; bool `[B, E]`."""
@@ -120,6 +189,20 @@ class QuestionGraph:
         after = yes * _entropy(joint[:, 1:] / yes) + no * _entropy((now - joint[:, 1:]) / no)  # [B, 8, E]
         weights = tf.constant(self._weights)[:, tf.newaxis] * one
         return tf.maximum(tf.reduce_sum((_entropy(now) - after) * weights, axis=1), 0.0), likely
+
+    def patients_like(self, states: tf.Tensor, generator: tf.random.Generator) -> tf.Tensor:
+        """Returns patients who answer everything, each drawn from those in its state `[B, E]`; float32 `[B, E]`."""
+        classes = self._classes(states)  # [B, K]
+        drawn = generator.uniform([tf.shape(states)[0], 1])
+        chosen = tf.minimum(
+            tf.reduce_sum(tf.cast(tf.cumsum(classes, axis=1) < drawn, tf.int32), axis=1), classes.shape[1] - 1
+        )
+        present = tf.gather(tf.constant(self._mixture.present), chosen)  # [B, E]
+        return tf.where(generator.uniform(tf.shape(present)) < present, 1.0, -1.0)
+
+    def _likely(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the probability that each code is present, float32 `[B, E]`."""
+        return tf.matmul(self._classes(states), tf.constant(self._mixture.present))
 
     def likely_on_card(self, states: tf.Tensor) -> tf.Tensor:
         """Returns the probability that each code is present if a vignette lists it at all, float32 `[B, E]`."""

@@ -34,10 +34,15 @@ def whole_patients(vignettes: Vignettes, evidence_count: int, known_cells: Seque
         known_cells: further cells that are known of every patient, such as age and sex.
     """
     answers = np.where(_listed(vignettes, evidence_count) > 0, 1, -1).astype(np.int8)
-    first = np.asarray(vignettes.signed_codes)[np.asarray(vignettes.offsets)[:-1]].astype(np.int64)
-    known = _one(np.abs(first) - 1, evidence_count)
+    known = first_pieces(vignettes, evidence_count)
     known[:, list(known_cells)] = True
     return Patients(known, answers, vignettes.decision_counts)
+
+
+def first_pieces(vignettes: Vignettes, evidence_count: int) -> np.ndarray:
+    """Returns bool `[V, E]`: the first piece that each vignette lists, which is what the patient comes with."""
+    first = np.asarray(vignettes.signed_codes)[np.asarray(vignettes.offsets)[:-1]].astype(np.int64)
+    return _one(np.abs(first) - 1, evidence_count)
 
 
 def _one(cells: np.ndarray, evidence_count: int) -> np.ndarray:

@@ -9,14 +9,13 @@ import tensorflow as tf
 from schemas.triage import Action
 from trainer.dyqn import rewards
 from trainer.dyqn.decision import Dial, best_triage, decide, merits
-from trainer.questions.graph import RED_FLAG
 from trainer.questions.patients import Patients
 from trainer.questions.policies import Network, Policy
 
 MayAsk = Callable[[tf.Tensor], tf.Tensor]
 """From states `[B, E]` to codes that are open, bool `[B, E]`, see `trainer.questions.graph`."""
-Worth = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-"""From states `[B, E]` and codes not to ask, bool `[B, E]`, to bits `[B, E]`; see `QuestionGraph.ranks`."""
+Flags = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+"""From states `[B, E]` and codes not to ask, bool `[B, E]`, to `QuestionGraph.open_red_flags`, bool `[B, E]`."""
 _ROWS = 512
 _CANDIDATES = 24
 NOTHING = -1
@@ -28,12 +27,21 @@ class Interviews(NamedTuple):
     outputs: np.ndarray  # float32 [Q + 1, V, O], of the network
     asked: np.ndarray  # int64 [Q, V], cells; `NOTHING` where nothing was left to ask
     answers: np.ndarray  # int8 [Q, V] in {-1, 0, 1}
-    worth: np.ndarray | None = None  # float32 [Q + 1, V], of the best question; None where the action alone ends them
+    flagged: np.ndarray  # bool [Q + 1, V], a red flag is open
 
     def decisions(self, dial: Dial) -> np.ndarray:
         """Returns the triage decision after each number of questions, int32 `[Q + 1, V]`."""
         flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
         return best_triage(flat, dial).numpy().reshape(self.outputs.shape[:2])
+
+    def states(self, patients: Patients) -> np.ndarray:
+        """Returns what was known of the V `patients` after each number of questions, int8 `[Q + 1, V, E]`."""
+        states = np.repeat(np.where(patients.known, patients.answers, 0)[np.newaxis], len(self.outputs), axis=0)
+        number, row = np.nonzero(self.asked != NOTHING)
+        for later in range(len(self.asked)):
+            here = number <= later
+            states[later + 1, row[here], self.asked[number[here], row[here]]] = self.answers[number[here], row[here]]
+        return states
 
     def ends(self, dial: Dial) -> np.ndarray:
         """Returns the number of questions after which an interview ends, or nothing is left to ask, int `[V]`.
@@ -43,9 +51,7 @@ class Interviews(NamedTuple):
         flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
         here: np.ndarray = np.ones(len(flat), bool)
         asks = (decide(flat, ~here, here, dial).numpy() == Action.ASK).reshape(self.outputs.shape[:2])
-        if self.worth is not None:
-            asks &= self.worth > dial.question_cost
-            asks |= (self.worth >= RED_FLAG) & (self.decisions(dial) != Action.RED)
+        asks |= self.flagged & (self.decisions(dial) != Action.RED)
         # Where nothing is left to ask after q questions, question q + 1 is about nothing.
         asks[:-1] &= self.asked != NOTHING
         asks[-1] = False
@@ -59,7 +65,7 @@ def play(
     policy: Policy | None,
     questions: int,
     dial: Dial,
-    worth: Worth | None = None,
+    flags: Flags | None = None,
 ) -> Interviews:
     """Returns interviews with a number of `questions`.
 
@@ -70,7 +76,7 @@ def play(
         policy: chooses among them; None stands for `_clairvoyant`.
         questions: put to each patient, though the agent may stop earlier.
         dial: of the agent.
-        worth: what the agent judges answers to be worth, whoever chooses them; None where its action ends interviews.
+        flags: that keep an interview going, whoever chooses the questions; None where the agent alone ends it.
     """
     parts = [
         _play(
@@ -80,13 +86,11 @@ def play(
             policy,
             questions,
             dial,
-            worth,
+            flags,
         )
         for start in range(0, len(patients.answers), _ROWS)
     ]
-    outputs, asked, answers = (np.concatenate(column, axis=1) for column in list(zip(*parts, strict=True))[:3])
-    values = [part.worth for part in parts if part.worth is not None]
-    return Interviews(outputs, asked, answers, np.concatenate(values, axis=1) if values else None)
+    return Interviews(*(np.concatenate(column, axis=1) for column in zip(*parts, strict=True)))
 
 
 def _play(
@@ -96,14 +100,15 @@ def _play(
     policy: Policy | None,
     questions: int,
     dial: Dial,
-    worth: Worth | None,
+    flags: Flags | None,
 ) -> Interviews:
     rows = np.arange(len(patients.answers))
     unanswerable = patients.answers == 0
     states = np.where(patients.known, patients.answers, 0).astype(np.float32)
     asked: np.ndarray = np.full((questions, len(rows)), NOTHING)
     answers: np.ndarray = np.zeros((questions, len(rows)), np.int8)
-    outputs, best = [], []
+    outputs = []
+    flagged: np.ndarray = np.zeros((questions + 1, len(rows)), bool)
     for number in range(questions + 1):
         if number:
             open_codes = may_ask(tf.constant(states)).numpy() & ~unanswerable
@@ -116,9 +121,9 @@ def _play(
             asked[number - 1, left] = cells
             answers[number - 1, left] = states[left, cells] = patients.answers[left, cells]
         outputs.append(np.asarray(network(tf.constant(states))))
-        if worth is not None:
-            best.append(worth(tf.constant(states), tf.constant(unanswerable)).numpy().max(axis=1))
-    return Interviews(np.stack(outputs), asked, answers, None if worth is None else np.stack(best))
+        if flags is not None:
+            flagged[number] = flags(tf.constant(states), tf.constant(unanswerable)).numpy().any(axis=1)
+    return Interviews(np.stack(outputs), asked, answers, flagged)
 
 
 def _clairvoyant(

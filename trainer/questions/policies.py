@@ -67,9 +67,10 @@ def simple_policies(known: Frequencies, dial: Dial, seed: int) -> Mapping[str, P
 
 def learned_policy(graph: QuestionGraph) -> Policy:
     """Returns the policy of a model, with the ranks of `graph`."""
+    ranks = tf.function(graph.ranks, autograph=False)
 
     def scores(states: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
-        return graph.ranks(tf.constant(states), tf.constant(~open_codes)).numpy()
+        return ranks(tf.constant(states), tf.constant(~open_codes)).numpy()
 
     return scores
 
@@ -90,7 +91,7 @@ def card_policy(graph: QuestionGraph, network: Network, dial: Dial) -> Policy:
         after = np.repeat(states[rows][np.newaxis], 2, axis=0)
         after[0, np.arange(len(rows)), cells], after[1, np.arange(len(rows)), cells] = 1, -1
         outputs = network(tf.constant(np.concatenate([states, after.reshape(-1, states.shape[1])])))
-        truths = np.clip(np.asarray(outputs)[:, NUM_ACTIONS:], _LEAST, 1 - _LEAST)
+        truths = np.clip(np.asarray(outputs)[:, NUM_ACTIONS : NUM_ACTIONS + 2 * NUM_DECISIONS], _LEAST, 1 - _LEAST)
         now, (yes, no) = truths[: len(states)][rows], np.split(truths[len(states) :], 2)
         likely = graph.likely_on_card(tf.constant(states)).numpy()[rows, cells][:, np.newaxis]
         moved = likely * divergence(yes, now) + (1 - likely) * divergence(no, now)

@@ -67,13 +67,13 @@ def frontier_figure(report: Mapping[str, Any]) -> Drawing | None:
     rows = tuple(
         (
             f"{point['safety_weight']:g}{' (this agent)' if point['chosen'] else ''}",
-            "by Q-values" if point["sure_enough"] is None else f"{point['sure_enough']:g}",
+            f"price {point['price']:g}" if point["sure_enough"] is None else f"sure enough at {point['sure_enough']:g}",
             *(_point_cell(measure, point) for measure in (SAFETY, APPROPRIATENESS, OVER_TRIAGE, RED_SENSITIVITY)),
             shown(QUESTIONS, point["questions"]),
         )
         for point in points
     )
-    columns = ("Safety weight", "Sure enough", *(measure.label for measure in (SAFETY, APPROPRIATENESS, OVER_TRIAGE,
+    columns = ("Safety weight", "Asks until", *(measure.label for measure in (SAFETY, APPROPRIATENESS, OVER_TRIAGE,
                RED_SENSITIVITY, QUESTIONS)))  # fmt: skip
     own = next((point for point in points if point["chosen"]), None)
     return Drawing(

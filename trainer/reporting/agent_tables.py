@@ -119,7 +119,9 @@ def _dial(report: Mapping[str, Any]) -> str:
         return "By its Q-values alone: it triages as soon as a decision is worth more than asking."
     weight, sure = dial["safety_weight"], dial["sure_enough"]
     chosen = _CHOSEN.get(str(dial["chosen"]), "{}").format(bound=dial["under_triage_at_most"] or 0)
-    stop = "its Q-values say so" if sure is None else f"the best has {sure:g} of the possible value"
+    stop = f"that is worth more than going on at {dial['price']:g} a question"
+    if sure is not None:
+        stop = f"the best has {sure:g} of the possible value"
     return (
         f"It takes the decision with the highest P(appropriate) + {weight:g} P(safe), and asks until {stop}; the "
         f"weight was {chosen}."

@@ -74,4 +74,6 @@ def read_dial(folder: pathlib.Path) -> Dial:
     try:
         return Dial(**read_json(path))
     except TypeError as error:
-        raise InputError(f"{path}: expected safety_weight and sure_enough: train again in a new --job-dir") from error
+        raise InputError(
+            f"{path}: expected safety_weight, sure_enough and price: train again in a new --job-dir"
+        ) from error

@@ -228,7 +228,6 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
         if trained.questions is None
         else {
             "most": min(features.MOST_QUESTIONS, len(trained.vocabulary)),
-            "cost": trained.dial.question_cost,
         },
         "safety_rules": trained.rules.described(),
         "decision": decision(trained),
@@ -254,6 +253,7 @@ def decision(trained: TrainedNetwork) -> dict[str, Any]:
         "probabilities": True,
         "safety_weight": trained.dial.safety_weight,
         "sure_enough": trained.dial.sure_enough,
+        "price": trained.dial.price,
         "chosen": trained.dial_chosen,
         **bound,
         "held_out": _held_out(trained.held_out, trained.dial),

@@ -15,7 +15,7 @@ import tensorflow as tf
 from schemas import features
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
-from schemas.triage import ACTION_LABELS, NUM_ACTIONS, is_forced
+from schemas.triage import ACTION_LABELS, is_forced
 from trainer import state
 from trainer.dyqn.decision import (
     NEUTRAL,
@@ -25,6 +25,7 @@ from trainer.dyqn.decision import (
     best_triage,
     decide,
     has_probabilities,
+    q_values,
     safe,
 )
 from trainer.questions.graph import QuestionGraph
@@ -138,7 +139,11 @@ def write(
     }
     if safeguards.questions is not None:
         graph = QuestionGraph(
-            safeguards.questions, Vocabulary.load(vocabulary), safeguards.rules.rules, safeguards.dial
+            safeguards.questions,
+            Vocabulary.load(vocabulary),
+            safeguards.rules.rules,
+            safeguards.dial,
+            model if has_probabilities(model.output) else None,
         )
         not_to_ask = tf.TensorSpec([None, identity.evidence_count], tf.bool, features.NOT_TO_ASK)
         functions[features.QUESTIONS] = _traced(_asking(graph), states, not_to_ask)
@@ -219,7 +224,7 @@ class _Decider:
             optional |= {features.NOVELTY: novelty, features.IS_NOVEL: self._novelty.is_novel(novelty)}
         labels = tf.constant(ACTION_LABELS)
         return optional | {
-            features.Q_VALUES: outputs[:, :NUM_ACTIONS],
+            features.Q_VALUES: q_values(outputs, self._dial),
             features.ACTION: action,
             features.ACTION_LABEL: tf.gather(labels, action),
             features.BEST_TRIAGE: triage,

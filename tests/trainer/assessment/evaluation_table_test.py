@@ -44,6 +44,7 @@ REPORT = {
         {
             "safety_weight": weight,
             "sure_enough": sure_enough,
+            "price": 0.008,
             "chosen": weight == 1.5,
             "appropriateness": 0.85,
             "safety": 0.95,
@@ -87,8 +88,8 @@ def test_agent_and_clinicians_are_side_by_side_and_undefined_is_a_dash(capsys):
 
 def test_the_frontier_marks_the_agent_and_ends_with_the_clinicians(capsys):
     rows = _rows(capsys, REPORT, with_slices=False)
-    assert "0.25 - 0.850 0.950 0.100 - 9.2 4.5 0.30" in rows
-    place = rows.index("1.5 * 0.92 0.850 0.950 0.100 0.700 9.2 4.5 0.30")
+    assert "0.25 price 0.008 0.850 0.950 0.100 - 9.2 4.5 0.30" in rows
+    place = rows.index("1.5 * sure 0.92 0.850 0.950 0.100 0.700 9.2 4.5 0.30")
     assert rows[place + 1] == "clinicians - 0.900 - 1.000 - all -"
 
 

@@ -7,18 +7,18 @@ import pytest
 import triage_cli
 from trainer.assessment.question_report import policy_figures, print_report, quality
 from trainer.config import TrainConfig
-from trainer.dyqn.decision import Dial
+from trainer.dyqn.decision import ASK_POINTS, Dial
 from trainer.questions.patients import Patients
 from trainer.questions.play import NOTHING, Interviews
 from trainer.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
 RED, BLUE = [0.9, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.8]
-ASKS, DECIDES = [0.5, 0, 0, 0, 0.9], [0.9, 0, 0, 0, 0.5]
+ASKS, DECIDES = 1.0, 0.0  # Q(ask), which is compared with (.9 + 1) / 2
 
 
-def _outputs(q_values, appropriate):
-    return [*q_values, *appropriate, 1, 1, 1, 1]
+def _outputs(asking, appropriate):
+    return [0.0] * 5 + [*appropriate, 1, 1, 1, 1] + [asking] * len(ASK_POINTS)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,7 @@ def interviews():
         np.array(outputs, np.float32),
         np.array([[2, 1, 1], [NOTHING, 2, 2]]),
         np.array([[1, 1, -1], [0, 1, -1]], np.int8),
+        np.zeros([3, 3], bool),
     )
 
 

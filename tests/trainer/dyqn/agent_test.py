@@ -8,7 +8,9 @@ from schemas.triage import Action
 from trainer.config import OptimiserConfig, TrainConfig
 from trainer.dyqn import targets
 from trainer.dyqn.agent import build_agent, build_optimizer
+from trainer.dyqn.decision import ASK_POINTS
 from trainer.dyqn.environment import Observation
+from trainer.dyqn.losses import WEIGHT_OF_ASK_POINTS
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import DecayingNoise
 from trainer.dyqn.targets import Transition
@@ -45,7 +47,6 @@ def _experience(action=Action.ASK):
         a_tm1=tf.constant([int(action)]),
         r_t=tf.constant([[0.5, 1.0, 0.0, 0.0]]),
         s_t=tf.constant([[1.0, 0.0]]),
-        part=tf.constant([-1]),
     )
 
 
@@ -109,7 +110,7 @@ def test_a_step_that_is_not_finite_changes_nothing_and_says_so(algorithm):
 
 def test_specs_describe_what_the_agent_trains_on():
     spec = _agent().training_data_spec
-    assert [list(part.shape) for part in spec] == [[2], [], [4], [2], []]
+    assert [list(part.shape) for part in spec] == [[2], [], [4], [2]]
     assert _agent().collect_data_spec.policy_info.shape == [5]
 
 
@@ -150,15 +151,17 @@ def test_probabilities_are_learned_beside_the_q_values():
     agent = _agent(_config(network=network, target={"loss": "cross_entropy"}))
     for layer in agent.network.layers:
         layer.set_weights([np.zeros_like(weight) for weight in layer.get_weights()])
-    bias = np.zeros(17, np.float32)
+    bias = np.zeros(35, np.float32)
     bias[5:13] = np.log(3)  # .75 for every probability
     agent.network.get_layer("q_values").bias.assign(bias)
     # The rewards (.5, 1, 0, 0) make Red and Yellow appropriate, and those two safe: nobody gave a less urgent one.
     right, wrong = -np.log(0.75), -np.log(0.25)
     expected = [right, right, wrong, wrong]
     losses = agent.loss(_experience()).extra.action_losses.numpy()
+    # Every Q(ask) is .5, which costs log 2 whatever its target, times its weight.
+    asking = [WEIGHT_OF_ASK_POINTS * np.log(2)] * len(ASK_POINTS)
     # Of four equal logits the softmax says .25 of each single decision, whatever the shares: log 4.
-    np.testing.assert_allclose(losses, [*[np.log(2)] * 5, *expected, *expected, np.log(4)], atol=1e-6)
+    np.testing.assert_allclose(losses, [*[np.log(2)] * 5, *expected, *expected, *asking, np.log(4)], atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
@@ -175,7 +178,6 @@ def test_each_member_learns_as_a_single_network_does(loss):
         a_tm1=tf.constant([4, 0, 4]),
         r_t=tf.constant([[0.5, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.5]]),
         s_t=tf.constant([[1.0, 1.0], [-1.0, -1.0], [1.0, 0.0]]),
-        part=tf.constant([0, 1, -1]),
     )
     together, *apart = ([part.numpy() for part in agent._gradients(batch, None)] for agent in (both, *alone))
     np.testing.assert_allclose(together[0], apart[0][0] + apart[1][0], rtol=1e-5)
@@ -186,24 +188,6 @@ def test_each_member_learns_as_a_single_network_does(loss):
             layer, kind = variable.path.split("/")
             mine = together[1 + names.index(f"{layer}_of_{number + 1}/{kind}")]
             np.testing.assert_allclose(mine, gradient, atol=1e-6)
-
-
-def test_a_network_does_not_learn_from_its_own_part():
-    settings = {"hidden_sizes": [4], "outputs": "probabilities", "networks": 2}
-    agent = _agent(_config(network=settings, target={"loss": "cross_entropy"}, validation={"parts": 2}))
-    names = [variable.path for variable in agent.network.trainable_variables]
-    for part, learning in ((0, "_of_2"), (1, "_of_1")):
-        _, *gradients = agent._gradients(_experience()._replace(part=tf.constant([part])), None)
-        moved = {name for name, gradient in zip(names, gradients, strict=True) if np.abs(gradient).max() > 0}
-        assert moved
-        assert all(learning in name for name in moved)
-
-
-def test_the_vignettes_that_a_network_learns_from_weigh_more_for_those_left_out():
-    weights = targets.learned_by(tf.constant([0, 1, 2, 3, 4]), networks=2, parts=5)
-    # Each network leaves out one part of five, so that the others weigh 5 / 4: five in all, as without parts.
-    np.testing.assert_allclose(weights, [[0, 1.25], [1.25, 0], [1.25, 1.25], [1.25, 1.25], [1.25, 1.25]])
-    np.testing.assert_array_equal(targets.learned_by(tf.constant([-1, -1]), networks=3, parts=0), np.ones([2, 3]))
 
 
 def test_weights_are_averaged_over_optimisations():

@@ -7,11 +7,9 @@ from hypothesis import strategies
 from hypothesis.extra import numpy as arrays
 
 from schemas.errors import InputError
-from trainer.dyqn.decision import Dial, best_triage
+from trainer.dyqn.decision import ASK_POINTS, PRICES, Dial, best_triage
 from trainer.dyqn.dial import (
-    COST_OF_SAFETY,
-    COST_OF_STOPPING,
-    NEGLIGIBLE,
+    BUDGET,
     WEIGHTS,
     HeldOutOutputs,
     Quality,
@@ -19,10 +17,11 @@ from trainer.dyqn.dial import (
     least_dial,
     quality,
     stops,
-    with_threshold,
+    with_price,
 )
 
-ASKS, DECIDES = 0.9, 0.1  # Q(s, ask), beside Q-values of .5 for every decision
+ASKS, DECIDES = 0.99, 0.1  # Q(ask) at every operating point
+PLAIN = Dial(0.0)
 
 
 def weight_for(held_out, bound, sure_enough):
@@ -30,7 +29,7 @@ def weight_for(held_out, bound, sure_enough):
 
 
 def _row(ask, appropriate, safe):
-    return [0.5, 0.5, 0.5, 0.5, ask, *appropriate, *safe]
+    return [0.5, 0.5, 0.5, 0.5, 0.5, *appropriate, *safe, *[ask] * len(ASK_POINTS)]
 
 
 GREEN = ([0.0, 0.25, 0.8, 0.1], [1.0, 0.9, 0.85, 0.1])
@@ -46,30 +45,33 @@ def two():
     return HeldOutOutputs(np.array(outputs, np.float32), np.array([3, 2]), np.array(counts, np.uint8))
 
 
-def test_asking_ends_with_the_evidence_or_where_the_q_values_say_so(two):
-    assert stops(two, Dial()).tolist() == [3, 1]
+def test_asking_ends_with_the_evidence_or_where_q_ask_says_so(two):
+    assert stops(two, PLAIN).tolist() == [3, 1]
 
 
 def test_asking_ends_as_soon_as_the_decision_is_sure_enough_and_not_before(two):
     # The merits with w = 0: .8, .7, .6 after one, two and three pieces of the first vignette, .7 and .8 of the second.
-    assert stops(two, Dial(sure_enough=0.75)).tolist() == [1, 2]  # the second by its Q-values would have stopped at 1
-    assert stops(two, Dial(sure_enough=0.81)).tolist() == [3, 2]  # with the last piece of evidence
+    assert stops(two, Dial(0.0, sure_enough=0.75)).tolist() == [
+        1,
+        2,
+    ]  # by its Q(ask) the second would have stopped at 1
+    assert stops(two, Dial(0.0, sure_enough=0.81)).tolist() == [3, 2]  # with the last piece of evidence
     # With w = 1 Green has (.8 + .85) / 2 = .825 and Yellow (.7 + .9) / 2 = .8.
     assert stops(two, Dial(1.0, 0.82)).tolist() == [1, 2]
 
 
 def test_quality_worked_out_by_hand(two):
     # Red after 3 of 3 pieces where Red and Yellow are given; Yellow after 1 of 2 where Green is: safe, over-triage.
-    assert quality(two, Dial()) == Quality(
+    assert quality(two, PLAIN) == Quality(
         appropriateness=0.5, safety=1.0, over_triage=0.5, red_found=1.0, evidence=pytest.approx(4 / 5)
     )
     # Sure enough at .75: Green for the first one, which is neither appropriate nor safe nor Red; Green for the second.
-    assert quality(two, Dial(sure_enough=0.75)) == Quality(0.5, 0.5, 0.0, 0.0, pytest.approx(3 / 5))
+    assert quality(two, Dial(0.0, sure_enough=0.75)) == Quality(0.5, 0.5, 0.0, 0.0, pytest.approx(3 / 5))
 
 
 def test_red_is_not_judged_where_there_is_none(two):
     green_only = two._replace(decision_counts=np.array([[1, 2, 0, 0], [0, 0, 3, 0]], np.uint8))
-    assert quality(green_only, Dial()).red_found is None
+    assert quality(green_only, PLAIN).red_found is None
 
 
 def _single(rows, decision_counts):
@@ -78,30 +80,16 @@ def _single(rows, decision_counts):
     return HeldOutOutputs(outputs, np.ones(len(rows), np.int64), np.array(decision_counts, np.uint8))
 
 
-def test_the_safest_weight_that_costs_little_appropriateness_is_chosen():
-    # Green has .8 + .85 w, Red w: equal at w = 5.33. From the weight 6 on Red is chosen, P(appropriate) 0, P(safe) 1.
-    counts = [[0, 0, 3, 0]]
-    # Of 100 vignettes one that turns from Green to Red costs .8 / 100 of P(appropriate), two cost .016; what the one
-    # brings is .15 / 100 of P(safe).
-    assert 0.8 / 100 < COST_OF_SAFETY < 2 * 0.8 / 100
-    assert NEGLIGIBLE < 0.15 / 100
-    sure = ([0.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0])
-    rows = [_row(DECIDES, *sure)] * 99 + [_row(DECIDES, *GREEN)]
-    assert choose(_single(rows, counts * 100)).safety_weight == 6.0
-    rows = [_row(DECIDES, *sure)] * 98 + [_row(DECIDES, *GREEN)] * 2
-    assert choose(_single(rows, counts * 100)).safety_weight == 0.0
-
-
-def test_a_weight_that_brings_no_safety_is_not_chosen():
-    # Green at every weight up to 4: .8 / .85.
-    assert choose(_single([_row(DECIDES, *GREEN)] * 4, [[0, 0, 3, 0]] * 4)).safety_weight == 0.0
+def _asking(values):
+    """Q(ask) that rises by `values` for each piece that is still to come, less the price; [R, 18] for two pieces."""
+    return [max(value - price, 0.0) for value in values for price in PRICES]
 
 
 def test_easy_vignettes_are_asked_until_the_decision_is_known():
-    # After one piece Green and Yellow are as likely, and Yellow is safe; after the second one is certain. At the weight
-    # 32 Yellow would have the merit (.5 + 32) / 33 = .985 at once, which hides that it is wrong every other time.
-    unsure = _row(ASKS, [0.0, 0.5, 0.5, 0.0], [1.0, 1.0, 0.5, 0.0])
-    yellow, green = (_row(ASKS, [0.0, p, 1 - p, 0.0], [1.0, 1.0, 1 - p, 0.0]) for p in (1.0, 0.0))
+    # After one piece Green and Yellow are as likely, and Yellow is safe; after the second one is certain, worth
+    # 1 at any weight, less the price. At the weight 32 Yellow has the merit (.5 + 32) / 33 = .985 at once.
+    unsure = [0.5] * 5 + [0.0, 0.5, 0.5, 0.0, 1.0, 1.0, 0.5, 0.0] + _asking([1.0, 1.0, 1.0])
+    yellow, green = (_row(DECIDES, [0.0, p, 1 - p, 0.0], [1.0, 1.0, 1 - p, 0.0]) for p in (1.0, 0.0))
     easy = _single([unsure, yellow, unsure, green] * 50, [[0, 3, 0, 0], [0, 0, 3, 0]] * 50)
     easy = easy._replace(sizes=np.full(100, 2))
     assert quality(easy, Dial(32.0, 0.98)).appropriateness == 0.5
@@ -110,45 +98,81 @@ def test_easy_vignettes_are_asked_until_the_decision_is_known():
     assert stops(easy, dial).tolist() == [2] * 100
 
 
+@pytest.mark.parametrize("decided", [GREEN, YELLOW, RED])
+def test_where_asking_brings_nothing_nothing_is_asked(decided):
+    alike = HeldOutOutputs(
+        np.array([_row(DECIDES, *decided)] * 6, np.float32), np.array([3, 3]), np.array([[0, 0, 3, 0]] * 2, np.uint8)
+    )
+    assert stops(alike, choose(alike)).tolist() == [1, 1]
+
+
+def _interviews(seed, patients, appropriate_of):
+    """Interviews of five states, whose Q(ask) is what the last one is worth, less the price of each question."""
+    generator = np.random.default_rng(seed)
+    appropriate = appropriate_of(generator, (patients, 5))  # [M, 5, 4]
+    safe = np.minimum(1.0, appropriate[..., ::-1].cumsum(axis=2)[..., ::-1])
+    ask = []
+    for share, price in ASK_POINTS:
+        worth = ((1 - share) * appropriate + share * safe).max(axis=2)  # [M, 5]
+        ask.append(np.maximum(worth[:, -1:] - price * np.arange(4, -1, -1), 0.0))
+    columns = [np.full((patients, 5, 5), 0.5), appropriate, safe, np.stack(ask, axis=2)]
+    outputs = np.concatenate(columns, axis=2).reshape(-1, 13 + len(ASK_POINTS)).astype(np.float32)
+    return HeldOutOutputs(outputs, np.full(patients, 5), np.tile(np.array([[1, 1, 1, 1]], np.uint8), [patients, 1]))
+
+
+def _learning(generator, shape):
+    """The decision becomes clearer with each answer."""
+    sharpness = np.array([0.5, 1.0, 2.0, 4.0, 8.0])[:, np.newaxis]
+    logits = generator.normal(size=(shape[0], 1, 4)) * sharpness
+    return np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+
+
+DATA_SETS = {
+    "ordinary": _learning,
+    "easy": lambda generator, shape: np.eye(4)[generator.integers(0, 4, (shape[0], 1))].repeat(5, axis=1) * 0.999,
+    "all Green": lambda generator, shape: np.tile(np.array([0.0, 0.0, 1.0, 0.0]), (*shape, 1)),
+    "hard": lambda generator, shape: generator.dirichlet([5.0] * 4, shape),
+}
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_no_point_that_could_be_chosen_dominates_the_chosen_one(name):
+    held_out = _interviews(5, 60, DATA_SETS[name])
+    rows = np.arange(60)
+
+    def reached(dial):
+        known = stops(held_out, dial)
+        outputs = held_out.outputs.reshape(60, 5, -1)[rows, known - 1]
+        taken = best_triage(outputs, dial).numpy()
+        return np.array([outputs[rows, 5 + taken].mean(), outputs[rows, 9 + taken].mean(), -known.mean()])
+
+    mine = reached(choose(held_out))
+    for weight in (0.0, 0.5, 1.0, 2.0, 4.0):
+        for price in PRICES:
+            other = reached(Dial(weight, price=price))
+            assert not ((other >= mine).all() and (other > mine + 1e-6).any()), (weight, price)
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+@pytest.mark.parametrize("weight", [0.0, 1.0, 8.0])
+def test_the_budget_holds_for_both_probabilities_at_any_weight(name, weight):
+    held_out = _interviews(6, 60, DATA_SETS[name])
+    dial = with_price(held_out, weight)
+    rows = np.arange(60)
+
+    def promised(known):
+        outputs = held_out.outputs.reshape(60, 5, -1)[rows, known - 1]
+        taken = best_triage(outputs, dial).numpy()
+        return np.array([outputs[rows, 5 + taken].mean(), outputs[rows, 9 + taken].mean()])
+
+    lost = promised(np.full(60, 5)) - promised(stops(held_out, dial))
+    assert dial.safety_weight == weight
+    assert (lost <= BUDGET + 1e-6).all() or dial.price == PRICES[0]
+
+
 def test_the_dial_is_chosen_by_the_probabilities_and_not_by_what_clinicians_said():
     rows = [_row(DECIDES, *GREEN)] * 4
     assert choose(_single(rows, [[0, 0, 3, 0]] * 4)) == choose(_single(rows, [[3, 0, 0, 0]] * 4))
-
-
-def test_the_threshold_that_stops_earliest_at_no_great_cost_is_chosen(two):
-    # P(appropriate) of Red is .98, .99 and 1 after one, two and three pieces, and P(safe) is 1. Of the budget of .015,
-    # the first piece costs .02 and the second .01: the lowest threshold above .98 stops at the second.
-    rising = [_row(ASKS, [p, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]) for p in (0.98, 0.9901, 1.0)]
-    assert 0.01 < COST_OF_STOPPING < 0.02
-    late = _single(rising, [[2, 1, 0, 0]])._replace(sizes=np.array([3]))
-    assert choose(late) == Dial(0.0, 0.99)
-    assert stops(late, choose(late)).tolist() == [2]
-    # Where every prefix says the same, the first piece is enough, and the lowest threshold stops there.
-    same = HeldOutOutputs(two.outputs[[2, 2, 2]], two.sizes[:1], two.decision_counts[:1])
-    assert stops(same, choose(same)).tolist() == [1]
-
-
-@pytest.mark.parametrize("weight", [0.0, 4.0, 32.0])
-def test_the_budget_holds_for_both_probabilities_at_any_weight(weight):
-    generator = np.random.default_rng(3)
-    sizes = generator.integers(1, 8, 200)
-    appropriate = generator.dirichlet([0.4] * 4, sizes.sum())
-    safe = np.minimum(1.0, appropriate[:, ::-1].cumsum(axis=1)[:, ::-1])  # as urgent as the decision, or less
-    outputs = np.concatenate([np.full((sizes.sum(), 5), 0.5), appropriate, safe], axis=1).astype(np.float32)
-    held_out = HeldOutOutputs(outputs, sizes, np.tile(np.array([[1, 1, 1, 1]], np.uint8), [200, 1]))
-    dial = with_threshold(held_out, weight)
-    ends = np.cumsum(sizes)
-
-    def promised(known):
-        rows = outputs[ends - sizes + known - 1]
-        taken = best_triage(rows, dial).numpy()
-        return np.array([rows[np.arange(200), 5 + taken].mean(), rows[np.arange(200), 9 + taken].mean()])
-
-    assert (promised(sizes) - promised(stops(held_out, dial)) <= COST_OF_STOPPING + 1e-6).all()
-
-
-def test_if_no_dial_changes_anything_the_least_weight_is_chosen_and_little_is_asked(two):
-    assert choose(HeldOutOutputs(two.outputs[2:3], np.array([1]), two.decision_counts[:1])) == Dial(0.0, 0.5)
 
 
 @strategies.composite
@@ -160,7 +184,7 @@ def _outputs(draw):
     safe[:, 0] = 1.0
     appropriate = np.minimum(draw(arrays.arrays(np.float32, (rows, 4), elements=shares)), safe)
     q_values = draw(arrays.arrays(np.float32, (rows, 5), elements=shares))
-    return np.concatenate([q_values, appropriate, safe], axis=1)
+    return np.concatenate([q_values, appropriate, safe, np.full((rows, len(ASK_POINTS)), 0.5)], axis=1)
 
 
 @hypothesis.settings(max_examples=50)
@@ -170,7 +194,7 @@ def test_a_larger_weight_never_gives_a_less_urgent_decision(outputs):
     # Merits that are equal but for rounding may go either way: no step of the weights is judged there.
     clear = np.ones(len(outputs), bool)
     for weight in WEIGHTS:
-        merits = np.sort((outputs[:, 5:9] + np.float32(weight) * outputs[:, 9:]) / np.float32(1 + weight), axis=1)
+        merits = np.sort((outputs[:, 5:9] + np.float32(weight) * outputs[:, 9:13]) / np.float32(1 + weight), axis=1)
         clear &= merits[:, 3] - merits[:, 2] > 1e-5
     assert (np.diff(decisions[:, clear], axis=0) <= 0).all()
 
@@ -185,7 +209,9 @@ def _exchangeable(count, seed):
     appropriate = np.minimum(
         safe, np.exp(-np.abs(columns - least[:, np.newaxis] - 1 + generator.normal(0, 1, (count, 1))))
     )
-    outputs = np.concatenate([np.full((count, 5), 0.5), appropriate, safe], axis=1).astype(np.float32)
+    outputs = np.concatenate(
+        [np.full((count, 5), 0.5), appropriate, safe, np.full((count, len(ASK_POINTS)), 0.5)], axis=1
+    ).astype(np.float32)
     return outputs, np.eye(4, dtype=np.uint8)[least]
 
 
@@ -204,7 +230,7 @@ def test_under_triage_stays_below_the_bound_on_the_average_over_resplits():
     assert np.mean(reached) <= bound + 0.01
     # The bound decides: without it more cases are under-triaged, and it is not met by sending everybody to Red.
     everything = HeldOutOutputs(outputs, ones, counts)
-    assert 1 - quality(everything, Dial()).safety > bound + 0.02
+    assert 1 - quality(everything, PLAIN).safety > bound + 0.02
     assert 0.0 not in weights
     assert np.mean(reached) > 0.03
 

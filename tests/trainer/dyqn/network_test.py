@@ -143,30 +143,32 @@ def test_the_logits_of_several_networks_are_averaged():
 def test_outputs_with_probabilities_are_q_values_then_appropriate_then_safe():
     model = build_network(2, NetworkConfig(hidden_sizes=(), outputs="probabilities"), seed=0)
     wanted = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.5, 0.1, 0.99, 0.9, 0.6, 0.2], np.float32)
+    wanted = np.append(wanted, np.linspace(0.05, 0.9, 18)).astype(np.float32)  # Q(ask) at each operating point
     bias = np.append(np.log(wanted / (1 - wanted)), [9.0] * 4)  # single decisions are no outputs
-    model.get_layer("q_values").set_weights([np.zeros([2, 17], np.float32), bias])
+    model.get_layer("q_values").set_weights([np.zeros([2, 35], np.float32), bias])
     outputs = model(np.zeros([1, 2], np.float32)).numpy()[0]
     # Red is always safe; nothing else has to be changed here.
     np.testing.assert_allclose(outputs, [*wanted[:9], 1.0, *wanted[10:]], atol=1e-6)
 
 
-def test_a_calibration_scales_and_shifts_probabilities_alone():
+def test_a_calibration_scales_and_shifts_all_but_the_q_values():
     average = Average(name=AVERAGE)
-    logits = np.array([[[0.0] * 5 + [-3.0] * 4 + [1.0] * 4]], np.float32)
+    logits = np.array([[[0.0] * 5 + [-3.0] * 4 + [1.0] * 4 + [2.0] * 18]], np.float32)
     plain = average(logits).numpy()[0]
-    average.scale.assign([0.5] * 8)
-    average.shift.assign([0.25] * 8)
+    average.scale.assign([0.5] * 26)
+    average.shift.assign([0.25] * 26)
     outputs = average(logits).numpy()[0]
     np.testing.assert_array_equal(outputs[:5], plain[:5])
     np.testing.assert_allclose(outputs[5:9], 1 / (1 + np.exp(1.25)), rtol=1e-5)  # -3 / 2 + .25
-    np.testing.assert_allclose(outputs[10:], 1 / (1 + np.exp(-0.75)), rtol=1e-5)  # 1 / 2 + .25
+    np.testing.assert_allclose(outputs[10:13], 1 / (1 + np.exp(-0.75)), rtol=1e-5)  # 1 / 2 + .25
+    np.testing.assert_allclose(outputs[13:], 1 / (1 + np.exp(-1.25)), rtol=1e-5)  # 2 / 2 + .25
 
 
 @hypothesis.settings(max_examples=50)
 @hypothesis.given(
-    arrays.arrays(np.float32, (5, 2, 13), elements=strategies.floats(-20, 20, width=32)),
-    arrays.arrays(np.float32, 8, elements=strategies.floats(0.125, 8, width=32)),
-    arrays.arrays(np.float32, 8, elements=strategies.floats(-4, 4, width=32)),
+    arrays.arrays(np.float32, (5, 2, 31), elements=strategies.floats(-20, 20, width=32)),
+    arrays.arrays(np.float32, 26, elements=strategies.floats(0.125, 8, width=32)),
+    arrays.arrays(np.float32, 26, elements=strategies.floats(-4, 4, width=32)),
 )
 def test_probabilities_keep_what_their_definitions_say(logits, scale, shift):
     average = Average(name=AVERAGE)
@@ -174,7 +176,7 @@ def test_probabilities_keep_what_their_definitions_say(logits, scale, shift):
     average.scale.assign(scale)
     average.shift.assign(shift)
     outputs = average(logits).numpy()
-    appropriate, safe = outputs[:, 5:9], outputs[:, 9:]
+    appropriate, safe = outputs[:, 5:9], outputs[:, 9:13]
     np.testing.assert_array_equal(safe[:, 0], 1.0)
     assert (np.diff(safe, axis=1) <= 0).all()  # never falls with urgency
     assert (appropriate <= safe).all()

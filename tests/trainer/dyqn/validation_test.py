@@ -5,7 +5,7 @@ import pytest
 
 from trainer.config import NetworkConfig, ValidationConfig
 from trainer.dyqn import validation
-from trainer.dyqn.network import AVERAGE, build_network, logits_of
+from trainer.dyqn.network import build_network
 from trainer.dyqn.validation import MOST_JUDGED, Validator, build_validators, divide, fit_calibration
 
 
@@ -22,51 +22,50 @@ def _divide(vignettes, seed=0, **settings):
     return divide(vignettes, ValidationConfig(**settings), seed)
 
 
-def test_every_vignette_is_in_one_part_or_apart(random_vignettes):
-    learned, parts, apart = _divide(random_vignettes, seed=3, parts=5, bound_share=0.2)
-    # Single pieces of evidence come more than once among them, so that the share is met from below.
+def test_every_vignette_is_learned_from_held_out_or_apart(random_vignettes):
+    learned, held_out, apart = _divide(random_vignettes, seed=3, held_out_share=0.25, bound_share=0.2)
+    # Single pieces of evidence come more than once among them, so that the shares are met from below.
     assert 35 <= len(apart.decision_counts) <= 40
-    assert sorted(map(repr, _rows(learned) + _rows(apart))) == sorted(map(repr, _rows(random_vignettes)))
-    assert len(parts) == len(learned.decision_counts)
-    assert np.bincount(parts).min() >= len(parts) / 5 * 0.8
+    assert 45 <= len(held_out.decision_counts) <= 50
+    everything = sorted(map(repr, _rows(learned) + _rows(held_out) + _rows(apart)))
+    assert everything == sorted(map(repr, _rows(random_vignettes)))
 
 
 def test_the_seed_alone_decides_on_the_division(random_vignettes):
-    first, again, other = (_divide(random_vignettes, seed, parts=5, bound_share=0.2) for seed in (3, 3, 4))
+    first, again, other = (_divide(random_vignettes, seed, held_out_share=0.25, bound_share=0.2) for seed in (3, 3, 4))
     assert _rows(first.apart) == _rows(again.apart) != _rows(other.apart)
-    np.testing.assert_array_equal(first.parts, again.parts)
-    assert first.parts.tolist() != other.parts.tolist()
+    assert _rows(first.held_out) == _rows(again.held_out) != _rows(other.held_out)
 
 
 def test_vignettes_with_the_same_evidence_stay_together_in_whatever_order_it_stands(vignettes_of):
     rows = [(codes, [1, 0, 0, 0]) for number in range(1, 40) for codes in ([number, -40], [-40, number])]
     rows += [([-number], [1, 0, 0, 0]) for number in range(1, 40)]  # absent is not present
-    learned, parts, apart = _divide(vignettes_of(rows), parts=3, bound_share=0.4)
-    assert {evidence for evidence, _ in _rows(learned)}.isdisjoint(evidence for evidence, _ in _rows(apart))
-    pairs = [evidence for evidence, _ in _rows(apart) if len(evidence) == 2]
+    division = _divide(vignettes_of(rows), held_out_share=0.2, bound_share=0.4)
+    learned, held_out, apart = ({evidence for evidence, _ in _rows(part)} for part in division)
+    assert learned.isdisjoint(held_out)
+    assert learned.isdisjoint(apart)
+    assert held_out.isdisjoint(apart)
+    pairs = [evidence for evidence, _ in _rows(division.apart) if len(evidence) == 2]
     assert len(pairs) == 2 * len(set(pairs)) > 0
-    parts_of = {}
-    for (evidence, _), part in zip(_rows(learned), parts, strict=True):
-        parts_of.setdefault(evidence, set()).add(int(part))
-    assert all(len(found) == 1 for found in parts_of.values())
-    assert {part for found in parts_of.values() for part in found} == {0, 1, 2}
 
 
-@pytest.mark.parametrize(("parts", "share", "count"), [(0, 0.0, 50), (3, 0.2, 2), (2, 0.5, 1)])
-def test_with_too_few_vignettes_all_networks_learn_from_all(vignettes_of, parts, share, count):
-    # A fifth of two vignettes, or half of one, is none; and two vignettes are not three parts.
+@pytest.mark.parametrize(("share", "count"), [(0.0, 50), (0.2, 2), (0.5, 1)])
+def test_with_too_few_vignettes_networks_learn_from_all(vignettes_of, share, count):
+    # A fifth of two vignettes, or half of one, is none; a quarter of two is none, too.
     vignettes = vignettes_of([([number + 1], [1, 0, 0, 0]) for number in range(count)])
-    learned, parts, apart = _divide(vignettes, parts=parts, bound_share=share)
-    assert apart is None
-    assert learned is vignettes
-    assert parts.tolist() == [-1] * count
+    assert _divide(vignettes, held_out_share=share, bound_share=share) == (vignettes, None, None)
 
 
-def test_where_all_vignettes_are_alike_all_networks_learn_from_all(vignettes_of):
-    division = _divide(vignettes_of([([1, 2], [1, 0, 0, 0])] * 50), parts=5, bound_share=0.2)
-    assert division.apart is None
-    assert set(division.parts.tolist()) == {-1}
-    assert build_validators(division, ValidationConfig(parts=5), 5, 30, seed=0) == (None, None)
+@pytest.mark.parametrize(("count", "held_out"), [(40, 10), (1_000, 100), (2_000, 200), (30_000, 1_000)])
+def test_a_tenth_is_held_out_but_at_least_100_if_they_are_no_more_than_a_quarter(vignettes_of, count, held_out):
+    vignettes = vignettes_of([([number + 1], [1, 0, 0, 0]) for number in range(count)])
+    assert len(_divide(vignettes, held_out_share=0.1).held_out.decision_counts) == held_out
+
+
+def test_where_all_vignettes_are_alike_networks_learn_from_all(vignettes_of):
+    division = _divide(vignettes_of([([1, 2], [1, 0, 0, 0])] * 50), held_out_share=0.2, bound_share=0.2)
+    assert division[1:] == (None, None)
+    assert build_validators(division, 30, seed=0) == (None, None)
 
 
 def test_a_group_that_is_too_large_does_not_keep_others_from_being_apart(vignettes_of):
@@ -80,20 +79,10 @@ def test_the_number_of_vignettes_apart_is_limited(vignettes_of):
     assert len(_divide(vignettes_of(rows), bound_share=0.2).apart.decision_counts) == MOST_JUDGED
 
 
-@pytest.mark.parametrize(("networks", "judged"), [(5, 50), (1, 10), (2, 20)])
-def test_vignettes_are_judged_by_the_networks_that_do_not_learn_from_them_alone(vignettes_of, networks, judged):
-    # Vignette v has evidence v alone, so that the logits of its own code say which networks judged it.
-    vignettes = vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(50)])
-    config = ValidationConfig(parts=5)
-    division = divide(vignettes, config, seed=0)
-    validator = build_validators(division, config, networks, 50, seed=0).in_training
-    network = build_network(50, NetworkConfig(hidden_sizes=(4,), networks=networks, outputs="probabilities"), seed=1)
-    outputs = validator.outputs(network).outputs
-    assert len(outputs) == judged  # of five parts, one for each network
-    places = np.flatnonzero(division.parts < networks)
-    logits = logits_of(network)(np.eye(50, dtype=np.float32)).numpy()  # [50, N, 17]
-    own = logits[places, division.parts[places]][:, np.newaxis]
-    np.testing.assert_allclose(outputs, network.get_layer(AVERAGE)(own), atol=1e-6)
+def test_shares_are_calibrated_as_outcomes_are():
+    # Three quarters and a quarter at the logits 1 and -1: scale log 3, as logits of shares are those of rates.
+    scale, shift = validation._platt(np.array([1.0, -1.0]), np.array([0.75, 0.25]))
+    assert (scale, shift) == pytest.approx((np.log(3), 0.0), abs=1e-3)
 
 
 def test_calibration_recovers_a_known_miscalibration():
@@ -121,8 +110,8 @@ def _half(vignettes):
     return divide(vignettes, ValidationConfig(bound_share=0.5), seed=0).apart
 
 
-def _validator(part, evidence_count=30, networks=2):
-    return Validator(part, np.ones([len(part.decision_counts), networks], bool), evidence_count, seed=0)
+def _validator(part, evidence_count=30):
+    return Validator(part, evidence_count, seed=0)
 
 
 def _network(vignettes, **settings):
@@ -134,23 +123,23 @@ def test_calibrating_makes_probabilities_match_what_is_true_and_leaves_q_values(
     network, validator = _network(random_vignettes, outputs="probabilities")
     states = np.eye(30, dtype=np.float32)
     raw = network(states).numpy()
-    validator.calibrate(network)
+    validator.settle(network)
     before = validator.outputs(network).outputs
     np.testing.assert_allclose(network(states)[:, :5], raw[:, :5], atol=1e-6)
     assert np.abs(network(states).numpy() - raw)[:, 5:].max() > 0.05
     # Once more, the outputs are the same: calibration starts from the logits, not from what it made of them.
-    validator.calibrate(network)
+    validator.settle(network)
     np.testing.assert_allclose(validator.outputs(network).outputs, before, atol=1e-5)
 
 
 def test_the_outputs_of_vignettes_are_those_of_the_network_for_every_prefix(random_vignettes):
     network, validator = _network(random_vignettes, outputs="probabilities")
     part = _half(random_vignettes)
-    validator.calibrate(network)
+    validator.settle(network)
     result = validator.outputs(network)
     np.testing.assert_array_equal(result.sizes, np.diff(part.offsets))
     np.testing.assert_array_equal(result.decision_counts, part.decision_counts)
-    assert result.outputs.shape == (result.sizes.sum(), 13)
+    assert result.outputs.shape == (result.sizes.sum(), 31)
     # At its last piece all evidence of a vignette is known, whatever the order.
     states = np.zeros([len(result.sizes), 30], np.float32)
     for state, start, end in zip(states, part.offsets[:-1], part.offsets[1:], strict=True):
@@ -159,27 +148,27 @@ def test_the_outputs_of_vignettes_are_those_of_the_network_for_every_prefix(rand
     np.testing.assert_allclose(result.outputs[np.cumsum(result.sizes) - 1], network(states), atol=1e-5)
 
 
-@pytest.mark.parametrize(("outputs", "columns", "judged"), [("q_values", 5, 4), ("probabilities", 17, 8)])
+@pytest.mark.parametrize(("outputs", "columns", "judged"), [("q_values", 5, 4), ("probabilities", 35, 8)])
 def test_the_loss_of_a_network_without_information(vignettes_of, outputs, columns, judged):
     # Every output is .5, which calibration cannot scale: log 2 for each reward, or for each probability.
     part = _half(vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(30)]))
     network = build_network(30, NetworkConfig(hidden_sizes=(), outputs=outputs), seed=0)
     network.get_layer("q_values").set_weights([np.zeros([30, columns], np.float32), np.zeros(columns, np.float32)])
-    assert _validator(part, networks=1).loss(network) == pytest.approx(judged * np.log(2), abs=1e-4)
+    assert _validator(part).loss(network) == pytest.approx(judged * np.log(2), abs=1e-4)
 
 
 def test_overconfidence_alone_does_not_raise_the_loss(vignettes_of):
     # Piece d present means decision d, which the network says in a linear model; other pieces say nothing.
     eye = np.eye(4, dtype=int)
     rows = [([number % 4 + 1, number + 5], eye[number % 4].tolist()) for number in range(80)]
-    validator = _validator(_half(vignettes_of(rows)), 90, networks=1)
+    validator = _validator(_half(vignettes_of(rows)), 90)
     network = build_network(90, NetworkConfig(hidden_sizes=(), outputs="probabilities"), seed=0)
-    kernel = np.zeros([90, 17], np.float32)
+    kernel = np.zeros([90, 35], np.float32)
     kernel[:4, 5:9] = 2 * eye - 1
     kernel[:4, 9:13] = 2 * np.tril(np.ones([4, 4])) - 1
     losses = []
     for certainty in (1, 8):
-        network.get_layer("q_values").set_weights([certainty * kernel, np.zeros(17, np.float32)])
+        network.get_layer("q_values").set_weights([certainty * kernel, np.zeros(35, np.float32)])
         losses.append(validator.loss(network))
     assert losses[1] == pytest.approx(losses[0], rel=1e-3)
     assert losses[0] < 0.8 * 8 * np.log(2)

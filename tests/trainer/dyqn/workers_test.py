@@ -69,7 +69,7 @@ def _batch(numbers):
     generator = np.random.default_rng(0)
     states = generator.choice([-1.0, 0.0, 1.0], (2, 6, 2)).astype(np.float32)
     rewards, actions = generator.choice([0.0, 0.5, 1.0], (6, 4)).astype(np.float32), np.arange(6, dtype=np.int32) % 5
-    return Transition(*(tf.constant(column[numbers]) for column in (states[0], actions, rewards, states[1], actions)))
+    return Transition(*(tf.constant(column[numbers]) for column in (states[0], actions, rewards, states[1])))
 
 
 def _learn(numbers, workers):

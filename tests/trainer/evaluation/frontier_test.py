@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from trainer.dyqn.decision import Dial
+from trainer.dyqn.decision import ASK_POINTS, Dial
 from trainer.evaluation.frontier import RecordedTriage, frontier, play_outputs
 
-ASKS, STOPS = [0.1, 0.1, 0.1, 0.1, 0.9], [0.9, 0.1, 0.1, 0.1, 0.0]
-YELLOW = [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0]
-"""P(appropriate), then P(safe): the decision is Yellow for weights below 1.67, then Red."""
+YELLOW = [0.0] * 5 + [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0]
+"""Q-values, P(appropriate), P(safe): the decision is Yellow for weights below 1.67, then Red."""
+ASKS, STOPS = [0.9] * len(ASK_POINTS), [0.0] * len(ASK_POINTS)
+"""Q(ask), which is compared with a merit of at most .74: (.2 + 2) / 3 of Red with the weight 2."""
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def vignettes(vignettes_of):
 @pytest.fixture
 def outputs():
     """The first vignette stops at its second piece of evidence; the second goes on asking in vain."""
-    rows = [ASKS + YELLOW, STOPS + YELLOW, ASKS + YELLOW, ASKS + YELLOW]
+    rows = [YELLOW + ASKS, YELLOW + STOPS, YELLOW + ASKS, YELLOW + ASKS]
     return np.array([rows], np.float32)
 
 
@@ -65,7 +66,7 @@ def test_there_is_no_sensitivity_if_no_majority_is_red(vignettes_of, outputs):
 
 
 def test_outputs_are_recorded_in_order_and_there_is_no_frontier_without_probabilities():
-    triage = RecordedTriage(lambda states: np.tile(states[:, :1], 13).astype(np.float32), Dial())
+    triage = RecordedTriage(lambda states: np.tile(states[:, :1], 31).astype(np.float32), Dial())
     for first in ([1, 2], [3], [4, 5], [6]):  # two evidence orders of three states, in batches of two
         assert triage(np.array(first)[:, np.newaxis]).shape == (len(first), 4)
     assert triage.outputs(orders=2)[..., 0].tolist() == [[1, 2, 3], [4, 5, 6]]

@@ -5,7 +5,7 @@ import tensorflow as tf
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
-from trainer.dyqn.decision import Dial
+from trainer.dyqn.decision import ASK_POINTS, Dial
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.walk import Agent, Walk, error_report, walk, worst_cases, worst_errors
 from trainer.vignettes.arrays import VignetteArrays
@@ -59,8 +59,9 @@ def test_a_walk_ends_at_the_first_decision_or_the_limit(q_values, limit, expecte
     assert _walk(q_values, limit) == expected
 
 
-UNSURE = [*ASKS, 0.5, 0.6, 0.3, 0.1, 1.0, 0.6, 0.3, 0.1]  # P(appropriate), then P(safe), of Red, Yellow, ...
-SURE = [*ASKS, 0.1, 0.9, 0.3, 0.1, 1.0, 0.9, 0.3, 0.1]
+GOING_ON = [0.7] * len(ASK_POINTS)  # Q(ask)
+UNSURE = [*ASKS, 0.5, 0.6, 0.3, 0.1, 1.0, 0.6, 0.3, 0.1, *GOING_ON]  # P(appropriate), then P(safe), of Red, Yellow, ...
+SURE = [*ASKS, 0.1, 0.9, 0.3, 0.1, 1.0, 0.9, 0.3, 0.1, *GOING_ON]
 
 
 @pytest.mark.parametrize(
@@ -71,8 +72,9 @@ SURE = [*ASKS, 0.1, 0.9, 0.3, 0.1, 1.0, 0.9, 0.3, 0.1]
         (Dial(0.0, 0.6), (0, 1, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.6]),
         # With weight 1 the mean of both: Red has (.5 + 1) / 2, the most of all.
         (Dial(1.0, 0.7), (0, 1, Action.RED), [0.75, 0.6, 0.3, 0.1, 0.7]),
-        # Without a threshold its Q-values decide when to ask, and they always ask.
-        (Dial(0.0, None), (23, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, np.nan]),
+        # Without a threshold Q(ask) is what the merit must reach.
+        (Dial(0.0), (1, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.7]),
+        (Dial(1.0), (0, 1, Action.RED), [0.75, 0.6, 0.3, 0.1, 0.7]),
     ],
 )
 def test_an_agent_with_probabilities_walks_by_its_dial(dial, expected, values):

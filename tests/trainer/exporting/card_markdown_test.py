@@ -169,9 +169,9 @@ def test_rules_are_in_a_table_with_their_source_and_cannot_become_markup():
 
 
 def test_the_limits_of_its_questions_are_stated_or_that_it_chooses_none():
-    text = page_of(questions={"most": 10, "cost": 0.02})
+    text = page_of(questions={"most": 10})
     assert "## Questions\n\n- It suggests up to 10 questions" in text
-    assert "no answer is worth more than 0.02 bits" in text
+    assert "An interview that it leads goes on while a red flag is open." in text
     assert "is not a finding excluded" in text
     assert "## Questions\n\n- The version says whether to ask, not what" in page_of()
 
@@ -188,7 +188,7 @@ def test_how_a_version_with_probabilities_decides():
     both = {"appropriate": calibration, "safe": calibration}
     evaluation = evaluation_with("x") | {"probabilities": {"own_decision": both, "every_decision": both}}
     decision = {
-        "probabilities": True, "safety_weight": 1.5, "sure_enough": 0.92, "chosen": "bound",
+        "probabilities": True, "safety_weight": 1.5, "sure_enough": 0.92, "price": 0.008, "chosen": "bound",
         "under_triage_at_most": 0.05,
         "held_out": {"vignettes": 2000, "apart": False, "under_triage": 0.041, "over_triage": 0.1},
     }  # fmt: skip
@@ -203,5 +203,5 @@ def test_how_a_version_with_probabilities_decides():
     assert ["P(safe) of its decision", *["0.110 [0.100, 0.300]"] * 3] in cells(text)
     chosen = page_of(decision=decision | {"chosen": "default", "sure_enough": None})
     assert "Training chose these numbers" in chosen
-    assert "asks until its Q-values say otherwise" in chosen
+    assert "asks while Q(ask), at 0.008 a question, is more than (P(appropriate) + 1.5 P(safe)) / 2.5 of its decision" in chosen
     assert "By its Q-values: the triage decision with the highest one" in page_of()

@@ -44,7 +44,7 @@ def _slice(by, value, vignettes, safety):
 
 def _point(weight, chosen, over_triage, safety):
     means = {"appropriateness": 0.8, "safety": safety, "over_triage": over_triage, "red_sensitivity": 0.5}
-    return {"safety_weight": weight, "sure_enough": 0.9, "chosen": chosen, **means, "questions": 7.0,
+    return {"safety_weight": weight, "sure_enough": 0.9, "price": 0.004, "chosen": chosen, **means, "questions": 7.0,
             "evidence_seen": 4.0, "forced": 0.1,
             "intervals": {name: [mean - 0.01, mean + 0.01] for name, mean in means.items()}}  # fmt: skip
 
@@ -65,7 +65,7 @@ AGENT_REPORT = {
     "job_dir": "job", "data": "data", "data_fingerprint": "sha256:1", "vocabulary_fingerprint": "sha256:2",
     "trained_on": "sha256:3", "simulated": None, "split": "test", "vignettes": 200, "mean_evidence": 7.25,
     "orders": 10, "seed": 0, "training": {"steps": 2000, "episodes": 9000}, "networks": 5, "max_questions": 23,
-    "dial": {"safety_weight": 1.5, "sure_enough": 0.9, "chosen": "default", "under_triage_at_most": None},
+    "dial": {"safety_weight": 1.5, "sure_enough": 0.9, "price": 0.004, "chosen": "default", "under_triage_at_most": None},
     "agent": {**quality(0.9, 0.8), "questions": estimate(7.0, 0.5), "evidence_seen": estimate(4.0, 0.2),
               "forced": estimate(0.1)},
     "agreement": agreed(0.25), "human": quality(0.95, 0.82), "human_agreement": agreed(0.65),

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from trainer.dyqn.decision import Dial
+from trainer.dyqn.decision import ASK_POINTS, Dial
 from trainer.dyqn.dial import NOTHING_HELD_OUT, HeldOut, HeldOutOutputs
 from trainer.runs import dial_options
 from trainer.runs.dial_options import DialOptions
@@ -22,9 +22,10 @@ from triage_runtime.command_line import options
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
 Q_VALUES = [0.4, 0.5, 0.1, 0.1, 0.2]
-APPROPRIATE, SAFE = [0.2, 0.7, 0.0, 0.0], [1.0, 0.7, 0.0, 0.0]
-"""Yellow is chosen as long as .7 + .7 w > .2 + w, for weights below 1.67; then Red."""
-SURE = [0, 0, 1.0, 0]
+STOPS = [0.0] * len(ASK_POINTS)
+YELLOW = [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0, *STOPS]
+"""P(appropriate), P(safe), Q(ask): Yellow is chosen as long as .7 + .7 w > .2 + w, for weights below 1.67; then Red."""
+GREEN = [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, *STOPS]
 GREEN_ONLY = np.array([[0, 0, 3, 0]] * 100)
 
 
@@ -38,16 +39,16 @@ def network(outputs):
 
 def held_out():
     """100 vignettes with one piece of evidence each: 20 that are Red, and 80 that are certainly Green."""
-    rows = [Q_VALUES + APPROPRIATE + SAFE] * 20 + [Q_VALUES + SURE + [1.0, 1.0, 1.0, 0.0]] * 80
+    rows = [Q_VALUES + YELLOW] * 20 + [Q_VALUES + GREEN] * 80
     counts = [[3, 0, 0, 0]] * 20 + [[0, 0, 3, 0]] * 80
     return HeldOutOutputs(np.array(rows, np.float32), np.ones(100, np.int64), np.array(counts))
 
 
 @pytest.fixture
 def trained():
-    model = network(Q_VALUES + APPROPRIATE + SAFE)
+    model = network(Q_VALUES + YELLOW)
     return TrainedNetwork(
-        model, VOCABULARY, {}, 5, "sha256:d", {}, {}, dial=Dial(0.5, 0.9), held_out=HeldOut(held_out(), None)
+        model, VOCABULARY, {}, 5, "sha256:d", {}, {}, dial=Dial(0.5, price=0.008), held_out=HeldOut(held_out(), None)
     )  # fmt: skip
 
 
@@ -64,16 +65,18 @@ def apply(given, trained):
 @pytest.mark.parametrize(
     ("given", "dial", "chosen"),
     [
-        ([], Dial(0.5, 0.9), "default"),
-        # With one piece of evidence each stopping costs nothing, so that the lowest threshold suits any other weight.
-        (["--safety-weight", "4"], Dial(4.0, 0.5), "given"),
-        (["--safety-weight", "4", "--sure-enough", "0.9"], Dial(4.0, 0.9), "given"),
-        (["--sure-enough", "0.8"], Dial(0.5, 0.8), "given"),
-        (["--safety-weight", "0", "--sure-enough", "never"], Dial(0.0, None), "given"),
+        ([], Dial(0.5, price=0.008), "default"),
+        # With one piece of evidence each stopping costs nothing, so that the highest price suits any other weight.
+        (["--safety-weight", "4"], Dial(4.0, price=0.032), "given"),
+        (["--safety-weight", "0.5"], Dial(0.5, price=0.008), "given"),
+        (["--safety-weight", "4", "--question-price", "0.002"], Dial(4.0, price=0.002), "given"),
+        (["--question-price", "0.002"], Dial(0.5, price=0.002), "given"),
+        (["--safety-weight", "4", "--sure-enough", "0.9"], Dial(4.0, 0.9, 0.008), "given"),
+        (["--sure-enough", "0.8"], Dial(0.5, 0.8, 0.008), "given"),
         # Below 1.67 the 20 Red ones are sent to Yellow, 21 of 101 as risk control counts; 2 is the first weight above.
-        (["--under-triage-at-most", "0.05"], Dial(2.0, 0.5), "bound"),
-        (["--under-triage-at-most", "0.21"], Dial(0.0, 0.5), "bound"),
-        (["--under-triage-at-most", "0.2"], Dial(2.0, 0.5), "bound"),
+        (["--under-triage-at-most", "0.05"], Dial(2.0, price=0.032), "bound"),
+        (["--under-triage-at-most", "0.21"], Dial(0.0, price=0.032), "bound"),
+        (["--under-triage-at-most", "0.2"], Dial(2.0, price=0.032), "bound"),
     ],
 )
 def test_the_options_set_the_dial(trained, given, dial, chosen):
@@ -87,7 +90,9 @@ def test_the_options_set_the_dial(trained, given, dial, chosen):
         (["--safety-weight", "-1"], "--safety-weight -1: expected a number from 0"),
         (["--safety-weight", "nan"], "--safety-weight nan"),
         (["--sure-enough", "0"], "--sure-enough 0: expected a number above 0"),
-        (["--sure-enough", "always"], "or never"),
+        (["--sure-enough", "nan"], "--sure-enough nan"),
+        (["--question-price", "0.05"], "--question-price 0.05: expected a number from 0.001 to 0.032"),
+        (["--question-price", "nan"], "--question-price nan"),
         (["--under-triage-at-most", "1"], "under-triage at most 1: expected a share"),
         (["--under-triage-at-most", "0.005"], "at least 199 held-out vignettes, and there are 100"),
     ],
@@ -109,23 +114,12 @@ def test_a_bound_needs_held_out_vignettes_and_a_dial_needs_probabilities(trained
 def test_vignettes_that_no_network_learned_from_keep_a_bound(trained):
     # All 100 are certainly Green there: weight 0 sends none of them too late.
     apart = held_out()._replace(
-        outputs=np.array([Q_VALUES + SURE + [1.0, 1.0, 1.0, 0.0]] * 100, np.float32), decision_counts=GREEN_ONLY
+        outputs=np.array([Q_VALUES + GREEN] * 100, np.float32), decision_counts=GREEN_ONLY
     )
     with_apart = dataclasses.replace(trained, held_out=trained.held_out._replace(apart=apart))
     result = apply(["--under-triage-at-most", "0.05"], with_apart)
     assert result.dial.safety_weight == 0.0
     assert saved_model.decision(result)["held_out"]["apart"]
-
-
-def test_what_a_question_costs_is_set_beside_the_dial_that_training_chose(trained):
-    able = dataclasses.replace(trained, questions=object())
-    assert (chosen := apply(["--question-cost", "0.05"], able)).dial == Dial(0.5, 0.9, 0.05)
-    assert chosen.dial_chosen == "default"
-    assert apply(["--question-cost", "0.05", "--sure-enough", "0.8"], able).dial == Dial(0.5, 0.8, 0.05)
-    with pytest.raises(InputError, match="-1: expected bits from 0"):
-        apply(["--question-cost", "-1"], able)
-    with pytest.raises(InputError, match="job cannot choose questions: train on at least 100 vignettes"):
-        apply(["--question-cost", "0.05"], trained)
 
 
 def test_a_weight_and_a_bound_exclude_each_other():
@@ -146,7 +140,8 @@ def test_the_chosen_dial_decides_in_the_version_and_stands_in_its_manifest(train
     assert labels == [b"Yellow", b"Red"]
     default, bound = (json.loads((folder / "manifest.json").read_text())["decision"] for folder in folders)
     assert default == {
-        "probabilities": True, "safety_weight": 0.5, "sure_enough": 0.6, "chosen": "default",
+        "probabilities": True, "safety_weight": 0.5, "sure_enough": 0.6, "price": 0.004,
+        "chosen": "default",
         "held_out": {"vignettes": 100, "apart": False, "appropriateness": 0.8, "under_triage": pytest.approx(0.2),
                      "over_triage": 0.0},
     }  # fmt: skip

@@ -9,12 +9,12 @@ from trainer.dyqn.dial import HeldOut, HeldOutOutputs
 from trainer.runs import held_out
 
 OUTPUTS = HeldOutOutputs(
-    np.linspace(0, 1, 39, dtype=np.float32).reshape(3, 13), np.array([2, 1]), np.array([[1, 0, 0, 0]] * 2, np.uint8)
+    np.linspace(0, 1, 93, dtype=np.float32).reshape(3, 31), np.array([2, 1]), np.array([[1, 0, 0, 0]] * 2, np.uint8)
 )
 ONE = HeldOutOutputs(OUTPUTS.outputs[:1], OUTPUTS.sizes[1:], OUTPUTS.decision_counts[1:])
 
 
-@pytest.mark.parametrize("dial", [Dial(2.5, 0.9), Dial(0.0, None)])
+@pytest.mark.parametrize("dial", [Dial(2.5, 0.9), Dial(0.0, None, 0.008)])
 @pytest.mark.parametrize("given", [HeldOut(OUTPUTS, None), HeldOut(OUTPUTS, ONE), HeldOut(None, ONE)])
 def test_what_is_written_is_read_back(tmp_path, dial, given):
     held_out.write(tmp_path, given, dial)
