@@ -89,7 +89,8 @@ def expected(model, states, questions_asked):
     # What is compared: all actions, rows that only the price ends, and rows that only the weight decides.
     assert clear.mean() > 0.95
     assert set(actions) == set(Action)
-    asks = decide(outputs, tf.constant(forced), anything_known(tf.constant(states)), Dial(DIAL.safety_weight, price=0.001)).numpy()
+    cheap = Dial(DIAL.safety_weight, price=0.001)
+    asks = decide(outputs, tf.constant(forced), anything_known(tf.constant(states)), cheap).numpy()
     assert ((asks == Action.ASK) & (actions != Action.ASK)).sum() > 100
     assert (best_triage(outputs, DIAL).numpy() != best_triage(outputs, Dial(0.0)).numpy()).sum() > 100
     values = {"q_values": q_values(outputs, DIAL), "p_appropriate": appropriate(outputs), "p_safe": safe(outputs)}

@@ -203,5 +203,6 @@ def test_how_a_version_with_probabilities_decides():
     assert ["P(safe) of its decision", *["0.110 [0.100, 0.300]"] * 3] in cells(text)
     chosen = page_of(decision=decision | {"chosen": "default", "sure_enough": None})
     assert "Training chose these numbers" in chosen
-    assert "asks while Q(ask), at 0.008 a question, is more than (P(appropriate) + 1.5 P(safe)) / 2.5 of its decision" in chosen
+    worth = "(P(appropriate) + 1.5 P(safe)) / 2.5"
+    assert f"asks while Q(ask), at 0.008 a question, is more than {worth} of its decision" in chosen
     assert "By its Q-values: the triage decision with the highest one" in page_of()

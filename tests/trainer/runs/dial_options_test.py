@@ -113,9 +113,7 @@ def test_a_bound_needs_held_out_vignettes_and_a_dial_needs_probabilities(trained
 
 def test_vignettes_that_no_network_learned_from_keep_a_bound(trained):
     # All 100 are certainly Green there: weight 0 sends none of them too late.
-    apart = held_out()._replace(
-        outputs=np.array([Q_VALUES + GREEN] * 100, np.float32), decision_counts=GREEN_ONLY
-    )
+    apart = held_out()._replace(outputs=np.array([Q_VALUES + GREEN] * 100, np.float32), decision_counts=GREEN_ONLY)
     with_apart = dataclasses.replace(trained, held_out=trained.held_out._replace(apart=apart))
     result = apply(["--under-triage-at-most", "0.05"], with_apart)
     assert result.dial.safety_weight == 0.0
