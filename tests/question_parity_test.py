@@ -23,7 +23,7 @@ from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from trainer.config import NetworkConfig
 from trainer.dyqn.decision import NEUTRAL
-from trainer.dyqn.network import build_network
+from trainer.dyqn.network import WITH_PROBABILITIES, WITH_SINGLE_DECISIONS, build_network
 from trainer.questions.graph import QuestionGraph
 from trainer.questions.mixture import Mixture
 from trainer.runs.job import TrainedNetwork
@@ -64,6 +64,29 @@ def base(mixture, rules, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def network():
+    """A network with probabilities and random weights, which asks in some of the states."""
+    settings = NetworkConfig(hidden_sizes=(8,), activation="relu", inputs="two", outputs="probabilities")
+    network = build_network(EVIDENCE_COUNT, settings, seed=0)
+    generator = np.random.default_rng(3)
+    for layer in ("hidden_1", "q_values"):
+        weights = network.get_layer(layer).get_weights()
+        network.get_layer(layer).set_weights([generator.normal(0, 0.5, weight.shape) for weight in weights])
+    bias = network.get_layer("q_values").bias
+    bias.assign(bias + 0.5 * (np.arange(WITH_SINGLE_DECISIONS) >= WITH_PROBABILITIES))
+    return network
+
+
+@pytest.fixture(scope="module")
+def judging(network, mixture, rules, tmp_path_factory):
+    """The folder of a version in which that network judges questions."""
+    base = tmp_path_factory.mktemp("judging")
+    trained = TrainedNetwork(network, VOCABULARY, {}, 23, "sha256:data", {}, {}, rules=rules, questions=mixture)
+    saved_model.write_version(base, trained)
+    return base
+
+
+@pytest.fixture(scope="module")
 def states():
     generator = np.random.default_rng(1)
     states = np.zeros([STATES, EVIDENCE_COUNT], np.float32)
@@ -95,12 +118,17 @@ def _share(answers, expected):
 
 @pytest.fixture(scope="module")
 def server(base):
+    server = _served(base)
+    yield server
+    server.stop()
+
+
+def _served(base):
     server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0))
     watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
     watcher.look()
     server.start(watcher)
-    yield server
-    server.stop()
+    return server
 
 
 @pytest.fixture(scope="module")
@@ -121,23 +149,57 @@ def test_a_saved_model_asks_as_the_trainer_does(base, states, expected):
     assert _share(answer[features.QUESTION_CODES].numpy()[:, :3], expected) >= 0.999
 
 
-def test_what_is_worth_asking_is_the_same_by_every_route(base, client, http, mixture, rules, states):
+def test_questions_that_the_deciding_network_judges_are_the_same_by_every_route(
+    network, judging, mixture, rules, states
+):
     rows = states[:200]
-    graph = QuestionGraph(mixture, VOCABULARY, rules.rules, NEUTRAL)
-    worth = graph(tf.constant(rows), tf.zeros(rows.shape, tf.bool)).worth_asking.numpy()[:, :3]
+    graph = QuestionGraph(mixture, VOCABULARY, rules.rules, NEUTRAL, network)
+    asked = graph(tf.constant(rows), tf.zeros(rows.shape, tf.bool))
+    codes, worth = (values.numpy()[:, :3] for values in (asked.codes, asked.worth_asking))
+    by_mixture = QuestionGraph(mixture, VOCABULARY, rules.rules, NEUTRAL)
+    others = by_mixture(tf.constant(rows), tf.zeros(rows.shape, tf.bool)).codes.numpy()[:, :3]
+    assert _share(others, codes) < 0.5
     assert 0.05 < worth.mean() < 0.95
+    answers = [_by_signature(judging, rows), _by_phone(judging, rows), *_by_server(judging, rows)]
+    for answered, worth_asking in answers:
+        assert _share(answered, codes) >= 0.99
+        assert np.mean(np.asarray(worth_asking) == worth) >= 0.99
+
+
+def _by_signature(base, rows):
     signature = tf.saved_model.load(str(base / "1")).signatures[features.QUESTIONS]
     answer = signature(states=tf.constant(rows), not_to_ask=tf.zeros(rows.shape, tf.bool))
-    assert (answer[features.QUESTION_WORTH_ASKING].numpy()[:, :3] == worth).mean() >= 0.999
+    return (answer[name].numpy()[:, :3] for name in (features.QUESTION_CODES, features.QUESTION_WORTH_ASKING))
+
+
+def _by_phone(base, rows):
     model = LiteRtModel(convert(load_version(base / "1"), "none"))
     nothing = np.zeros([1, EVIDENCE_COUNT], bool)
-    phone = [model.ask(row[np.newaxis], nothing)[features.QUESTION_WORTH_ASKING][0, :3] for row in rows]
-    assert (np.stack(phone) == worth).mean() >= 0.999
-    served = client.batch_triage(_messages(rows), questions=3)
-    assert np.mean([[q.worth_asking for q in each.next_questions] for each in served] == worth) >= 0.999
-    answers = http.post("/v1/triage", json={"states": _bodies(rows), "questions": 3}).raise_for_status().json()
-    over_http = [[question["worth_asking"] for question in each["next_questions"]] for each in answers["answers"]]
-    assert np.mean(over_http == worth) >= 0.999
+    answers = [model.ask(row[np.newaxis], nothing) for row in rows]
+    return (
+        [answer[name][0, :3] for answer in answers]
+        for name in (features.QUESTION_CODES, features.QUESTION_WORTH_ASKING)
+    )
+
+
+def _by_server(base, rows):
+    """Returns what a client gets, and what HTTP says."""
+    server = _served(base)
+    try:
+        with TriageClient(server.address, timeout_seconds=60) as client:
+            served = [each.next_questions for each in client.batch_triage(_messages(rows), questions=3)]
+        body = {"states": _bodies(rows), "questions": 3}
+        answers = httpx.post(f"{server.http.url}/v1/triage", json=body, trust_env=False, timeout=60).json()["answers"]
+    finally:
+        server.stop()
+    over_http = [each["next_questions"] for each in answers]
+    return [
+        ([_cells(each) for each in served], [[question.worth_asking for question in each] for each in served]),
+        (
+            [[VOCABULARY.index(question["code"]) for question in each] for each in over_http],
+            [[question["worth_asking"] for question in each] for each in over_http],
+        ),
+    ]
 
 
 def test_a_phone_asks_as_the_trainer_does(base, states, expected):
@@ -277,10 +339,7 @@ def test_an_interview_over_http_goes_on_while_a_red_flag_is_open(mixture, rules,
     trained = TrainedNetwork(model, VOCABULARY, {}, 23, "sha256:data", {}, {}, rules=rules, questions=mixture)
     with without_litert():
         saved_model.write_version(tmp_path, trained)
-    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0))
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
-    watcher.look()
-    server.start(watcher)
+    server = _served(tmp_path)
     try:
         with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as http:
 

@@ -153,7 +153,7 @@ def without(manifest, key):
             lambda manifest: without(manifest, "safety_rules"),
             "safety_rules, decision, questions, novelty or litert are missing",
         ),
-        (lambda manifest: manifest | {"questions": {"most": 10}}, "decision, questions, novelty or litert are missing"),
+        (lambda manifest: manifest | {"questions": {}}, "decision, questions, novelty or litert are missing"),
         (
             lambda manifest: without(manifest, "decision"),
             "safety_rules, decision, questions, novelty or litert are missing",

@@ -179,7 +179,7 @@ def _step(asked: int, episode: Walk, vocabulary: Vocabulary) -> dict[str, Any]:
     in_vain = asked >= len(episode.codes)
     place = min(asked, len(episode.codes) - 1)
     nothing = {"evidence": "nothing new", "presence": None}
-    values = (None if np.isnan(value) else round(float(value), 6) for value in episode.values[place])
+    values = (round(float(value), 6) for value in episode.values[place])
     return {
         **(nothing if in_vain else _piece(episode.codes[place], vocabulary)),
         "values": dict(zip(ACTION_LABELS, values, strict=True)),
