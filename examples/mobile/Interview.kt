@@ -29,14 +29,14 @@ const val IS_NOVEL = "is_novel" // output bool [1], beside it
 const val QUESTIONS = "questions"
 const val NOT_TO_ASK = "not_to_ask" // of questions, input bool [1, E], beside STATES
 const val QUESTION_CODES = "question_codes" // of questions, output int32 [1, Q], cells, the best first; -1 behind the last
-const val QUESTION_WORTH_ASKING = "question_worth_asking" // of questions, output bool [1, Q], worth more than they cost
+const val QUESTION_WORTH_ASKING = "question_worth_asking" // of questions, output bool [1, Q], going on is worth more
 const val QUESTION_RED_FLAGS = "question_red_flags" // of questions, output bool [1, Q], a yes may raise a red flag
 const val MOST_QUESTIONS = 10 // Q, or E where there are fewer codes
 
 /** The input must not reach the model; the message says why. */
 class Refused(message: String) : Exception(message)
 
-/** A question that the model would put: worth more than a question costs ([worthAsking]), or about a [redFlag]. */
+/** A question that the model would put: going on is worth more than deciding now ([worthAsking]), or about a [redFlag]. */
 data class Question(val code: String, val text: String, val worthAsking: Boolean, val redFlag: Boolean)
 
 /** The answer of the model: [action] is a triage decision or "ask", [bestTriage] its decision without asking. */

@@ -26,7 +26,7 @@ let isNovelName = "is_novel"  // output bool [1], beside it
 let questionsName = "questions"
 let notToAskName = "not_to_ask"  // of questions, input bool [1, E], beside states
 let questionCodesName = "question_codes"  // of questions, output int32 [1, Q], cells, the best first; -1 behind the last
-let questionWorthAskingName = "question_worth_asking"  // of questions, output bool [1, Q], worth more than they cost
+let questionWorthAskingName = "question_worth_asking"  // of questions, output bool [1, Q], going on is worth more
 let questionRedFlagsName = "question_red_flags"  // of questions, output bool [1, Q], a yes may raise a red flag
 
 /// The input must not reach the model, and why.
@@ -69,7 +69,7 @@ struct Description: Decodable {
 struct Question {
   let code: String
   let text: String  // to ask a patient
-  let worthAsking: Bool  // worth more than a question costs
+  let worthAsking: Bool  // going on is worth more than deciding now
   let redFlag: Bool  // a yes may raise a red flag
 }
 

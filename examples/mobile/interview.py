@@ -49,7 +49,7 @@ class Question(NamedTuple):
 
     code: str
     text: str  # to ask a patient
-    worth_asking: bool  # worth more than a question costs
+    worth_asking: bool  # going on is worth more than deciding now
     red_flag: bool  # a yes may raise a red flag
 
 
