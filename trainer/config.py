@@ -15,7 +15,9 @@ from typing import Any
 from schemas.errors import InputError
 from schemas.triage import MAX_QUESTIONS
 
-ASK_QUERIES = ("or", "and", "value")
+PAPER_QUERIES = ("or", "and")
+"""The queries of the paper, which its study compares."""
+ASK_QUERIES = (*PAPER_QUERIES, "value")
 """The names in `trainer.dyqn.targets.QUERIES`, which loads TensorFlow and so is not imported here."""
 
 

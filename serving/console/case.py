@@ -45,7 +45,7 @@ class Case:
     @property
     def not_known(self) -> list[str]:
         """Codes that the patient cannot tell about."""
-        return self._codes(NOT_KNOWN)
+        return list(dict.fromkeys(self._codes(NOT_KNOWN)))
 
     @property
     def questions_asked(self) -> int:

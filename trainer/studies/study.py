@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.errors import InputError
 from trainer import presets
-from trainer.config import ASK_QUERIES, TrainConfig
+from trainer.config import PAPER_QUERIES, TrainConfig
 from trainer.reporting.headline import MARGIN
 
 FORMAT = 3
@@ -189,7 +189,7 @@ def _training(settings: StudySettings, config: TrainConfig, seed: int, **more: A
 
 def _plan_agents(planner: _Planner, settings: StudySettings) -> None:
     first, *_ = seeds_of(settings, 1)
-    for query in ASK_QUERIES:
+    for query in PAPER_QUERIES:
         config = variant(settings.config, {"target": {"ask_query": query}})
         for seed in seeds_of(settings, settings.seeds):
             values = _training(settings, config, seed, keep_weights=True)
@@ -223,7 +223,7 @@ def _plan_ensembles(planner: _Planner, settings: StudySettings) -> None:
         name = "calibrated" if calibrated else "uncalibrated"
         values = {**shared, "calibrated": calibrated, "rows": settings.powerset_rows, "orders": orders}
         planner.add(f"ensemble_{name}", ENSEMBLE, values)
-    for query in ASK_QUERIES:
+    for query in PAPER_QUERIES:
         config = variant(settings.config, {"target": {"ask_query": query}})
         for seed in seeds_of(settings, settings.partially_observed_seeds):
             planner.add(
