@@ -24,37 +24,37 @@ from triage_runtime.command_line.standard_error import silent_unless_failing
 from triage_runtime.storage import locations
 
 COMMANDS = {
-    "simulate": ("trainer.simulation.simulate", "make a data directory of simulated vignettes"),
-    "knowledge": ("trainer.simulation.knowledge", "check and print the clinical knowledge base"),
-    "prepare": ("trainer.importing.prepare", "check vignettes and write them as a data directory of TFRecords"),
-    "stats": ("trainer.checks.stats", "print statistics of a data directory, show vignettes, or check for anomalies"),
-    "fold": ("trainer.supervised.fold", "write one fold of a cross-validation as a data directory"),
+    "simulate": ("trainer.commands.simulate", "make a data directory of simulated vignettes"),
+    "knowledge": ("trainer.commands.knowledge", "check and print the clinical knowledge base"),
+    "prepare": ("trainer.commands.prepare", "check vignettes and write them as a data directory of TFRecords"),
+    "stats": ("trainer.commands.stats", "print statistics of a data directory, show vignettes, or check for anomalies"),
+    "fold": ("trainer.commands.fold", "write one fold of a cross-validation as a data directory"),
     "powerset": (
-        "trainer.supervised.powerset_pipeline",
+        "trainer.commands.powerset",
         "expand a data directory to every subset of each vignette's evidence (D_pow)",
     ),
     "train": ("trainer.task", "train a DyQN agent on a data directory"),
-    "evaluate": ("trainer.assessment.evaluate", "evaluate a trained agent on the vignettes of a data directory"),
-    "reproduce": ("trainer.studies.reproduce", "repeat the paper's study on a data directory and write a report"),
+    "evaluate": ("trainer.commands.evaluate", "evaluate a trained agent on the vignettes of a data directory"),
+    "reproduce": ("trainer.commands.reproduce", "repeat the paper's study on a data directory and write a report"),
     "export": (
-        "trainer.exporting.export",
+        "trainer.commands.export",
         "write a trained agent as a SavedModel version, with a safety gate if asked for",
     ),
-    "push": ("trainer.exporting.push", "copy a blessed version to the folder it is served from"),
-    "kubeflow": ("trainer.cloud.kubeflow", "compile the training pipeline for Kubeflow, or run it on this machine"),
-    "tflite": ("trainer.exporting.tflite", "convert an exported version to a TFLite file for phones"),
-    "vertex": ("trainer.cloud.vertex", "submit training jobs and models to Vertex AI"),
+    "push": ("trainer.commands.push", "copy a blessed version to the folder it is served from"),
+    "kubeflow": ("trainer.commands.kubeflow", "compile the training pipeline for Kubeflow, or run it on this machine"),
+    "tflite": ("trainer.commands.tflite", "convert an exported version to a TFLite file for phones"),
+    "vertex": ("trainer.commands.vertex", "submit training jobs and models to Vertex AI"),
     "serve": ("serving.command", "serve a model over gRPC as triage.v1.TriageService"),
     "ask": ("serving.client.ask", "ask a server about one patient"),
     "console": ("serving.console.command", "try a model on a page in the browser"),
     "health": ("serving.client.health", "check whether a server is serving"),
     "score": ("serving.scoring.command", "answer files of stored cases with a model, without a server"),
     "monitor": ("serving.monitor.command", "compare an audit log with the cases a version was made for"),
-    "dossier": ("trainer.dossier.command", "fill the tables that an assessor asks for from the files of a version"),
+    "dossier": ("trainer.commands.dossier", "fill the tables that an assessor asks for from the files of a version"),
 }
 BENCH = "bench"
 BENCHES = {
-    "learn": ("trainer.bench.learn", "time how long it takes to train a good agent, beside other libraries"),
+    "learn": ("trainer.commands.bench_learn", "time how long it takes to train a good agent, beside other libraries"),
     "serve": ("serving.bench.serve", "measure the server beside an empty gRPC handler and a simple server"),
 }
 """The subcommands of `triage bench`."""

@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from schemas.knowledge_base import KnowledgeBase
-from trainer.checks.vignette_statistics import PAPER, Moments, Sums
+from trainer.commands.simulate import PAPER_VIGNETTES
+from trainer.importing.vignette_statistics import PAPER, Moments, Sums
 from trainer.simulation.config import SimulationConfig
-from trainer.simulation.simulate import PAPER_VIGNETTES
 from trainer.simulation.simulator import BLOCK, Simulator
 from triage_runtime.command_line import figures
 

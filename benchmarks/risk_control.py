@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.dyqn.dial import WEIGHTS, HeldOutOutputs, least_dial, quality, with_price
+from trainer.decision.operating_point import WEIGHTS, HeldOutOutputs, least_dial, quality, with_price
 from trainer.evaluation.frontier import RecordedTriage
 from trainer.evaluation.prefixes import metrics_by_evidence
-from trainer.runs.job import load_network
+from trainer.training.job import load_network
 from trainer.vignettes.tfrecord import DataDirectory
 
 BOUNDS = (0.02, 0.05, 0.1)

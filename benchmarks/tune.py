@@ -45,14 +45,14 @@ from rich.console import Console
 from schemas.errors import InputError
 from schemas.triage import Action
 from trainer import presets
+from trainer.commands.simulate import simulate_splits
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.measurement import order_seeds, play
-from trainer.runs.job import load_network
-from trainer.simulation.simulate import simulate_splits
-from trainer.state import sparse_states
-from trainer.supervised.classifiers import CLASSIFIERS, classifier
-from trainer.supervised.ensemble import EnsembleConfig, train_ensemble
+from trainer.study.classifiers import CLASSIFIERS, classifier
+from trainer.study.ensemble import EnsembleConfig, train_ensemble
+from trainer.training.job import load_network
 from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.state import sparse_states
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line import options
 from triage_runtime.command_line.progress import say, say_result

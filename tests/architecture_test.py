@@ -14,22 +14,17 @@ LAYERS = {
         ("beam", "litert"),
     ),
     "trainer": (
-        ("config", "state"),
-        ("presets",),
-        ("vignettes", "safeguards"),
+        ("config",),
+        ("presets", "vignettes"),
+        ("decision", "simulation"),
         ("dyqn",),
-        ("questions",),
-        ("runs",),
-        ("importing", "simulation"),
         ("evaluation",),
-        ("session",),
-        ("checks", "supervised"),
-        ("servable",),
-        ("exporting",),
-        ("cloud",),
+        ("importing", "training"),
+        ("reports",),
+        ("export", "study"),
+        ("bench", "cloud"),
         ("task",),
-        ("bench", "reporting"),
-        ("assessment", "dossier", "studies"),
+        ("commands",),
     ),
     "serving": (
         (
@@ -147,6 +142,18 @@ def test_imports_run_one_way_from_layer_to_layer():
             if modules[imported] != part and places[modules[imported]] >= places[part]
         ]
         assert wrong == []
+
+
+def test_what_is_imported_of_ours_is_there():
+    there = import_graph().keys()
+    files = [path for top in (*PACKAGES, "tests", "examples", "benchmarks") for path in _modules(top)]
+    missing = [
+        f"{path.relative_to(ROOT)}: {node.module}"
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in PACKAGES and node.module not in there
+    ]
+    assert missing == []
 
 
 def test_packages_with_a_facade_are_imported_through_it():

@@ -295,7 +295,7 @@ def bucket(_cloud_storage, tmp_path, monkeypatch):
 def without_litert():
     """A context in which versions are written without the file for LiteRT, which their manifests name all the same."""
     from schemas import directories
-    from trainer.servable import saved_model
+    from trainer.export import saved_model
 
     @contextlib.contextmanager
     def context():

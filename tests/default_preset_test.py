@@ -9,8 +9,8 @@ from trainer import presets
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import order_seeds, play
-from trainer.runs.job import load_network
-from trainer.session import open_run
+from trainer.training.job import load_network
+from trainer.training.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
 pytestmark = pytest.mark.slow

@@ -274,8 +274,8 @@ def guarded_model(tmp_path_factory):
     from schemas.evidence import Evidence, Vocabulary
     from trainer.config import NetworkConfig
     from trainer.dyqn.network import build_network
-    from trainer.runs.job import TrainedNetwork
-    from trainer.servable import saved_model
+    from trainer.export import saved_model
+    from trainer.training.job import TrainedNetwork
 
     base = tmp_path_factory.mktemp("models")
     vocabulary = Vocabulary([Evidence("fever", "symptom", "fever", "fever?")])

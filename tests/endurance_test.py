@@ -15,7 +15,7 @@ STEPS = 40_000
 TRAINING = """\
 import json, pathlib, resource, sys
 from trainer.config import TrainConfig
-from trainer.session import open_run
+from trainer.training.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
 data, job, steps = sys.argv[1:]

@@ -10,7 +10,7 @@ import pytest
 from schemas import safety_rules
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
-from trainer.questions.mixture import MINIMUM_VIGNETTES
+from trainer.decision.mixture import MINIMUM_VIGNETTES
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"

@@ -16,12 +16,11 @@ import triage_cli
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import NetworkConfig
+from trainer.decision.mixture import Mixture
+from trainer.decision.novelty import Novelty
 from trainer.dyqn.network import build_network
-from trainer.exporting import tflite_file
-from trainer.questions.mixture import Mixture
-from trainer.runs.job import TrainedNetwork
-from trainer.safeguards.novelty import Novelty
-from trainer.servable import saved_model
+from trainer.export import saved_model, tflite_file
+from trainer.training.job import TrainedNetwork
 
 MOBILE = pathlib.Path(__file__).resolve().parents[1] / "examples" / "mobile"
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever", "rash"))

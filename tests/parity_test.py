@@ -17,18 +17,18 @@ from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from trainer.config import NetworkConfig, TrainConfig
+from trainer.decision.decision import best_triage
+from trainer.decision.novelty import Novelty
+from trainer.decision.rules import RuleGraph
 from trainer.dyqn.agent import build_agent
-from trainer.dyqn.decision import best_triage
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import QPolicy
-from trainer.runs.job import TrainedNetwork
-from trainer.safeguards.novelty import Novelty
-from trainer.safeguards.rules import RuleGraph
-from trainer.servable import saved_model
-from trainer.servable.conversion import convert
-from trainer.servable.litert import run_each
-from trainer.servable.policy import load_version
+from trainer.export import saved_model
+from trainer.export.conversion import convert
+from trainer.export.litert import run_each
+from trainer.export.policy import load_version
+from trainer.training.job import TrainedNetwork
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
 from triage_runtime.litert import LiteRtModel

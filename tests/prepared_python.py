@@ -24,8 +24,8 @@ import traceback
 
 # No module that tests run with `-m`: it would be there before it is run.
 LOADED = (
-    "trainer.session",
-    "trainer.studies.run",
+    "trainer.training.session",
+    "trainer.study.run",
     "trainer.cloud.final_model",
     "triage_runtime.storage.staging",
     "serving.command",

@@ -8,7 +8,7 @@ from schemas import directories
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from trainer.config import NetworkConfig
-from trainer.dyqn.decision import (
+from trainer.decision.decision import (
     ASK_POINTS,
     Dial,
     anything_known,
@@ -21,11 +21,11 @@ from trainer.dyqn.decision import (
     safe,
 )
 from trainer.dyqn.network import AVERAGE, build_network
-from trainer.runs.job import TrainedNetwork
-from trainer.servable import saved_model
-from trainer.servable.conversion import convert
-from trainer.servable.litert import run_each
-from trainer.servable.policy import load_version
+from trainer.export import saved_model
+from trainer.export.conversion import convert
+from trainer.export.litert import run_each
+from trainer.export.policy import load_version
+from trainer.training.job import TrainedNetwork
 from triage.v1 import triage_pb2
 from triage_runtime.litert import LiteRtModel
 

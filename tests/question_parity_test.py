@@ -22,14 +22,14 @@ from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from trainer.config import NetworkConfig
-from trainer.dyqn.decision import NEUTRAL
+from trainer.decision.decision import NEUTRAL
+from trainer.decision.mixture import Mixture
+from trainer.decision.question_graph import QuestionGraph
 from trainer.dyqn.network import WITH_PROBABILITIES, WITH_SINGLE_DECISIONS, build_network
-from trainer.questions.graph import QuestionGraph
-from trainer.questions.mixture import Mixture
-from trainer.runs.job import TrainedNetwork
-from trainer.servable import saved_model
-from trainer.servable.conversion import convert
-from trainer.servable.policy import load_version
+from trainer.export import saved_model
+from trainer.export.conversion import convert
+from trainer.export.policy import load_version
+from trainer.training.job import TrainedNetwork
 from triage.v1 import triage_pb2
 from triage_client import InvalidArgumentError, QuestionReason, TriageAction, TriageClient, evidence_state
 from triage_runtime.litert import LiteRtModel

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import triage_cli
-from trainer.dyqn.decision import ASK_POINTS, Dial
-from trainer.dyqn.dial import HeldOutOutputs, least_dial
+from trainer.decision.decision import ASK_POINTS, Dial
+from trainer.decision.operating_point import HeldOutOutputs, least_dial
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 Q_VALUES, ASKS, STOPS = [0.0] * 5, [1.0] * len(ASK_POINTS), [0.0] * len(ASK_POINTS)

@@ -17,8 +17,8 @@ from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
-from trainer.runs.job import TrainedNetwork
-from trainer.servable import saved_model
+from trainer.export import saved_model
+from trainer.training.job import TrainedNetwork
 from triage.open_inference import inference_pb2, inference_pb2_grpc
 from triage_client import TriageClient, evidence_state
 

@@ -16,13 +16,13 @@ from schemas.safety_rules import NO_RULES, RuleSet
 from trainer import presets
 from trainer.cloud import service_environment, tuning_report
 from trainer.config import TrainConfig
-from trainer.safeguards import options as rule_options
+from trainer.decision import rule_options
 from triage_runtime.command_line import figures, options
 from triage_runtime.command_line.progress import say, say_result
 from triage_runtime.storage import locations, staging
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
-    from trainer.session import RunHooks
+    from trainer.training.session import RunHooks
 
 DIVERGED, BAD_INPUT = 1, 2
 INTERRUPTED = 128 + signal.SIGINT
@@ -113,8 +113,8 @@ def run(arguments: argparse.Namespace) -> int:
     from trainer.dyqn.loop import TrainingDivergedError
     from trainer.dyqn.workers import LOST_WORKER, LostWorkerError, join
     from trainer.evaluation import cautions
-    from trainer.runs.job import JobDirectory
-    from trainer.session import open_run
+    from trainer.training.job import JobDirectory
+    from trainer.training.session import open_run
     from trainer.vignettes.tfrecord import DataDirectory
 
     workers = join()
@@ -187,7 +187,7 @@ def _check_trial(resolved: TrainConfig) -> None:
 
 
 def _hooks(given: TrainOptions, upload: Callable[[], None]) -> "RunHooks":
-    from trainer.session import RunHooks
+    from trainer.training.session import RunHooks
     from trainer.vignettes.tfrecord import DataDirectory
 
     return RunHooks(

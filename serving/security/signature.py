@@ -1,6 +1,6 @@
 """Versions whose files are those that somebody signed.
 
-`trainer.exporting.signing` lists the digests of a version's files, as the program `sha256sum` does, and signs the list
+`trainer.export.signing` lists the digests of a version's files, as the program `sha256sum` does, and signs the list
 with Ed25519.
 """
 

@@ -24,8 +24,8 @@ from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
-from trainer.runs.job import TrainedNetwork
-from trainer.servable import saved_model
+from trainer.export import saved_model
+from trainer.training.job import TrainedNetwork
 from triage_client.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 # Q = sigmoid(s W): fever present gives Yellow sigmoid(1) and ask sigmoid(2), all others 1/2; chest pain Red.

@@ -39,10 +39,10 @@ from serving.models.versions import Versions
 from serving.models.watcher import Watcher
 from serving.server import TriageServer
 from trainer.config import NetworkConfig
+from trainer.decision.novelty import Novelty
 from trainer.dyqn.network import build_network
-from trainer.runs.job import TrainedNetwork
-from trainer.safeguards.novelty import Novelty
-from trainer.servable import saved_model
+from trainer.export import saved_model
+from trainer.training.job import TrainedNetwork
 from triage_client import TriageClient
 
 L = math.log(3)

@@ -13,9 +13,9 @@ from schemas.triage import DECISION_LABELS
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Slice
-from trainer.runs.job import TrainedNetwork
-from trainer.servable import saved_model
-from trainer.servable.policy import load_version
+from trainer.export import saved_model
+from trainer.export.policy import load_version
+from trainer.training.job import TrainedNetwork
 
 
 def make_vignettes(rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Slice:

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from trainer.dyqn.workers import LOST_WORKER, TF_CONFIG, place_of
-from trainer.runs.job import load_network
 from trainer.task import BAD_INPUT, DIVERGED
+from trainer.training.job import load_network
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "kubeflow"

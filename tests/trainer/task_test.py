@@ -13,8 +13,8 @@ import pytest
 import tensorflow as tf
 
 import triage_cli
-from trainer.runs.job import load_network
 from trainer.task import StopRequest
+from trainer.training.job import load_network
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Patience without end, so that a run ends with its steps.

@@ -23,8 +23,8 @@ def ours(settings: Mapping[str, Any]) -> Answers:
     from trainer.bench.greedy import ORDERS
     from trainer.config import TrainConfig
     from trainer.evaluation.measurement import play
-    from trainer.runs.job import load_network
-    from trainer.session import open_run
+    from trainer.training.job import load_network
+    from trainer.training.session import open_run
     from trainer.vignettes.tfrecord import DataDirectory
 
     data = DataDirectory.open(pathlib.Path(settings["data"]))
@@ -74,7 +74,7 @@ def forest(settings: Mapping[str, Any]) -> Answers:
     import scipy.sparse
 
     from trainer.bench.task_vignettes import BenchVignettes, load
-    from trainer.supervised.classifiers import classifier
+    from trainer.study.classifiers import classifier
 
     def states(vignettes: BenchVignettes) -> scipy.sparse.csr_matrix:
         codes = vignettes.signed_codes

@@ -9,9 +9,8 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.safety_rules import NO_RULES, RuleSet
 from trainer.evaluation.measurement import ORDERS
-from trainer.exporting import publish
-from trainer.runs import job
-from trainer.servable import saved_model
+from trainer.export import publish, saved_model
+from trainer.training import job
 
 EVALUATION_SEED = 0
 

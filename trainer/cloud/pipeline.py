@@ -2,7 +2,7 @@
 
 Each component runs commands of this package, so that every step can be run by hand. KFP extracts the source of a
 component's function from this file, so each imports what it needs. Needs kfp (extra `kubeflow`); only
-`trainer.cloud.kubeflow` imports this module.
+`trainer.commands.kubeflow` imports this module.
 """
 
 from collections.abc import Callable

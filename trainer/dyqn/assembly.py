@@ -11,9 +11,10 @@ import tensorflow as tf
 
 from schemas.triage import NUM_DECISIONS
 from trainer.config import TrainConfig
-from trainer.dyqn import rewards, targets
+from trainer.decision import rewards
+from trainer.dyqn import targets
 from trainer.dyqn.agent import build_agent
-from trainer.dyqn.environment import Interviewing, Mode, VignetteEnvironment, Vignettes
+from trainer.dyqn.environment import Interviewing, Mode, VignetteEnvironment
 from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.network import WORDS, build_network, set_output_bias
 from trainer.dyqn.policy import DecayingNoise
@@ -21,6 +22,7 @@ from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.selection import Selection
 from trainer.dyqn.validation import build_validators, divide
 from trainer.dyqn.workers import ALONE, Workers
+from trainer.vignettes.state import Vignettes
 
 
 def build_loop(
@@ -39,7 +41,7 @@ def build_loop(
         evidence_count: E.
         config: of the run.
         workers: that train together. Each has its own environment, memory and random draws; all have the same weights.
-        words: float32 `[E, W]`, see `trainer.dyqn.words`; required if the network has words as inputs.
+        words: float32 `[E, W]`, see `trainer.dyqn.text_features`; required if the network has words as inputs.
         start: sets the initial weights; None means random ones.
         interviewing: the interviews in which the agent learns; None means random orders of the evidence.
     """

@@ -22,24 +22,9 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action, is_forced
-from trainer import state
-from trainer.dyqn.rewards import counterfactual_reward
-
-
-class Vignettes(Protocol):
-    """The vignettes of a split, as `trainer.vignettes.tfrecord` reads them; V of them, `[V]` rows in CSR form."""
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """int64 `[V + 1]`: row v is `signed_codes[offsets[v]:offsets[v + 1]]`."""
-
-    @property
-    def signed_codes(self) -> np.ndarray:
-        """int16 or int32, see `trainer.state`."""
-
-    @property
-    def decision_counts(self) -> np.ndarray:
-        """uint8 `[V, 4]`: multiplicity of each triage decision."""
+from trainer.decision.rewards import counterfactual_reward
+from trainer.vignettes import state
+from trainer.vignettes.state import Vignettes
 
 
 class Interviewer(Protocol):

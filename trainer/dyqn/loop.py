@@ -13,7 +13,6 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, Action
-from trainer import state
 from trainer.config import TrainConfig
 from trainer.dyqn import targets
 from trainer.dyqn.agent import DyqnAgent
@@ -25,6 +24,7 @@ from trainer.dyqn.rollout import EpisodeWindow
 from trainer.dyqn.selection import Selection
 from trainer.dyqn.targets import Transition
 from trainer.dyqn.workers import ALONE, Workers
+from trainer.vignettes import state
 
 PROBABILITY_LABELS = tuple(f"{what} {label}" for what in ("appropriate", "safe") for label in DECISION_LABELS)
 SINGLE_DECISIONS = "single decisions"

@@ -2,7 +2,7 @@
 
 Columns of the outputs: the five Q-values in the order of the actions. If the network has probabilities, four columns
 follow for the probability that each triage decision is appropriate, then four that it is safe, in urgency order, then
-Q(ask) at each operating point of `trainer.dyqn.decision.ASK_POINTS`.
+Q(ask) at each operating point of `trainer.decision.decision.ASK_POINTS`.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from keras import ops
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.config import NetworkConfig
-from trainer.dyqn.decision import ASK_POINTS
+from trainer.decision.decision import ASK_POINTS
 
 NUM_PROBABILITIES = 2 * NUM_DECISIONS
 WITH_PROBABILITIES = NUM_ACTIONS + NUM_PROBABILITIES
@@ -96,7 +96,7 @@ class PresentAndAbsent(keras.layers.Layer):
 class WordSums(keras.layers.Layer):
     """From `[B, 2 E]` to `[B, 2 W]`: sums of the word vectors of the codes that are present, then of those absent.
 
-    The vectors, `[E, W]`, come from `trainer.dyqn.words` and are not trained.
+    The vectors, `[E, W]`, come from `trainer.dyqn.text_features` and are not trained.
     """
 
     def __init__(self, size: int, **kwargs: Any):
@@ -188,7 +188,7 @@ def start_from(network: keras.Model, other: keras.Model, places: np.ndarray) -> 
     Args:
         network: over E codes, with word inputs or without.
         other: of the same layers, over other codes.
-        places: int64 `[E]`, see `trainer.runs.start.Start`.
+        places: int64 `[E]`, see `trainer.training.start.Start`.
     """
     count, first_layers = other.input_shape[-1], _first_layers(other)
     for layer in other.layers:

@@ -63,9 +63,9 @@ class BucketMemory(tf.Module):
         return self._counts.totals
 
     def add(self, transition: Transition, priorities: tf.Tensor) -> None:
-        """Stores a batch of transitions, states as signed codes `[B, W]` (`trainer.state`), with priorities `[B]`.
+        """Stores a batch of transitions with priorities `[B]`; B is at most the capacity.
 
-        B is at most the capacity.
+        Their states are signed codes `[B, W]` (`trainer.vignettes.state`).
         """
         count = tf.shape(priorities, tf.int64)[0]
         slots = (self.stored + tf.range(count)) % self._capacity  # [B]

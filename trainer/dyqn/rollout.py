@@ -11,11 +11,12 @@ from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
-from trainer.dyqn import rewards
-from trainer.dyqn.decision import NEUTRAL, Dial
-from trainer.dyqn.environment import Mode, VignetteEnvironment, Vignettes, action_spec, time_step_spec
+from trainer.decision import rewards
+from trainer.decision.decision import NEUTRAL, Dial
+from trainer.decision.rules import RuleGraph
+from trainer.dyqn.environment import Mode, VignetteEnvironment, action_spec, time_step_spec
 from trainer.dyqn.policy import QPolicy
-from trainer.safeguards.rules import RuleGraph
+from trainer.vignettes.state import Vignettes
 
 ROWS_AT_ONCE = 16_384
 """Maximum number of vignettes in a batch, which keeps its dense states below about 100 MB."""

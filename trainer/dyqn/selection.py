@@ -5,8 +5,8 @@ import numpy as np
 import tensorflow as tf
 
 from trainer.config import TrainConfig
+from trainer.decision.operating_point import HeldOut
 from trainer.dyqn.agent import DyqnAgent
-from trainer.dyqn.dial import HeldOut
 from trainer.dyqn.validation import Validators
 
 

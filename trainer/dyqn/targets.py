@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.config import TargetConfig
-from trainer.dyqn import decision
-from trainer.dyqn.decision import ASK_POINTS, NEUTRAL
-from trainer.dyqn.rewards import appropriate, safe
+from trainer.decision import decision
+from trainer.decision.decision import ASK_POINTS, NEUTRAL
+from trainer.decision.rewards import appropriate, safe
 
 
 class Transition(NamedTuple):
@@ -117,7 +117,7 @@ def probability_targets(r_t: tf.Tensor) -> tf.Tensor:
 
 
 def ask_point_targets(outputs_t: tf.Tensor) -> tf.Tensor:
-    """Returns the target of Q(ask) at each of the P operating points `trainer.dyqn.decision.ASK_POINTS`, `[B, P]`.
+    """Returns the target of Q(ask) at each of the P operating points `trainer.decision.decision.ASK_POINTS`, `[B, P]`.
 
     At each of them it is the value of going on: the merit of the best decision in s', or Q(s', ask) where that is more,
     less the price of the question. No gradient flows through it.

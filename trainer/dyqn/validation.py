@@ -11,14 +11,16 @@ import tensorflow as tf
 from sklearn.linear_model import LogisticRegression
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
-from trainer import state
 from trainer.config import ValidationConfig
-from trainer.dyqn import rewards, targets
-from trainer.dyqn.decision import ASK_POINTS
-from trainer.dyqn.dial import HeldOutOutputs, choose, stops
-from trainer.dyqn.environment import Interviewing, Vignettes
+from trainer.decision import rewards
+from trainer.decision.decision import ASK_POINTS
+from trainer.decision.operating_point import HeldOutOutputs, choose, stops
+from trainer.dyqn import targets
+from trainer.dyqn.environment import Interviewing
 from trainer.dyqn.network import AVERAGE, NUM_PROBABILITIES, OUTPUTS, WITH_PROBABILITIES, logits_of
 from trainer.dyqn.rollout import Slice
+from trainer.vignettes import state
+from trainer.vignettes.state import Vignettes
 
 MOST_JUDGED = 2_000
 """Maximum number of vignettes; more would not change the loss noticeably."""

@@ -1,1 +1,1 @@
-"""Measures a trained agent: the paper's metrics, agreement with clinicians, calibration, slices, textbook cases."""
+"""Measures a trained agent: the paper's metrics, agreement, calibration, slices, textbook cases, interviews."""

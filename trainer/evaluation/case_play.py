@@ -9,9 +9,9 @@ from tf_agents.trajectories import time_step as ts
 
 from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS, Action
-from trainer import state
 from trainer.dyqn.environment import Observation
 from trainer.evaluation.cases import CaseDecisions
+from trainer.vignettes import state
 from trainer.vignettes.textbook_case import Case
 
 
@@ -49,7 +49,7 @@ def play_cases(
 
 
 def _signed_codes(cases: Sequence[Case], vocabulary: Vocabulary) -> np.ndarray:
-    """Returns int32 `[C, W]`, see `trainer.state`: the evidence of each case in its order, padded with 0."""
+    """Returns int32 `[C, W]`, see `trainer.vignettes.state`: the evidence of each case in its order, padded with 0."""
     width = max(len(case.codes) for case in cases)
     codes: np.ndarray = np.zeros((len(cases), width), np.int32)
     for row, case in enumerate(cases):

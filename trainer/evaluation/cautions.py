@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.config import OptimiserConfig
-from trainer.questions import mixture
+from trainer.decision import mixture
 from trainer.vignettes.split_warnings import FEW_TEST_VIGNETTES, facts_of, split_warnings
 
 HIGH_LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}
@@ -34,7 +34,7 @@ def before_training(splits: Mapping[str, Any], optimiser: OptimiserConfig) -> li
 
 
 def cautions(report: Mapping[str, Any]) -> list[str]:
-    """Returns the warnings that a report of `trainer.assessment.evaluate` needs, as sentences."""
+    """Returns the warnings that a report of `trainer.commands.evaluate` needs, as sentences."""
     sentences = []
     if report["vignettes"] < FEW_TEST_VIGNETTES:
         sentences.append(

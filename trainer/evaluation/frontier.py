@@ -11,12 +11,12 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS, Action
-from trainer.dyqn.decision import Dial, decide, merits
-from trainer.dyqn.dial import HeldOutOutputs, decisions_at, stops
-from trainer.dyqn.environment import Vignettes
+from trainer.decision.decision import Dial, decide, merits
+from trainer.decision.operating_point import HeldOutOutputs, decisions_at, stops
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import agreement
 from trainer.evaluation.metrics import Estimate, agent_metrics, estimates_of_sums
+from trainer.vignettes.state import Vignettes
 
 if TYPE_CHECKING:
     import keras

@@ -10,12 +10,12 @@ if TYPE_CHECKING:  # TensorFlow takes seconds to load, and the commands need `OR
     import keras
     import numpy as np
 
-    from trainer.dyqn.decision import Dial
-    from trainer.dyqn.environment import Vignettes
+    from trainer.decision.decision import Dial
+    from trainer.decision.rules import RuleGraph
     from trainer.dyqn.rollout import Outcomes
     from trainer.evaluation.prefixes import Triage
-    from trainer.safeguards.rules import RuleGraph
     from trainer.vignettes.arrays import VignetteArrays
+    from trainer.vignettes.state import Vignettes
 
 ORDERS = 10
 """Random evidence orders over which an evaluation averages, unless it is told otherwise."""
@@ -33,7 +33,7 @@ def play(
 
     With `rules` the agent obeys them; `dial` says how it weighs the probabilities of a network that has them.
     """
-    from trainer.dyqn.decision import NEUTRAL
+    from trainer.decision.decision import NEUTRAL
     from trainer.dyqn.rollout import Rollout, greedy_policy
 
     policy = greedy_policy(network, rules, dial or NEUTRAL)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from schemas.triage import NUM_DECISIONS
-from trainer import state
-from trainer.dyqn.decision import NEUTRAL, Dial, merits
-from trainer.dyqn.environment import Vignettes
+from trainer.decision.decision import NEUTRAL, Dial, merits
 from trainer.evaluation.metrics import Estimate, estimate, urgency_range
+from trainer.vignettes import state
+from trainer.vignettes.state import Vignettes
 
 if TYPE_CHECKING:
     import keras

@@ -101,7 +101,7 @@ def evidence_groups(
 
     Args:
         offsets: int `[V + 1]`, where the evidence of each vignette begins and ends.
-        signed_codes: int, their evidence, see `trainer.state`.
+        signed_codes: int, their evidence, see `trainer.vignettes.state`.
         vocabulary: of the evidence.
         codes: of the vocabulary.
     """

@@ -9,12 +9,12 @@ import tensorflow as tf
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, TRIAGE_DECISIONS, Action
-from trainer import state
-from trainer.dyqn import decision
-from trainer.dyqn.decision import NEUTRAL, Dial
+from trainer.decision import decision
+from trainer.decision.decision import NEUTRAL, Dial
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
-from trainer.questions.effects import effects
+from trainer.evaluation.effects import effects
+from trainer.vignettes import state
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.vignette import Vignette
 from trainer.vignettes.vignette_text import evidence_text
@@ -142,7 +142,7 @@ def error_report(
     Args:
         row: of the vignette.
         episode: in which the agent decided wrongly.
-        moved: effect of each piece that was known at the decision, in their order, see `trainer.questions.effects`.
+        moved: effect of each piece that was known at the decision, in their order, see `trainer.evaluation.effects`.
         vignettes: of which it is one.
         vocabulary: of their evidence.
         rules: safety rules, of which the report names those that would have made the decision more urgent.

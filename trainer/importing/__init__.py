@@ -1,1 +1,1 @@
-"""`triage prepare`: from a team's own format to a data directory."""
+"""From a team's own format to a data directory, and checks of one: statistics, anomalies, the schema."""

@@ -1,1 +1,1 @@
-"""Vignettes: formats, checks, the split, and the data directory of TFRecords."""
+"""Vignettes: formats, checks, the split, the data directory of TFRecords, and evidence as the agent's state."""

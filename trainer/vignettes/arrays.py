@@ -13,7 +13,7 @@ from schemas.directories import GZIP_MAGIC
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS, NUM_DECISIONS
-from trainer.state import UNKNOWN, vocabulary_table
+from trainer.vignettes.state import UNKNOWN, vocabulary_table
 from trainer.vignettes.vignette import MAX_SAME_DECISIONS
 
 BATCH_SIZE = 4_096
@@ -24,7 +24,7 @@ class VignetteArrays(NamedTuple):
 
     vignette_ids: np.ndarray  # object (str) [V]
     offsets: np.ndarray  # int64 [V + 1]: row v is signed_codes[offsets[v]:offsets[v + 1]]
-    signed_codes: np.ndarray  # int16, or int32 for a vocabulary of 32,767 codes or more; see trainer.state
+    signed_codes: np.ndarray  # int16, or int32 for a vocabulary of 32,767 codes or more; see trainer.vignettes.state
     decision_counts: np.ndarray  # uint8 [V, 4]: multiplicity of Red, Yellow, Green, Blue
     tags: tuple[tuple[str, ...], ...]  # V tuples
 

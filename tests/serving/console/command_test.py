@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 import triage_cli
 from serving.console import command
-from trainer.exporting.signing import sign
+from trainer.export.signing import sign
 
 
 @pytest.mark.parametrize(

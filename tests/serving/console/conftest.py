@@ -12,10 +12,10 @@ from serving.console.application import Console, application
 from serving.console.local_server import serving
 from serving.console.pages import Pages
 from trainer.config import NetworkConfig
+from trainer.decision.mixture import Mixture
 from trainer.dyqn.network import build_network
-from trainer.questions.mixture import Mixture
-from trainer.runs.job import TrainedNetwork
-from trainer.servable import saved_model
+from trainer.export import saved_model
+from trainer.training.job import TrainedNetwork
 
 ADDRESS = "http://127.0.0.1:8510"
 

@@ -31,10 +31,10 @@ from serving.models.litert import (
 from serving.models.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.models.state_tensors import to_inputs, to_responses
 from trainer.config import NetworkConfig
+from trainer.decision.novelty import Novelty
 from trainer.dyqn.network import build_network
-from trainer.runs.job import TrainedNetwork
-from trainer.safeguards.novelty import Novelty
-from trainer.servable import saved_model
+from trainer.export import saved_model
+from trainer.training.job import TrainedNetwork
 from triage_runtime.litert import LiteRtModel
 
 INFO = ModelInfo("1", "", "", 3, 5, "{}")  # of a model without probabilities

@@ -21,7 +21,7 @@ from serving.models.served_models import LocalModels, ServedModels, watcher_of
 from serving.models.version_policy import Wanted
 from serving.models.versions import Versions
 from serving.models.watcher import Watcher
-from trainer.exporting.signing import sign
+from trainer.export.signing import sign
 
 
 def test_versions_are_found_and_loaded(model_base_path, hand_set):

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from schemas.errors import InputError
 from serving.security.signature import VersionKey, verified
-from trainer.exporting.signing import sign
+from trainer.export.signing import sign
 
 FILES = ("saved_model.pb", "variables/variables.index", "assets.extra/state.tflite", "manifest.json", "BLESSED")
 

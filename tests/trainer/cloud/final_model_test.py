@@ -13,7 +13,7 @@ import pytest
 from serving.models.saved_model import SavedModelEngine
 from trainer.cloud.final_model import write_final_model
 from trainer.config import TrainConfig
-from trainer.session import RunHooks, open_run
+from trainer.training.session import RunHooks, open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]

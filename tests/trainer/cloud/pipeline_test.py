@@ -8,7 +8,7 @@ import yaml
 from kfp import compiler, dsl
 
 from trainer.cloud import pipeline
-from trainer.cloud.kubeflow import CLAIM, IMAGE
+from trainer.commands.kubeflow import CLAIM, IMAGE
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 

@@ -6,9 +6,9 @@ from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import Action
 from trainer.config import OptimiserConfig, TrainConfig
+from trainer.decision.decision import ASK_POINTS
 from trainer.dyqn import targets
 from trainer.dyqn.agent import build_agent, build_optimizer
-from trainer.dyqn.decision import ASK_POINTS
 from trainer.dyqn.environment import Observation
 from trainer.dyqn.losses import WEIGHT_OF_ASK_POINTS
 from trainer.dyqn.network import build_network

@@ -11,9 +11,9 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import Action
-from trainer import state
 from trainer.dyqn.environment import Mode, VignetteEnvironment
 from trainer.dyqn.rollout import Slice
+from trainer.vignettes import state
 
 TRAINING = Mode(training=True, max_questions=23)
 EVALUATION = Mode(training=False, max_questions=23)

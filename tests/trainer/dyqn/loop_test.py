@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from schemas.triage import Action
 from trainer.config import TrainConfig
+from trainer.decision.operating_point import NOTHING_HELD_OUT
 from trainer.dyqn.assembly import build_loop
-from trainer.dyqn.dial import NOTHING_HELD_OUT
 from trainer.dyqn.loop import TrainingDivergedError, TrainingLoop
 from trainer.dyqn.network import build_network
 from trainer.presets import preset

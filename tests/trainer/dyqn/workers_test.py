@@ -18,7 +18,7 @@ from trainer.dyqn.agent import build_agent
 from trainer.dyqn.network import build_network
 from trainer.dyqn.targets import Transition
 from trainer.dyqn.workers import LOST_WORKER, TF_CONFIG, Place, Workers, join, place_of
-from trainer.runs.job import load_network
+from trainer.training.job import load_network
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CONFIG = TrainConfig.from_dict({"network": {"hidden_sizes": [4]}, "memory": {"batch_size": 3}})

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trainer.dyqn.decision import ASK_POINTS, Dial
+from trainer.decision.decision import ASK_POINTS, Dial
 from trainer.evaluation.frontier import RecordedTriage, frontier, play_outputs
 
 YELLOW = [0.0] * 5 + [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0]

@@ -5,7 +5,7 @@ import tensorflow as tf
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
-from trainer.dyqn.decision import ASK_POINTS, Dial
+from trainer.decision.decision import ASK_POINTS, Dial
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.walk import Agent, Walk, error_report, walk, worst_cases, worst_errors
 from trainer.vignettes.arrays import VignetteArrays

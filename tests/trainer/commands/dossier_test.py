@@ -1,0 +1,108 @@
+"""`triage dossier` on the files of a real version, and its refusals."""
+
+import hashlib
+import json
+import shutil
+
+import pytest
+import tensorflow as tf
+
+import triage_cli
+from schemas.reference import Reference
+from serving.monitor.drift import Observed, Thresholds, compare
+from trainer.config import TrainConfig
+from trainer.dyqn.network import build_network
+from trainer.reports.checklists import NAMES, read_checklist
+from trainer.training.job import JobDirectory
+from trainer.vignettes.tfrecord import DataDirectory
+
+# Fields of versions with probabilities, after a gate, or of other options than those of the test.
+CONDITIONAL = {
+    "card:decision.safety_weight", "card:decision.sure_enough", "card:decision.chosen",
+    "card:decision.held_out.vignettes", "card:decision.under_triage_at_most", "card:gate.margin",
+    "card:gate.serving_version", "card:gate.lower_bound", "card:gate.passed", "card:novelty.threshold",
+    "results:textbook_cases.cases",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(data_directory, tmp_path_factory, without_litert):
+    """An evaluated version, the figures of `triage evaluate`, and those of `triage monitor` on an empty log."""
+    tmp_path = tmp_path_factory.mktemp("dossier")
+    data = DataDirectory.open(data_directory)
+    config = TrainConfig.from_dict({"network": {"hidden_sizes": [2]}})
+    job = JobDirectory(tmp_path / "job")
+    job.prepare(config, data.vocabulary, data.data_fingerprint)
+    counters = {"step": tf.Variable(40, dtype=tf.int64), "episode": tf.Variable(9, dtype=tf.int64)}
+    model = build_network(len(data.vocabulary), config.network, seed=3)
+    job.manager(tf.train.Checkpoint(chosen=model, **counters), kept=1).save(40)
+    given = ["--job-dir", job.path, "--data", data_directory, "--orders", 1]
+    with without_litert():
+        assert triage_cli.main([*map(str, ["export", *given, "--model-base-path", tmp_path / "models"])]) == 0
+    assert triage_cli.main([*map(str, ["evaluate", *given, "--json", tmp_path / "results.json"])]) == 0
+    reference = Reference("the training split", 40, {}, {})
+    counts = {"records": 7, "answers_that_ask": 5, "answers_of_other_versions": 2}
+    monitored = counts | compare(Observed(), reference, Thresholds())
+    (tmp_path / "monitoring.json").write_text(json.dumps(monitored))
+    return tmp_path
+
+
+@pytest.fixture
+def files(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "files")
+
+
+def keys(values, prefix=""):
+    """The paths of all values in nested objects."""
+    for key, value in values.items():
+        yield prefix + key
+        if isinstance(value, dict):
+            yield from keys(value, f"{prefix}{key}.")
+
+
+def test_the_lists_are_filled_from_the_files_that_they_name(files, capsys):
+    given = [
+        "--model",
+        files / "models",
+        "--results",
+        files / "results.json",
+        "--monitoring",
+        files / "monitoring.json",
+    ]
+    capsys.readouterr()
+    assert triage_cli.main([*map(str, ["dossier", *given, "--output", files / "dossier.md"])]) == 0
+    assert capsys.readouterr().out == f"wrote {files / 'dossier.md'}\n"
+    text = (files / "dossier.md").read_text(encoding="utf-8")
+    manifest = files / "models" / "1" / "manifest.json"
+    assert f"| manifest.json | {hashlib.sha256(manifest.read_bytes()).hexdigest()} |" in text
+    safety = json.loads((files / "results.json").read_text())["agent"]["safety"]
+    interval = f"{safety['mean']:.3f} \\[{safety['low']:.3f}, {safety['high']:.3f}\\]"
+    assert f"agent.safety: {interval} (results.json)" in text
+    assert (
+        "| 10a | How much the system was used, and whether as intended | records: 7 (monitoring.json)<br>cases: 0 "
+        in text
+    )
+    assert "training\\_data.splits.train.vignettes: 40 (model\\_card.json)" in text
+    assert triage_cli.main(["dossier", "--model", str(files / "models" / "1")]) == 0
+    assert "results.json" not in capsys.readouterr().out
+
+    # The figures of another agent are refused.
+    results = json.loads((files / "results.json").read_text())
+    results["training"]["steps"] = 41
+    (files / "results.json").write_text(json.dumps(results))
+    assert triage_cli.main([*map(str, ["dossier", *given])]) == 2
+    assert "results.json: training {'steps': 41, 'episodes': 9}: the version has" in capsys.readouterr().err
+
+
+def test_each_field_of_the_lists_is_one_of_its_file(made):
+    version = made / "models" / "1"
+    paths = {
+        "manifest": version / "manifest.json",
+        "card": version / "model_card.json",
+        "results": made / "results.json",
+        "monitoring": made / "monitoring.json",
+    }
+    there = {f"{name}:{key}" for name, path in paths.items() for key in keys(json.loads(path.read_text()))}
+    wanted = {fact for name in NAMES for item in read_checklist(name).items for fact in item.facts}
+    assert wanted - there - CONDITIONAL == set()
+    assert wanted >= CONDITIONAL

@@ -1,0 +1,165 @@
+import json
+
+import numpy as np
+import pytest
+
+import triage_cli
+from schemas.evidence import Evidence, Vocabulary
+from trainer.config import TrainConfig
+from trainer.training.session import open_run
+from trainer.vignettes.tfrecord import DataDirectory
+
+CONFIG = {
+    "network": {"hidden_sizes": [8]},
+    "memory": {"batch_size": 4, "memory_capacity": 50},
+    "loop": {"burn_in_steps": 20, "steps": 60, "evaluation_interval": 0},
+}
+
+
+@pytest.fixture(scope="module")
+def job(data_directory, tmp_path_factory):
+    path = tmp_path_factory.mktemp("job")
+    open_run(path, DataDirectory.open(data_directory), TrainConfig.from_dict(CONFIG)).train(lambda: False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tagged(data_directory, tmp_path_factory):
+    """Test vignettes of the same vocabulary, 12 with the tag `unseen` and 15 without."""
+    folder = tmp_path_factory.mktemp("tagged")
+    lines = [
+        {
+            "vignette_id": f"t{number}",
+            "present": [f"e{number % 12}", f"e{(number + 1 + number // 12) % 12}"],
+            "absent": [],
+            "decisions": ["Red", "Yellow"] if number % 2 else ["Green"],
+            "split": "test" if number else "train",
+            "tags": ["unseen", "system=[red]skin"] if number > 15 else ["system=eye"],
+        }
+        for number in range(28)
+    ]
+    (folder / "v.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    arguments = ["--vignettes", folder / "v.jsonl", "--vocabulary", data_directory / "vocabulary.csv"]
+    assert triage_cli.main(["prepare", *map(str, arguments), "--out", str(folder / "data")]) == 0
+    return folder / "data"
+
+
+def _no_constant(name):
+    raise AssertionError(f"{name} is not JSON")
+
+
+def test_reports_agent_human_and_constant_policies_as_json(job, data_directory, tmp_path, capsys):
+    path = tmp_path / "figures.json"
+    arguments = ["evaluate", "--job-dir", str(job), "--data", str(data_directory), "--orders", "3"]
+    assert triage_cli.main([*arguments, "--json", str(path)]) == 0
+    report = json.loads(path.read_text())
+    assert report["vignettes"] == report["agent"]["safety"]["vignettes"] == 10
+    assert set(report["constants"]) == {"always red", "always yellow", "always green", "always blue"}
+    assert report["constants"]["always red"]["safety"]["mean"] == 1.0
+    human = {name: estimate["mean"] for name, estimate in report["human"].items()}
+    assert human["under_triage"] == pytest.approx(1 - human["safety"])
+    assert human["over_triage"] == pytest.approx(human["safety"] - human["appropriateness"])
+    assert set(report["as_clinicians"]["by_all_but_one"]) == set(report["human"]) | set(report["human_agreement"])
+    assert report["training"]["steps"] == 60
+    for estimate in report["agent"].values():
+        assert estimate["low"] <= estimate["mean"] <= estimate["high"]
+    shown = capsys.readouterr()
+    assert "appropriateness" in shown.out
+    assert "warning: the test split has 10 vignettes" in shown.err
+    assert report["frontier"] is None  # a network without probabilities
+    assert triage_cli.main([*arguments, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["agent"] == report["agent"]
+
+
+def test_data_with_another_vocabulary_are_refused(job, data_directory, tmp_path, capsys):
+    other = tmp_path / "data"
+    other.mkdir()
+    vocabulary = Vocabulary([Evidence("alien", "symptom", "Alien", "Alien?")])
+    line = {"vignette_id": "v", "present": ["alien"], "absent": [], "decisions": ["Red"], "split": "train"}
+    vocabulary.save(tmp_path / "vocabulary.csv")
+    (tmp_path / "v.jsonl").write_text(json.dumps(line) + "\n")
+    prepared = ["prepare", "--vignettes", str(tmp_path / "v.jsonl"), "--vocabulary", str(tmp_path / "vocabulary.csv")]
+    assert triage_cli.main([*prepared, "--out", str(other)]) == 0
+    assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(other)]) == 2
+    assert "its vocabulary is not the one" in capsys.readouterr().err
+
+
+def test_a_split_without_vignettes_and_a_missing_checkpoint_are_input_errors(job, data_directory, capsys):
+    arguments = ["evaluate", "--job-dir", str(job), "--data", str(data_directory)]
+    assert triage_cli.main([*arguments, "--step", "7"]) == 2
+    assert "no checkpoint of step 7; there are 60" in capsys.readouterr().err
+    assert triage_cli.main([*arguments, "--orders", "0"]) == 2
+
+
+def test_the_report_contains_every_figure_beyond_the_papers(job, data_directory, tmp_path, capsys):
+    path = tmp_path / "figures.json"
+    arguments = ["evaluate", "--job-dir", str(job), "--data", str(data_directory), "--orders", "3"]
+    assert triage_cli.main([*arguments, "--json", str(path)]) == 0
+    report = json.loads(path.read_text(), parse_constant=_no_constant)
+    assert np.sum(report["confusion"]["matrix"]) == pytest.approx(10)  # 10 vignettes, each weighs 1
+    assert report["confusion"]["labels"] == ["Red", "Yellow", "Green", "Blue"]
+    curve = report["calibration"]["best_decision"]["curve"]
+    assert sum(part["states"] for part in curve) == 3 * 10
+    assert set(report["calibration"]["decisions"]) == {"Red", "Yellow", "Green", "Blue"}
+    assert report["by_evidence"][0]["vignettes"] == 10
+    assert report["by_evidence"][-1]["vignettes"] >= 1
+    assert {row["by"] for row in report["slices"]} == {"majority", "evidence"}
+    assert report["unseen"] is None
+    assert set(report["human_agreement"]) == set(report["agreement"])
+    printed = capsys.readouterr().out
+    for line in ("red sensitivity", "weighted kappa", "Calibration at the decision", "Brier score"):
+        assert line in printed
+    assert "majority" not in printed
+
+
+def test_slices_are_printed_on_demand_and_tags_are_not_markup(job, tagged, capsys):
+    assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(tagged), "--slices"]) == 0
+    printed = capsys.readouterr().out
+    for line in ("majority", "tag:system", "[red]skin", "eye", "tag unseen", "difference"):
+        assert line in printed
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_the_tags_of_the_data_reach_the_slices(job, tagged, capsys):
+    assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(tagged), "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out, parse_constant=_no_constant)
+    sizes = {(row["by"], row["value"]): row["vignettes"] for row in report["slices"]}
+    assert sizes["tag", "unseen"] == sizes["tag:system", "[red]skin"] == 12
+    assert sizes["tag:system", "eye"] == 15
+    assert report["unseen"]["questions"]["with_tag"]["vignettes"] == 12
+
+
+def test_a_single_vignette_is_reported_without_intervals(job, data_directory, tmp_path, capsys):
+    line = {"vignette_id": "v", "present": ["e1"], "absent": [], "decisions": ["Green"], "split": "test"}
+    train = {**line, "vignette_id": "w", "present": ["e2"], "split": "train"}
+    (tmp_path / "v.jsonl").write_text(json.dumps(line) + "\n" + json.dumps(train) + "\n")
+    prepared = ["prepare", "--vignettes", tmp_path / "v.jsonl", "--vocabulary", data_directory / "vocabulary.csv"]
+    assert triage_cli.main([*map(str, prepared), "--out", str(tmp_path / "data")]) == 0
+    capsys.readouterr()
+    arguments = ["evaluate", "--job-dir", str(job), "--data", str(tmp_path / "data"), "--orders", "1"]
+    assert triage_cli.main([*arguments, "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out, parse_constant=_no_constant)
+    assert report["agreement"]["red_sensitivity"] is None
+    assert report["human_agreement"] is None
+    assert report["calibration"]["best_decision"]["gap"]["low"] is None
+    assert triage_cli.main([*arguments, "--slices"]) == 0
+
+
+def test_the_agent_is_also_played_with_rules_and_their_effect_is_reported(job, data_directory, tmp_path, capsys):
+    codes = ", ".join(f'"e{cell}"' for cell in range(12))
+    path = tmp_path / "rules.toml"  # fires on whatever is known
+    path.write_text(f'[any]\nreason = "x"\nurgency = "Red"\nany.present = [{codes}]\nany.absent = [{codes}]\n')
+    given = ["evaluate", "--job-dir", job, "--data", data_directory, "--orders", 2]
+    assert triage_cli.main([*map(str, given), "--json", "-"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["safety_rules"] is None
+    assert triage_cli.main([*map(str, given), "--rules", str(path), "--json", str(tmp_path / "figures.json")]) == 0
+    assert "of the episodes" in capsys.readouterr().out
+    report = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+    assert report["agent"] == plain["agent"]  # the report on the agent itself stays
+    effect = report["safety_rules"]
+    assert effect["metrics"]["safety"]["without"] == plain["agent"]["safety"]
+    assert effect["metrics"]["safety"]["with_rules"]["mean"] == 1.0  # Red, at once
+    assert effect["metrics"]["questions"]["with_rules"]["mean"] == 0.0
+    assert effect["metrics"]["red_sensitivity"]["with_rules"]["mean"] == 1.0
+    assert [rule["rule_id"] for rule in effect["rules"]["rules"]] == ["any"]

@@ -1,0 +1,310 @@
+"""`triage export`, from a job directory to a version."""
+
+import contextlib
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+import triage_cli
+from schemas.evidence import Evidence, Vocabulary
+from trainer.config import NetworkConfig, TrainConfig
+from trainer.dyqn.network import build_network
+from trainer.training.job import JobDirectory
+
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
+
+LOOKED_AT = {
+    "step": 40,
+    "metrics": dict.fromkeys(("appropriateness", "safety", "over_triage", "questions"), 0.8),
+}
+"""An evaluation during training, as far as it matters here."""
+
+
+@pytest.fixture(scope="module")
+def model():
+    return build_network(2, TrainConfig().network, seed=3)
+
+
+def make_job(path, model, config=TrainConfig()):  # noqa: B008  # it is frozen
+    """Makes a job directory with the checkpoint of step 40, as a training run leaves it."""
+    job = JobDirectory(path)
+    job.prepare(config, VOCABULARY, "sha256:data")
+    counters = {"step": tf.Variable(40, dtype=tf.int64), "episode": tf.Variable(9, dtype=tf.int64)}
+    job.manager(tf.train.Checkpoint(chosen=model, **counters), kept=1).save(40)
+    job.append_evaluation(LOOKED_AT)
+    return job.path
+
+
+@pytest.fixture(scope="module")
+def job_dir(model, tmp_path_factory):
+    return make_job(tmp_path_factory.mktemp("job"), model)
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory):
+    """Two agents: one says Red at once; the other says Blue when fever is present.
+
+    Until then that one asks, up to the limit, where a fever that is absent (logit of Blue about -10) makes it say Red.
+    """
+    folders = {}
+    for name, biases in (("red", [3, 0, 0, 0, -3]), ("asks", [-3, -3, -3, 0, 2])):
+        network = build_network(2, NetworkConfig(hidden_sizes=(1,)), seed=0)
+        network.get_layer("hidden_1").set_weights([np.array([[0], [1]], np.float32), np.zeros(1, np.float32)])
+        kernel = np.array([[0, 0, 0, 9 * (name == "asks"), 0]], np.float32)
+        network.get_layer("q_values").set_weights([kernel, np.array(biases, np.float32)])
+        config = TrainConfig.from_dict({"network": {"hidden_sizes": [1]}})
+        folders[name] = make_job(tmp_path_factory.mktemp(name), network, config)
+    return folders
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """12 vignettes: where fever is present, Blue is not safe."""
+    folder = tmp_path_factory.mktemp("vignettes")
+    lines = [
+        {
+            "vignette_id": f"v{row}",
+            "present": ["cough", "fever"] if row % 2 else ["cough"],
+            "absent": [] if row % 2 else ["fever"],
+            "decisions": ["Blue"] if row % 4 == 0 else ["Red", "Yellow", "Yellow"],
+            "split": "test",
+            "tags": ["system=a|b"] if row else [],
+        }
+        for row in range(12)
+    ]
+    lines.append(lines[0] | {"vignette_id": "train", "split": "train"})  # a data directory needs one
+    VOCABULARY.save(folder / "vocabulary.csv")
+    (folder / "vignettes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    given = ["--vignettes", folder / "vignettes.jsonl", "--vocabulary", folder / "vocabulary.csv"]
+    assert triage_cli.main(["prepare", *map(str, given), "--out", str(folder / "data")]) == 0
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def served_red(jobs, data, tmp_path_factory):
+    """A base path to which the agent that says Red was pushed as version 1, and what the command printed."""
+    base, printed = tmp_path_factory.mktemp("served") / "models", io.StringIO()
+    given = ["--push-to", base, "--data", data, "--orders", 2, "--rules", "none", "--allow-small-test"]
+    with contextlib.redirect_stdout(printed):
+        assert triage_cli.main([*map(str, ["export", "--job-dir", jobs["red"], *given])]) == 0
+    return base, printed.getvalue()
+
+
+@pytest.fixture
+def base(served_red, tmp_path):
+    """A base path that serves the agent which says Red, as version 1."""
+    return shutil.copytree(served_red[0], tmp_path / "models")
+
+
+def run(capsys, *arguments):
+    """Returns exit code, standard output and standard error of a command."""
+    capsys.readouterr()
+    code = triage_cli.main([*map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+@pytest.mark.usefixtures("light_exports")
+def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tmp_path, capsys):
+    assert triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert said.out == f"wrote version 1 to {tmp_path / '1'}\n"
+    assert said.err.endswith(f"result in {tmp_path / '1'}; next: triage serve --model-base-path {tmp_path}\n")
+    exported = tf.saved_model.load(str(tmp_path / "1"))
+    states = np.array([[1, -1], [0, 1]], np.float32)
+    answer = exported.signatures["state"](states=tf.constant(states), questions_asked=tf.constant([0, 0]))
+    np.testing.assert_allclose(answer["q_values"], model(states), atol=1e-6)
+    manifest = json.loads((tmp_path / "1" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["config"] == TrainConfig().to_dict()
+    assert manifest["training"] == {"steps": 40, "episodes": 9}
+    assert manifest["metrics"] == LOOKED_AT
+    assert "not evaluated" in (tmp_path / "1" / "model_card.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("light_exports")
+def test_an_export_is_signed_with_the_given_key(job_dir, tmp_path):
+    key = Ed25519PrivateKey.generate()
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (tmp_path / "private.pem").write_bytes(key.private_bytes(*form))
+    given = ["--model-base-path", tmp_path / "models", "--sign", tmp_path / "private.pem"]
+    assert triage_cli.main([*map(str, ["export", "--job-dir", job_dir, *given])]) == 0
+    version = tmp_path / "models" / "1"
+    key.public_key().verify((version / "SHA256SUMS.sig").read_bytes(), (version / "SHA256SUMS").read_bytes())
+
+
+@pytest.mark.usefixtures("light_exports")
+def test_with_json_on_standard_output_nothing_else_is_printed(job_dir, tmp_path, capsys):
+    options = ["--version", "12", "--step", "40", "--model-name", "nurse", "--json", "-"]
+    assert triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(tmp_path), *options]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "path": str(tmp_path / "12"),
+        "model_version": "12",
+        "published": True,
+        "vocabulary_fingerprint": VOCABULARY.fingerprint,
+        "data_fingerprint": "sha256:data",
+        "metrics": LOOKED_AT,
+        "evaluation": None,
+        "gate": None,
+        "safety_rules": {"source": "none", "fingerprint": "", "rules": []},
+        "decision": {"probabilities": False},
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--step", "41"], "no checkpoint of step 41"),
+        (["--version", "-1", "--rules", "none"], "from 1"),
+        (["--safety-weight", "2"], "has a network without probabilities"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_no_version(job_dir, tmp_path, capsys, options, complaint):
+    base = tmp_path / "models"
+    assert triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(base), *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("triage export: error: ")
+    assert complaint in line
+    assert not base.exists()
+
+
+def test_the_exported_version_has_the_figures_of_triage_evaluate(jobs, data, tmp_path, capsys):
+    chosen = ["--job-dir", jobs["asks"], "--data", data, "--orders", 4, "--seed", 3, "--json", "-"]
+    code, out, _ = run(capsys, "export", "--model-base-path", tmp_path, *chosen)
+    assert code == 0
+    exported = json.loads(out)
+    evaluated = json.loads(run(capsys, "evaluate", *chosen)[1])
+    assert exported["evaluation"]["agent"] == evaluated["agent"]
+    assert exported["evaluation"]["human"] == evaluated["human"]
+    assert exported["evaluation"]["constants"] == evaluated["constants"]
+    assert 0 < evaluated["agent"]["questions"]["mean"] < 23  # the agent does ask, and not always for ever
+    assert exported["metrics"]["metrics"] == evaluated["agent"]
+    safety = evaluated["agent"]["safety"]
+    card = (tmp_path / "1" / "model_card.md").read_text(encoding="utf-8")
+    assert f"{safety['mean']:.3f} [{safety['low']:.3f}, {safety['high']:.3f}]" in card
+    assert r"| a\|b | 11 |" in card
+
+
+@pytest.mark.usefixtures("light_exports")
+def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
+    served_red, base, jobs, data, tmp_path, capsys
+):
+    first, printed = served_red
+    assert printed == f"wrote version 1 to {first / '1'}\n  there was no version in {first} to compare it with\n"
+    given = ["--push-to", base, "--data", data, "--orders", 2, "--rules", "none"]
+    code, _, error = run(capsys, "export", "--job-dir", jobs["red"], *given)
+    assert code == 3
+    assert "\n  12 test vignettes are too few to judge a version by: it takes 50, or --allow-small-test\n" in error
+    given.append("--allow-small-test")
+    kept = ["--json", tmp_path / "figures.json", "--rejected", tmp_path / "no"]
+    code, out, error = run(capsys, "export", "--job-dir", jobs["asks"], *given, *kept)
+    assert code == 3
+    assert out == ""
+    assert error.startswith("version 2 may be less safe than the serving version 1 by more than the margin of 0.02:\n")
+    assert error.endswith(f"\nnothing was published; the rejected version is in {tmp_path / 'no' / '2'}\n")
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert (figures["published"], figures["gate"]["passed"]) == (False, False)
+    assert figures["gate"]["metrics"]["safety"]["new"] == 0.5  # Blue on the 6 that have fever, Red on the others
+    assert [path.name for path in base.iterdir()] == ["1"]
+    code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], *given, "--margin", 0)
+    assert code == 0
+    assert out.startswith(f"wrote version 2 to {base / '2'}\nversion 2 is not less safe than the serving version 1 ")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--push-to", "models"], "give the vignettes with --data"),
+        (["--push-to", "models", "--data", "d", "--margin", "nan"], "a share from 0 to 1"),
+        (["--push-to", "models", "--data", "d", "--margin", "-0.1"], "a share from 0 to 1"),
+        (["--model-base-path", "models", "--margin", "0.1"], "--margin needs --push-to"),
+        (["--model-base-path", "models", "--cases", "c"], "--cases needs --push-to"),
+        (["--model-base-path", "models", "--allow-small-test"], "--allow-small-test needs --push-to"),
+        (["--push-to", "models", "--data", "d", "--cases", "nowhere"], "nowhere: cannot read"),
+        (["--model-base-path", "models", "--rejected", "r"], "needs --push-to"),
+        (["--model-base-path", "models", "--sign", "nowhere"], "--sign nowhere: cannot read"),
+        (["--model-base-path", "models", "--compare-with", "b"], "--compare-with compares the new version"),
+        (["--model-base-path", "m", "--compare-with", "m", "--data", "d"], "versions are served from there"),
+        (["--push-to", "models", "--compare-with", "b", "--data", "d"], "leave --compare-with out"),
+        (["--model-base-path", "models", "--orders", "0"], "--orders 0: expected 1 or more"),
+        (["--model-base-path", "models", "--data", "nowhere"], "nowhere: no such data directory"),
+    ],
+)
+def test_contradicting_options_are_refused_before_anything_is_written(
+    job_dir, tmp_path, monkeypatch, capsys, options, complaint
+):
+    monkeypatch.chdir(tmp_path)
+    code, _, error = run(capsys, "export", "--job-dir", job_dir, *options)
+    assert code == 2
+    assert complaint in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pushing_and_plain_exporting_exclude_each_other(job_dir, tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        triage_cli.main(["export", "--job-dir", str(job_dir), "--push-to", "a", "--model-base-path", "b"])
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("light_exports")
+def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pushed(jobs, data, tmp_path, capsys):
+    served, apart = tmp_path / "served", tmp_path / "apart"
+    given = ["--compare-with", served, "--data", data, "--orders", "1", "--allow-small-test"]
+    code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], "--model-base-path", apart / "red", *given)
+    assert code == 0
+    assert out.endswith(f"there was no version in {served} to compare it with\n")
+    assert not served.exists()
+    assert run(capsys, "push", "--version-dir", apart / "red" / "1", "--to", served)[:2] == (
+        0, f"pushed to {served / '1'}\n",
+    )  # fmt: skip
+    # The agent that says Blue to a fever is less safe than the one that says Red to all.
+    code, _, error = run(capsys, "export", "--job-dir", jobs["asks"], "--model-base-path", apart / "asks", *given)
+    assert code == 3
+    assert error.endswith(f"\nnothing was blessed; the rejected version is in {apart / 'asks' / '2'}\n")
+    assert (apart / "asks" / "2" / "NOT_BLESSED").exists()
+    code, _, error = run(capsys, "push", "--version-dir", apart / "asks" / "2", "--to", served)
+    assert code == 2
+    assert "was not blessed" in error
+    assert [path.name for path in served.iterdir()] == ["1"]
+
+
+@pytest.mark.usefixtures("light_exports")
+def test_a_version_that_decides_a_textbook_emergency_later_is_not_pushed_and_the_case_is_named(
+    base, jobs, data, tmp_path, capsys
+):
+    case = {
+        "vignette_id": "m", "title": "Meningitis", "category": "emergency", "allowed": ["Red"], "present": ["fever"],
+        "absent": [],
+    }  # fmt: skip
+    path = tmp_path / "cases.jsonl"
+    path.write_text(json.dumps(case) + "\n")
+    given = ["--push-to", base, "--data", data, "--orders", "1", "--margin", "1", "--cases", path, "--allow-small-test"]
+    # This agent says Blue to a fever.
+    figures = tmp_path / "figures.json"
+    code, _, error = run(capsys, "export", "--job-dir", jobs["asks"], *given, "--json", figures)
+    assert code == 3
+    assert "textbook emergencies sent later than before: 1 of 1\n    'Meningitis': Blue, was Red" in error
+    assert error.endswith("\nnothing was published; --rejected DIR keeps such a version\n")
+    assert json.loads(figures.read_text())["path"] is None
+    assert [folder.name for folder in base.iterdir()] == ["1"]
+
+
+@pytest.mark.usefixtures("light_exports")
+def test_a_version_obeys_the_rules_that_it_was_exported_with(jobs, tmp_path, capsys):
+    path = tmp_path / "rules.toml"
+    path.write_text('[hot]\nreason = "Hot."\nurgency = "Yellow"\nall.present = ["fever"]\n')
+    base = tmp_path / "models"
+    code, _, _ = run(capsys, "export", "--job-dir", jobs["asks"], "--model-base-path", base, "--rules", path)
+    assert code == 0
+    model = tf.saved_model.load(str(base / "1"))
+    answer = model.signatures["state"](states=tf.constant([[0.0, 1], [1, 0]]), questions_asked=tf.constant([0, 23]))
+    # With fever that agent says Blue, which the rule makes Yellow; with a cough alone its bias for Blue decides.
+    assert answer["action_label"].numpy().tolist() == [b"Yellow", b"Blue"]
+    manifest = json.loads((base / "1" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["safety_rules"]["source"] == str(path)
+    assert [rule["rule_id"] for rule in manifest["safety_rules"]["rules"]] == ["hot"]
+    assert (base / "1" / "assets.extra" / "rules.toml").read_text(encoding="utf-8") == path.read_text(encoding="utf-8")

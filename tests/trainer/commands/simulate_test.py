@@ -1,0 +1,127 @@
+import json
+
+import pytest
+
+import triage_cli
+from trainer.commands.simulate import PAPER_TEST, PAPER_VIGNETTES, simulate_splits
+from trainer.simulation.simulator import BLOCK, UNSEEN
+from trainer.vignettes.tfrecord import DataDirectory, decode_example, read_records
+
+
+@pytest.fixture
+def simulate(toy_knowledge_directory, tmp_path):
+    def run(name, *arguments):
+        common = ["--knowledge", toy_knowledge_directory, "--out", tmp_path / name]
+        return triage_cli.main(["simulate", *map(str, common), *map(str, arguments)]), tmp_path / name
+
+    return run
+
+
+def _files(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def _vignettes(directory, split):
+    data = DataDirectory.open(directory)
+    return [decode_example(record) for shard in data.shards(split) for record in read_records(shard)]
+
+
+def test_the_default_is_a_data_directory_of_the_papers_size(simulate):
+    code, directory = simulate("data")
+    assert code == 0
+    data = DataDirectory.open(directory)
+    assert data.stats["splits"]["train"]["vignettes"] == PAPER_VIGNETTES - PAPER_TEST == 1248
+    assert data.stats["splits"]["test"]["vignettes"] == PAPER_TEST == 126
+    assert len(data.read("train").decision_counts) == 1248
+
+
+def test_a_number_of_vignettes_that_cuts_the_last_block_is_kept(simulate):
+    _, directory = simulate("data", "--vignettes", BLOCK + 7)
+    assert len(_vignettes(directory, "train")) + len(_vignettes(directory, "test")) == BLOCK + 7
+
+
+def test_more_vignettes_of_a_seed_begin_with_the_same_ones(simulate):
+    few, more = (simulate(str(n), "--vignettes", n, "--test-fraction", 0)[1] for n in (20, BLOCK + 20))
+    assert _vignettes(more, "train")[:20] == _vignettes(few, "train")
+
+
+def test_another_seed_gives_other_vignettes(simulate):
+    one, other = (simulate(str(seed), "--vignettes", 50, "--seed", seed)[1] for seed in (0, 1))
+    assert DataDirectory.open(one).data_fingerprint != DataDirectory.open(other).data_fingerprint
+
+
+def test_an_unseen_condition_is_in_the_test_split_only(simulate):
+    _, directory = simulate("data", "--vignettes", 400, "--unseen-conditions", "heart_attack")
+    assert not any("condition=heart_attack" in vignette.tags for vignette in _vignettes(directory, "train"))
+    test = _vignettes(directory, "test")
+    unseen = [vignette for vignette in test if UNSEEN in vignette.tags]
+    assert unseen
+    assert all("condition=heart_attack" in vignette.tags for vignette in unseen)
+    # Of the others, 126 of 1,374 are drawn.
+    others = 400 - len(unseen)
+    assert len(test) - len(unseen) == round(others * 126 / 1374)
+
+
+def test_the_directory_states_how_it_was_made(simulate, toy_knowledge):
+    _, directory = simulate("data", "--vignettes", 40, "--seed", 3, "--unseen-conditions", "heart_attack")
+    stats = json.loads((directory / "stats.json").read_text())
+    assert (stats["format"], stats["seed"]) == ("simulate", 3)
+    assert stats["options"]["knowledge_fingerprint"] == toy_knowledge.fingerprint
+    assert stats["options"]["unseen_conditions"] == ["heart_attack"]
+    assert stats["options"]["simulation"]["panel"]["clinicians"] > 0
+    assert stats["vocabulary_fingerprint"] == toy_knowledge.catalogue.vocabulary.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--vignettes", 0], "--vignettes 0: expected 1 or more"),
+        (["--seed", -1], "--seed -1: expected 0 or more"),
+        (["--seed", 2**64], "expected less than 2^64"),
+        (["--processes", 0], "--processes 0: expected 1 or more"),
+        (["--shard-size", 0], "--shard-size 0: expected 1 or more"),
+        (["--json", "lost/x.json"], "--json lost/x.json: cannot write: lost is not a directory: create it first"),
+        (["--test-fraction", "1"], "--test-fraction 1: expected 0 or more, and less than 1"),
+        (["--unseen-conditions", "gout"], "unknown condition 'gout'"),
+        (["--unseen-conditions", "common_cold", "heart_attack", "threatened_miscarriage"], "no vignette is left"),
+    ],
+)
+def test_a_bad_option_is_one_clear_line_and_nothing_is_made(simulate, capsys, arguments, message):
+    code, directory = simulate("data", "--vignettes", 30, *arguments)
+    assert code == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize("fraction", ["x", "1/0", ""])
+def test_a_test_fraction_that_is_not_a_number_is_refused(simulate, capsys, fraction):
+    with pytest.raises(SystemExit) as caught:
+        simulate("data", "--test-fraction", fraction)
+    assert caught.value.code == 2
+    assert "expected a number such as 0.1 or 1/10" in capsys.readouterr().err
+
+
+def test_a_directory_with_something_else_in_it_is_left_alone(simulate, tmp_path, capsys):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "notes.txt").write_text("mine")
+    assert simulate("data")[0] == 2
+    assert "not empty" in capsys.readouterr().err
+    assert (tmp_path / "data" / "notes.txt").read_text() == "mine"
+
+
+def test_splits_of_a_given_size_are_what_the_command_makes(tmp_path):
+    simulate_splits(tmp_path / "made", train=70, test=33, seed=4)
+    command = ["simulate", "--vignettes", "103", "--test-fraction", "33/103", "--seed", "4"]
+    assert triage_cli.main([*command, "--out", str(tmp_path / "commanded")]) == 0
+    assert _files(tmp_path / "made") == _files(tmp_path / "commanded")
+    assert DataDirectory.open(tmp_path / "made").stats["splits"]["test"]["vignettes"] == 33
+
+
+def test_whole_patients_say_so_in_the_data_directory_and_cards_do_not(simulate):
+    _, cards = simulate("cards", "--vignettes", 40)
+    _, whole = simulate("whole", "--vignettes", 40, "--whole-patient")
+    assert not DataDirectory.open(cards).whole_patients
+    assert DataDirectory.open(whole).whole_patients
+    assert sorted(v.vignette_id for split in ("train", "test") for v in _vignettes(whole, split))[0] == "w0-0000001"

@@ -1,0 +1,179 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import triage_cli
+from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import Action
+from trainer.commands.stats import evidence_counts
+from trainer.importing.vignette_statistics import PAPER
+from trainer.vignettes.arrays import ShardReader
+from trainer.vignettes.output import describe
+from trainer.vignettes.tfrecord import DataDirectory, ShardWriter, encode_example
+from trainer.vignettes.vignette import Vignette
+
+SYMPTOMS = [Evidence(code, "symptom", f"Symptom {code}", f"{code}?") for code in "abcd"]
+VOCABULARY = Vocabulary([*SYMPTOMS, Evidence("r", "risk_factor", "Smoker", "r?")])
+RED, YELLOW, GREEN = Action.RED, Action.YELLOW, Action.GREEN
+TRAIN = [
+    Vignette("v1", ("a", "b", "r"), ("c",), (RED, RED, YELLOW)),  # 3 symptoms, 3 decisions
+    Vignette("v2", ("a",), (), (GREEN,)),  # 1 symptom, 1 decision
+]
+TEST = [Vignette("v3", ("a", "b", "d"), ("c", "r"), (YELLOW, YELLOW, GREEN, GREEN, GREEN))]  # 4 symptoms, 5 decisions
+
+
+@pytest.fixture
+def directory(tmp_path):
+    path = tmp_path / "data"
+    path.mkdir()
+    for split, vignettes in (("train", TRAIN), ("test", TEST)):
+        with ShardWriter(path, split, len(vignettes), 1, compressed=False) as writer:
+            for vignette in vignettes:
+                writer.write(encode_example(vignette))
+    splits = {"train": {"vignettes": 2}, "test": {"vignettes": 1}}
+    stats = {"vocabulary_fingerprint": VOCABULARY.fingerprint, "data_fingerprint": "sha256:0", "splits": splits}
+    describe(path, VOCABULARY, stats)
+    return path
+
+
+def stats(*arguments):
+    return triage_cli.main(["stats", *map(str, arguments)])
+
+
+def report(capsys, *arguments):
+    assert stats(*arguments, "--json", "-") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_evidence_is_counted_by_kind_and_presence(directory):
+    arrays = ShardReader(VOCABULARY).read(DataDirectory.open(directory).shards("train"))
+    risk_factor = np.array([False, False, False, False, True])
+    assert evidence_counts(arrays, risk_factor).tolist() == [[2, 1, 1, 0], [1, 0, 0, 0]]
+
+
+def test_figures_are_of_all_vignettes_or_of_a_split(directory, capsys):
+    both = report(capsys, directory)
+    assert both["figures"]["symptoms"] == {
+        "mean": pytest.approx(8 / 3),  # 3, 1, 4
+        "sd": pytest.approx(np.sqrt(7 / 3)),  # (1/9 + 25/9 + 16/9) / 2
+        "vignettes": 3,
+    }
+    assert both["figures"]["risk_factors_absent"]["mean"] == pytest.approx(1 / 3)
+    assert both["figures"]["decisions_per_vignette"]["mean"] == 3.0
+    assert (both["fewest_decisions"], both["most_decisions"]) == (1, 5)
+    assert both["figures"]["inter_expert_safety"]["vignettes"] == 2
+    assert both["splits"] == ["train", "test"]
+    assert report(capsys, directory, "--split", "train")["figures"]["symptoms"]["mean"] == 2.0
+    test = report(capsys, directory, "--split", "test")
+    assert test["figures"]["symptoms"] == {"mean": 4.0, "sd": None, "vignettes": 1}
+    assert test["paper"]["figures"]["symptoms"] == PAPER["symptoms"]._asdict()
+
+
+def test_the_table_shows_our_figures_and_the_papers(directory, capsys, tmp_path):
+    assert stats(directory, "--json", tmp_path / "figures.json") == 0
+    out = capsys.readouterr().out
+    assert "2.67 (1.53)" in out
+    assert "6.15 (2.60)" in out
+    assert json.loads((tmp_path / "figures.json").read_text())["figures"]["symptoms"]["vignettes"] == 3
+
+
+def test_an_empty_split_has_no_figures(directory, capsys):
+    for shard in directory.glob("test-*"):
+        shard.unlink()
+    text = (directory / "stats.json").read_text()
+    (directory / "stats.json").write_text(text.replace('"vignettes": 1', '"vignettes": 0'))
+    assert report(capsys, directory, "--split", "test")["figures"]["symptoms"]["mean"] is None
+    assert stats(directory, "--split", "test") == 0
+
+
+def test_shows_vignettes_as_text(directory, capsys):
+    assert stats(directory, "--split", "test", "--show", "1") == 0
+    assert capsys.readouterr().out == (
+        "Patient: No smoker.\n"
+        "Symptom a, symptom b, symptom d.\n"
+        "No symptom c.\n"
+        "5 clinicians: Yellow, Yellow, Green, Green, Green (vignette v3)\n"
+    )
+
+
+def test_the_seed_chooses_the_vignettes_and_all_are_shown_where_more_are_wanted(directory, capsys):
+    def shown(*arguments):
+        return [entry["vignette_id"] for entry in report(capsys, directory, *arguments)["vignettes"]]
+
+    assert shown("--show", "9") == ["v1", "v2", "v3"]
+    drawn = {tuple(shown("--show", "1", "--seed", seed)) for seed in range(6)}
+    assert drawn == {("v1",), ("v2",), ("v3",)}
+    assert shown("--show", "2", "--seed", "4") == shown("--show", "2", "--seed", "4")
+
+
+def test_validation_says_so_where_there_is_nothing(data_directory, capsys):
+    assert stats(data_directory, "--validate") == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("train 40, test 10 vignettes: ")
+
+
+def test_validation_exits_with_1_only_where_there_are_errors(directory, capsys, tmp_path):
+    assert stats(directory, "--validate") == 0  # v2 has one clinician, "d" is in test only
+    out = capsys.readouterr().out
+    assert "note: decisions of one clinician only: 1 vignettes (33.3%)" in out
+    assert out.splitlines()[-1] == "train 2, test 1 vignettes: 0 errors, 3 warnings, 1 note"
+    shard = directory / "test-00000-of-00001.tfrecord"
+    shutil.copy(directory / "train-00000-of-00002.tfrecord", shard)
+    assert stats(directory, "--validate", "--json", tmp_path / "report.json") == 1
+    written = json.loads((tmp_path / "report.json").read_text())
+    assert written["vignettes"] == {"train": 2, "test": 1}
+    assert [anomaly["name"] for anomaly in written["anomalies"] if anomaly["severity"] == "error"] == [
+        "duplicate vignette id"
+    ]
+
+
+def test_sound_data_are_only_warned_about_their_size(tmp_path, capsys):
+    lines = [
+        {"vignette_id": "v1", "present": ["a", "b", "r"], "absent": [], "decisions": ["Red", "Red"], "split": "train"},
+        {"vignette_id": "v2", "present": ["c"], "absent": ["d"], "decisions": ["Red", "Red"], "split": "train"},
+        {"vignette_id": "v3", "present": ["a"], "absent": ["r"], "decisions": ["Red", "Red"], "split": "test"},
+    ]
+    (tmp_path / "v.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    VOCABULARY.save(tmp_path / "vocabulary.csv")
+    given = [
+        "--vignettes",
+        tmp_path / "v.jsonl",
+        "--vocabulary",
+        tmp_path / "vocabulary.csv",
+        "--out",
+        tmp_path / "data",
+    ]
+    assert triage_cli.main(["prepare", *map(str, given)]) == 0
+    capsys.readouterr()
+    assert stats(tmp_path / "data", "--validate") == 0
+    shown = capsys.readouterr().out
+    assert "warning: few test vignettes: 1 splits" in shown
+    assert "all decisions in the test split are Red: there is nothing to distinguish" in shown
+    assert shown.splitlines()[-1] == "train 2, test 1 vignettes: 0 errors, 2 warnings, 0 notes"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--show", "0"], "--show 0: expected 1 or more"),
+        (["--seed", "-1"], "--seed -1: expected 0 or more"),
+        (["--validate", "--split", "test"], "leave out --split"),
+    ],
+)
+def test_options_that_make_no_sense(directory, capsys, arguments, message):
+    assert stats(directory, *arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_damaged_shard_and_a_missing_directory_are_input_errors(directory, capsys, tmp_path):
+    shard = directory / "train-00001-of-00002.tfrecord"
+    shard.write_bytes(b"")
+    assert stats(directory) == 2
+    assert "has 1 vignettes, stats.json says 2: see triage stats --validate" in capsys.readouterr().err
+    shard.write_bytes(b"junk" * 20)
+    assert stats(directory) == 2
+    assert f"{shard}: record " in capsys.readouterr().err
+    assert stats(tmp_path / "nothing", "--validate") == 2
+    assert "no such data directory" in capsys.readouterr().err

@@ -1,0 +1,117 @@
+"""`triage tflite`, from a model base path to a file and its sidecar."""
+
+import json
+import shutil
+
+import pytest
+
+import triage_cli
+from schemas.evidence import Evidence, Vocabulary
+from trainer.config import NetworkConfig
+from trainer.dyqn.network import build_network
+from trainer.export import conversion, saved_model
+from trainer.export.policy import load_version
+from trainer.export.tflite_file import read_description
+from trainer.training.job import TrainedNetwork
+
+
+def run(capsys, *arguments):
+    """Returns exit code, standard output and standard error of `triage tflite`."""
+    capsys.readouterr()
+    code = triage_cli.main(["tflite", *map(str, arguments), "--states", "300"])
+    return code, *capsys.readouterr()
+
+
+@pytest.mark.parametrize("quantization", ["none", "float16", "dynamic", "int8"])
+def test_each_quantisation_writes_a_file_with_its_parity(version_base, data_directory, tmp_path, capfd, quantization):
+    out = tmp_path / "triage.tflite"
+    data = ["--data", data_directory] if quantization == "int8" else []
+    code, printed, said = run(
+        capfd, "--model", version_base, "--out", out, "--quantize", quantization, *data, "--json", "-"
+    )
+    assert code == 0
+    assert said.endswith(
+        f"result in {out}; next: python examples/mobile/interview.py {out}, or an app (docs/mobile.md)\n"
+    )
+    assert not any(noise in said for noise in ("XNNPACK", "fully_quantize"))
+    report = json.loads(printed)
+    description = read_description(out)
+    assert report["parity"] == description["parity"]
+    assert report["bytes"] == out.stat().st_size
+    assert (description["quantization"], description["parity"]["states"]) == (quantization, 300)
+    assert description["parity"]["largest_q_difference"] > 0
+    changed = description["parity"]["decision_changed"] + description["parity"]["best_triage_changed"] > 0
+    assert description["parity"]["statement"].startswith("WARNING: ") == changed
+    assert (description["calibration"] is not None) == (quantization == "int8")
+
+
+def test_a_version_can_be_given_itself_and_a_base_path_means_its_highest(version_base, tmp_path, capsys):
+    shutil.copytree(version_base / "1", tmp_path / "models" / "9")
+    manifest = json.loads((version_base / "1" / "manifest.json").read_text())
+    (tmp_path / "models" / "9" / "manifest.json").write_text(json.dumps(manifest | {"model_version": "9"}))
+    shutil.copytree(version_base / "1", tmp_path / "models" / "8")
+    for model, expected in ((tmp_path / "models", "9"), (tmp_path / "models" / "8", "1")):
+        code, printed, _ = run(capsys, "--model", model, "--out", tmp_path / "f.tflite")
+        assert code == 0
+        assert printed.startswith(f"wrote version {expected} (none, ")
+        assert f"to {tmp_path}/f.tflite and {tmp_path}/f.tflite.json\n" in printed
+        assert read_description(tmp_path / "f.tflite")["model_version"] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--model", "models", "--quantize", "int8"], "give a data directory with --data DIR"),
+        (["--model", "models", "--data", "d"], "needs no --data: only int8 is calibrated"),
+        (["--model", "models", "--quantize", "int8", "--data", "d"], "d: no such data directory"),
+        (["--model", "nowhere"], "nowhere: cannot read the model base path"),
+        (["--model", "models/1/manifest.json"], "manifest.json: cannot read the model base path"),
+        (["--model", "models", "--seed", "-1"], "--seed -1: expected 0 or more"),
+        (["--model", "models", "--out", "no/f.tflite"], "--out no/f.tflite: there is no directory no"),
+        (["--model", "models", "--out", "models"], "--out models: this is not a regular file"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_no_file(version_base, tmp_path, monkeypatch, capsys, options, complaint):
+    shutil.copytree(version_base, tmp_path / "models")
+    monkeypatch.chdir(tmp_path)
+    code, printed, error = run(capsys, "--out", "f.tflite", *options)
+    assert (code, printed) == (2, "")
+    [line] = error.splitlines()
+    assert line.startswith("triage tflite: error: ")
+    assert complaint in line
+    assert [path.name for path in tmp_path.iterdir()] == ["models"]
+
+
+def test_an_unknown_quantisation_is_refused_with_the_known_ones(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        run(capsys, "--model", tmp_path, "--out", tmp_path / "f", "--quantize", "int4")
+    assert "choose from 'none', 'float16', 'dynamic', 'int8'" in capsys.readouterr().err
+
+
+def test_the_command_knows_the_quantisations_that_the_conversion_does():
+    from trainer.commands.tflite import _QUANTIZATIONS
+
+    assert _QUANTIZATIONS == conversion.QUANTIZATIONS
+
+
+def test_a_file_that_lost_its_weights_is_not_left_behind(
+    version_base, version, without_litert, tmp_path, monkeypatch, capsys
+):
+    out = tmp_path / "f.tflite"
+    assert run(capsys, "--model", version_base, "--out", out)[0] == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    network = build_network(
+        12, NetworkConfig(hidden_sizes=(32, 16)), seed=9
+    )  # what a converter that does not track the weights would find
+    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in version.vocabulary.codes)
+    with without_litert():
+        folder = saved_model.write_version(
+            tmp_path / "other", TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
+        )
+    broken = conversion.convert(load_version(folder), "none")
+    shutil.rmtree(tmp_path / "other")
+    monkeypatch.setattr(conversion, "convert", lambda *_: broken)
+    code, printed, error = run(capsys, "--model", version_base, "--out", out)
+    assert (code, printed) == (2, "")
+    assert "more than the bound of 0.0001: it is broken" in error
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -1,0 +1,90 @@
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from schemas.errors import InputError
+from trainer.decision import mixture
+
+
+class Vignettes(NamedTuple):
+    offsets: np.ndarray
+    signed_codes: np.ndarray
+    decision_counts: np.ndarray
+
+
+@pytest.fixture(scope="module")
+def vignettes():
+    """Two kinds of patients: with 1 and 2 present, all Red; with 3 present and 1 denied, all Blue."""
+    kinds = [([1, 2], [3, 0, 0, 0]), ([3, -1], [0, 0, 0, 2])]
+    rows = [kinds[number % 2] for number in range(6000)]
+    return Vignettes(
+        np.arange(6001) * 2, np.concatenate([codes for codes, _ in rows]), np.array([counts for _, counts in rows])
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(vignettes):
+    return mixture.fit(vignettes, 4, seed=0)
+
+
+def _given(fitted, present):
+    """The probability of each class where a code is present."""
+    weights = np.exp(fitted.log_prior) * fitted.present[:, present]
+    return weights / weights.sum()
+
+
+def test_what_goes_together_is_likely_together(fitted):
+    likely = _given(fitted, 0) @ fitted.present
+    assert likely[1] > 0.9
+    assert likely[2] < 0.1
+
+
+def test_classes_have_the_decisions_about_their_patients(fitted):
+    truths = _given(fitted, 0) @ fitted.truths
+    # Red patients: only Red is appropriate, and only Red is safe. Blue ones: every decision is safe.
+    np.testing.assert_allclose(truths, [1, 0, 0, 0, 1, 0, 0, 0], atol=0.1)
+    np.testing.assert_allclose(_given(fitted, 2) @ fitted.truths, [0, 0, 0, 1, 1, 1, 1, 1], atol=0.1)
+
+
+def test_what_is_not_listed_counts_as_absent_but_not_among_what_is_written_down(fitted):
+    prior = np.exp(fitted.log_prior)
+    assert prior @ fitted.present[:, 0] == pytest.approx(0.5, abs=0.05)  # of all patients half have it
+    assert prior @ fitted.present[:, 1] == pytest.approx(0.5, abs=0.05)
+    assert prior @ fitted.written[:, 0] == pytest.approx(0.5, abs=0.1)  # written down of all
+    assert prior @ fitted.written[:, 1] > 0.9  # nobody's denied
+
+
+def test_what_everybody_has_may_still_be_absent():
+    """In half precision 1 - .0001 is 1, and the logarithm of 0 would spoil every value."""
+    everybody = Vignettes(np.arange(1001) * 2, np.tile([1, 2], 1000), np.tile([1, 0, 0, 0], [1000, 1]))
+    fitted = mixture.fit(everybody, 3, seed=0)
+    assert np.isfinite(fitted.log_literals).all()
+    assert (fitted.present[:, 0] > 0.99).all()
+
+
+def test_few_vignettes_make_no_classes(vignettes):
+    few = Vignettes(vignettes.offsets[:100], vignettes.signed_codes[:198], vignettes.decision_counts[:99])
+    assert mixture.fit(few, 4, seed=0) is None
+
+
+def test_a_file_gives_back_what_was_saved(fitted, tmp_path):
+    assert mixture.load(tmp_path / "questions.npz", 4) is None
+    mixture.save(fitted, tmp_path / "questions.npz")
+    for read, kept in zip(mixture.load(tmp_path / "questions.npz", 4), fitted, strict=True):
+        np.testing.assert_array_equal(read, kept)
+
+
+def test_a_damaged_file_or_one_of_another_vocabulary_is_an_input_error(fitted, tmp_path):
+    path = tmp_path / "questions.npz"
+    mixture.save(fitted, path)
+    with pytest.raises(InputError, match=r"arrays of other shapes.*delete the file"):
+        mixture.load(path, 5)
+    path.write_bytes(b"PK garbage")
+    with pytest.raises(InputError, match="not what training wrote"):
+        mixture.load(path, 4)
+
+
+def test_literals_are_the_logarithms_of_both_answers(fitted):
+    assert fitted.log_literals.shape == (8, len(fitted.log_prior))
+    np.testing.assert_allclose(np.exp(fitted.log_literals[0]) + np.exp(fitted.log_literals[4]), 1, rtol=1e-6)

@@ -1,0 +1,179 @@
+"""Novelty: what goes together in training is usual, and what does not is novel."""
+
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from schemas.errors import InputError
+from trainer.decision import novelty
+from trainer.decision.novelty import Novelty
+
+EVIDENCE, GROUP = 40, 10
+
+
+def made(count, seed):
+    """Vignettes of four kinds of patients: each has pieces of a group of 10 only, half of them absent."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for _ in range(count):
+        cells = generator.integers(0, 4) * GROUP + generator.permutation(GROUP)[: generator.integers(3, 9)]
+        rows.append((cells + 1) * np.where(cells % 2, 1, -1))
+    return rows
+
+
+class Vignettes:
+    def __init__(self, rows):
+        self.offsets = np.cumsum([0] + [len(row) for row in rows])
+        self.signed_codes = np.concatenate(rows)
+
+
+def states(rows):
+    dense = np.zeros([len(rows), EVIDENCE], np.float32)
+    for state, row in zip(dense, rows, strict=True):
+        state[np.abs(row) - 1] = np.sign(row)
+    return tf.constant(dense)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return novelty.fit(Vignettes(made(600, 0)), EVIDENCE, seed=0)
+
+
+def test_moments_of_unseen_vignettes_are_spread_over_the_percentiles(fitted):
+    moments = novelty.moments(made(300, 1), np.random.default_rng(2))
+    percentiles = fitted.percentiles(states(moments)).numpy()
+    assert len(percentiles) == 4800
+    # Uniform in [0, 1] has the mean 1/2; the standard error of the mean over 300 vignettes is at most .29/17 = .017,
+    # and that of the 120 behind the percentiles .026.
+    assert percentiles.mean() == pytest.approx(0.5, abs=0.12)
+    assert (percentiles > novelty.THRESHOLD).mean() < 0.03
+
+
+def test_one_piece_is_novel_only_if_training_never_saw_it():
+    """However rare: "worst headache of my life" alone, which fires a rule, is not unlike anything seen."""
+    rare, unseen = EVIDENCE, EVIDENCE + 1
+    rows = [*made(1200, 0), *(np.append(row, rare + 1) for row in made(4, 5))]
+    signs = np.where(np.arange(EVIDENCE + 2) % 2, 1, -1)  # of each piece in training
+    signs[rare] = 1
+    fitted = novelty.fit(Vignettes(rows), EVIDENCE + 2, seed=0)
+    percentiles = np.array(fitted.percentiles(tf.constant(np.diag(signs).astype(np.float32))))
+    assert (percentiles > novelty.THRESHOLD).nonzero()[0].tolist() == [unseen]
+
+
+def test_evidence_that_never_goes_together_is_novel(fitted):
+    generator = np.random.default_rng(3)
+    cells = [np.arange(4) * GROUP + generator.integers(0, 10, 4) for _ in range(100)]  # one piece of each group
+    mixed = [(row + 1) * np.where(row % 2, 1, -1) for row in cells]
+    turned = [-row for row in made(100, 4)]  # present where it is always absent, and the other way round
+    for strange in (mixed, turned):
+        assert (fitted.percentiles(states(strange)).numpy() > novelty.THRESHOLD).mean() > 0.9
+
+
+def test_nothing_known_is_not_novel(fitted):
+    assert fitted.percentiles(tf.zeros([1, EVIDENCE])).numpy().tolist() == [0.0]
+
+
+def test_the_score_is_that_of_the_fit(fitted):
+    rows = made(20, 5)
+    known = novelty.literals(rows, EVIDENCE)
+    expected = novelty._scores(known, fitted.log_prior, fitted.log_literals)
+    np.testing.assert_allclose(fitted.scores(states(rows)), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_few_vignettes_give_no_statistics():
+    assert novelty.fit(Vignettes(made(99, 0)), EVIDENCE, seed=0) is None
+
+
+def test_what_is_kept_loses_nothing_in_half_precision(fitted):
+    for values in fitted[:3]:
+        np.testing.assert_array_equal(values.astype(np.float16), values)
+
+
+def test_a_state_with_the_score_of_a_moment_is_not_above_it():
+    score = np.float32(1.2345)
+    table = novelty._quantiles(np.full(200, score), np.full(200, 3), np.array([score]))
+    assert (table >= score + novelty._APART / 2).all()  # far above any rounding error
+    assert (table < score + 0.005).all()
+
+
+KEPT_EVIDENCE = 3
+NOVELTY = Novelty(
+    log_prior=np.log(np.array([0.25, 0.75], np.float32)),
+    log_literals=np.arange(18, dtype=np.float32).reshape(6, 3),
+    quantiles=np.array([[0, 1, 2], [3, 3, 4]], np.float32),
+    moments=16,
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "novelty.npz"
+    novelty.save(NOVELTY, path)
+    return path
+
+
+def test_statistics_come_back_from_their_file_which_is_complete_in_itself(path):
+    loaded = novelty.load(path, KEPT_EVIDENCE)
+    assert loaded.moments == 16
+    for before, after in zip(NOVELTY, loaded, strict=True):
+        np.testing.assert_array_equal(before, after)
+    assert [entry.name for entry in path.parent.iterdir()] == ["novelty.npz"]
+
+
+def array_file():
+    content = io.BytesIO()
+    np.save(content, np.zeros(3))
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: b"log_prior,log_literals\n",
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:60] + bytes(20) + content[80:],
+        lambda content: array_file(),
+        lambda content: content.replace(b"quantiles.npy", b"quantilez.npy"),
+    ],
+    ids=["empty", "text", "cut short", "overwritten", "one array", "without quantiles"],
+)
+def test_other_bytes_than_were_written_are_reported_in_one_line(path, damage):
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(
+        InputError, match=r"novelty\.npz: not the statistics .* delete the file, and repeat the"
+    ) as error:
+        novelty.load(path, KEPT_EVIDENCE)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"log_prior": np.zeros([2, 1], np.float32)}, r"log_prior has the shape \[2, 1\], not \[2\]"),
+        ({"log_literals": np.zeros([8, 3], np.float32)}, r"log_literals has the shape \[8, 3\], not \[6, 3\]"),
+        ({"quantiles": np.zeros([0, 3], np.float32)}, r"quantiles has the shape \[0, 3\], not \[N, Q\]"),
+        ({"quantiles": np.array([[2, 1]], np.float32)}, "quantiles do not ascend"),
+        ({"log_prior": np.array([np.nan, 0], np.float32)}, "log_prior is not float32 throughout, and finite"),
+        ({"log_literals": np.zeros([6, 3], np.float64)}, "log_literals is not float32 throughout, and finite"),
+        ({"moments": 0}, "moments is not above 0"),
+    ],
+)
+def test_arrays_that_cannot_be_of_this_vocabulary_are_reported(path, change, fault):
+    novelty.save(NOVELTY._replace(**change), path)
+    with pytest.raises(InputError, match=fault):
+        novelty.load(path, KEPT_EVIDENCE)
+
+
+def test_any_single_overwritten_byte_is_reported_or_harmless(path):
+    content = path.read_bytes()
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+        try:
+            loaded = novelty.load(path, KEPT_EVIDENCE)
+        except InputError:
+            continue
+        for before, after in zip(NOVELTY, loaded, strict=True):  # such as a byte of a date
+            np.testing.assert_array_equal(before, after)

@@ -1,0 +1,265 @@
+"""The choice of a dial: where the agent stops, what it then reaches, and what a bound on under-triage takes."""
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies
+from hypothesis.extra import numpy as arrays
+
+from schemas.errors import InputError
+from trainer.decision.decision import ASK_POINTS, PRICES, Dial, best_triage
+from trainer.decision.operating_point import (
+    BUDGET,
+    WEIGHTS,
+    HeldOutOutputs,
+    Quality,
+    choose,
+    least_dial,
+    quality,
+    stops,
+    with_price,
+)
+
+ASKS, DECIDES = 0.99, 0.1  # Q(ask) at every operating point
+PLAIN = Dial(0.0)
+
+
+def weight_for(held_out, bound, sure_enough):
+    return least_dial(held_out, bound, [Dial(weight, sure_enough) for weight in WEIGHTS]).safety_weight
+
+
+def _row(ask, appropriate, safe):
+    return [0.5, 0.5, 0.5, 0.5, 0.5, *appropriate, *safe, *[ask] * len(ASK_POINTS)]
+
+
+GREEN = ([0.0, 0.25, 0.8, 0.1], [1.0, 0.9, 0.85, 0.1])
+YELLOW = ([0.1, 0.7, 0.3, 0.0], [1.0, 0.9, 0.3, 0.0])
+RED = ([0.6, 0.3, 0.0, 0.0], [1.0, 0.4, 0.0, 0.0])
+
+
+@pytest.fixture
+def two():
+    """Of three pieces the first vignette is asked about twice; the second stops after the first of its two."""
+    outputs = [_row(ASKS, *GREEN), _row(ASKS, *YELLOW), _row(ASKS, *RED), _row(DECIDES, *YELLOW), _row(DECIDES, *GREEN)]
+    counts = [[2, 1, 0, 0], [0, 0, 3, 0]]
+    return HeldOutOutputs(np.array(outputs, np.float32), np.array([3, 2]), np.array(counts, np.uint8))
+
+
+def test_asking_ends_with_the_evidence_or_where_q_ask_says_so(two):
+    assert stops(two, PLAIN).tolist() == [3, 1]
+
+
+def test_asking_ends_as_soon_as_the_decision_is_sure_enough_and_not_before(two):
+    # The merits with w = 0: .8, .7, .6 after one, two and three pieces of the first vignette, .7 and .8 of the second.
+    assert stops(two, Dial(0.0, sure_enough=0.75)).tolist() == [
+        1,
+        2,
+    ]  # by its Q(ask) the second would have stopped at 1
+    assert stops(two, Dial(0.0, sure_enough=0.81)).tolist() == [3, 2]  # with the last piece of evidence
+    # With w = 1 Green has (.8 + .85) / 2 = .825 and Yellow (.7 + .9) / 2 = .8.
+    assert stops(two, Dial(1.0, 0.82)).tolist() == [1, 2]
+
+
+def test_quality_worked_out_by_hand(two):
+    # Red after 3 of 3 pieces where Red and Yellow are given; Yellow after 1 of 2 where Green is: safe, over-triage.
+    assert quality(two, PLAIN) == Quality(
+        appropriateness=0.5, safety=1.0, over_triage=0.5, red_found=1.0, evidence=pytest.approx(4 / 5)
+    )
+    # Sure enough at .75: Green for the first one, which is neither appropriate nor safe nor Red; Green for the second.
+    assert quality(two, Dial(0.0, sure_enough=0.75)) == Quality(0.5, 0.5, 0.0, 0.0, pytest.approx(3 / 5))
+
+
+def test_red_is_not_judged_where_there_is_none(two):
+    green_only = two._replace(decision_counts=np.array([[1, 2, 0, 0], [0, 0, 3, 0]], np.uint8))
+    assert quality(green_only, PLAIN).red_found is None
+
+
+def _single(rows, decision_counts):
+    """Vignettes of one piece of evidence each."""
+    outputs = np.array(rows, np.float32)
+    return HeldOutOutputs(outputs, np.ones(len(rows), np.int64), np.array(decision_counts, np.uint8))
+
+
+def _asking(values):
+    """Q(ask) that rises by `values` for each piece that is still to come, less the price; [R, 18] for two pieces."""
+    return [max(value - price, 0.0) for value in values for price in PRICES]
+
+
+def test_easy_vignettes_are_asked_until_the_decision_is_known():
+    # After one piece Green and Yellow are as likely, and Yellow is safe; after the second one is certain, worth
+    # 1 at any weight, less the price. At the weight 32 Yellow has the merit (.5 + 32) / 33 = .985 at once.
+    unsure = [0.5] * 5 + [0.0, 0.5, 0.5, 0.0, 1.0, 1.0, 0.5, 0.0] + _asking([1.0, 1.0, 1.0])
+    yellow, green = (_row(DECIDES, [0.0, p, 1 - p, 0.0], [1.0, 1.0, 1 - p, 0.0]) for p in (1.0, 0.0))
+    easy = _single([unsure, yellow, unsure, green] * 50, [[0, 3, 0, 0], [0, 0, 3, 0]] * 50)
+    easy = easy._replace(sizes=np.full(100, 2))
+    assert quality(easy, Dial(32.0, 0.98)).appropriateness == 0.5
+    dial = choose(easy)
+    assert quality(easy, dial)[:2] == (1.0, 1.0)
+    assert stops(easy, dial).tolist() == [2] * 100
+
+
+@pytest.mark.parametrize("decided", [GREEN, YELLOW, RED])
+def test_where_asking_brings_nothing_nothing_is_asked(decided):
+    alike = HeldOutOutputs(
+        np.array([_row(DECIDES, *decided)] * 6, np.float32), np.array([3, 3]), np.array([[0, 0, 3, 0]] * 2, np.uint8)
+    )
+    assert stops(alike, choose(alike)).tolist() == [1, 1]
+
+
+def _interviews(seed, patients, appropriate_of):
+    """Interviews of five states, whose Q(ask) is what the last one is worth, less the price of each question."""
+    generator = np.random.default_rng(seed)
+    appropriate = appropriate_of(generator, (patients, 5))  # [M, 5, 4]
+    safe = np.minimum(1.0, appropriate[..., ::-1].cumsum(axis=2)[..., ::-1])
+    ask = []
+    for share, price in ASK_POINTS:
+        worth = ((1 - share) * appropriate + share * safe).max(axis=2)  # [M, 5]
+        ask.append(np.maximum(worth[:, -1:] - price * np.arange(4, -1, -1), 0.0))
+    columns = [np.full((patients, 5, 5), 0.5), appropriate, safe, np.stack(ask, axis=2)]
+    outputs = np.concatenate(columns, axis=2).reshape(-1, 13 + len(ASK_POINTS)).astype(np.float32)
+    return HeldOutOutputs(outputs, np.full(patients, 5), np.tile(np.array([[1, 1, 1, 1]], np.uint8), [patients, 1]))
+
+
+def _learning(generator, shape):
+    """The decision becomes clearer with each answer."""
+    sharpness = np.array([0.5, 1.0, 2.0, 4.0, 8.0])[:, np.newaxis]
+    logits = generator.normal(size=(shape[0], 1, 4)) * sharpness
+    return np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+
+
+DATA_SETS = {
+    "ordinary": _learning,
+    "easy": lambda generator, shape: np.eye(4)[generator.integers(0, 4, (shape[0], 1))].repeat(5, axis=1) * 0.999,
+    "all Green": lambda generator, shape: np.tile(np.array([0.0, 0.0, 1.0, 0.0]), (*shape, 1)),
+    "hard": lambda generator, shape: generator.dirichlet([5.0] * 4, shape),
+}
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_no_point_that_could_be_chosen_dominates_the_chosen_one(name):
+    held_out = _interviews(5, 60, DATA_SETS[name])
+    rows = np.arange(60)
+
+    def reached(dial):
+        known = stops(held_out, dial)
+        outputs = held_out.outputs.reshape(60, 5, -1)[rows, known - 1]
+        taken = best_triage(outputs, dial).numpy()
+        return np.array([outputs[rows, 5 + taken].mean(), outputs[rows, 9 + taken].mean(), -known.mean()])
+
+    mine = reached(choose(held_out))
+    for weight in (0.0, 0.5, 1.0, 2.0, 4.0):
+        for price in PRICES:
+            other = reached(Dial(weight, price=price))
+            assert not ((other >= mine).all() and (other > mine + 1e-6).any()), (weight, price)
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+@pytest.mark.parametrize("weight", [0.0, 1.0, 8.0])
+def test_the_budget_holds_for_both_probabilities_at_any_weight(name, weight):
+    held_out = _interviews(6, 60, DATA_SETS[name])
+    dial = with_price(held_out, weight)
+    rows = np.arange(60)
+
+    def promised(known):
+        outputs = held_out.outputs.reshape(60, 5, -1)[rows, known - 1]
+        taken = best_triage(outputs, dial).numpy()
+        return np.array([outputs[rows, 5 + taken].mean(), outputs[rows, 9 + taken].mean()])
+
+    lost = promised(np.full(60, 5)) - promised(stops(held_out, dial))
+    assert dial.safety_weight == weight
+    assert (lost <= BUDGET + 1e-6).all() or dial.price == PRICES[0]
+
+
+def test_the_dial_is_chosen_by_the_probabilities_and_not_by_what_clinicians_said():
+    rows = [_row(DECIDES, *GREEN)] * 4
+    assert choose(_single(rows, [[0, 0, 3, 0]] * 4)) == choose(_single(rows, [[3, 0, 0, 0]] * 4))
+
+
+@strategies.composite
+def _outputs(draw):
+    """Outputs of some states, as a network gives them: P(safe) never falls with urgency, P(appropriate) <= P(safe)."""
+    rows = draw(strategies.integers(1, 8))
+    shares = strategies.floats(0, 1, width=32)
+    safe = -np.sort(-draw(arrays.arrays(np.float32, (rows, 4), elements=shares)), axis=1)
+    safe[:, 0] = 1.0
+    appropriate = np.minimum(draw(arrays.arrays(np.float32, (rows, 4), elements=shares)), safe)
+    q_values = draw(arrays.arrays(np.float32, (rows, 5), elements=shares))
+    return np.concatenate([q_values, appropriate, safe, np.full((rows, len(ASK_POINTS)), 0.5)], axis=1)
+
+
+@hypothesis.settings(max_examples=50)
+@hypothesis.given(_outputs())
+def test_a_larger_weight_never_gives_a_less_urgent_decision(outputs):
+    decisions = np.stack([best_triage(outputs, Dial(weight)).numpy() for weight in WEIGHTS])
+    # Merits that are equal but for rounding may go either way: no step of the weights is judged there.
+    clear = np.ones(len(outputs), bool)
+    for weight in WEIGHTS:
+        merits = np.sort((outputs[:, 5:9] + np.float32(weight) * outputs[:, 9:13]) / np.float32(1 + weight), axis=1)
+        clear &= merits[:, 3] - merits[:, 2] > 1e-5
+    assert (np.diff(decisions[:, clear], axis=0) <= 0).all()
+
+
+def _exchangeable(count, seed):
+    """Vignettes of which the network knows P(safe) roughly: each has a least urgent safe decision of its own."""
+    generator = np.random.default_rng(seed)
+    least = generator.integers(0, 4, count)
+    columns = np.arange(4)
+    safe = 1 / (1 + np.exp(2 * (columns - least[:, np.newaxis] - 0.5 + generator.normal(0, 1, (count, 1)))))
+    safe[:, 0] = 1.0
+    appropriate = np.minimum(
+        safe, np.exp(-np.abs(columns - least[:, np.newaxis] - 1 + generator.normal(0, 1, (count, 1))))
+    )
+    outputs = np.concatenate(
+        [np.full((count, 5), 0.5), appropriate, safe, np.full((count, len(ASK_POINTS)), 0.5)], axis=1
+    ).astype(np.float32)
+    return outputs, np.eye(4, dtype=np.uint8)[least]
+
+
+def test_under_triage_stays_below_the_bound_on_the_average_over_resplits():
+    outputs, counts = _exchangeable(1_200, seed=5)
+    ones = np.ones(1_200, np.int64)
+    bound, reached, weights = 0.1, [], set()
+    for split in range(50):  # the mean of these has a standard error below .003
+        order = np.random.default_rng(split).permutation(1_200)
+        calibration, fresh = (
+            HeldOutOutputs(outputs[rows], ones[rows], counts[rows]) for rows in (order[:400], order[400:])
+        )
+        weight = weight_for(calibration, bound, None)
+        weights.add(weight)
+        reached.append(1 - quality(fresh, Dial(weight)).safety)
+    assert np.mean(reached) <= bound + 0.01
+    # The bound decides: without it more cases are under-triaged, and it is not met by sending everybody to Red.
+    everything = HeldOutOutputs(outputs, ones, counts)
+    assert 1 - quality(everything, PLAIN).safety > bound + 0.02
+    assert 0.0 not in weights
+    assert np.mean(reached) > 0.03
+
+
+def test_the_least_weight_that_keeps_the_bound_is_chosen():
+    # 99 vignettes, of which ten want Yellow: Green for all under-triages those 10, (10 + 1) / (99 + 1) = .11.
+    counts = [[0, 3, 0, 0]] * 10 + [[0, 0, 3, 0]] * 89
+    held_out = _single([_row(DECIDES, *GREEN)] * 99, counts)
+    assert weight_for(held_out, 0.1101, None) == 0.0
+    # Only Red for all, from the weight 6 on, brings it below .11.
+    assert weight_for(held_out, 0.1099, None) == 6.0
+
+
+@pytest.mark.parametrize("bound", [0.0, 1.0, -0.1, 5.0])
+def test_a_bound_that_is_not_a_share_is_refused(two, bound):
+    with pytest.raises(InputError, match="above 0 and below 1"):
+        weight_for(two, bound, None)
+
+
+def test_a_bound_that_too_few_vignettes_can_show_is_refused():
+    # Without a single mistake (0 + 1) / (n + 1) <= .05 takes 19 vignettes.
+    faultless = _single([_row(DECIDES, *GREEN)] * 19, [[0, 0, 3, 0]] * 19)
+    assert weight_for(faultless, 0.05, None) == 0.0
+    fewer = _single([_row(DECIDES, *GREEN)] * 18, [[0, 0, 3, 0]] * 18)
+    with pytest.raises(InputError, match="at least 19 held-out vignettes, and there are 18"):
+        weight_for(fewer, 0.05, None)
+
+
+def test_a_bound_that_no_weight_reaches_is_refused():
+    wrong = ([0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0])
+    with pytest.raises(InputError, match="no weight up to 32 reaches it"):
+        weight_for(_single([_row(DECIDES, *wrong)] * 100, [[0, 0, 3, 0]] * 100), 0.05, None)

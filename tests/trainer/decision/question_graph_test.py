@@ -1,0 +1,150 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from schemas.evidence import Evidence, Vocabulary
+from schemas.safety_rules import SafetyRule
+from schemas.triage import Action
+from trainer.decision.decision import ASK_POINTS, Dial
+from trainer.decision.mixture import Mixture
+from trainer.decision.question_graph import QuestionGraph
+
+CODES = ("cough", "rash", "pain", "collapse")
+ALWAYS, NEVER = 0.999, 0.001
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in CODES)
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    """Two classes, equally frequent: one with a cough and every decision right, one without and only Red right.
+
+    A rash is as frequent in both, so that it says nothing; pain is a weaker sign of the second class.
+    """
+    present = np.array([[0.9, 0.3, 0.1, 0.01], [0.1, 0.3, 0.4, 0.02]], np.float32)
+    truths = np.array([[ALWAYS] * 8, [ALWAYS, NEVER, NEVER, NEVER] * 2], np.float32)
+    return Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, present)
+
+
+def _graph(mixture, vocabulary, rules=(), weight=0.0):
+    return QuestionGraph(mixture, vocabulary, rules, Dial(weight))
+
+
+def _entropy(share):
+    return -(share * np.log2(share) + (1 - share) * np.log2(1 - share))
+
+
+def test_the_value_is_the_information_about_what_is_right(mixture, vocabulary):
+    gains, likely = (part.numpy()[0] for part in _graph(mixture, vocabulary).values(tf.zeros([1, 4])))
+    np.testing.assert_allclose(likely, [0.5, 0.3, 0.25, 0.015], rtol=1e-5)
+    # Appropriateness alone counts. That of Red is certain; of the others it is one bit, as the classes are equally
+    # frequent. After a cough the first class has .9, and after none .1.
+    one = _entropy(0.5 * ALWAYS + 0.5 * NEVER) - _entropy(0.9 * ALWAYS + 0.1 * NEVER)
+    assert gains[0] == pytest.approx(3 / 4 * one, abs=1e-4)
+    assert gains[1] == pytest.approx(0, abs=1e-6)
+    assert gains[0] > gains[2] > gains[3] > gains[1]
+
+
+def test_questions_come_by_their_value(mixture, vocabulary):
+    questions = _graph(mixture, vocabulary)(tf.zeros([1, 4]), tf.zeros([1, 4], tf.bool))
+    assert [CODES[cell] for cell in questions.codes.numpy()[0]] == ["cough", "pain", "collapse", "rash"]
+    assert (np.diff(questions.gains.numpy()[0]) <= 0).all()
+
+
+def _network(asking, effect):
+    """Q(ask) is `asking`; P(appropriate) of Blue and P(safe) of it move by `effect` `[4]` where a code is present."""
+
+    def outputs(states):
+        blue = 0.5 + tf.linalg.matvec(tf.nn.relu(states), effect)
+        columns = [tf.fill([tf.shape(states)[0]], value) for value in (*[0.5] * 5, 0.1, 0.1, 0.1)]
+        safe = [tf.ones_like(blue)] * 3
+        return tf.stack([*columns, blue, *safe, blue, *[tf.fill(tf.shape(blue), asking)] * len(ASK_POINTS)], axis=1)
+
+    return outputs
+
+
+def test_the_network_that_decides_values_the_best_questions_of_the_mixture(mixture, vocabulary):
+    """A rash says nothing to the mixture, but all to the network; of two questions it may judge, it is none."""
+    network = _network(0.9, [0.0, 0.4, 0.0, 0.0])
+    for shortlist, first in ((4, "rash"), (2, "cough")):
+        graph = QuestionGraph(mixture, vocabulary, (), Dial(0.0), network, shortlist)
+        questions = graph(tf.zeros([1, 4]), tf.zeros([1, 4], tf.bool))
+        assert CODES[questions.codes.numpy()[0, 0]] == first
+    # A rash is .3 likely: .9 after a yes, .5 after a no, .62 before. One of four decisions is uncertain.
+    graph = QuestionGraph(mixture, vocabulary, (), Dial(0.0), network)
+    gain = graph(tf.zeros([1, 4]), tf.zeros([1, 4], tf.bool)).gains.numpy()[0, 0]
+    assert gain == pytest.approx((_entropy(0.62) - 0.3 * _entropy(0.9) - 0.7 * _entropy(0.5)) / 4, abs=1e-4)
+
+
+@pytest.mark.parametrize(("asking", "worth"), [(0.9, [True, True, True, False]), (0.1, [False] * 4)])
+def test_asking_is_worth_it_where_going_on_is_worth_more_than_the_decision(mixture, vocabulary, asking, worth):
+    graph = QuestionGraph(mixture, vocabulary, (), Dial(0.0), _network(asking, [0.0] * 4))
+    questions = graph(tf.constant([[0.0, -1, 0, 0]]), tf.zeros([1, 4], tf.bool))
+    assert questions.worth_asking.numpy()[0].tolist() == worth  # three codes are open
+
+
+def test_a_red_flag_is_worth_asking_for_and_anything_where_nothing_is_known(mixture, vocabulary):
+    present = mixture.present.copy()
+    present[:, 3] = 0.2
+    rule = SafetyRule("collapse", "r", Action.RED, True, all_of=(("collapse", True),))
+    graph = QuestionGraph(mixture._replace(present=present), vocabulary, (rule,), Dial(0.0), _network(0.1, [0.0] * 4))
+    questions = graph(tf.constant([[0.0, -1, 0, 0], [0, -1, 0, -1], [0, 0, 0, 0]]), tf.zeros([3, 4], tf.bool))
+    assert questions.worth_asking.numpy().tolist() == [[True, False, False, False], [False] * 4, [True] * 4]
+
+
+def test_what_is_known_or_not_to_be_asked_is_not_asked(mixture, vocabulary):
+    states = tf.constant([[1.0, 0, 0, 0], [0, -1, 0, 0], [1, 1, 1, -1]])
+    not_to_ask = tf.constant([[False, False, True, False], [False] * 4, [False] * 4])
+    codes = _graph(mixture, vocabulary)(states, not_to_ask).codes.numpy()
+    assert [CODES[cell] for cell in codes[0] if cell >= 0] == ["collapse", "rash"]
+    assert [CODES[cell] for cell in codes[1] if cell >= 0] == ["cough", "pain", "collapse"]
+    assert codes[2].tolist() == [-1] * 4  # nothing is left
+
+
+def test_with_a_weight_on_safety_what_uncovers_under_triage_is_worth_more():
+    """One code says whether Blue is safe, the other whether Red is appropriate; both are a bit at most."""
+    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("harmless", "overdone"))
+    yes_no = np.array([[0.9, 0.5], [0.1, 0.5], [0.5, 0.9], [0.5, 0.1]], np.float32)
+    truths = np.full([4, 8], ALWAYS, np.float32)
+    truths[1, 7] = NEVER  # Blue is not safe in the second class
+    truths[3, 0] = NEVER  # Red is not appropriate in the last
+    mixture = Mixture(np.log([0.25] * 4).astype(np.float32), yes_no, truths, yes_no)
+    for weight, first in ((0.2, "overdone"), (5.0, "harmless")):
+        questions = _graph(mixture, vocabulary, weight=weight)(tf.zeros([1, 2]), tf.zeros([1, 2], tf.bool))
+        assert vocabulary.codes[questions.codes.numpy()[0, 0]] == first
+
+
+@pytest.mark.parametrize(("likely", "first"), [(0.2, "collapse"), (0.01, "cough")])
+def test_a_red_flag_that_is_likely_enough_comes_first(mixture, vocabulary, likely, first):
+    present = mixture.present.copy()
+    present[:, 3] = likely
+    rule = SafetyRule("collapse", "r", Action.RED, True, all_of=(("collapse", True),))
+    graph = _graph(mixture._replace(present=present), vocabulary, (rule,))
+    questions = graph(tf.zeros([1, 4]), tf.zeros([1, 4], tf.bool))
+    assert CODES[questions.codes.numpy()[0, 0]] == first
+    assert questions.red_flags.numpy()[0].tolist().count(True) == (first == "collapse")
+
+
+@pytest.mark.parametrize(("likely", "second"), [(0.3, "rash"), (0.2, "pain")])
+def test_a_code_of_a_rule_for_red_is_worth_more_than_its_information(mixture, vocabulary, likely, second):
+    """Pain is worth .08 bits. A rash says nothing, but half of a red flag: .09 bits if it is .3 likely, or .06."""
+    present = mixture.present.copy()
+    present[:, 1] = likely
+    rule = SafetyRule("both", "r", Action.RED, True, all_of=(("rash", True), ("collapse", True)))
+    graph = _graph(mixture._replace(present=present), vocabulary, (rule,))
+    questions = graph(tf.zeros([1, 4]), tf.zeros([1, 4], tf.bool))
+    assert [CODES[cell] for cell in questions.codes.numpy()[0, :2]] == ["cough", second]
+    assert 0.06 < graph.values(tf.zeros([1, 4]))[0].numpy()[0, 2] < 0.09
+    assert not questions.red_flags.numpy().any()  # nothing of the rule holds yet
+    assert questions.gains.numpy()[0].max() < 1  # gains are information alone
+
+
+def test_a_question_depends_on_what_is_known(mixture, vocabulary):
+    """Where a cough is known the first class is nearly certain, and pain says less than before."""
+    values = _graph(mixture, vocabulary).values(tf.constant([[0.0, 0, 0, 0], [1, 0, 0, 0]]))
+    gains, likely = (part.numpy() for part in values)
+    assert gains[1, 2] < gains[0, 2]
+    assert likely[1, 2] == pytest.approx(0.9 * 0.1 + 0.1 * 0.4, rel=1e-4)

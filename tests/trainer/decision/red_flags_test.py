@@ -1,0 +1,78 @@
+import pytest
+import tensorflow as tf
+
+from schemas.evidence import Evidence, Vocabulary
+from schemas.safety_rules import SafetyRule
+from schemas.triage import Action
+from trainer.decision.red_flags import OpenRedFlags
+
+CODES = ("pain", "sweating", "fainting", "reflux", "fever")
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in CODES)
+
+
+@pytest.fixture(scope="module")
+def flags(vocabulary):
+    heart = SafetyRule(
+        "heart", "r", Action.RED, True,
+        all_of=(("pain", True),), any_of=(("sweating", True), ("fainting", True)), none_of=(("reflux", True),),
+    )  # fmt: skip
+    mild = SafetyRule("mild", "r", Action.YELLOW, False, any_of=(("fever", True),))
+    return OpenRedFlags((heart, mild), vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ([0, 0, 0, 0, 0], set()),  # no single answer fires the rule
+        ([1, 0, 0, 0, 0], {"sweating", "fainting"}),
+        ([0, 1, 0, 0, 0], {"pain"}),
+        ([-1, 1, 0, 0, 0], {"pain"}),  # known to be absent: not asked, see `QuestionGraph.may_ask`
+        ([1, 0, 0, 1, 0], set()),  # the rule is excluded
+        ([1, 0, -1, -1, 0], {"sweating", "fainting"}),
+        ([1, 1, 0, -1, 0], {"pain", "sweating"}),  # both known; one of `any` is enough, so fainting would add nothing
+    ],
+)
+def test_a_red_flag_is_open_where_a_yes_would_fire_a_rule_for_red(flags, known, expected):
+    [opened] = flags.open(tf.constant([known], tf.float32)).numpy()
+    assert {code for code, flag in zip(CODES, opened, strict=True) if flag} == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ([0, 0, 0, 0, 0], set()),  # nothing of the rule holds yet
+        ([0, 0, 1, 0, 0], {"pain", "sweating"}),  # the two of `all` are open, and one of `any` holds
+        ([1, 0, 1, 0, 0], {"sweating"}),
+        ([-1, 0, 1, 0, 0], set()),  # the rule cannot fire any more
+        ([1, 0, 0, 0, 0], {"fainting"}),  # one of `all` holds, one is open
+    ],
+)
+def test_a_red_flag_two_answers_away_is_open_where_its_rule_has_begun(vocabulary, known, expected):
+    both = SafetyRule(
+        "both", "r", Action.RED, True, all_of=(("pain", True), ("sweating", True)), any_of=(("fainting", True),)
+    )
+    [opened] = OpenRedFlags((both,), vocabulary).open(tf.constant([known], tf.float32)).numpy()
+    flags = {code for code, flag, state in zip(CODES, opened, known, strict=True) if flag and not state}
+    assert flags == expected
+
+
+def test_of_codes_of_which_one_is_enough_no_other_is_asked_about(vocabulary):
+    """After fainting the rule lacks pain alone: a fever would not bring it nearer."""
+    rule = SafetyRule(
+        "one", "r", Action.RED, True, all_of=(("pain", True),), any_of=(("fainting", True), ("fever", True))
+    )
+    [opened] = OpenRedFlags((rule,), vocabulary).open(tf.constant([[0, 0, 1, 0, 0]], tf.float32)).numpy()
+    assert {code for code, flag in zip(CODES, opened, strict=True) if flag} >= {"pain"}
+    assert not opened[CODES.index("fever")]
+
+
+def test_the_cells_are_those_of_rules_for_red_alone(flags):
+    assert [CODES[cell] for cell in flags.cells] == ["pain", "sweating", "fainting"]
+
+
+def test_without_rules_nothing_is_a_red_flag(vocabulary):
+    assert not OpenRedFlags((), vocabulary).open(tf.ones([2, 5])).numpy().any()

@@ -1,0 +1,51 @@
+import pytest
+
+from schemas.evidence import Evidence, Vocabulary
+from trainer.decision.relations import settled_by
+
+
+@pytest.fixture
+def settling(toy_knowledge):
+    """From a code to the literals that settle it, as `code` where present and `-code` where absent."""
+    vocabulary = toy_knowledge.catalogue.vocabulary
+    table = settled_by(vocabulary, toy_knowledge.catalogue)
+    names = [*vocabulary.codes, *(f"-{code}" for code in vocabulary.codes)]
+    return lambda code: {names[cell] for cell in table[vocabulary.index(code)] if cell < len(names)}
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("cough", {"cough", "-cough"}),
+        ("chest_pain", {"chest_pain", "-chest_pain", "crushing_chest_pain"}),  # a child implies its parent
+        ("crushing_chest_pain", {"crushing_chest_pain", "-crushing_chest_pain", "-chest_pain"}),
+        ("mild_pain", {"mild_pain", "-mild_pain", "severe_pain"}),  # one pain is not both; it may be neither
+        ("man", {"man", "-man", "woman", "-woman"}),  # everybody is one of the two
+        (
+            "vaginal_bleeding",
+            {"vaginal_bleeding", "-vaginal_bleeding", "man", "-woman", "child"},
+        ),  # women who are no child
+    ],
+)
+def test_a_code_is_settled_by_what_implies_or_excludes_it(settling, code, expected):
+    assert settling(code) == expected
+
+
+def test_codes_that_the_catalogue_does_not_have_are_settled_by_their_own_answer(toy_knowledge):
+    vocabulary = Vocabulary([Evidence("E_91", "symptom", "Fever", "Do you have a fever?"),
+                             Evidence("cough", "symptom", "Cough", "Do you cough?")])  # fmt: skip
+    assert settled_by(vocabulary, toy_knowledge.catalogue).tolist() == [[0, 2], [1, 3]]
+
+
+def test_the_children_of_what_nobody_of_an_age_has_are_not_asked_of_that_age():
+    from schemas.knowledge_base import KnowledgeBase
+
+    catalogue = KnowledgeBase.load(None).catalogue
+    vocabulary = catalogue.vocabulary
+    table = settled_by(vocabulary)
+    child = next(e for e in catalogue if e.parent and catalogue[e.parent].only_if and not e.only_if)
+    term = catalogue[child.parent].only_if[0]
+    part = term[0]
+    literal = vocabulary.index(part.removeprefix("!")) + (0 if part.startswith("!") else len(vocabulary))
+    if len(term) == 1:
+        assert literal in table[vocabulary.index(child.code)]

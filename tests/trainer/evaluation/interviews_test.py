@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from trainer.decision.decision import ASK_POINTS, Dial
+from trainer.evaluation.interviews import NOTHING, play
+from trainer.evaluation.patients import Patients
+
+SURE = Dial(0.0, sure_enough=0.5)
+
+
+@pytest.fixture(scope="module")
+def patients():
+    """Two patients over four codes: the first lacks code 1 and has 2; the second answers 1 alone."""
+    answers = np.array([[1, -1, 1, 0], [1, 1, 0, 0]], np.int8)
+    return Patients(np.eye(4, dtype=bool)[[0, 0]], answers, np.array([[1, 0, 0, 0], [0, 0, 0, 1]]))
+
+
+def network(states):
+    """Says P(Red is appropriate) = .6 and P(Blue is) = .5, and shifts towards Blue where code 1 is present."""
+    blue = 0.5 + 0.3 * tf.nn.relu(states[:, 1])
+    zeros = tf.zeros_like(blue)
+    appropriate = tf.stack([zeros + 0.6, zeros, zeros, blue], axis=1)
+    return tf.concat([tf.zeros([len(states), 5]), appropriate, tf.ones([len(states), 4])], axis=1)
+
+
+def _may_ask(states):
+    return states == 0
+
+
+def _in_order(states, open_codes):
+    return -np.broadcast_to(np.arange(states.shape[1]), states.shape).astype(float)
+
+
+def test_the_first_open_code_is_asked_and_its_answer_known(patients):
+    interviews = play(patients, network, _may_ask, _in_order, 3, SURE)
+    assert interviews.asked.tolist() == [[1, 1], [2, NOTHING], [NOTHING, NOTHING]]
+    assert interviews.answers.tolist() == [[-1, 1], [1, 0], [0, 0]]
+    assert interviews.outputs.shape == (4, 2, 13)
+    # The second patient's decision changes with the answer; what nobody can answer changes nothing.
+    assert interviews.decisions(SURE).tolist() == [[0, 0], [0, 3], [0, 3], [0, 3]]
+
+
+def _flags(cells):
+    """Red flags are open about `cells` that are neither known nor not to be asked."""
+    return lambda states, not_to_ask: (states == 0) & ~not_to_ask & tf.constant([cell in cells for cell in range(4)])
+
+
+def test_an_interview_ends_with_red_where_the_agent_is_sure_of_it(patients):
+    """The merit of the decision is .6 or more; after a yes to code 1 the second patient's is Blue, not Red any more."""
+    interviews = play(patients, network, _may_ask, _in_order, 3, SURE, _flags({1, 2, 3}))
+    assert interviews.ends(Dial(0.0, sure_enough=0.5)).tolist() == [0, 0]
+    assert interviews.ends(Dial(0.0, sure_enough=0.7)).tolist() == [2, 1]
+
+
+def test_an_interview_ends_where_the_agent_is_sure_unless_a_red_flag_is_open():
+    """The agent is sure of Blue from the start; two codes are open."""
+    patients = Patients(np.eye(4, dtype=bool)[[1]], np.array([[1, 1, 1, 0]], np.int8), np.array([[0, 0, 0, 1]]))
+    for cells, ends in ((set(), 0), ({0, 2}, 2)):
+        interviews = play(patients, network, _may_ask, _in_order, 3, SURE, _flags(cells))
+        assert interviews.ends(Dial(0.0, sure_enough=0.5)).tolist() == [ends]
+
+
+def test_an_interview_ends_where_going_on_is_worth_no_more_than_the_decision(patients):
+    """Q(ask) is .7: more than .6, the merit of Red, and less than .8, that of Blue after a yes to code 1."""
+
+    def asking(states):
+        return tf.concat([network(states), tf.fill([len(states), len(ASK_POINTS)], 0.7)], axis=1)
+
+    interviews = play(patients, asking, _may_ask, _in_order, 3, Dial(0.0))
+    assert interviews.ends(Dial(0.0)).tolist() == [2, 1]  # the first patient has nothing left to answer after two
+
+
+def test_the_states_of_interviews_hold_what_is_known_after_each_question(patients):
+    states = play(patients, network, _may_ask, _in_order, 2, SURE).states(patients)
+    assert states.tolist() == [[[1, 0, 0, 0]] * 2, [[1, -1, 0, 0], [1, 1, 0, 0]], [[1, -1, 1, 0], [1, 1, 0, 0]]]
+
+
+def test_what_the_relations_settle_is_not_asked(patients):
+    settled = lambda states: (states == 0) & tf.constant([True, False, True, True])  # noqa: E731
+    assert play(patients, network, settled, _in_order, 1, SURE).asked.tolist() == [[2, NOTHING]]
+
+
+def test_a_clairvoyant_policy_asks_what_makes_the_decision_right():
+    """Both codes are present, and only the second one leads to Blue, which is right."""
+    patients = Patients(np.eye(4, dtype=bool)[[0]], np.array([[1, 1, 1, 0]], np.int8), np.array([[0, 0, 0, 1]]))
+    interviews = play(patients, network, lambda states: states == 0, None, 1, SURE)
+    assert interviews.asked.tolist() == [[1]]
+    assert interviews.decisions(SURE).tolist() == [[0], [3]]

@@ -1,0 +1,86 @@
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from trainer.decision.decision import Dial
+from trainer.evaluation.question_options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
+from trainer.evaluation.question_policies import Frequencies, card_policy, frequencies, simple_policies
+
+
+class Vignettes(NamedTuple):
+    """Code 1 in all four patients, code 2 in the two Red ones, code 3 in one of each kind."""
+
+    offsets = np.array([0, 3, 5, 7, 8])
+    signed_codes = np.array([1, 2, 3, 1, 2, 1, 3, 1], np.int16)
+    decision_counts = np.array([[3, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 2], [0, 0, 0, 1]], np.uint8)
+
+
+@pytest.fixture(scope="module")
+def known():
+    return frequencies(Vignettes(), 3)
+
+
+@pytest.fixture(scope="module")
+def policies(known):
+    return simple_policies(known, Dial(1.0), seed=0)
+
+
+def _first(policy, states):
+    states = np.array(states, np.float32)
+    return policy(states, np.ones(states.shape, bool)).argmax(axis=1).tolist()
+
+
+def test_frequencies_are_smoothed_shares_of_patients_by_decision(known):
+    assert known.decisions.tolist() == [0.5, 0, 0, 0.5]
+    # Two Red patients, both with code 2: (2 + 2 * overall) / (2 + 2), where overall is (2 + .5) / (4 + 1).
+    assert known.present[0, 1] == pytest.approx((2 + 2 * 0.5) / 4)
+    assert known.present[3, 1] == pytest.approx((0 + 2 * 0.5) / 4)
+
+
+def test_prevalence_asks_the_most_common_piece_and_static_the_most_informative_one(policies):
+    assert _first(policies[PREVALENCE], [[0, 0, 0]]) == [0]
+    assert _first(policies[STATIC], [[0, 0, 0], [0, 0, 1]]) == [1, 1]  # whatever is known
+
+
+def test_uncertainty_asks_what_is_hardest_to_predict(policies):
+    # Of all patients half have 2, as many 3, and all 1. Who has 2 is probably Red, and 3 is even among them.
+    assert _first(policies[UNCERTAINTY], [[0, 1, 0]]) == [2]
+
+
+def test_naive_bayes_asks_what_changes_the_decision(policies):
+    assert _first(policies[NAIVE_BAYES], [[0, 0, 0]]) == [1]
+
+
+def test_random_asks_anything(policies):
+    assert set(_first(policies[RANDOM], [[0, 0, 0]] * 50)) == {0, 1, 2}
+
+
+def test_frequencies_say_nothing_of_decisions_that_nobody_made(known):
+    assert isinstance(known, Frequencies)
+    assert np.isfinite(np.log(known.present)).all()
+
+
+class Graph:
+    """Thinks that code 1 is present in every tenth patient, and the others in half."""
+
+    def likely_on_card(self, states):
+        return tf.constant([[0.5, 0.1, 0.5]] * len(states))
+
+
+def test_on_a_card_the_network_judges_both_answers_to_each_open_code():
+    """Code 0 moves nothing; code 1, which is rare, moves P(Red is safe) a lot; code 2 moves it a bit, often."""
+
+    def network(states):
+        red = 0.5 + 0.4 * tf.nn.relu(states[:, 1]) + 0.2 * states[:, 2]
+        half = tf.zeros_like(red) + 0.5
+        return tf.stack([half] * 9 + [red] + [half] * 3, axis=1)
+
+    states, open_codes = np.zeros([2, 3], np.float32), np.array([[True, True, True], [True, True, False]])
+    values = card_policy(Graph(), network, Dial(2.0))(states, open_codes)
+    divergence = lambda share: share * np.log(share / 0.5) + (1 - share) * np.log((1 - share) / 0.5)  # noqa: E731
+    expected = [0, 0.1 * divergence(0.9), 0.5 * (divergence(0.7) + divergence(0.3))]
+    np.testing.assert_allclose(values[0], 2 * np.array(expected), atol=1e-6)
+    assert values[1, 2] == -np.inf
+    assert values.argmax(axis=1).tolist() == [2, 1]

@@ -1,0 +1,86 @@
+"""What an exported version leaves for the comparison of served cases."""
+
+import json
+
+import numpy as np
+import pytest
+
+import triage_cli
+from schemas import directories
+from schemas.evidence import Evidence, Vocabulary
+from schemas.reference import Reference
+from trainer.config import NetworkConfig
+from trainer.dyqn.network import build_network
+from trainer.export.case_reference import case_reference
+from trainer.export.policy import load_version
+from trainer.export.publish import Examination, Target, export
+from trainer.training.job import TrainedNetwork
+from trainer.vignettes.tfrecord import DataDirectory
+
+pytestmark = pytest.mark.usefixtures("light_exports")
+
+VIGNETTES = (
+    ("train", ["cough"], ["fever"]),
+    ("train", ["cough", "rash"], ["fever", "pain"]),
+    ("test", ["rash"], []),
+)
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever", "pain", "rash"))
+
+
+@pytest.fixture(scope="module")
+def data(vocabulary, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("vignettes")
+    lines = [
+        {"vignette_id": f"v{row}", "present": present, "absent": absent, "decisions": ["Red"], "split": split}
+        for row, (split, present, absent) in enumerate(VIGNETTES)
+    ]
+    vocabulary.save(folder / "vocabulary.csv")
+    (folder / "vignettes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    given = ["--vignettes", folder / "vignettes.jsonl", "--vocabulary", folder / "vocabulary.csv"]
+    assert triage_cli.main(["prepare", *map(str, given), "--out", str(folder / "data")]) == 0
+    return folder / "data"
+
+
+def agent(vocabulary, best, ask=0.0):
+    """An agent whose decision is always `best`, and which asks first where `ask` is above 3."""
+    network = build_network(len(vocabulary), NetworkConfig(hidden_sizes=()), seed=0)
+    biases = np.full(5, -3.0, np.float32)
+    biases[best], biases[4] = 3.0, ask
+    network.get_layer("q_values").set_weights([np.zeros([len(vocabulary), 5], np.float32), biases])
+    return TrainedNetwork(network, vocabulary, {}, 23, "sha256:data", {}, {"steps": 1, "episodes": 1})
+
+
+def exported(trained, data, tmp_path):
+    exam = Examination(data, orders=1, seed=0)
+    return export(trained, tmp_path, Target(tmp_path / "models", None, "triage"), exam).folder
+
+
+def test_an_agent_that_decides_at_once_knows_one_piece_of_each_case(vocabulary, data, tmp_path):
+    folder = exported(agent(vocabulary, best=1), data, tmp_path)
+    reference = Reference.load(folder / directories.REFERENCE)
+    assert reference.cases == 2  # of the training split
+    # One of two pieces of the one vignette, one of four of the other.
+    assert reference.present == {"cough": 0.75, "rash": 0.25}
+    assert reference.absent == {"fever": 0.75, "pain": 0.25}
+    assert reference.urgencies == {"Red": 0, "Yellow": 2, "Green": 0, "Blue": 0}
+    assert reference.pieces == {1: 2}
+
+
+def test_an_agent_that_always_asks_knows_all_of_each_case(vocabulary, data, tmp_path):
+    folder = exported(agent(vocabulary, best=0, ask=6.0), data, tmp_path)
+    reference = Reference.load(folder / directories.REFERENCE)
+    assert reference.present == {"cough": 2, "rash": 1}
+    assert reference.absent == {"fever": 2, "pain": 1}
+    assert reference.urgencies["Red"] == 2
+    assert reference.pieces == {2: 1, 4: 1}
+
+
+def test_data_with_evidence_that_the_version_does_not_know_give_no_reference(vocabulary, data, tmp_path):
+    smaller = Vocabulary(entry for entry in vocabulary if entry.code != "pain")  # a training vignette has it
+    version = load_version(exported(agent(smaller, best=0), data, tmp_path))
+    assert case_reference(version, DataDirectory.open(data).whole(), seed=0) is None
+    assert not (version.folder / directories.REFERENCE).exists()

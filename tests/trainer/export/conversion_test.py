@@ -1,0 +1,118 @@
+"""From a SavedModel to TFLite: weights, limits and ties survive; int8 learns from the right vignettes."""
+
+import json
+
+import numpy as np
+import pytest
+
+import triage_cli
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import Action
+from trainer.config import NetworkConfig
+from trainer.dyqn.network import build_network
+from trainer.export import saved_model
+from trainer.export.conversion import QUANTIZATIONS, calibration_states, convert
+from trainer.export.litert import run_each
+from trainer.export.policy import load_version
+from trainer.training.job import TrainedNetwork
+from triage_runtime.litert import LiteRtModel
+
+
+@pytest.fixture
+def calibration():
+    return np.random.default_rng(5).integers(-1, 2, [100, 12]).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def tied(without_litert, tmp_path_factory):
+    """Equal Q-values of Yellow, Green and ask, above those of Red and Blue, whatever the state; triages at 2."""
+    network = build_network(3, NetworkConfig(hidden_sizes=(4,)), seed=0)
+    network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), np.array([-2, 1, 1, -2, 1], np.float32)])
+    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abc")
+    base = tmp_path_factory.mktemp("tied")
+    with without_litert():
+        folder = saved_model.write_version(base, TrainedNetwork(network, vocabulary, {}, 2, "sha256:d", {}, {}))
+    return load_version(folder)
+
+
+@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+def test_equal_q_values_go_to_the_more_urgent_decision_and_to_triage_before_ask(tied, quantization):
+    model = LiteRtModel(convert(tied, quantization, np.eye(3, dtype=np.float32)))
+    for questions_asked in (0, 2):
+        answer = model.run(np.array([[1, -1, 0]], np.float32), np.array([questions_asked], np.int32))
+        assert answer["q_values"][0, [1, 2]].tolist() == answer["q_values"][0, [4, 4]].tolist()
+        assert answer["action"].tolist() == answer["best_triage"].tolist() == [Action.YELLOW]
+        assert answer["forced"].tolist() == [questions_asked == 2]
+
+
+@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+def test_at_the_question_limit_the_action_is_the_best_triage(version, calibration, quantization):
+    model = LiteRtModel(convert(version, quantization, calibration))
+    states = np.random.default_rng(6).integers(-1, 2, [60, 12]).astype(np.float32)
+    free, forced = (run_each(model, states, np.full(60, asked, np.int32)) for asked in (4, 5))
+    assert (free["action"] == Action.ASK).any()
+    np.testing.assert_array_equal(free["q_values"], forced["q_values"])
+    np.testing.assert_array_equal(forced["action"], forced["q_values"][:, :4].argmax(axis=1))
+    np.testing.assert_array_equal(forced["action"], free["best_triage"])
+
+
+def test_quantised_files_are_smaller_in_proportion_to_their_weights(without_litert, tmp_path, calibration):
+    # 12 * 512 + 512 * 256 weights, 4 bytes each, outweigh all else: about 549 kB.
+    network = build_network(12, NetworkConfig(hidden_sizes=(512, 256)), seed=0)
+    vocabulary = Vocabulary(Evidence(f"e{cell}", "symptom", "x", "x?") for cell in range(12))
+    trained = TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
+    with without_litert():
+        version = load_version(saved_model.write_version(tmp_path, trained))
+    sizes = {name: len(convert(version, name, calibration)) for name in QUANTIZATIONS}
+    weights = 12 * 512 + 512 * 256
+    assert 4 * weights < sizes["none"] < 4.2 * weights
+    assert 2 * weights < sizes["float16"] < 2.2 * weights
+    for name in ("dynamic", "int8"):
+        assert weights < sizes[name] < 1.2 * weights
+
+
+def test_int8_keeps_the_negative_side_of_selu(without_litert, tmp_path):
+    # SELU(-1) is -1.11 and SELU(9) is 9.5; exp(9) is 8,103, of which one of 256 steps is 32. Were the exponential in
+    # int8, SELU(-1) would be off by up to 28; the Q-value of Red, sigmoid(SELU(-1)) = 0.25, would be about 0 or 1.
+    network = build_network(2, NetworkConfig(hidden_sizes=(1,)), seed=0)
+    network.get_layer("hidden_1").set_weights([np.array([[-1], [9]], np.float32), np.zeros(1, np.float32)])
+    network.get_layer("q_values").set_weights([np.array([[1, 0, 0, 0, 0]], np.float32), np.zeros(5, np.float32)])
+    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "ab")
+    trained = TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
+    with without_litert():
+        version = load_version(saved_model.write_version(tmp_path, trained))
+    states = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
+    answer = LiteRtModel(convert(version, "int8", states)).run(states[:1], np.zeros(1, np.int32))
+    assert answer["q_values"][0, 0] == pytest.approx(0.25, abs=0.05)
+
+
+def test_the_same_version_gives_the_same_bytes(version, calibration):
+    for quantization in ("none", "int8"):
+        assert convert(version, quantization, calibration) == convert(version, quantization, calibration)
+
+
+def test_calibration_states_are_parts_of_training_vignettes(data_directory, version):
+    states, origin = calibration_states(data_directory, version, seed=1)
+    stats = json.loads((data_directory / "stats.json").read_text())
+    assert origin == {"data_fingerprint": stats["data_fingerprint"], "split": "train", "states": 1000}
+    assert states.shape == (1000, 12)  # parts of 40 training vignettes, of 2 to 7 pieces
+    vignettes = [json.loads(line) for line in (data_directory.parent / "vignettes.jsonl").read_text().splitlines()]
+    known = [{(f"e{cell}", row[cell]) for cell in np.flatnonzero(row)} for row in states]
+    whole = [{(code, 1) for code in v["present"]} | {(code, -1) for code in v["absent"]} for v in vignettes]
+    assert all(any(part <= vignette for vignette in whole) for part in known)
+    assert min(map(len, known)) == 1
+    assert any(part in whole for part in known)
+    again, _ = calibration_states(data_directory, version, seed=1)
+    np.testing.assert_array_equal(states, again)
+    assert (states != calibration_states(data_directory, version, seed=2)[0]).any()
+
+
+def test_data_of_another_vocabulary_does_not_calibrate(version, tmp_path):
+    Vocabulary([Evidence("z", "symptom", "z", "z?")]).save(tmp_path / "vocabulary.csv")
+    line = {"vignette_id": "v", "present": ["z"], "absent": [], "decisions": ["Red"], "split": "train"}
+    (tmp_path / "vignettes.jsonl").write_text(json.dumps(line) + "\n")
+    given = ["--vignettes", tmp_path / "vignettes.jsonl", "--vocabulary", tmp_path / "vocabulary.csv"]
+    assert triage_cli.main(["prepare", *map(str, given), "--out", str(tmp_path / "data")]) == 0
+    with pytest.raises(InputError, match=r"data: its vocabulary is not that of .*: prepare the data with --vocabulary"):
+        calibration_states(tmp_path / "data", version, seed=0)

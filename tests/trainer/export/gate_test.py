@@ -1,0 +1,183 @@
+"""The gate: which loss of safety passes, and what it tells of one that does not."""
+
+import json
+
+import numpy as np
+import pytest
+
+from schemas.errors import InputError
+from schemas.triage import Action
+from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation import metrics
+from trainer.evaluation.cases import CaseDecisions
+from trainer.export import gate
+from trainer.export.gate import Played, compare, compare_cases, lower_bound, public, verdict_text
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.textbook_case import Case
+
+
+def vignettes_where_green_is_the_least_urgent(count):
+    """Red and Yellow are over-triage, Green is safe and appropriate, Blue is not."""
+    ids = np.array([f"v{row}" for row in range(count)], object)
+    counts = np.tile(np.array([0, 0, 2, 0], np.uint8), [count, 1])
+    return VignetteArrays(ids, np.arange(count + 1), np.ones(count, np.int16), counts, ((),) * count)
+
+
+def played(name, decisions, questions=0):
+    """Decisions `[K, V]`."""
+    decisions = np.array(decisions, np.int32)
+    asked = np.full(decisions.shape, questions, np.int32)
+    return Played(name, Outcomes(decisions, asked, asked + 1, np.zeros(decisions.shape, bool)))
+
+
+def blue_on(rows, count):
+    """Always Green, but Blue on the vignettes `rows`: safety is 1 - len(rows) / count."""
+    return [[Action.BLUE if row in rows else Action.GREEN for row in range(count)]]
+
+
+def verdict(new, serving, margin=0.02):
+    count = len(new[0])
+    vignettes = vignettes_where_green_is_the_least_urgent(count)
+    return compare(played("2", new), played("1", serving), vignettes, margin, seed=0)
+
+
+def test_the_bound_is_the_5th_percentile_of_the_resampled_mean():
+    # The losses in a resample of 100 of which 6 lost are Binomial(100, 0.06): at most 10 in 96.2% of the resamples, at
+    # most 9 in 92.3%, so the 5th percentile of the mean is -0.10. The two-sided interval's end, the 2.5th, is -0.11.
+    differences = np.array([-1.0] * 6 + [0.0] * 94)
+    assert lower_bound(differences, seed=0) == pytest.approx(-0.10)
+    assert metrics.estimate(differences, 0).low == pytest.approx(-0.11)
+
+
+def test_equal_versions_pass_without_any_margin():
+    decisions = blue_on(range(0, 40, 2), 40)
+    judged = verdict(decisions, decisions, margin=0.0)
+    assert judged["passed"]
+    assert judged["lower_bound"] == 0.0
+    assert (judged["worse"], judged["worst"]) == (0, [])
+
+
+def test_the_margin_decides_on_a_loss():
+    # Losses on 6 of 100: the bound is -0.10, as above.
+    new, serving = blue_on(range(6), 100), blue_on((), 100)
+    assert not verdict(new, serving, margin=0.09)["passed"]
+    assert verdict(new, serving, margin=0.10)["passed"]  # a loss of just the margin passes
+
+
+def test_losses_on_some_vignettes_can_be_balanced_by_others():
+    # 6 losses and 30 gains in 100: 24 more are safe, far above what chance takes away.
+    assert verdict(blue_on(range(6), 100), blue_on(range(6, 36), 100))["passed"]
+
+
+def test_pairs_decide_where_two_separate_intervals_cannot():
+    # Half of the vignettes are hard for both; the new version loses one more. Paired, the losses in a resample are
+    # about Poisson(1), at most 3 in 98% and at most 2 in 92%: the bound is -0.03. Unpaired, the standard deviation of
+    # the difference is sqrt(0.25 / 100 + 0.25 / 100) = 0.07, the bound about -0.01 - 1.64 * 0.07 = -0.13.
+    new, serving = blue_on(range(51), 100), blue_on(range(50), 100)
+    judged = verdict(new, serving, margin=0.05)
+    assert judged["lower_bound"] == pytest.approx(-0.03)
+    assert judged["passed"]
+    generator = np.random.default_rng(0)
+    safe = [np.array(each[0]) == Action.GREEN for each in (new, serving)]
+    means = [generator.choice(column, [2000, 100]).mean(axis=1) for column in safe]
+    assert np.quantile(means[0] - means[1], 0.05) < -0.05
+
+
+def test_the_figures_are_means_over_vignettes_of_the_shares_of_orders():
+    # Two orders. New: vignette 0 safe in one of two, vignette 1 in none, others in both: safety (0.5 + 0 + 2) / 4.
+    new = [
+        [Action.GREEN, Action.BLUE, Action.RED, Action.GREEN],
+        [Action.BLUE, Action.BLUE, Action.GREEN, Action.GREEN],
+    ]
+    serving = [[Action.GREEN] * 4] * 2
+    vignettes = vignettes_where_green_is_the_least_urgent(4)
+    judged = compare(played("8", new, questions=3), played("7", serving, questions=5), vignettes, 0.02, seed=0)
+    assert not judged["passed"]
+    assert {name: (row["new"], row["serving"]) for name, row in judged["metrics"].items()} == {
+        "safety": (0.625, 1.0),
+        "appropriateness": (0.5, 1.0),  # Red in one order of vignette 2 is safe, but not appropriate
+        "under_triage": (0.375, 0.0),
+        "questions": (3.0, 5.0),
+    }
+    assert judged["metrics"]["questions"]["difference"] == {"mean": -2.0, "low": -2.0, "high": -2.0, "vignettes": 4}
+    assert judged["worse"] == 2
+    assert judged["worst"] == [
+        {"vignette_id": "v1", "new": 0.0, "serving": 1.0},
+        {"vignette_id": "v0", "new": 0.5, "serving": 1.0},
+    ]
+    json.dumps(judged, allow_nan=False)
+
+
+def test_the_text_names_versions_bound_margin_and_the_worst_vignettes():
+    judged = verdict(blue_on(range(6), 100), blue_on((), 100))
+    text = verdict_text(judged)
+    assert text.startswith("version 2 may be less safe than the serving version 1 by more than the margin of 0.02:")
+    assert "-0.1000, and must not be below -0.02" in text
+    assert "5th percentile, one-sided 95%; paired bootstrap over 100 vignettes" in text
+    assert "vignettes on which safety fell: 6" in text
+    assert [line.split(":")[0].strip() for line in text.splitlines()[-5:]] == [f"'v{row}'" for row in range(5)]
+    assert "is not less safe" in verdict_text(verdict(blue_on((), 9), blue_on((), 9)))
+
+
+def test_an_id_cannot_control_the_terminal():
+    vignettes = vignettes_where_green_is_the_least_urgent(2)
+    vignettes.vignette_ids[0] = "\x1b[2Jv\n0"
+    judged = compare(played("2", blue_on([0], 2)), played("1", blue_on((), 2)), vignettes, 0.0, seed=0)
+    assert "\x1b" not in verdict_text(judged)
+    assert verdict_text(judged).splitlines()[-1].startswith(r"    '\x1b[2Jv\n0': safe in 0%")
+
+
+def test_a_single_vignette_is_too_few_for_a_verdict():
+    gate.require_pairs(2)
+    with pytest.raises(InputError, match="only one vignette"):
+        gate.require_pairs(1)
+
+
+CASES = tuple(
+    Case(name, f"The {name}", "emergency", (Action.RED,), ("cough",), ()) for name in ("stroke", "sepsis", "shock")
+)
+
+
+def decided(all_evidence, interview):
+    return CaseDecisions(tuple(map(Action, all_evidence)), tuple(map(Action, interview)), (0, 0, 0))
+
+
+def test_one_emergency_decided_later_is_enough_not_to_pass():
+    # Red is 0 and Yellow 1. Stroke: later in both readings; sepsis: earlier; shock: later in the interview only.
+    judged = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
+    assert not judged["passed"]
+    assert (judged["cases"], judged["emergencies"], judged["sent_later"]) == (3, 3, 2)
+    assert [(row["vignette_id"], row["reading"]) for row in judged["later"]] == [
+        ("stroke", "all_evidence"), ("stroke", "interview"), ("shock", "interview"),
+    ]  # fmt: skip
+    json.dumps(judged, allow_nan=False)
+
+
+def test_emergencies_as_late_as_before_pass():
+    judged = compare_cases(CASES, decided([1, 0, 2], [1, 0, 2]), decided([1, 0, 3], [1, 1, 2]))
+    assert (judged["passed"], judged["sent_later"], judged["later"]) == (True, 0, [])
+
+
+def test_the_text_names_the_emergencies_although_safety_passes():
+    safe = verdict(blue_on((), 9), blue_on((), 9))
+    cases = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
+    lines = verdict_text(safe | {"passed": False, "textbook_cases": cases}).splitlines()
+    assert "is not less safe" in lines[0]
+    assert lines[-4:] == [
+        "  textbook emergencies sent later than before: 2 of 3",
+        "    'The stroke': Yellow, was Red (all evidence)",
+        "    'The stroke': Yellow, was Red (interview)",
+        "    'The shock': Green, was Yellow (interview)",
+    ]
+    passing = compare_cases(CASES, decided([0, 0, 0], [0, 0, 0]), decided([0, 0, 0], [0, 0, 0]))
+    assert verdict_text(safe | {"textbook_cases": passing}).splitlines()[-1] == (
+        "  none of the 3 textbook emergencies is sent later than before"
+    )
+
+
+def test_the_manifest_has_no_ids_of_vignettes_and_cases():
+    cases = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
+    shared = public(verdict(blue_on(range(6), 100), blue_on((), 100)) | {"textbook_cases": cases})
+    assert shared["textbook_cases"] == {"passed": False, "cases": 3, "emergencies": 3, "sent_later": 2}
+    assert "'v0'" not in str(shared)
+    assert "stroke" not in str(shared)

@@ -1,0 +1,292 @@
+"""From a trained agent to a published version, or to none: agents that always say the same, vignettes by hand.
+
+Each test vignette has one decision, Red, Green and Blue twice each. Always Red is safe on all 6, always Green on 4,
+always Blue on 2.
+"""
+
+import dataclasses
+import json
+import shutil
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+import triage_cli
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import Action
+from trainer.config import NetworkConfig
+from trainer.dyqn.network import build_network
+from trainer.export import publish
+from trainer.export.policy import load_version
+from trainer.export.publish import Examination, Target
+from trainer.training.job import TrainedNetwork
+from trainer.vignettes.textbook_case import Case
+
+pytestmark = pytest.mark.usefixtures("light_exports")
+
+TEST = ("Red", "Red", "Green", "Green", "Blue", "Blue")
+
+
+def vocabulary_of(*codes):
+    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes)
+
+
+def always(decision, codes=("cough", "fever")):
+    """An agent that asks nothing and always says `decision`."""
+    network = build_network(len(codes), NetworkConfig(hidden_sizes=(2,)), seed=0)
+    biases = np.where(np.arange(5) == decision, 3.0, -3.0).astype(np.float32)
+    network.get_layer("q_values").set_weights([np.zeros([2, 5], np.float32), biases])
+    training = {"steps": 7, "episodes": 5}
+    return TrainedNetwork(network, vocabulary_of(*codes), {}, 23, "sha256:other", {"step": 7}, training)
+
+
+def prepare(folder, decisions=TEST, codes=("cough", "fever")):
+    lines = [
+        {"vignette_id": f"v{row}", "present": ["cough"], "absent": ["fever"], "decisions": [label], "split": "test"}
+        for row, label in enumerate(decisions)
+    ]
+    lines.append(lines[0] | {"vignette_id": "train", "split": "train"})  # a data directory needs one
+    vocabulary_of(*codes).save(folder / "vocabulary.csv")
+    (folder / "vignettes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    given = ["--vignettes", folder / "vignettes.jsonl", "--vocabulary", folder / "vocabulary.csv"]
+    assert triage_cli.main(["prepare", *map(str, given), "--out", str(folder / "data")]) == 0
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return prepare(tmp_path_factory.mktemp("vignettes"))
+
+
+@pytest.fixture(scope="module")
+def exam(data):
+    return Examination(data, orders=2, seed=0)
+
+
+@pytest.fixture(scope="module")
+def red_version(tmp_path_factory):
+    base = tmp_path_factory.mktemp("red")
+    return publish.export(always(Action.RED), base, Target(base, None, "triage"), None).folder
+
+
+@pytest.fixture
+def red_base(red_version, tmp_path):
+    """A base path that serves an agent which is always safe, as version 1."""
+    shutil.copytree(red_version, tmp_path / "models" / "1")
+    return tmp_path / "models"
+
+
+def push(base, trained, exam, margin=0.02, **fields):
+    return publish.export(trained, base / "job", Target(base, None, "triage", margin, **fields), exam)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_first_version_is_published_and_signed_without_a_comparison(exam, tmp_path):
+    key = Ed25519PrivateKey.generate()
+    exported = push(tmp_path, always(Action.BLUE), exam, key=key)
+    assert (exported.folder, exported.published) == (tmp_path / "1", True)
+    assert exported.gate == {"passed": True, "margin": 0.02, "new_version": "1", "serving_version": None}
+    assert (tmp_path / "1" / "BLESSED").read_bytes() == b""
+    assert names(tmp_path) == ["1"]
+    checksums = (exported.folder / "SHA256SUMS").read_bytes()
+    key.public_key().verify((exported.folder / "SHA256SUMS.sig").read_bytes(), checksums)
+    signed = {line.split("  ")[1] for line in checksums.decode().splitlines()}
+    files = {path.relative_to(exported.folder).as_posix() for path in exported.folder.rglob("*") if path.is_file()}
+    assert signed == files - {"SHA256SUMS", "SHA256SUMS.sig"}
+    assert {"manifest.json", "model_card.md", "BLESSED", "variables/variables.index"} <= signed
+
+
+def test_a_less_safe_version_is_not_published_and_leaves_nothing(exam, red_base):
+    exported = push(red_base, always(Action.GREEN), exam)
+    assert (exported.folder, exported.published, exported.model_version) == (None, False, "2")
+    safety = exported.gate["metrics"]["safety"]
+    assert (safety["new"], safety["serving"], safety["difference"]["mean"]) == pytest.approx((4 / 6, 1.0, -2 / 6))
+    assert [row["vignette_id"] for row in exported.gate["worst"]] == ["v0", "v1"]
+    assert names(red_base) == ["1"]
+
+
+def test_a_less_safe_version_within_the_margin_is_published(exam, red_base):
+    # The bound is not below -1, whatever the resamples.
+    exported = push(red_base, always(Action.GREEN), exam, margin=1.0)
+    assert exported.folder == red_base / "2"
+    assert names(red_base) == ["1", "2"]
+    manifest = json.loads((exported.folder / "manifest.json").read_text())
+    assert manifest["gate"]["lower_bound"] == exported.gate["lower_bound"]
+    assert "worst" not in manifest["gate"]
+    assert "v0" not in (exported.folder / "model_card.md").read_text()
+    assert load_version(exported.folder).vocabulary == vocabulary_of("cough", "fever")
+
+
+def test_nothing_is_published_on_too_few_vignettes_not_even_a_first_version(exam, red_base, tmp_path):
+    # The six vignettes cannot show that the same agent again is as safe, whatever the margin.
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for base in (tmp_path / "empty", red_base):
+        exported = push(base, always(Action.RED), exam, margin=1.0, minimum_vignettes=7, rejected=kept)
+        assert not exported.published
+        assert (exported.gate["vignettes"], exported.gate["minimum_vignettes"]) == (6, 7)
+    card = (exported.folder / "model_card.md").read_text(encoding="utf-8")
+    assert "It was not blessed: 6 test vignettes are fewer than 7." in card
+    assert push(red_base, always(Action.RED), exam, minimum_vignettes=6).published
+
+
+def test_an_equal_version_passes_without_margin_and_decides_no_textbook_emergency_later(data, red_base):
+    exam = Examination(data, orders=2, seed=0, cases=emergency("fever"))
+    exported = push(red_base, always(Action.RED), exam, margin=0.0)
+    assert exported.published
+    assert exported.gate["lower_bound"] == 0.0
+    assert (red_base / "2" / "BLESSED").exists()
+    manifest = json.loads((exported.folder / "manifest.json").read_text())
+    assert manifest["gate"]["textbook_cases"] == {"passed": True, "cases": 1, "emergencies": 1, "sent_later": 0}
+    assert "It sends 0 of 1 textbook emergencies later" in (exported.folder / "model_card.md").read_text()
+
+
+def test_a_safer_version_is_compared_with_the_newest_one_and_passes(exam, red_base):
+    push(red_base, always(Action.BLUE), None, margin=None)  # past the gate
+    exported = push(red_base, always(Action.GREEN), exam, margin=0.0)
+    assert (exported.gate["serving_version"], exported.published) == ("2", True)
+
+
+def emergency(*codes):
+    return (Case("meningitis", "Meningitis", "emergency", (Action.RED,), codes, ()),)
+
+
+def test_a_version_that_decides_a_textbook_emergency_later_is_not_published_whatever_the_margin(data, red_base):
+    exam = Examination(data, orders=1, seed=0, cases=emergency("fever", "cough"))
+    exported = push(red_base, always(Action.YELLOW), exam, margin=1.0)
+    assert not exported.published
+    assert exported.gate["lower_bound"] >= -1.0
+    assert [(row["title"], row["new"], row["before"]) for row in exported.gate["textbook_cases"]["later"]] == [
+        ("Meningitis", "Yellow", "Red")
+    ] * 2
+    assert names(red_base) == ["1"]
+
+
+def test_versions_with_other_vocabularies_are_compared_on_evidence_and_cases_that_both_know(data, red_base):
+    # The order differs, and the new one knows more; data and case have cough and fever.
+    exam = Examination(data, orders=1, seed=0, cases=emergency("fever"))
+    exported = push(red_base, always(Action.RED, ("rash", "fever", "cough")), exam)
+    assert exported.gate["metrics"]["safety"]["new"] == 1.0
+    assert exported.published
+    rash = Examination(data, orders=1, seed=0, cases=emergency("rash"))
+    with pytest.raises(InputError, match=r"'meningitis' has evidence that .+ does not know, rash"):
+        push(red_base, always(Action.RED), rash)
+
+
+def test_a_rejected_version_is_kept_unsigned_where_the_user_wants_it(exam, red_base, tmp_path):
+    rejected = tmp_path / "rejected"
+    publish.check_rejected(rejected, red_base)
+    given = {"rejected": rejected, "key": Ed25519PrivateKey.generate()}
+    folders = [push(red_base, always(Action.GREEN), exam, **given).folder for _ in range(2)]
+    publish.check_rejected(rejected, red_base)
+    assert folders == [rejected / "2", rejected / "3"]
+    assert names(red_base) == ["1"]
+    assert (rejected / "2" / "NOT_BLESSED").read_bytes() == b""
+    assert not (rejected / "2" / "SHA256SUMS.sig").exists()
+    assert "**did not pass**" in (rejected / "2" / "model_card.md").read_text()
+    load_version(rejected / "2")
+
+
+def test_rejected_versions_are_not_kept_where_a_server_could_load_them(red_base, tmp_path):
+    for place in (red_base, red_base / "rejected", red_base / ".." / "models"):
+        with pytest.raises(InputError, match="where a server looks for versions"):
+            publish.check_rejected(place, red_base)
+    (tmp_path / "other" / "4").mkdir(parents=True)
+    with pytest.raises(InputError, match="contains version 4, which was not rejected"):
+        publish.check_rejected(tmp_path / "other", red_base)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot use it"):
+        publish.check_rejected(tmp_path / "file", red_base)
+    assert names(red_base) == ["1"]
+
+
+def test_a_damaged_serving_version_stops_the_push(exam, red_base):
+    (red_base / "1" / "saved_model.pb").write_bytes(b"\x0b")
+    with pytest.raises(InputError, match="1: cannot load the SavedModel"):
+        push(red_base, always(Action.RED), exam)
+    assert names(red_base) == ["1"]
+
+
+class _ExaminationDuringWhichAnotherPushEnds(Examination):
+    def play(self, version, name):
+        shutil.copytree(self.other, self.base / "2", dirs_exist_ok=True)
+        return super().play(version, name)
+
+
+def test_of_two_pushes_at_once_the_second_is_refused(data, red_version, red_base):
+    exam = _ExaminationDuringWhichAnotherPushEnds(data, orders=1, seed=0)
+    exam.base, exam.other = red_base, red_version
+    with pytest.raises(InputError, match="another version was published while this one was evaluated"):
+        push(red_base, always(Action.RED), exam)
+    assert names(red_base) == ["1", "2"]
+    assert not (red_base / "2" / "BLESSED").exists()
+
+
+def test_a_number_below_the_newest_version_is_refused(exam, red_base):
+    (red_base / "1").rename(red_base / "5")
+    with pytest.raises(InputError, match="no server would load it"):
+        publish.export(always(Action.RED), red_base, Target(red_base, 5, "triage", 0.02), exam)
+    assert names(red_base) == ["5"]
+
+
+def test_evidence_that_one_of_the_versions_does_not_know_stops_the_push(exam, red_base):
+    with pytest.raises(InputError, match=r"does not know, cough \(.*job\): prepare the data with --vocabulary"):
+        push(red_base, always(Action.RED, codes=("fever", "rash")), exam)
+    shutil.rmtree(red_base)
+    push(red_base, always(Action.RED, codes=("cough", "rash")), None, margin=None)
+    with pytest.raises(InputError, match=r"does not know, fever \(.*models/1\): give --data whose evidence both"):
+        push(red_base, always(Action.RED), exam)
+    assert names(red_base) == ["1"]
+
+
+def test_one_vignette_is_too_few_to_compare_but_not_to_evaluate(red_base, tmp_path):
+    exam = Examination(prepare(tmp_path, ["Red"]), orders=1, seed=0)
+    with pytest.raises(InputError, match="only one vignette"):
+        push(red_base, always(Action.RED), exam)
+    exported = push(red_base, always(Action.RED), exam, margin=None)
+    assert exported.evaluation["agent"]["safety"]["low"] is None
+    assert "no intervals" in (exported.folder / "model_card.md").read_text()
+
+
+def test_a_split_that_is_empty_is_refused(data, tmp_path):
+    shutil.copytree(data, tmp_path / "data")
+    stats = json.loads((tmp_path / "data" / "stats.json").read_text())
+    stats["splits"]["test"]["vignettes"] = 0
+    (tmp_path / "data" / "stats.json").write_text(json.dumps(stats))
+    next((tmp_path / "data").glob("test-*")).unlink()
+    with pytest.raises(InputError, match="the test split has no vignettes"):
+        Examination(tmp_path / "data", orders=1, seed=0)
+
+
+def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(exam, tmp_path):
+    trained = dataclasses.replace(always(Action.GREEN), data_fingerprint=exam.stats["data_fingerprint"])
+    exported = push(tmp_path, trained, exam, margin=None)
+    assert exported.gate is None
+    assert not (exported.folder / "BLESSED").exists()
+    manifest = json.loads((exported.folder / "manifest.json").read_text())
+    assert manifest["metrics"] == exported.metrics
+    assert {key: manifest["metrics"][key] for key in ("step", "episode", "split", "vignettes", "orders")} == {
+        "step": 7,
+        "episode": 5,
+        "split": "test",
+        "vignettes": 6,
+        "orders": 2,
+    }
+    assert manifest["metrics"]["metrics"]["safety"]["mean"] == pytest.approx(4 / 6)
+    card = json.loads((exported.folder / "model_card.json").read_text())
+    assert card["evaluation"] == json.loads(json.dumps(exported.evaluation))
+    assert card["training_data"]["splits"]["test"]["vignettes"] == 6, "the agent was trained on the same data"
+    assert card["evaluation"]["constants"]["always green"] == {
+        name: card["evaluation"]["agent"][name] for name in ("appropriateness", "safety", "over_triage", "under_triage")
+    }
+    assert "| **this version** | 0.333 [" in (exported.folder / "model_card.md").read_text()
+
+
+def test_without_data_the_card_says_that_nothing_was_evaluated(red_version):
+    assert "not evaluated when it was exported" in (red_version / "model_card.md").read_text()
+    assert json.loads((red_version / "manifest.json").read_text())["metrics"] == {"step": 7}

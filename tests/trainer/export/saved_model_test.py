@@ -1,0 +1,219 @@
+"""A version of a servable: complete, consistent, and invisible until it is whole."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from trainer.config import NetworkConfig
+from trainer.dyqn.network import build_network
+from trainer.export import saved_model, warmup
+from trainer.training.job import TrainedNetwork
+
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return TrainedNetwork(
+        model=build_network(2, NetworkConfig(hidden_sizes=(4,)), seed=1),
+        vocabulary=VOCABULARY,
+        config={"environment": {"max_questions": 23}},
+        max_questions=23,
+        data_fingerprint="sha256:data",
+        metrics={"appropriateness": 0.9},
+        training={"steps": 5, "episodes": 3},
+    )
+
+
+@pytest.fixture(scope="module")
+def version(trained, tmp_path_factory):
+    return saved_model.write_version(tmp_path_factory.mktemp("base") / "models", trained)
+
+
+@pytest.fixture
+def stubborn(trained, monkeypatch):
+    """Makes the last step of an export fail, and records what stood in the base path just before."""
+    seen = []
+
+    def fail(path, vocabulary, model_name):
+        seen.extend(entry.name for entry in path.parents[2].iterdir())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(warmup, "write_requests", fail)
+    return seen
+
+
+def test_a_version_has_all_its_files(version):
+    files = {path.relative_to(version).as_posix() for path in version.rglob("*") if path.is_file()}
+    assert files >= {
+        "saved_model.pb",
+        "variables/variables.index",
+        "assets/vocabulary.csv",
+        "assets.extra/tf_serving_warmup_requests",
+        "manifest.json",
+    }
+    assert Vocabulary.load(version / "assets/vocabulary.csv") == VOCABULARY
+    assert [entry.name for entry in version.parent.iterdir()] == ["1"]
+
+
+def test_a_version_has_the_permissions_of_the_umask(version):
+    umask = os.umask(0)
+    os.umask(umask)
+    assert version.stat().st_mode & 0o777 == 0o777 & ~umask
+
+
+def test_the_manifest_records_how_the_model_was_made(version):
+    manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest.pop("created").endswith("+00:00")
+    assert manifest.pop("package_version")
+    content = (version / "assets.extra/state.tflite").read_bytes()
+    assert manifest.pop("litert") == {
+        "file": "assets.extra/state.tflite",
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+    assert manifest == {
+        "format_version": 1,
+        "model_version": "1",
+        "tensorflow_version": tf.__version__,
+        "vocabulary_fingerprint": VOCABULARY.fingerprint,
+        "data_fingerprint": "sha256:data",
+        "evidence_count": 2,
+        "max_questions": 23,
+        "signatures": ["serving_default", "triage", "state"],
+        "safety_rules": {"source": "none", "fingerprint": "", "rules": []},
+        "decision": {"probabilities": False},
+        "novelty": None,
+        "config": {"environment": {"max_questions": 23}},
+        "training": {"steps": 5, "episodes": 3},
+        "start_from": None,
+        "questions": None,
+        "metrics": {"appropriateness": 0.9},
+    }
+
+
+def test_the_litert_file_is_the_same_for_the_same_agent_and_takes_any_number_of_states(trained, version, tmp_path):
+    content = (version / "assets.extra/state.tflite").read_bytes()
+    again = saved_model.write_version(tmp_path / "models", trained, version=7)
+    assert (again / "assets.extra/state.tflite").read_bytes() == content
+    litert = Interpreter(model_content=content).get_signature_runner("state")
+    loaded = tf.saved_model.load(str(version))
+    for states in ([[1, 0]], [[0, -1], [1, 1], [0, 0]]):
+        inputs = {"states": np.array(states, np.float32), "questions_asked": np.full(len(states), 23, np.int32)}
+        outputs = litert(**inputs)
+        expected = loaded.signatures["state"](**{name: tf.constant(value) for name, value in inputs.items()})
+        np.testing.assert_allclose(outputs["q_values"], expected["q_values"], atol=1e-6)
+        for name in ("action", "best_triage", "forced"):
+            np.testing.assert_array_equal(outputs[name], expected[name])
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [((), 1), (("1", "2"), 3), (("9", "10"), 11), (("exporting-7-abc", "latest", "2.5", "-3", "٣"), 1)],
+)
+def test_the_next_version_is_one_above_the_highest_whole_number(tmp_path, names, expected):
+    for name in names:
+        (tmp_path / name).mkdir()
+    assert saved_model.next_version(tmp_path) == expected
+
+
+def test_a_version_that_exists_is_left_alone(trained, tmp_path):
+    (tmp_path / "4").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        saved_model.write_version(tmp_path, trained, version=4)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "4"]
+
+
+def test_version_numbers_begin_at_one(trained, tmp_path):
+    with pytest.raises(InputError, match="whole number from 1"):
+        saved_model.write_version(tmp_path, trained, version=0)
+
+
+def test_a_network_that_diverged_is_not_exported(trained, tmp_path):
+    diverged = build_network(2, NetworkConfig(hidden_sizes=(4,)), seed=1)
+    diverged.set_weights([weight * np.nan for weight in diverged.get_weights()])
+    with pytest.raises(InputError, match="training diverged"):
+        saved_model.write_version(tmp_path, dataclasses.replace(trained, model=diverged))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_base_path_that_is_a_file_is_refused(trained, tmp_path):
+    (tmp_path / "models").write_text("")
+    with pytest.raises(InputError, match="models: cannot read the model base path"):
+        saved_model.write_version(tmp_path / "models", trained)
+
+
+def test_an_export_that_fails_shows_no_version_and_leaves_nothing(trained, stubborn, tmp_path):
+    base = tmp_path / "models"
+    with pytest.raises(KeyboardInterrupt):
+        saved_model.write_version(base, trained)
+    (partial,) = stubborn  # the SavedModel was written by then
+    assert not partial.isdecimal()
+    assert list(base.iterdir()) == []
+
+
+def test_of_two_exports_to_one_version_the_second_is_refused(trained, tmp_path, monkeypatch):
+    write = warmup.write_requests
+
+    def write_while_another_export_finishes(path: pathlib.Path, *arguments):
+        (tmp_path / "1").mkdir()
+        (tmp_path / "1" / "saved_model.pb").write_bytes(b"the other one")
+        write(path, *arguments)
+
+    monkeypatch.setattr(warmup, "write_requests", write_while_another_export_finishes)
+    with pytest.raises(InputError, match="exists already"):
+        saved_model.write_version(tmp_path, trained)
+    assert [path.name for path in tmp_path.iterdir()] == ["1"]
+    assert (tmp_path / "1" / "saved_model.pb").read_bytes() == b"the other one"
+
+
+@pytest.mark.usefixtures("light_exports")
+def test_the_folder_of_a_killed_export_is_removed_after_a_day(trained, tmp_path):
+    old, recent = tmp_path / "exporting-1-old", tmp_path / "exporting-1-recent"
+    for folder, age_hours in ((old, 25), (recent, 23)):
+        folder.mkdir()
+        os.utime(folder, (time.time() - age_hours * 3600,) * 2)
+    saved_model.write_version(tmp_path, trained)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "exporting-1-recent"]
+
+
+@pytest.mark.usefixtures("light_exports")
+def test_a_staged_version_is_not_a_version_until_it_is_published(trained, tmp_path):
+    with saved_model.staged(tmp_path, trained) as stage:
+        stage.describe(metrics={"safety": 1.0})
+        assert saved_model.newest_version(tmp_path) is None
+        published = stage.publish()
+    assert published == saved_model.newest_version(tmp_path) == tmp_path / "1"
+    manifest = json.loads((published / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["metrics"] == {"safety": 1.0}
+    assert manifest["model_version"] == "1"
+    with saved_model.staged(tmp_path, trained):
+        pass
+    assert [entry.name for entry in tmp_path.iterdir()] == ["1"]
+
+
+def test_an_empty_folder_with_the_number_is_not_replaced(trained, tmp_path):
+    with saved_model.staged(tmp_path, trained) as stage:
+        (tmp_path / "1").mkdir()
+        with pytest.raises(InputError, match="exists already"):
+            stage.publish()
+    assert list(tmp_path.rglob("*")) == [tmp_path / "1"]
+
+
+def test_the_newest_version_is_the_one_that_a_server_loads(tmp_path):
+    assert saved_model.newest_version(tmp_path / "nowhere") is None
+    for name in ("9", "010", "latest", "exporting-11-x"):
+        (tmp_path / name).mkdir()
+    assert saved_model.newest_version(tmp_path) == tmp_path / "010"
+    (tmp_path / "010" / "saved_model.pb").touch()
+    with pytest.raises(InputError, match="this is one version: give the folder that contains it"):
+        saved_model.newest_version(tmp_path / "010")

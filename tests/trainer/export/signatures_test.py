@@ -1,0 +1,295 @@
+"""The exported signatures, loaded from disk, against answers that can be worked out by hand."""
+
+import math
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from schemas import safety_rules
+from schemas.evidence import Evidence, Vocabulary
+from trainer.config import NetworkConfig
+from trainer.decision.novelty import Novelty
+from trainer.dyqn.network import build_network
+from trainer.export import signatures
+from triage.v1 import triage_pb2
+
+PRESENT, ABSENT = triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT
+RED, YELLOW, ASK = triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_ASK
+
+# Names and questions are quoted in the file, codes never are: the table reads each line up to its first comma.
+VOCABULARY = Vocabulary(
+    [
+        Evidence("pain", "symptom", 'Chest pain, "tight"', 'Do you have pain, or a "tight" chest?'),
+        Evidence("fièvre", "symptom", "Fièvre, frissons", "Avez-vous de la fièvre, ou des frissons ?"),
+        Evidence("喫煙", "risk_factor", "喫煙", "喫煙しますか, または以前に?"),
+    ]
+)
+
+# One layer, so that Q = sigmoid(s W): sigmoid(0) = 1/2, sigmoid(±L) = 3/4 and 1/4, sigmoid(2 L) = 9/10.
+L = math.log(3)
+WEIGHTS = [
+    # Red, Yellow, Green, Blue, ask
+    [L, 0, 0, -L, 0],  # pain present: Red
+    [0, L, 0, 0, 2 * L],  # fever present: ask, and Yellow if asking is not possible
+    [0, 0, 0, -L, -L],  # smoking absent: Blue and ask alike, and Blue comes first
+]
+PAIN_Q = [0.75, 0.5, 0.5, 0.25, 0.5]
+FEVER_Q = [0.5, 0.75, 0.5, 0.5, 0.9]
+NO_SMOKING_Q = [0.5, 0.5, 0.5, 0.75, 0.75]
+NOTHING_Q = [0.5] * 5
+MAX_QUESTIONS = 10
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A model whose folder was moved after the export, its vocabulary file gone."""
+    made = tmp_path_factory.mktemp("made")
+    VOCABULARY.save(made / "vocabulary.csv")
+    model = build_network(len(VOCABULARY), NetworkConfig(hidden_sizes=()), seed=0)
+    model.get_layer("q_values").set_weights([tf.constant(WEIGHTS), tf.zeros([5])])
+    identity = signatures.Identity("7", VOCABULARY.fingerprint, len(VOCABULARY), MAX_QUESTIONS)
+    signatures.write(made / "model", model, made / "vocabulary.csv", identity)
+    moved = tmp_path_factory.mktemp("moved") / "elsewhere"
+    shutil.copytree(made / "model", moved)
+    shutil.rmtree(made)
+    return tf.saved_model.load(str(moved))
+
+
+def codes_answer(served, present, absent, questions_asked):
+    return served.signatures["serving_default"](
+        present=tf.constant(present, tf.string),
+        absent=tf.constant(absent, tf.string),
+        questions_asked=tf.constant(questions_asked, tf.int32),
+    )
+
+
+def evidence_state(*evidence, **fields):
+    pieces = [triage_pb2.Evidence(code=code, status=status) for code, status in evidence]
+    return triage_pb2.EvidenceState(evidence=pieces, **fields)
+
+
+def message_answers(served, *states):
+    serialized = tf.constant([state.SerializeToString() for state in states], tf.string, shape=[len(states)])
+    answers = served.signatures["triage"](evidence_states=serialized)["triage_responses"].numpy()
+    return [triage_pb2.TriageResponse.FromString(answer) for answer in answers]
+
+
+def test_a_model_offers_three_signatures_with_named_tensors(served):
+    inputs = {name: sorted(served.signatures[name].structured_input_signature[1]) for name in served.signatures}
+    assert inputs == {
+        "serving_default": ["absent", "present", "questions_asked"],
+        "triage": ["evidence_states"],
+        "state": ["questions_asked", "states"],
+    }
+    decision = ["action", "action_label", "best_triage", "best_triage_label", "forced", "q_values"]
+    assert {name: sorted(served.signatures[name].structured_outputs) for name in served.signatures} == {
+        "serving_default": sorted([*decision, "conflicting_codes", "unknown_codes"]),
+        "triage": ["triage_responses"],
+        "state": decision,
+    }
+
+
+def test_codes_give_the_decision_of_the_hand_set_weights(served):
+    answer = codes_answer(
+        served, [["pain"], ["fièvre"], [""], [""]], [[""], [""], ["喫煙"], [""]], questions_asked=[0, 0, 0, 0]
+    )
+    assert answer["q_values"].numpy() == pytest.approx(
+        tf.constant([PAIN_Q, FEVER_Q, NO_SMOKING_Q, NOTHING_Q]).numpy(), abs=1e-6
+    )
+    assert answer["action_label"].numpy().tolist() == [b"Red", b"ask", b"Blue", b"ask"]  # nothing known: ask
+    assert answer["action"].numpy().tolist() == [0, 4, 3, 4]
+    assert answer["best_triage_label"].numpy().tolist() == [b"Red", b"Yellow", b"Blue", b"Red"]
+    assert answer["best_triage"].numpy().tolist() == [0, 1, 3, 0]
+    assert not answer["forced"].numpy().any()
+
+
+@pytest.mark.parametrize(("questions_asked", "forced", "label"), [(9, False, b"ask"), (10, True, b"Yellow")])
+def test_the_question_limit_forces_a_triage_decision(served, questions_asked, forced, label):
+    by_code = codes_answer(served, [["fièvre"]], [[""]], [questions_asked])
+    by_state = served.signatures["state"](
+        states=tf.constant([[0.0, 1, 0]]), questions_asked=tf.constant([questions_asked])
+    )
+    for answer in (by_code, by_state):
+        assert answer["forced"].numpy().tolist() == [forced]
+        assert answer["action_label"].numpy().tolist() == [label]
+
+
+def test_unknown_and_conflicting_codes_are_listed_and_ignored(served):
+    answer = codes_answer(served, [["gout", "pain"], ["fièvre", ""]], [["code", "lupus"], ["fièvre", ""]], [0, 0])
+    # "code" begins the header line of the vocabulary file; it is no evidence code all the same.
+    assert answer["unknown_codes"].numpy().tolist() == [[b"gout", b"code", b"lupus"], [b"", b"", b""]]
+    assert answer["conflicting_codes"].numpy().tolist() == [[b""], ["fièvre".encode()]]
+    assert answer["q_values"].numpy() == pytest.approx(tf.constant([PAIN_Q, NOTHING_Q]).numpy(), abs=1e-6)
+
+
+def test_a_message_gets_the_response_of_its_evidence(served):
+    state = evidence_state(("fièvre", PRESENT), ("gout", ABSENT), ("pain", ABSENT), ("pain", PRESENT))
+    (response,) = message_answers(served, state)
+    assert (response.action, response.best_triage, response.forced) == (ASK, YELLOW, False)
+    assert [q_value.value for q_value in response.q_values] == pytest.approx(FEVER_Q, abs=1e-6)
+    assert [q_value.action for q_value in response.q_values] == [1, 2, 3, 4, 5]
+    assert (response.unknown_codes, response.conflicting_codes) == (["gout"], ["pain"])
+    assert response.model_version == "7"
+    assert response.vocabulary_fingerprint == VOCABULARY.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("fields", "forced"),
+    [
+        ({}, False),
+        ({"questions_asked": 9}, False),
+        ({"questions_asked": 10}, True),
+        ({"no_more_evidence": True}, True),
+        ({"questions_asked": 4, "max_questions": 5}, False),
+        ({"questions_asked": 5, "max_questions": 5}, True),
+        ({"questions_asked": 9, "max_questions": 99}, False),
+        ({"questions_asked": 10, "max_questions": 99}, True),
+        ({"questions_asked": 9, "max_questions": -1}, False),
+    ],
+)
+def test_a_message_forces_triage_at_its_own_limit_or_the_models(served, fields, forced):
+    (response,) = message_answers(served, evidence_state(("fièvre", PRESENT), **fields))
+    assert response.forced is forced
+    assert response.action == (YELLOW if forced else ASK)
+
+
+def test_rows_of_different_length_are_answered_independently(served):
+    states = [
+        evidence_state(),
+        evidence_state(("fièvre", PRESENT), ("gout", PRESENT), ("lupus", ABSENT)),
+        evidence_state(("pain", PRESENT)),
+    ]
+    responses = message_answers(served, *states)
+    assert [response.action for response in responses] == [ASK, ASK, RED]
+    assert [list(response.unknown_codes) for response in responses] == [[], ["gout", "lupus"], []]
+
+
+def test_an_empty_batch_has_an_empty_answer(served):
+    assert message_answers(served) == []
+    empty = tf.zeros([0, 0], tf.string)
+    answer = served.signatures["serving_default"](present=empty, absent=empty, questions_asked=tf.zeros([0], tf.int32))
+    assert answer["q_values"].shape == (0, 5)
+    answer = served.signatures["state"](states=tf.zeros([0, 3]), questions_asked=tf.zeros([0], tf.int32))
+    assert answer["action"].shape == (0,)
+
+
+@pytest.mark.parametrize("asked", [[], [3, 23]])
+def test_inputs_of_different_batch_sizes_fail(served, asked):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="questions_asked to have the batch size of states"):
+        served.signatures["state"](states=tf.zeros([1, 3]), questions_asked=tf.constant(asked, tf.int32))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="questions_asked to have the batch size of present"):
+        codes_answer(served, [["pain"]], [[""]], asked)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="absent to have the batch size of present"):
+        codes_answer(served, [["pain"]], [["fièvre"], [""]], [0])
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_states_that_are_not_finite_fail(served, value):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Expects states to be finite"):
+        served.signatures["state"](
+            states=tf.constant([[0.0, 1, 0], [0, value, 0]]), questions_asked=tf.constant([0, 0])
+        )
+
+
+@pytest.mark.parametrize("value", [1e38, 0.5, 2.0, -3.0])
+def test_states_other_than_present_absent_and_unknown_fail(served, value):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Expects states to be -1, 0 or 1"):
+        served.signatures["state"](
+            states=tf.constant([[0.0, 1, 0], [0, value, -1]]), questions_asked=tf.constant([0, 0])
+        )
+
+
+def test_bytes_that_are_not_a_message_fail(served):
+    with pytest.raises(tf.errors.DataLossError):
+        served.signatures["triage"](evidence_states=tf.constant([b"\xff\xff"]))
+
+
+RULES = safety_rules.parse(
+    """
+[soon]
+reason = "Fever."
+urgency = "Yellow"
+all.present = ["fièvre"]
+[now]
+reason = "Fever without pain."
+urgency = "Red"
+all.present = ["fièvre"]
+all.absent = ["pain"]
+""",
+    "rules.toml",
+    VOCABULARY,
+)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """The same model with two rules, and a novelty of which the halves lie at a score of 0."""
+    folder = tmp_path_factory.mktemp("guarded")
+    VOCABULARY.save(folder / "vocabulary.csv")
+    model = build_network(len(VOCABULARY), NetworkConfig(hidden_sizes=()), seed=0)
+    model.get_layer("q_values").set_weights(
+        [tf.constant(WEIGHTS), tf.constant([0.0, 0, 0, 3, 0])]
+    )  # Blue, if nothing says more
+    identity = signatures.Identity("7", VOCABULARY.fingerprint, len(VOCABULARY), MAX_QUESTIONS)
+    log_literals = np.zeros([6, 2], np.float32)
+    log_literals[0, 1] = 1.0  # pain that is present scores 1, all else 0
+    quantiles = np.array([[-1, 0.5]], np.float32)
+    statistics = Novelty(np.zeros(1, np.float32), log_literals, quantiles, 10)
+    safeguards = signatures.Safeguards(RULES, statistics)
+    signatures.write(folder / "model", model, folder / "vocabulary.csv", identity, safeguards)
+    return tf.saved_model.load(str(folder / "model"))
+
+
+def test_all_signatures_answer_after_the_rules(guarded):
+    # Nothing; fever; fever without pain; no smoking: forced from the third on.
+    evidence = [[], [("fièvre", PRESENT)], [("fièvre", PRESENT), ("pain", ABSENT)], [("喫煙", ABSENT)]]
+    asked = [10, 0, 10, 10]
+    by_code = codes_answer(guarded, [[""], ["fièvre"], ["fièvre"], [""]], [[""], [""], ["pain"], ["喫煙"]], asked)
+    by_state = guarded.signatures["state"](
+        states=tf.constant([[0.0, 0, 0], [0, 1, 0], [-1, 1, 0], [0, 0, -1]]), questions_asked=tf.constant(asked)
+    )
+    # Q of fever: ask 9/10, Blue 1/(1 + e^-3) = .95: Blue, so that Yellow is the rule's. Of nothing: ask by decree.
+    for answer in (by_code, by_state):
+        assert answer["action_label"].numpy().tolist() == [b"ask", b"Yellow", b"Red", b"Blue"]
+        assert answer["best_triage_label"].numpy().tolist()[1:] == [b"Yellow", b"Red", b"Blue"]
+        assert answer["rules_fired"].numpy().tolist() == [[False, False], [True, False], [True, True], [False, False]]
+        assert answer["forced"].numpy().tolist() == [True, False, True, True]
+    states = [evidence_state(*pieces, questions_asked=count) for pieces, count in zip(evidence, asked, strict=True)]
+    responses = message_answers(guarded, *states)
+    assert [response.action for response in responses] == [ASK, YELLOW, RED, triage_pb2.TRIAGE_ACTION_BLUE]
+    fired = [[(rule.rule_id, rule.from_action, rule.to_action) for rule in r.fired_rules] for r in responses]
+    blue = triage_pb2.TRIAGE_ACTION_BLUE
+    assert fired == [[], [("soon", blue, YELLOW)], [("soon", blue, YELLOW), ("now", YELLOW, RED)], []]
+    assert responses[2].fired_rules[1].reason == "Fever without pain."
+
+
+def test_novelty_is_the_share_of_moments_that_were_less_unusual(guarded):
+    answer = codes_answer(guarded, [["pain"], ["fièvre"], [""]], [[""], [""], [""]], [0, 0, 0])
+    # Scores 1, 0 and none against quantiles of -1 and .5.
+    assert answer["novelty"].numpy().tolist() == [1.0, 0.5, 0.0]
+    assert answer["is_novel"].numpy().tolist() == [True, False, False]
+    response, _ = message_answers(guarded, evidence_state(("pain", PRESENT)), evidence_state())
+    assert (response.novelty, response.is_novel) == (1.0, True)
+
+
+class _Counted(keras.layers.Layer):
+    """Passes its input on, and counts its calls."""
+
+    calls = 0
+
+    def call(self, inputs):
+        self.calls += 1
+        return inputs
+
+
+def test_each_signature_is_traced_once(tmp_path):
+    VOCABULARY.save(tmp_path / "vocabulary.csv")
+    states, counted = keras.Input([len(VOCABULARY)]), _Counted()
+    model = keras.Model(states, keras.layers.Dense(5, "sigmoid")(counted(states)))
+    counted.calls = 0
+    identity = signatures.Identity("7", VOCABULARY.fingerprint, len(VOCABULARY), MAX_QUESTIONS)
+    signatures.write(tmp_path / "model", model, tmp_path / "vocabulary.csv", identity)
+    assert counted.calls == len(signatures.SIGNATURES) == 3

@@ -1,0 +1,136 @@
+"""The file that an app ships: readable by any ZIP reader, run by LiteRT, whole or not there."""
+
+import hashlib
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from trainer.export import tflite_file
+from trainer.export.conversion import convert
+from trainer.export.tflite_parity import Parity
+from triage_runtime.litert import LiteRtModel
+
+PARITY = Parity(10, 0, 1e-4, 1e-7, 1e-8, 0.0, 0.0, 0.0)
+
+
+@pytest.fixture(scope="module")
+def content(version):
+    return convert(version, "none")
+
+
+@pytest.fixture(scope="module")
+def description(version, content):
+    return tflite_file.describe(version, LiteRtModel(content), "none", PARITY, None)
+
+
+@pytest.fixture
+def written(tmp_path, content, description):
+    path = tmp_path / "triage.tflite"
+    tflite_file.write(path, content, description)
+    return path
+
+
+def test_the_description_has_what_an_app_needs(version, description):
+    assert description["model_version"] == "1"
+    assert description["max_questions"] == 5
+    assert description["actions"] == ["Red", "Yellow", "Green", "Blue", "ask"]
+    assert description["signature"]["name"] == "state"
+    assert description["signature"]["inputs"]["states"] == {"dtype": "float32", "shape": [1, 12]}
+    assert [entry["code"] for entry in description["vocabulary"]] == list(version.vocabulary.codes)
+    assert description["vocabulary"][3] == {"code": "e3", "kind": "symptom", "name": "e3", "question": "e3?"}
+    assert description["parity"]["statement"].startswith("In none of 10 ")
+    assert description["manifest"]["data_fingerprint"] == "sha256:data"
+
+
+def test_an_app_can_compute_the_fingerprint_from_the_codes(description):
+    codes = "".join(entry["code"] + "\n" for entry in description["vocabulary"])
+    assert description["vocabulary_fingerprint"] == "sha256:" + hashlib.sha256(codes.encode()).hexdigest()
+
+
+def test_a_model_runs_with_its_description_inside(written, content):
+    state = np.eye(12, dtype=np.float32)[:1]
+    asked = np.zeros(1, np.int32)
+    expected, actual = LiteRtModel(content).run(state, asked), LiteRtModel(written.read_bytes()).run(state, asked)
+    np.testing.assert_array_equal(actual["q_values"], expected["q_values"])
+    assert written.read_bytes().startswith(content)
+
+
+def test_description_and_sidecar_agree(written, description):
+    assert tflite_file.read_description(written) == json.loads(json.dumps(description))
+    sidecar = json.loads((written.parent / "triage.tflite.json").read_text(encoding="utf-8"))
+    file = sidecar.pop("file")
+    assert sidecar == json.loads(json.dumps(description))
+    whole = written.read_bytes()
+    assert file == {"name": "triage.tflite", "bytes": len(whole), "sha256": hashlib.sha256(whole).hexdigest()}
+
+
+def test_the_archive_is_sound_and_its_offsets_count_from_the_start_of_the_file(written, content):
+    with zipfile.ZipFile(written) as archive:
+        assert archive.testzip() is None
+        [entry] = archive.infolist()
+        assert (entry.filename, entry.header_offset) == ("triage.json", len(content))
+
+
+def test_questions_in_any_script_survive(tmp_path, version, content, description):
+    vocabulary = [{"code": "e", "kind": "symptom", "name": "Fièvre", "question": "هل لديك حمى؟"}] * 12
+    path = tmp_path / "f.tflite"
+    tflite_file.write(path, content, description | {"vocabulary": vocabulary})
+    assert tflite_file.read_description(path)["vocabulary"] == vocabulary
+
+
+def test_a_file_that_does_not_run_replaces_nothing(written, description):
+    before = {path.name: path.read_bytes() for path in written.parent.iterdir()}
+    with pytest.raises(InputError, match="LiteRT cannot run the file"):
+        tflite_file.write(written, b"no model", description)
+    assert {path.name: path.read_bytes() for path in written.parent.iterdir()} == before
+
+
+def test_a_kill_before_the_end_leaves_the_old_file(written, content, description, monkeypatch):
+    before = written.read_bytes()
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tflite_file, "_check", killed)
+    with pytest.raises(KeyboardInterrupt):
+        tflite_file.write(written, content, description | {"model_version": "2"})
+    assert written.read_bytes() == before
+    assert sorted(path.name for path in written.parent.iterdir()) == ["triage.tflite", "triage.tflite.json"]
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda path: path.mkdir(), "this is not a regular file"),
+        (lambda path: path.parent.rmdir(), "there is no directory"),
+        pytest.param(
+            lambda path: path.parent.chmod(0o500),
+            "cannot write: Permission denied",
+            marks=pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere"),
+        ),
+    ],
+)
+def test_a_path_that_cannot_be_written_is_refused_beforehand(tmp_path, make, complaint):
+    path = tmp_path / "folder" / "f.tflite"
+    path.parent.mkdir()
+    make(path)
+    with pytest.raises(InputError, match=complaint):
+        tflite_file.check_writable(path)
+
+
+def test_a_file_without_a_description_is_refused(tmp_path, content):
+    (tmp_path / "plain.tflite").write_bytes(content)
+    with pytest.raises(InputError, match=r"plain\.tflite: contains no triage\.json"):
+        tflite_file.read_description(tmp_path / "plain.tflite")
+    with pytest.raises(InputError, match=r"none\.tflite: cannot read: No such file"):
+        tflite_file.read_description(tmp_path / "none.tflite")
+
+
+def test_the_vocabulary_can_be_rebuilt(written, version):
+    entries = tflite_file.read_description(written)["vocabulary"]
+    assert Vocabulary(Evidence(**entry) for entry in entries) == version.vocabulary

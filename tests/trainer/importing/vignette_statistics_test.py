@@ -1,0 +1,74 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from trainer.importing.vignette_statistics import PAPER, Moments, Sums, values
+
+# Symptoms present, absent, risk factors present, absent; decisions Red, Yellow, Green, Blue.
+EVIDENCE = np.array([[4, 1, 1, 0], [2, 2, 0, 0], [3, 0, 2, 1]])
+DECISIONS = np.array([[2, 1, 0, 0], [0, 0, 1, 0], [0, 2, 2, 0]], np.uint8)
+
+# Mean and sample SD of the three values, by hand. Inter-expert figures are of the first and the third vignette:
+# Red, Red, Yellow: each Red has {Red, Yellow} left and fits, Yellow has {Red, Red} left: neither appropriate nor safe,
+# 2/3; Yellow, Yellow, Green, Green: each fits in {Yellow, Green}, 1. Mean 5/6, SD sqrt(2 * (1/6)^2 / 1).
+# Green fits {Red, Yellow} not, nor is it safe; it fits {Green} and {Yellow, Green}: 0, 1, 1.
+EXPECTED = {
+    "symptoms": (4.0, 1.0),  # 5, 4, 3
+    "symptoms_present": (3.0, 1.0),  # 4, 2, 3
+    "symptoms_absent": (1.0, 1.0),  # 1, 2, 0
+    "risk_factors": (4 / 3, math.sqrt(7 / 3)),  # 1, 0, 3: (1/9 + 16/9 + 25/9) / 2
+    "risk_factors_present": (1.0, 1.0),  # 1, 0, 2
+    "risk_factors_absent": (1 / 3, math.sqrt(1 / 3)),  # 0, 0, 1: (1/9 + 1/9 + 4/9) / 2
+    "decisions_per_vignette": (8 / 3, math.sqrt(7 / 3)),  # 3, 1, 4: (1/9 + 25/9 + 16/9) / 2
+    "share_Red": (2 / 9, math.sqrt(4 / 27)),  # 2/3, 0, 0: (16/81 + 4/81 + 4/81) / 2
+    "share_Yellow": (5 / 18, math.sqrt(7 / 108)),  # 1/3, 0, 1/2: (1 + 25 + 16) / 18^2 / 2
+    "share_Green": (1 / 2, 1 / 2),  # 0, 1, 1/2
+    "share_Blue": (0.0, 0.0),
+    "inter_expert_appropriateness": (5 / 6, math.sqrt(1 / 18)),
+    "inter_expert_safety": (5 / 6, math.sqrt(1 / 18)),
+    "always_green_appropriateness": (2 / 3, math.sqrt(1 / 3)),  # (4/9 + 1/9 + 1/9) / 2
+    "always_green_safety": (2 / 3, math.sqrt(1 / 3)),
+}
+
+
+@pytest.mark.parametrize("batches", [[0, 3], [0, 1, 3], [0, 1, 1, 2, 3]])
+def test_figures_of_three_vignettes_in_any_batches(batches):
+    sums = Sums()
+    for start, end in itertools.pairwise(batches):
+        sums.add(EVIDENCE[start:end], DECISIONS[start:end])
+    moments = sums.moments()
+    assert {name: figure[:2] for name, figure in moments.items()} == {
+        name: pytest.approx(figure) for name, figure in EXPECTED.items()
+    }
+    assert {name for name, figure in moments.items() if figure.vignettes == 3} == {
+        name for name in EXPECTED if not name.startswith("inter_expert")
+    }
+    assert moments["inter_expert_safety"].vignettes == 2
+    assert (sums.fewest_decisions, sums.most_decisions) == (1, 4)
+
+
+def test_there_is_a_value_for_each_figure_of_the_paper_and_no_other():
+    assert list(values(EVIDENCE, DECISIONS)) == list(PAPER)
+
+
+def test_the_figures_of_the_paper_fit_together():
+    # Sums of means hold to the rounding of the table.
+    assert PAPER["symptoms"].mean == pytest.approx(PAPER["symptoms_present"].mean + PAPER["symptoms_absent"].mean)
+    assert PAPER["risk_factors"].mean == pytest.approx(0.79 + 0.34)
+    shares = [PAPER[f"share_{label}"].mean for label in ("Red", "Yellow", "Green", "Blue")]
+    assert sum(shares) == pytest.approx(1.0)
+
+
+def test_one_vignette_has_no_standard_deviation_and_none_has_no_mean():
+    sums = Sums()
+    assert np.isnan(sums.moments()["symptoms"][:2]).all()
+    assert sums.fewest_decisions is None
+    sums.add(EVIDENCE[:0], DECISIONS[:0])
+    assert sums.moments()["symptoms"].vignettes == 0
+    sums.add(EVIDENCE[1:2], DECISIONS[1:2])
+    moments = sums.moments()
+    assert moments["symptoms"] == Moments(4.0, pytest.approx(math.nan, nan_ok=True), 1)
+    assert moments["inter_expert_safety"].vignettes == 0
+    assert math.isnan(moments["inter_expert_safety"].mean)

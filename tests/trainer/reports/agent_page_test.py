@@ -1,0 +1,117 @@
+"""The page about one agent, read as a browser reads it."""
+
+import html.parser
+import re
+
+import pytest
+
+from schemas.errors import InputError
+from trainer.reports.agent_page import agent_page, write_page
+
+PROVENANCE = {"command": "triage evaluate --html report.html", "python": "3.11", "finished": None}
+HOSTILE = '<script>alert(1)</script> "><img src=x onerror=alert(1)> $\\frac{ {{ 7*7 }} \u202eevil\x00'
+KEPT = ("Red", "Yellow", "Green", "Blue", "ask", "present", "absent", "emergency", "too_late", "safety", "default")
+SECTIONS = [
+    "answer",
+    "dial",
+    "confusion",
+    "confidence",
+    "checkers",
+    "slices",
+    "errors",
+    "textbook",
+    "learning",
+    "limits",
+]
+
+
+class Reader(html.parser.HTMLParser):
+    """Collects tags, attributes, and the text of each section."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.attributes, self.sections, self.section = set(), [], {}, "head"
+        self.feed(page)
+        self.sections = {name: " ".join(text.split()) for name, text in self.sections.items()}
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes += attributes
+        if tag == "section":
+            self.section = dict(attributes)["id"]
+
+    def handle_endtag(self, tag):
+        self.section = None if tag == "section" else self.section
+
+    def handle_data(self, data):
+        if self.section:
+            self.sections[self.section] = f"{self.sections.get(self.section, '')} {data}"
+
+
+def poisoned(tree):
+    if isinstance(tree, str):
+        return tree if tree in KEPT else HOSTILE
+    if isinstance(tree, dict):
+        return {key: poisoned(value) for key, value in tree.items()}
+    return [poisoned(value) for value in tree] if isinstance(tree, list) else tree
+
+
+def test_the_answer_comes_first_and_each_section_has_its_figures(agent_report):
+    page = Reader(agent_page(agent_report, PROVENANCE))
+    head = page.sections.pop("head")
+    assert list(page.sections) == [*SECTIONS, "reproduce"]
+    assert (
+        "Is this agent as good as the clinicians? No: it is less safe than the clinicians; it found about one in five "
+        "emergencies (with safety rules about three in four; the clinicians about two in three). In its interviews "
+        "with safety rules, none of 3 textbook emergencies come too late. This is research"
+    ) in head
+    numbers = [re.findall(r"Figure (\d)\.", text) for text in page.sections.values()]
+    assert numbers == [["1"], ["2"], ["3"], ["4", "5"], [], ["6"], [], [], ["7"], [], []]
+    assert "age: 75 years old or over 30 Safety 80.0% 92.0%" in page.sections["slices"]
+    assert "Stroke at noon" in page.sections["textbook"]
+    assert ("open", None) in page.attributes, "emergencies that come too late are not folded away"
+    assert "hot would make it Red" in page.sections["errors"]
+    assert "triage evaluate --html report.html" in page.sections["reproduce"]
+
+
+def test_what_is_missing_is_said_where_it_would_stand(poor_agent_report):
+    page = agent_page(poor_agent_report, {})
+    sections = Reader(page).sections
+    said = {
+        "head": "Not known: no vignette has the decisions of 3 clinicians",
+        "dial": "no probabilities to weigh",
+        "confidence": "Not measured: how often its decisions are safe",
+        "slices": "No group of patients is large enough",
+        "errors": "In no case was the agent less urgent",
+        "textbook": "Not played",
+        "learning": "No validation loss is recorded",
+        "reproduce": "The command is not recorded",
+    }
+    assert {name: words in sections[name] for name, words in said.items()} == dict.fromkeys(said, True)
+    assert "with 7 emergencies nobody can say how many it finds" in sections["head"]
+    assert "the default ones do not fit" in sections["answer"]
+    assert "Not measured by age and sex" in sections["slices"]
+    assert "None" not in re.sub(r"<[^>]*>", "", page)
+
+
+def test_the_page_loads_nothing_and_shows_hostile_texts_as_they_are(agent_report):
+    text = agent_page(poisoned(agent_report), poisoned(PROVENANCE))
+    page = Reader(text)
+    assert not page.tags & {"script", "link", "img", "iframe", "object", "embed", "base", "form", "image"}
+    for name, value in page.attributes:
+        assert not name.startswith("on")
+        assert name not in ("src", "action")
+        assert name not in ("href", "xlink:href") or value.startswith("#")
+    assert "default-src 'none'" in text
+    assert "http:" not in text
+    assert "https:" not in text
+    assert "\u202e" not in text
+    assert "\x00" not in text
+    for section in ("slices", "errors", "textbook", "reproduce"):
+        assert "<script>alert(1)</script>" in page.sections[section], section
+    assert "49" not in page.sections["errors"]  # {{ 7*7 }} is no template
+
+
+def test_a_page_that_cannot_be_written_is_an_input_error(agent_report, tmp_path):
+    with pytest.raises(InputError, match=r"--html .*: cannot write: Is a directory"):
+        write_page(agent_report, PROVENANCE, tmp_path)

@@ -1,0 +1,151 @@
+"""The figures of one agent beyond `triage evaluate` without further options, and its page."""
+
+import csv
+import json
+
+import pytest
+
+import triage_cli
+from trainer.config import TrainConfig
+from trainer.presets import preset
+from trainer.training.session import open_run
+from trainer.vignettes.tfrecord import DataDirectory
+
+TINY = {
+    "network": {"hidden_sizes": [8], "networks": 2, "words": 0},
+    "memory": {"batch_size": 4, "memory_capacity": 50},
+    "environment": {"environments": 4},
+    "validation": {"validation_interval": 20},
+    "loop": {"burn_in_steps": 10, "steps": 40, "evaluation_interval": 20, "window_episodes": 8, "steps_per_call": 20},
+}
+
+
+@pytest.fixture(scope="module")
+def patients(tmp_path_factory):
+    """Vignettes of children and adults with the tag `ward`: 12 and 18 to test on, two of Red."""
+    folder = tmp_path_factory.mktemp("patients")
+    rows = ["code,kind,name,question", "fever,symptom,<b>Fever</b>,Fever?", "cough,symptom,Cough,Cough?",
+            "age_0_17,risk_factor,Child,Child?", "age_18_plus,risk_factor,Adult,Adult?"]  # fmt: skip
+    (folder / "vocabulary.csv").write_text("".join(f"{row}\n" for row in rows))
+    lines = [
+        {
+            "vignette_id": f"v{number}",
+            "present": ["age_0_17" if number % 5 < 2 else "age_18_plus", *(["fever"] if number % 2 else [])],
+            "absent": ["cough"] if number % 3 else [],
+            "decisions": ["Red"] * 3 if number in (3, 7) else ["Yellow", "Green", "Green"],
+            "split": "test" if number < 30 else "train",
+            "tags": ["ward=a" if number % 2 else "ward=b"],
+        }
+        for number in range(70)
+    ]
+    (folder / "v.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    given = ["--vignettes", folder / "v.jsonl", "--vocabulary", folder / "vocabulary.csv", "--out", folder / "data"]
+    assert triage_cli.main(["prepare", *map(str, given)]) == 0
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def job(patients, tmp_path_factory):
+    """A finished run of the preset `default`, made tiny."""
+    values = {name: {**section, **TINY.get(name, {})} for name, section in preset("default").to_dict().items()}
+    path = tmp_path_factory.mktemp("job")
+    open_run(path, DataDirectory.open(patients), TrainConfig.from_dict(values)).train(lambda: False)
+    return path
+
+
+@pytest.fixture
+def evaluate(job, patients, tmp_path):
+    def run(*arguments):
+        given = ["--job-dir", job, "--data", patients, "--orders", 2, "--json", tmp_path / "figures.json", *arguments]
+        code = triage_cli.main(["evaluate", *map(str, given)])
+        return code, json.loads((tmp_path / "figures.json").read_text()) if code == 0 else None
+
+    return run
+
+
+def test_slices_by_age_and_code_stand_beside_those_by_tag(evaluate):
+    code, report = evaluate("--slice", "cough")
+    assert code == 0
+    sizes = {(each["by"], each["value"]): each["vignettes"] for each in report["slices"]}
+    assert (sizes["age", "Child"], sizes["age", "Adult"]) == (12, 18)
+    assert (sizes["code:cough", "absent"], sizes["code:cough", "(not stated)"]) == (20, 10)
+    assert (sizes["tag:ward", "a"], sizes["majority", "Red"]) == (15, 2)
+    # Child and adult, absent and not stated, two wards: six groups by two measures.
+    assert report["gaps"]["comparisons"] == 12
+
+
+def test_the_learning_curve_is_what_the_job_has_recorded(evaluate, job):
+    _, report = evaluate()
+    recorded = [json.loads(line) for line in (job / "evaluations.jsonl").read_text().splitlines()]
+    evaluations = report["learning"]["evaluations"]
+    assert [each["step"] for each in evaluations] == [each["step"] for each in recorded]
+    assert evaluations[-1]["metrics"]["safety"] == recorded[-1]["metrics"]["safety"]
+    assert [each["step"] for each in report["learning"]["validation_losses"]][:1] == [20]
+
+
+def test_the_worst_cases_are_those_of_the_played_agent(evaluate):
+    _, report = evaluate()
+    assert report["dial"]["chosen"] == "default"
+    for error in report["errors"]:
+        assert error["steps"][-1]["action"] == error["decision"]
+        assert set(error["steps"][0]["values"]) == {"Red", "Yellow", "Green", "Blue", "ask"}
+    assert report["agent"]["safety"]["mean"] == 1.0 or report["errors"]
+
+
+def test_the_page_says_what_does_not_fit_this_vocabulary(evaluate, tmp_path, capsys):
+    code, report = evaluate("--html", tmp_path / "report.html")
+    assert code == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert report["safety_rules"] is None
+    assert "the default ones are for the vocabulary of triage simulate" in page
+    assert "<b>Fever</b>" not in page  # a name of the vocabulary is no markup
+    assert "Not played: those of this software are in another vocabulary" in page
+    assert f"result in {tmp_path / 'report.html'}, " in capsys.readouterr().err
+
+
+def test_rules_and_textbook_cases_join_the_report(evaluate, tmp_path):
+    (tmp_path / "rules.toml").write_text('[hot]\nreason = "Hot."\nurgency = "Red"\nall.present = ["fever"]\n')
+    case = {"vignette_id": "c", "title": "Hot", "category": "emergency", "allowed": ["Red"], "present": ["fever"],
+            "absent": []}  # fmt: skip
+    (tmp_path / "cases.jsonl").write_text(json.dumps(case) + "\n")
+    code, report = evaluate("--rules", tmp_path / "rules.toml", "--cases", tmp_path / "cases.jsonl")
+    assert code == 0
+    assert report["textbook_cases"]["with_rules"]["interview"]["categories"]["all"]["right"] == 1
+    judged = report["safety_rules"]["as_clinicians"]["by_all_but_one"]
+    assert judged["red_sensitivity"]["vignettes"] == report["as_clinicians"]["by_all_but_one"]["red_sensitivity"][
+        "vignettes"
+    ]  # fmt: skip
+
+
+def test_the_table_for_symptomcheckr_has_the_decisions_of_the_report(evaluate, tmp_path):
+    code, report = evaluate("--symptomcheckr", tmp_path / "advice.csv", "--orders", 1)
+    assert code == 0
+    with (tmp_path / "advice.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["App_name"] == "agent"]
+    assert len(rows) == report["symptom_checkers"]["vignettes"] == 30
+    # All clinicians but one are a draw of what the report averages over: where they agree, the figures do, too.
+    red = [row for row in rows if row["Goldstandard_solution"] == "Red"]
+    right = sum(row["Correct_Triage_Advice_provided_from_app"] == "TRUE" for row in red) / len(red)
+    assert right == pytest.approx(report["symptom_checkers"]["checkers"]["agent"]["accuracy_by_level"]["Red"]["mean"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--slice", "fevr"], "--slice fevr: unknown evidence code"),
+        (["--html", "/nowhere/report.html"], "--html /nowhere/report.html: cannot write: /nowhere is not a directory"),
+    ],
+)
+def test_bad_input_is_one_line(evaluate, capsys, arguments, told):
+    capsys.readouterr()
+    assert evaluate(*arguments)[0] == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert told in line
+
+
+def test_something_to_evaluate_on_is_needed(job, capsys):
+    assert triage_cli.main(["evaluate", "--job-dir", str(job)]) == 2
+    assert "expected --data with vignettes, --cases with textbook cases, or both" in capsys.readouterr().err
+    assert triage_cli.main(["evaluate", "--job-dir", str(job), "--cases", "c.jsonl", "--html", "r.html"]) == 2
+    assert "--html: it is about vignettes: give --data" in capsys.readouterr().err

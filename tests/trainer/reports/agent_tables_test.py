@@ -1,0 +1,116 @@
+"""Tables and sentences about one agent."""
+
+import pytest
+
+from trainer.reports import agent_tables
+
+
+def test_the_table_says_how_many_vignettes_it_rests_on_and_where_they_are_too_few(agent_report, poor_agent_report):
+    table = agent_tables.own_beside_table(agent_report)
+    assert "150 vignettes with 3 or more decisions" in table.caption
+    assert [row[:2] for row in table.rows] == [
+        ("The agent", "21.0% (11.0\u201331.0%)"),
+        ("The agent with safety rules", "75.0% (65.0\u201385.0%)"),
+        ("Clinicians", "65.0% (55.0\u201375.0%)"),
+    ]
+    poor = agent_tables.own_beside_table(poor_agent_report)
+    assert "judged by all clinicians' decisions" in poor.caption
+    assert [row[:2] for row in poor.rows] == [("The agent", "too few (7)")]
+
+
+@pytest.mark.parametrize(
+    ("heading", "told"),
+    [
+        ("Compared with clinicians", "safety \u22126.0 (\u22129.0 to \u22123.0) percentage points"),
+        ("With safety rules", "2 rules (default) change the decision in 2.0% of the episodes"),
+        ("How much it asks", "of a vignette's 7.2 pieces of evidence known"),
+        ("How it decides", "P(appropriate) + 1.5 P(safe), and asks until"),
+        ("Compared with a constant answer", "“always green” is appropriate in 70.0%"),
+    ],
+)
+def test_the_answers_have_the_numbers(agent_report, heading, told):
+    assert told in dict(agent_tables.answers(agent_report))[heading]
+
+
+def test_an_agent_that_no_better_than_a_constant_has_learned_nothing(agent_report):
+    agent_report["agent"]["appropriateness"]["mean"] = 0.7
+    assert "learned nothing" in dict(agent_tables.answers(agent_report))["Compared with a constant answer"]
+
+
+@pytest.mark.parametrize(
+    ("dial", "told"),
+    [
+        (None, "By its Q-values alone"),
+        (
+            {"chosen": "given", "sure_enough": None},
+            "asks until that is worth more than going on at 0.004 a question; the weight was given as an option",
+        ),
+        ({"chosen": "bound", "under_triage_at_most": 0.05}, "chosen to keep under-triage at most 0.05"),
+    ],
+)
+def test_how_it_decides_follows_the_dial(agent_report, dial, told):
+    agent_report["dial"] = dial and agent_report["dial"] | dial
+    assert told in dict(agent_tables.answers(agent_report))["How it decides"]
+
+
+def test_gaps_are_named_with_both_sides_and_the_number_that_chance_explains(agent_report):
+    assert agent_tables.gaps_table(agent_report).rows == (
+        ("age: 75 years old or over", "30", "Safety", "80.0%", "92.0%", "\u221212.0 (\u221218.0 to \u22126.0)"),
+    )
+    told = agent_tables.gaps_sentence(agent_report)
+    # One comparison in forty is below 0 by chance: 80 / 40.
+    assert told.startswith("The agent is worse for 1 group of patients, of 80 comparisons")
+    assert "some 2 would look so" in told
+    agent_report["gaps"]["worse"] = []
+    assert agent_tables.gaps_sentence(agent_report).startswith("For no group of patients is the agent shown")
+    assert agent_tables.gaps_table(agent_report) is None
+
+
+def test_notes_say_what_cannot_be_sliced(agent_report, poor_agent_report):
+    assert agent_tables.slices_notes(agent_report) == []
+    [note] = agent_tables.slices_notes(poor_agent_report)
+    assert note.startswith("Not measured by age and sex: no vignette names it by a code that begins with")
+
+
+def test_symptom_checkers_are_compared_in_their_own_terms(agent_report):
+    table = agent_tables.checkers_table(agent_report)
+    assert table.columns == ("Measure", "The agent", "The agent with safety rules", "Clinicians")
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert list(rows)[:5] == ["Accuracy", "Accuracy, Red", "Accuracy, Yellow", "Accuracy, Green", "Accuracy, Blue"]
+    assert rows["Accuracy"][::2] == ("75.0% (70.0\u201380.0%)", "66.0% (61.0\u201371.0%)")
+    assert rows["Accuracy, Blue"] == ("\u2013",) * 3
+    assert rows["Inclination to over-triage (of the wrong ones)"][0] == "too few (9)"  # nine are wrong
+    assert rows["Capability comparison score"][0] == "51.50 (50.50\u201352.50)"
+    assert "is 70.0% (65.0\u201375.0%)." in agent_tables.checkers_sentence(agent_report)
+    agent_report["symptom_checkers"]["checkers"].pop("clinicians")
+    agent_report["symptom_checkers"]["checkers"].pop("agent with safety rules")
+    assert "needs at least two" in agent_tables.checkers_sentence(agent_report)
+    assert agent_tables.checkers_table({}) is None
+
+
+def test_textbook_cases_are_counted_and_late_emergencies_named_with_the_reading(agent_report):
+    table = agent_tables.textbook_table(agent_report)
+    assert table.columns[2:] == (
+        "All evidence", "Interview", "All evidence, with rules", "Interview, with rules",
+    )  # fmt: skip
+    assert table.rows[0] == ("emergency", "3", "2 (1 late)", "2 (1 late)", "3 (0 late)", "3 (0 late)")
+    assert table.rows[1][0] == "self-care"
+    assert agent_tables.missed_emergencies(agent_report) == [
+        "Stroke at noon: Green (all evidence), Green (interview)"
+    ]  # fmt: skip
+    assert agent_tables.textbook_table({}) is None
+
+
+def test_limits_begin_with_those_of_this_evaluation(agent_report):
+    limits = agent_tables.own_limits(agent_report | {"split": "train", "simulated": True})
+    assert limits[0] == "The agent is never forced to decide."
+    assert "Simulated clinicians" in limits[1]
+    assert "each changes a share by 0.5 percentage points" in limits[2]
+    assert "learned from" in limits[3]
+
+
+def test_facts_name_agent_data_and_versions(agent_report):
+    facts = dict(agent_tables.facts(agent_report, {"python": "3.11"}))
+    assert facts["Agent"] == "job, after 2,000 steps and 9,000 episodes; 5 networks"
+    assert facts["Vignettes"] == "data, test split, 200, each in 10 evidence orders (seed 0)"
+    assert facts["Versions"] == "dyqn-triage \u2013, Python 3.11, TensorFlow \u2013"

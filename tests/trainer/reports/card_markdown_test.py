@@ -1,0 +1,208 @@
+"""The page of a model card, read by a Markdown parser."""
+
+import html
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from schemas.evidence import Evidence, Vocabulary
+from trainer.reports.card_markdown import escape, page
+from trainer.reports.model_card import model_card, training_facts
+
+PARSER = MarkdownIt("commonmark", {"html": True, "linkify": True}).enable("table")
+EVIL = "a|b `c` *d* _e_ <script>x</script> [f](http://g) ![h](i) www.j.k l@m.n\n# o &amp; \\ \u202e"
+MANIFEST = {
+    "model_version": "3",
+    "created": "2026-01-02",
+    "package_version": "0.1.0",
+    "signatures": ["serving_default", "state"],
+    "max_questions": 23,
+    "questions": None,
+    "config": {"network": {"hidden_sizes": [8, 8]}},
+    "training": {"steps": 1040, "episodes": 9},
+    "safety_rules": {"source": "none", "fingerprint": None, "rules": []},
+    "novelty": None,
+    "decision": {"probabilities": False},
+}
+METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions", "evidence_seen", "forced")
+
+
+def estimates(start=0.1):
+    return {
+        name: {"mean": start + index / 100, "low": start, "high": start + 0.2, "vignettes": 20}
+        for index, name in enumerate(METRICS)
+    }
+
+
+def evaluation_with(tag):
+    return {
+        "data_fingerprint": "sha256:data",
+        "simulated": True,
+        "split": "test",
+        "seed": 7,
+        "orders": 6,
+        "vignettes": 1234,
+        "agent": estimates(),
+        "human": {name: estimates(0.5)[name] for name in METRICS[:2]},
+        "human_minimum_decisions": 3,
+        "constants": {f"always {label}": estimates(0.3) for label in ("red", "yellow", "green", "blue")},
+        "slices": [
+            {"by": "tag:system", "value": tag, "vignettes": 20, "metrics": estimates(0.7)},
+            {"by": "majority", "value": "Red", "vignettes": 7, "metrics": estimates(0.8)},
+        ],
+    }
+
+
+GATE = {
+    "passed": True,
+    "margin": 0.02,
+    "new_version": "3",
+    "serving_version": "2",
+    "vignettes": 1234,
+    "lower_bound": -0.0123,
+    "metrics": {"safety": {"new": 0.9, "serving": 0.8, "difference": estimates()["safety"]}},
+}
+
+
+def page_of(evaluation=None, gate=None, stats=None, **safeguards):
+    vocabulary = Vocabulary([Evidence("cough", "symptom", "Cough", "Do you cough?")])
+    facts = training_facts("sha256:data", stats)
+    return page(model_card(MANIFEST | safeguards, vocabulary, facts, evaluation, gate))
+
+
+def cells(text):
+    """The cells of each row of each table, as a reader sees them."""
+    rows = re.findall(r"<tr>(.*?)</tr>", PARSER.render(text), re.DOTALL)
+    return [[html.unescape(cell) for cell in re.findall(r"<t[hd]>(.*?)</t[hd]>", row, re.DOTALL)] for row in rows]
+
+
+@given(st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp", "Zs")), min_size=1))
+def test_escaped_text_is_shown_unchanged(text):
+    shown = PARSER.render(f"| a |\n| --- |\n| x{escape(text)}x |\n")
+    expected = re.sub("[\u202a-\u202e\u2066-\u2069]", "\ufffd", text)
+    assert html.unescape(re.search(r"<td>(.*)</td>", shown, re.DOTALL)[1]) == f"x{expected}x"
+
+
+def test_data_cannot_become_markup():
+    shown = PARSER.render(page_of(evaluation_with(EVIL)))
+    for mark in ("<script", "<a ", "<img", "<em>d", "\u202e"):
+        assert mark not in shown
+    (row,) = [row for row in cells(page_of(evaluation_with(EVIL))) if row[0].startswith("a|b")]
+    assert row[0] == EVIL.replace("\n", " ").replace("\u202e", "\ufffd")
+    assert row[1] == "20"
+
+
+def test_bare_links_are_escaped():
+    assert escape("www.a.b http://c d@e") == r"www\.a.b http\://c d\@e"
+
+
+def test_every_row_has_as_many_cells_as_its_header():
+    text = page_of(evaluation_with("system=x|y"), GATE)
+    tables = re.findall(r"<table>.*?</table>", PARSER.render(text), re.DOTALL)
+    assert len(tables) == 8
+    for table in tables:
+        assert (
+            len({row.count("</td>") + row.count("</th>") for row in re.findall("<tr>.*?</tr>", table, re.DOTALL)}) == 1
+        )
+
+
+def test_the_figures_are_in_the_tables():
+    rows = {row[0]: row[1:] for row in cells(page_of(evaluation_with("system=skin"), GATE))}
+    assert rows["<strong>this version</strong>"][:2] == ["0.100 [0.100, 0.300]", "0.110 [0.100, 0.300]"]
+    assert rows["clinicians (3 decisions or more)"] == ["0.500 [0.500, 0.700]", "0.510 [0.500, 0.700]", "-", "-"]
+    assert rows["always red"][1] == "0.310 [0.300, 0.500]"
+    assert rows["evidence seen"] == ["0.150 [0.100, 0.300]"]
+    assert rows["system=skin"][:2] == ["20", "0.700 [0.700, 0.900]"]
+    assert rows["Red"][:2] == ["7", "0.800 [0.800, 1.000]"]
+    assert rows["hidden_sizes" if "hidden_sizes" in rows else "network"][-1] == "[8, 8]"
+    assert rows["trained for"] == ["1,040 steps, 9 episodes"]
+
+
+def test_the_comparison_names_both_versions_and_the_bound():
+    text = page_of(evaluation_with("x"), GATE)
+    assert (
+        "passed the gate: the lower bound of the difference in safety to version 2 is -0.0123 (5th percentile" in text
+    )
+    assert "**did not pass**" in page_of(evaluation_with("x"), GATE | {"passed": False})
+    assert "no version to compare with" in page_of(evaluation_with("x"), {"serving_version": None})
+    assert "Comparison with the serving version" not in page_of(evaluation_with("x"))
+
+
+def test_without_an_evaluation_the_page_says_so_and_how_to_get_one():
+    text = page_of()
+    assert "**This version was not evaluated when it was exported.**" in text
+    assert "    triage export --job-dir JOB --model-base-path MODELS --data DATA\n" in text
+    assert "95%" not in text
+
+
+@pytest.mark.parametrize(
+    ("origin", "sentence"),
+    [
+        ("simulate", "**The vignettes and the decisions on them are simulated.**"),
+        ("jsonl", "It is not recorded whether"),
+    ],
+)
+def test_the_origin_of_the_vignettes_is_stated_as_far_as_it_is_known(origin, sentence):
+    split = {"vignettes": 3, "decisions": {"Red": 1}}
+    stats = {"format": origin, "data_fingerprint": "sha256:data", "splits": {"train": split, "test": split}}
+    text = page_of(stats=stats | {"sources": [{"file": "my_file.jsonl", "sha256": "0"}]})
+    assert sentence in text
+    assert r"Files: my\_file.jsonl." in text
+    assert "| train | 3 | 1 | - | - | - |" in text
+
+
+def test_rules_are_in_a_table_with_their_source_and_cannot_become_markup():
+    rules = [
+        {"rule_id": "hot_smoker", "urgency": "Red", "stop_asking": True, "reason": "Fever in a smoker."},
+        {"rule_id": EVIL, "urgency": "Green", "stop_asking": False, "reason": EVIL},
+    ]
+    text = page_of(safety_rules={"source": "ward_7.toml", "fingerprint": "sha256:0123", "rules": rules})
+    rows = cells(text)
+    first = rows.index(["hot_smoker", "Red", "yes", "Fever in a smoker."])
+    shown = EVIL.replace("\n", " ").replace("\u202e", "\N{REPLACEMENT CHARACTER}")
+    assert rows[first + 1] == [shown, "Green", "no", shown]
+    assert "Source: ward_7.toml, fingerprint sha256:0123;" in html.unescape(PARSER.render(text))
+    assert "This version has no safety rules." in page_of()
+
+
+def test_the_limits_of_its_questions_are_stated_or_that_it_chooses_none():
+    text = page_of(questions={"most": 10})
+    assert "## Questions\n\n- It suggests up to 10 questions" in text
+    assert "An interview that it leads goes on while a red flag is open." in text
+    assert "is not a finding excluded" in text
+    assert "## Questions\n\n- The version says whether to ask, not what" in page_of()
+
+
+def test_the_threshold_of_novelty_is_stated_or_that_there_is_none():
+    text = page_of(novelty={"threshold": 0.99, "reference_moments": 4000})
+    assert "called novel above a novelty of 0.99, by 4,000 moments" in text
+    assert "does not estimate how novel evidence is" in page_of()
+
+
+def test_how_a_version_with_probabilities_decides():
+    estimate = estimates()["safety"]
+    calibration = {"predicted": estimate, "observed": estimate, "expected_calibration_error": estimate}
+    both = {"appropriate": calibration, "safe": calibration}
+    evaluation = evaluation_with("x") | {"probabilities": {"own_decision": both, "every_decision": both}}
+    decision = {
+        "probabilities": True, "safety_weight": 1.5, "sure_enough": 0.92, "price": 0.008, "chosen": "bound",
+        "under_triage_at_most": 0.05,
+        "held_out": {"vignettes": 2000, "apart": False, "under_triage": 0.041, "over_triage": 0.1},
+    }  # fmt: skip
+    text = page_of(evaluation, decision=decision)
+    assert "the highest P(appropriate) + 1.5 P(safe)" in text
+    assert "asks until (P(appropriate) + 1.5 P(safe)) / 2.5 of its decision reaches 0.92" in text
+    assert "keeps under-triage at most 0.05 in expectation" in text
+    assert "On 2,000 vignettes, by networks that did not learn from them and without safety rules, under-triage" in text
+    assert "an estimate and no guarantee" in text
+    exact = decision | {"held_out": decision["held_out"] | {"apart": True}}
+    assert "an estimate and no guarantee" not in page_of(evaluation, decision=exact)
+    assert ["P(safe) of its decision", *["0.110 [0.100, 0.300]"] * 3] in cells(text)
+    chosen = page_of(decision=decision | {"chosen": "default", "sure_enough": None})
+    assert "Training chose these numbers" in chosen
+    worth = "(P(appropriate) + 1.5 P(safe)) / 2.5"
+    assert f"asks while Q(ask), at 0.008 a question, is more than {worth} of its decision" in chosen
+    assert "By its Q-values: the triage decision with the highest one" in page_of()

@@ -1,0 +1,118 @@
+"""`triage evaluate --cases`, from a job directory and a file of cases to the report."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import triage_cli
+from schemas.evidence import Evidence, Vocabulary
+from trainer.config import TrainConfig
+from trainer.dyqn.network import build_network
+from trainer.training.job import JobDirectory
+
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
+CASES = (
+    ("sepsis", "emergency", ["Red"], ["cough", "fever"]),
+    ("[bold]cold", "self_care", ["Green", "Blue"], ["cough"]),
+    ("mark", "self_care", ["Blue"], ["fever"]),
+)
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    """An agent that asks nothing and always says Green."""
+    config = TrainConfig.from_dict({"network": {"hidden_sizes": [1]}})
+    network = build_network(2, config.network, seed=0)
+    network.get_layer("q_values").set_weights([np.zeros([1, 5], np.float32), np.array([0, 0, 3, 0, 0], np.float32)])
+    job = JobDirectory(tmp_path_factory.mktemp("job"))
+    job.prepare(config, VOCABULARY, "sha256:data")
+    counters = {"step": tf.Variable(40, dtype=tf.int64), "episode": tf.Variable(9, dtype=tf.int64)}
+    job.manager(tf.train.Checkpoint(chosen=network, **counters), kept=1).save(40)
+    return job.path
+
+
+@pytest.fixture
+def cases(tmp_path):
+    lines = [
+        {"vignette_id": name, "title": f"Case {name}", "category": category, "allowed": allowed, "present": present,
+         "absent": []}
+        for name, category, allowed, present in CASES
+    ]  # fmt: skip
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.fixture
+def rules(tmp_path):
+    path = tmp_path / "rules.toml"
+    path.write_text('[hot]\nreason = "Hot."\nurgency = "Red"\nall.present = ["cough", "fever"]\n')
+    return path
+
+
+def run(capsys, *arguments):
+    capsys.readouterr()
+    code = triage_cli.main(["evaluate", *map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+def test_the_report_has_both_readings_without_and_with_rules(job, cases, rules, capsys):
+    code, out, _ = run(capsys, "--job-dir", job, "--cases", cases, "--rules", rules, "--json", "-")
+    report = json.loads(out)
+    assert code == 0
+    assert report["cases"] == str(cases)
+    assert report["training"]["steps"] == 40
+    assert [rule["rule_id"] for rule in report["safety_rules"]["rules"]] == ["hot"]
+    for reading in ("all_evidence", "interview"):
+        # Always Green: too late for sepsis, right for the cold, too early for the mark.
+        without = report["without_rules"][reading]
+        assert [(row["vignette_id"], row["verdict"]) for row in without["misses"]] == [
+            ("sepsis", "too_late"), ("mark", "too_early"),
+        ]  # fmt: skip
+        assert without["categories"]["all"]["right"] == 1
+    # The rule sees cough and fever together; the interview is over at the cough.
+    assert report["with_rules"]["all_evidence"]["categories"]["emergency"]["right"] == 1
+    assert report["with_rules"]["interview"]["categories"]["emergency"]["too_late"] == 1
+
+
+def test_misses_are_printed_by_title_within_80_columns(job, cases, rules, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = run(capsys, "--job-dir", job, "--cases", cases, "--rules", rules)
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    missed = {line.split("  ")[0].strip(): line for line in out.partition("Missed cases")[2].splitlines()}
+    assert missed["Case sepsis"].split()[2:] == [
+        "Red",
+        "Green",
+        "!",
+        "Green",
+        "!",
+        "Green",
+        "!",
+    ]  # not with all + rules
+    assert missed["Case mark"].split()[2:] == ["Blue", *["Green"] * 4]
+    assert "Case [bold]cold" not in out
+    assert "emergency (Red)" in out
+    assert "Interview, with rules (0.0 questions on average)" in out
+
+
+def test_a_report_without_rules_does_not_mention_them(job, cases, capsys):
+    code, out, _ = run(capsys, "--job-dir", job, "--cases", cases)
+    assert code == 0
+    assert "without rules" in out
+    assert "with rules" not in out
+
+
+def test_bad_input_is_one_line(job, cases, capsys):
+    code, _, error = run(capsys, "--job-dir", job, "--cases", cases, "--rules", "none")
+    assert (code, error) == (
+        2,
+        "triage evaluate: error: --rules none: there are no rules to compare with: leave the option out\n",
+    )
+    cases.write_text(cases.read_text().replace('"fever"]', '"fevr"]'))
+    code, _, error = run(capsys, "--job-dir", job, "--cases", cases)
+    assert code == 2
+    assert error.startswith(f"triage evaluate: error: {cases}: line 1: present: unknown evidence code 'fevr'")
+    assert error.count("\n") == 1

@@ -1,0 +1,120 @@
+"""Figures as inline SVG and as PNG files."""
+
+import html.parser
+import re
+import struct
+import xml.etree.ElementTree
+
+import matplotlib
+import pytest
+from matplotlib.figure import Figure
+
+from trainer.reports import drawing
+from trainer.reports.drawing import COLOURS, FILLS, PALETTE, STRONGEST, Drawing, Key, Panel
+
+EVIL = '<script>alert(1)</script> $\\frac{ $ "onload=x #0067a5 & \N{CJK UNIFIED IDEOGRAPH-6F22}'
+
+
+def panel(title="Title"):
+    def draw(axes):
+        axes.plot([0, 1], [0, 1], color=drawing.colour("blue"))
+        axes.set_xlabel("across")
+
+    return Panel(title, draw)
+
+
+def figure(*panels, name="curves", keys=()):
+    return Drawing(name, "caption", "alt", panels, keys)
+
+
+def texts(svg):
+    return [element.text for element in xml.etree.ElementTree.fromstring(svg).iter("text")]  # noqa: S314
+
+
+def luminance(tone):
+    channels = [int(tone[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("name", sorted(set(PALETTE) - {"page", "grid"}))
+def test_every_colour_reads_on_its_page(name, mode):
+    """Contrast as WCAG 2.2 defines it: 4.5 for text; labels, lines and markers share the colours."""
+    over, under = sorted((luminance(getattr(PALETTE[key], mode)) for key in (name, "page")), reverse=True)
+    assert (over + 0.05) / (under + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("name", FILLS)
+def test_ink_reads_on_the_strongest_area_of_every_decision(name, mode):
+    def channels(key):
+        return [int(getattr(COLOURS[key], mode)[place : place + 2], 16) for place in (1, 3, 5)]
+
+    mixed = (
+        STRONGEST * area + (1 - STRONGEST) * page for area, page in zip(channels(name), channels("page"), strict=True)
+    )
+    tones = (luminance("#" + "".join(f"{round(c):02x}" for c in mixed)), luminance(getattr(COLOURS["ink"], mode)))
+    assert (max(tones) + 0.05) / (min(tones) + 0.05) >= 4.5
+
+
+def test_svg_colours_are_the_pages_own():
+    (svg,) = drawing.svgs(figure(panel()))
+    assert "stroke: var(--blue)" in svg
+    assert "fill: var(--ink)" in svg
+    assert not re.search(r"#[0-9a-f]{6}\b", svg)
+
+
+def test_svg_text_stays_text_and_data_stay_data():
+    (svg,) = drawing.svgs(figure(panel(EVIL)))
+    assert EVIL in texts(svg)
+    tags = []
+    reader = html.parser.HTMLParser()
+    reader.handle_starttag = lambda tag, attributes: tags.append(tag)
+    reader.feed(svg)
+    assert "script" not in tags
+    assert "style" not in tags
+
+
+def test_ids_of_two_figures_on_a_page_differ():
+    one, two = (drawing.svgs(figure(panel(), panel(), name=name)) for name in ("one", "two"))
+    id_sets = [set(re.findall(r'\bid="([^"]*)"', svg)) for svg in (*one, *two)]
+    assert all(id_sets)
+    assert len(set.union(*id_sets)) == sum(map(len, id_sets))
+    for svg, ids in zip((*one, *two), id_sets, strict=True):
+        assert set(re.findall(r'(?:url\(|href=")#([^)"]*)', svg)) <= ids
+
+
+def test_the_same_figure_gives_the_same_svg():
+    assert drawing.svgs(figure(panel())) == drawing.svgs(figure(panel()))
+
+
+@pytest.mark.parametrize(("panels", "columns", "rows"), [(1, 1, 1), (2, 2, 1), (4, 3, 2), (6, 3, 2)])
+def test_png_has_up_to_three_panels_in_a_row(tmp_path, panels, columns, rows):
+    path = tmp_path / "figure.png"
+    drawing.save_png(figure(*(panel(EVIL) for _ in range(panels)), keys=(Key(EVIL, "blue", "-", "D"),)), path)
+    content = path.read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", content[16:24])
+    assert width == columns * drawing.WIDTH * drawing.DPI
+    assert height == round((rows * 3.5 + 0.4) * drawing.DPI)  # panels of 3.5 inches, and a legend
+
+
+def test_the_users_settings_of_matplotlib_neither_count_nor_change():
+    before = drawing.svgs(figure(panel()))
+    with matplotlib.rc_context({"font.size": 40, "svg.fonttype": "path"}):
+        assert drawing.svgs(figure(panel())) == before
+        assert matplotlib.rcParams["font.size"] == 40
+
+
+def test_rows_are_labelled_from_the_top_and_long_labels_are_cut():
+    axes = Figure().subplots()
+    drawing.label_rows(axes, [("first", "1%"), ("x" * 100, "2%")])
+    bottom, top = axes.get_ylim()
+    assert bottom > 1 > 0 > top
+    assert [text.get_text() for text in axes.texts] == ["first", "1%", "x" * 35 + "\u2026", "2%"]
+
+
+@pytest.mark.parametrize(("values", "low"), [([0.42, 0.9], 0.4), ([0.4], 0.3), ([0.05], 0.0), ([0.0], 0.0), ([], 0.0)])
+def test_limits_of_shares_leave_room_below_the_least(values, low):
+    assert drawing.share_limits(values) == (pytest.approx(low), 1.02)

@@ -1,0 +1,192 @@
+"""What a model card says, and what it leaves out where nothing is known."""
+
+import json
+import math
+import shlex
+
+import pytest
+
+from schemas.evidence import Evidence, Vocabulary
+from trainer.reports.model_card import is_simulated, model_card, training_facts
+
+VOCABULARY = Vocabulary(
+    [
+        Evidence("cough", "symptom", "Cough", "Do you cough?"),
+        Evidence("fever", "symptom", "Fever", "Do you have a fever?"),
+        Evidence("smoker", "risk_factor", "Smoker", "Do you smoke?"),
+    ]
+)
+MANIFEST = {
+    "model_version": "3",
+    "created": "2026-01-02T03:04:05+00:00",
+    "package_version": "0.1.0",
+    "signatures": ["state"],
+    "max_questions": 23,
+    "questions": None,
+    "config": {"loop": {"steps": 50}},
+    "training": {"steps": 40, "episodes": 9},
+    "safety_rules": {"source": "none", "fingerprint": None, "rules": []},
+    "novelty": None,
+    "decision": {"probabilities": False},
+}
+DECISIONS = {"Red": 1, "Yellow": 2, "Green": 3, "Blue": 4}
+STATS = {
+    "format": "simulate",
+    "seed": 5,
+    "test_fraction": 0.25,
+    "sources": [],
+    "options": {"knowledge_fingerprint": "sha256:kb", "unseen_conditions": ["gout", "it's"]},
+    "data_fingerprint": "sha256:data",
+    "splits": {split: {"vignettes": count, "decisions": DECISIONS} for split, count in (("train", 30), ("test", 10))},
+}
+ESTIMATE = {"mean": 0.9, "low": 0.8, "high": 0.95, "vignettes": 10}
+EVALUATION = {
+    "data_fingerprint": "sha256:data",
+    "simulated": True,
+    "split": "test",
+    "seed": 7,
+    "orders": 6,
+    "vignettes": 10,
+    "agent": {"safety": ESTIMATE},
+}
+
+
+def card_of(stats=STATS, evaluation=EVALUATION, gate=None):
+    facts = training_facts("sha256:data", stats)
+    return model_card(MANIFEST, VOCABULARY, facts, evaluation, gate)
+
+
+def test_the_training_data_are_described_by_their_own_statistics():
+    facts = card_of()["training_data"]
+    assert facts["simulated"] is True
+    assert facts["simulation"] == {"knowledge_fingerprint": "sha256:kb", "unseen_conditions": ["gout", "it's"]}
+    assert facts["splits"]["train"] == {"vignettes": 30, "decisions": DECISIONS}
+
+
+@pytest.mark.parametrize("stats", [None, STATS | {"data_fingerprint": "sha256:other"}])
+def test_statistics_of_other_data_are_ignored(stats):
+    assert card_of(stats)["training_data"] == {"data_fingerprint": "sha256:data", "known": False}
+
+
+@pytest.mark.parametrize(("origin", "expected"), [("simulate", True), ("ddxplus", True), ("jsonl", None), (None, None)])
+def test_only_data_that_are_marked_as_simulated_count_as_such(origin, expected):
+    assert is_simulated({"format": origin}) is expected
+
+
+def test_incomplete_statistics_of_another_program_do_not_fail():
+    bare = {"data_fingerprint": "sha256:data", "splits": {"train": {"vignettes": 3}, "test": {"vignettes": 1}}}
+    odd = bare | {"format": ["x"], "seed": math.nan, "test_fraction": "?", "sources": [1, {"data": 2}], "options": 3}
+    for stats in (bare, odd):
+        facts = card_of(stats)["training_data"]
+        assert [facts[key] for key in ("format", "simulated", "seed", "test_fraction", "sources")] == [None] * 4 + [[]]
+        assert facts["splits"]["train"] == {"vignettes": 3, "decisions": dict.fromkeys(DECISIONS)}
+        json.dumps(facts, allow_nan=False)
+
+
+def test_vocabulary_and_hyper_parameters_are_those_of_the_version():
+    card = card_of()
+    assert card["vocabulary"] == {
+        "fingerprint": VOCABULARY.fingerprint,
+        "evidence": 3,
+        "symptoms": 2,
+        "risk_factors": 1,
+    }
+    assert card["hyper_parameters"] == MANIFEST["config"]
+    assert card["model_details"]["training"] == {"steps": 40, "episodes": 9}
+
+
+def test_the_commands_repeat_the_data_the_run_and_the_evaluation():
+    commands = card_of()["reproduce"]["commands"]
+    assert shlex.split(commands[0]) == shlex.split(
+        'triage simulate --out DATA --vignettes 40 --seed 5 --test-fraction 0.25 --unseen-conditions gout "it\'s"'
+    )
+    assert commands[2] == "triage train --data DATA --job-dir JOB --config config.json --steps 40"
+    assert commands[-1] == "triage evaluate --job-dir JOB --step 40 --data DATA --orders 6 --seed 7"
+    assert commands[-2].endswith(" --orders 6 --seed 7 --rules none")
+    assert not any("simulate" in command for command in card_of(STATS | {"format": "jsonl"})["reproduce"]["commands"])
+
+
+def test_a_version_that_chooses_questions_says_how_far_to_trust_them():
+    facts = training_facts("sha256:data", STATS)
+    chooses = model_card(MANIFEST | {"questions": {"most": 3}}, VOCABULARY, facts, EVALUATION, None)["questions"]
+    notes = " ".join(chooses["notes"])
+    assert (chooses["most"], chooses["notes"][0][:29]) == (3, "It suggests up to 3 questions")
+    assert "goes on while a red flag is open" in notes
+    for limit in ("simulated or written", "not a finding excluded", "not validated for care"):
+        assert limit in notes
+    few_vignettes = model_card(MANIFEST | {"questions": None}, VOCABULARY, facts, EVALUATION, None)["questions"]
+    assert few_vignettes["most"] == 0
+    assert "the caller chooses" in few_vignettes["notes"][0]
+
+
+RULES = {
+    "source": "ward_7.toml",
+    "fingerprint": "sha256:rules",
+    "rules": [{"rule_id": "hot_smoker", "urgency": "Red", "stop_asking": True, "reason": "Hot."}],
+}
+
+
+def test_rules_and_novelty_are_those_of_the_version_and_the_commands_repeat_the_rules():
+    novelty = {"threshold": 0.99, "reference_moments": 640}
+    facts = training_facts("sha256:data", STATS)
+    card = model_card(MANIFEST | {"safety_rules": RULES, "novelty": novelty}, VOCABULARY, facts, EVALUATION, None)
+    assert (card["safety_rules"], card["novelty"]) == (RULES, novelty)
+    assert [command.endswith(" --rules assets.extra/rules.toml") for command in card["reproduce"]["commands"][-2:]] == [
+        True,
+        True,
+    ]
+
+
+DIAL = {
+    "probabilities": True, "safety_weight": 2.0, "sure_enough": None, "price": 0.008, "chosen": "given",
+    "held_out": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("decision", "options"),
+    [
+        (DIAL, " --safety-weight 2 --question-price 0.008"),
+        (DIAL | {"sure_enough": 0.9}, " --safety-weight 2 --sure-enough 0.9"),
+        (
+            DIAL | {"chosen": "bound", "under_triage_at_most": 0.05, "sure_enough": 0.9},
+            " --under-triage-at-most 0.05 --sure-enough 0.9",
+        ),
+        (DIAL | {"chosen": "default"}, " --seed 7"),  # training chooses it again
+    ],
+)
+def test_the_commands_repeat_how_the_version_decides(decision, options):
+    facts = training_facts("sha256:data", STATS)
+    card = model_card(MANIFEST | {"decision": decision}, VOCABULARY, facts, EVALUATION, None)
+    assert card["decision"] == decision
+    assert card["reproduce"]["commands"][-1].endswith(options)
+    assert "P(appropriate) and P(safe) are" in limits(card)
+    assert "do not read 0.9 as nine in ten" in limits(card_of())
+
+
+def limits(card):
+    return " ".join(card["limits"])
+
+
+def test_the_limits_come_from_the_figures():
+    assert "10 vignettes, and the 95% interval of safety is 0.150 wide" in limits(card_of())
+    assert "says anything about patients" in limits(card_of())
+    assert "on the same test split" in limits(card_of())
+    other = card_of(evaluation=EVALUATION | {"data_fingerprint": "sha256:new", "simulated": None})
+    assert "says anything about patients" not in limits(other)
+    assert "used other data than the training" in limits(other)
+    single = card_of(evaluation=EVALUATION | {"agent": {"safety": ESTIMATE | {"low": None, "high": None}}})
+    assert "single vignette" in limits(single)
+
+
+def test_a_version_that_was_not_evaluated_says_so_first():
+    card = card_of(stats=None, evaluation=None)
+    assert card["evaluation"] is None
+    assert card["limits"][0] == "This version was not evaluated when it was exported."
+    assert "interval" not in limits(card)
+
+
+def test_the_versions_are_those_that_are_installed():
+    import tensorflow as tf
+
+    assert card_of()["reproduce"]["versions"]["tensorflow"] == tf.__version__

@@ -1,0 +1,176 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import triage_cli
+from trainer.config import TrainConfig
+from trainer.decision.decision import ASK_POINTS, Dial
+from trainer.evaluation.interviews import NOTHING, Interviews
+from trainer.evaluation.patients import Patients
+from trainer.reports.question_report import policy_figures, print_report, quality
+from trainer.training.session import open_run
+from trainer.vignettes.tfrecord import DataDirectory
+
+RED, BLUE = [0.9, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.8]
+ASKS, DECIDES = 1.0, 0.0  # Q(ask), which is compared with (.9 + 1) / 2
+
+
+def _outputs(asking, appropriate):
+    return [0.0] * 5 + [*appropriate, 1, 1, 1, 1] + [asking] * len(ASK_POINTS)
+
+
+@pytest.fixture(scope="module")
+def patients():
+    """Two emergencies with the red flag 2, and a harmless patient without it; all come with 0."""
+    answers = np.array([[1, -1, 1], [1, 1, 1], [1, -1, -1]], np.int8)
+    counts = np.array([[3, 0, 0, 0], [2, 1, 0, 0], [0, 0, 0, 2]])
+    return Patients(np.array([[True, False, False]] * 3), answers, counts)
+
+
+@pytest.fixture(scope="module")
+def interviews():
+    """The first is asked about 2 and decided Red at once; the second is asked about 1; the third never is decided."""
+    outputs = [
+        [_outputs(ASKS, BLUE), _outputs(ASKS, BLUE), _outputs(ASKS, BLUE)],
+        [_outputs(DECIDES, RED), _outputs(ASKS, BLUE), _outputs(ASKS, BLUE)],
+        [_outputs(ASKS, BLUE), _outputs(DECIDES, RED), _outputs(ASKS, BLUE)],
+    ]
+    return Interviews(
+        np.array(outputs, np.float32),
+        np.array([[2, 1, 1], [NOTHING, 2, 2]]),
+        np.array([[1, 1, -1], [0, 1, -1]], np.int8),
+        np.zeros([3, 3], bool),
+    )
+
+
+@pytest.fixture(scope="module")
+def found(interviews, patients):
+    against = {name: np.zeros([3, 3], bool) for name in ("appropriateness", "safety")}
+    return policy_figures(interviews, patients, Dial(), np.array([2]), against, minimum_decisions=2, seed=0)
+
+
+def test_quality_is_that_of_the_decision_after_each_number_of_questions(interviews, patients, found):
+    right = quality(interviews, patients.decision_counts, Dial())["appropriateness"]
+    assert right.tolist() == [[False, False, True], [True, False, True], [False, True, True]]
+    assert [each.mean for each in found["appropriateness"]] == pytest.approx([1 / 3, 2 / 3, 2 / 3])
+    assert [each.mean for each in found["appropriateness_difference"]] == pytest.approx([1 / 3, 2 / 3, 2 / 3])
+
+
+def test_a_red_flag_of_an_emergency_is_known_after_so_many_questions(found):
+    assert found["first_red_flag"]["questions"].mean == pytest.approx((1 + 2) / 2)
+    assert found["first_red_flag"]["questions"].vignettes == 2
+    assert found["first_red_flag"]["known"].mean == 1
+
+
+def test_without_emergencies_there_are_no_figures_of_red_flags(interviews, patients):
+    harmless = patients._replace(decision_counts=np.tile([0, 0, 0, 1], [3, 1]))
+    assert policy_figures(interviews, harmless, Dial(), np.array([2]), None, 2, 0)["first_red_flag"] is None
+
+
+def test_interviews_end_where_the_agent_decides_or_nothing_is_left(found):
+    # After 1, 2 and all 2 questions, with Red, Red and Blue: all appropriate.
+    stopping = found["stopping"]
+    assert stopping["questions"].mean == pytest.approx(5 / 3)
+    assert stopping["appropriateness"].mean == 1
+    # Known then is all of two present pieces, two of three (1 and 2 were said to be present, and 0 before), one of one.
+    assert stopping["evidence_recall"].mean == pytest.approx((1 + 1 + 1) / 3)
+    assert stopping["evidence_seen"].mean == pytest.approx((2 / 3 + 1 + 1) / 3)
+
+
+def test_at_the_end_the_agent_is_judged_as_the_clinicians_are(found):
+    # All three were judged by two clinicians or more. Without the one Yellow all others said Red; so the agent's Red is
+    # right for the second patient by any two of three, and clinicians are right but for that Yellow: 2 of 3 times.
+    stopping = found["stopping"]
+    assert stopping["as_clinicians"]["appropriateness"].mean == 1
+    assert stopping["less_clinicians"]["appropriateness"].mean == pytest.approx(1 / 3 / 3)
+
+
+def test_an_interview_ends_where_nothing_is_left_to_ask(interviews):
+    asks_on = interviews._replace(outputs=np.tile(np.array([_outputs(ASKS, BLUE)], np.float32), [3, 3, 1]))
+    assert asks_on.ends(Dial()).tolist() == [1, 2, 2]
+
+
+def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
+    from triage_runtime.command_line.figures import plain
+
+    of_first = {name: value for name, value in plain(found).items() if not name.endswith("_difference")}
+    report = {
+        "split": "test",
+        "track": "own-card",
+        "patients": 3,
+        "clinicians": None,
+        "policies": {"learned": of_first, "random": plain(found)},
+    }
+    print_report(report)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["0", ".333", "/", ".333", ".333", "/", ".333"] in lines
+    assert ["red", "flag", "after", "1.5", "1.5"] in lines
+
+
+FINDINGS = ("hot", "cough", "pale", "numb")
+
+
+@pytest.fixture(scope="module")
+def ddxplus(tmp_path_factory):
+    """A data directory of DDXPlus: storms (Red) are hot and numb, colds (Blue) hot with a cough; and its agent."""
+    folder = tmp_path_factory.mktemp("ddxplus")
+    text = {"question_en": "so?", "is_antecedent": False, "data_type": "B"}
+    (folder / "evidences.json").write_text(json.dumps(dict.fromkeys(FINDINGS, text)))
+    conditions = {"Storm": (1, ("hot", "numb")), "Cold": (5, ("hot", "cough"))}
+    (folder / "conditions.json").write_text(
+        json.dumps(
+            {
+                name: {"severity": severity, "symptoms": {each: {} for each in has}, "antecedents": {}}
+                for name, (severity, has) in conditions.items()
+            }
+        )
+    )
+    with (folder / "people.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("AGE", "DIFFERENTIAL_DIAGNOSIS", "SEX", "PATHOLOGY", "EVIDENCES", "INITIAL_EVIDENCE"))
+        for number in range(160):
+            name = "Storm" if number % 2 else "Cold"
+            writer.writerow((30, "", "F", name, str([*conditions[name][1][::-1]]), "hot"))
+    files = ["--conditions", folder / "conditions.json", "--evidences", folder / "evidences.json"]
+    arguments = ["--format", "ddxplus", *files, "--patients", folder / "people.csv", "--test-fraction", "0.25"]
+    assert triage_cli.main(["prepare", *map(str, arguments), "--out", str(folder / "data")]) == 0
+    config = {
+        "network": {"hidden_sizes": [8]},
+        "memory": {"batch_size": 4, "memory_capacity": 50},
+        "loop": {"burn_in_steps": 20, "steps": 60, "evaluation_interval": 0},
+    }
+    data = DataDirectory.open(folder / "data")
+    open_run(folder / "job", data, TrainConfig.from_dict(config)).train(lambda: False)
+    return folder
+
+
+def _compared(folder, data, *more):
+    arguments = ["--job-dir", str(folder / "job"), "--data", str(data), "--questions", "learned", "prevalence"]
+    return triage_cli.main(["evaluate", *arguments, "--question-limit", "2", *more])
+
+
+def test_patients_of_ddxplus_come_with_age_sex_and_their_initial_evidence(ddxplus, capsys):
+    assert _compared(ddxplus, ddxplus / "data", "--track", "ddxplus", "--json", str(ddxplus / "report.json")) == 0
+    report = json.loads((ddxplus / "report.json").read_text())
+    assert (report["track"], report["patients"]) == ("ddxplus", 40)
+    # Of four pieces that are present, heat, age and sex are known: what is left is cough for a cold, numbness for a
+    # storm. Whoever has the one lacks the other; the better policy asks one of them first.
+    stopping = report["policies"]["learned"]["stopping"]
+    assert 0.75 <= stopping["evidence_recall"]["mean"] <= 1
+    assert stopping["questions"]["mean"] <= 2
+    assert report["clinicians"]["safety"]["mean"] == 1  # all five decisions of a patient are the same
+    assert "knowing" in capsys.readouterr().out
+
+
+def test_a_track_that_the_data_do_not_fit_is_refused(ddxplus, tmp_path, capsys):
+    line = {"vignette_id": "v", "present": ["hot"], "absent": ["numb"], "decisions": ["Red"], "split": "test"}
+    lines = [line, {**line, "vignette_id": "w", "split": "train"}]
+    (tmp_path / "v.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    vocabulary = ddxplus / "job" / "vocabulary.csv"
+    arguments = ["--vignettes", tmp_path / "v.jsonl", "--vocabulary", vocabulary, "--out", tmp_path / "data"]
+    assert triage_cli.main(["prepare", *map(str, arguments)]) == 0
+    for track, complaint in (("ddxplus", "not of triage prepare --format ddxplus"), ("whole-patient", "cannot answer")):
+        assert _compared(ddxplus, tmp_path / "data", "--track", track) == 2
+        assert complaint in capsys.readouterr().err

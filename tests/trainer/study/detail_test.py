@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+
+from trainer.dyqn.rollout import Outcomes
+from trainer.study.detail import detail_figures, evidence_curve
+from trainer.vignettes.arrays import VignetteArrays
+
+GREEN = [0.1, 0.2, 0.8, 0.1, 0.5]
+
+
+def _arrays(counts, codes=((1, -2, 3),), tags=None):
+    """Vignettes named v0, v1, ... with these decision counts and signed codes, the last codes repeated."""
+    codes = [*codes, *[codes[-1]] * (len(counts) - len(codes))]
+    ids = np.array([f"v{row}" for row in range(len(counts))], object)
+    offsets = np.cumsum([0, *map(len, codes)]).astype(np.int64)
+    return VignetteArrays(
+        ids, offsets, np.concatenate(codes).astype(np.int16), np.array(counts, np.uint8), tags or ((),) * len(counts)
+    )
+
+
+def _outcomes(decisions, questions=None, q_values=None):
+    decisions = np.array(decisions, np.int32)
+    questions = np.zeros_like(decisions) if questions is None else np.array(questions, np.int32)
+    return Outcomes(decisions, questions, questions + 1, np.zeros(decisions.shape, bool), q_values)
+
+
+def test_agreement_and_reliability_of_two_vignettes():
+    q_values = np.array([[[0.75, 0.2, 0.1, 0.1, 0.5], [0.1, 0.2, 0.85, 0.1, 0.5]]], np.float32)
+    figures = detail_figures(_outcomes([[0, 2]], q_values=q_values), _arrays([[2, 0, 0, 0], [0, 1, 1, 0]]), seed=0)
+    # Half of the vignettes is Red for all and Red for the agent; the other half Yellow and Green, and Green for it.
+    assert figures["agreement"]["confusion"] == [[0.5, 0, 0, 0], [0, 0, 0.25, 0], [0, 0, 0.25, 0], [0, 0, 0, 0]]
+    assert figures["agreement"]["red_sensitivity"]["mean"] == 1.0
+    bins = {each["low"]: (each["count"], each["observed"]) for each in figures["reliability"]["bins"] if each["count"]}
+    assert bins == {0.7: (1, 1.0), 0.8: (1, 1.0)}
+    # Both are right with Q-values of .75 and .85: the distance is .2 on average.
+    assert figures["reliability"]["ece"] == pytest.approx(0.2, abs=1e-6)
+    assert figures["reliability"]["brier"] == pytest.approx((0.25**2 + 0.15**2) / 2, abs=1e-6)
+    assert figures["unseen"] is None
+    assert {"slice", "vignettes", "appropriateness", "safety", "questions"} == set(figures["slices"][0])
+    assert "majority=Red" in {each["slice"] for each in figures["slices"]}
+
+
+def test_unseen_conditions_are_named_and_compared():
+    tags = (("condition=flu", "unseen"), ("condition=gout", "unseen"), ("condition=cold",))
+    vignettes = _arrays([[0, 0, 1, 0]] * 3, tags=tags)
+    outcomes = _outcomes([[2, 2, 2]], questions=[[6, 8, 3]], q_values=np.array([[GREEN] * 3], np.float32))
+    unseen = detail_figures(outcomes, vignettes, seed=0)["unseen"]
+    assert unseen["conditions"] == ["flu", "gout"]
+    assert unseen["unseen"]["questions"]["mean"] == 7.0
+    assert unseen["seen"]["questions"]["mean"] == 3.0
+    assert unseen["difference"]["questions"]["mean"] == 4.0
+
+
+def test_evidence_curve_has_quality_and_confidence_of_each_number_of_pieces():
+    def triage(states):
+        known = np.count_nonzero(states, axis=1)[:, np.newaxis]
+        return np.where(known >= 2, [[0.9, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.6, 0.0]])
+
+    points = evidence_curve(triage, _arrays([[1, 0, 0, 0], [0, 0, 1, 0]], [(1, 2), (3,)]), 3, [1, 2], seed=0)
+    intervals = [each.pop("intervals") for each in points]
+    assert intervals[0]["appropriateness"] == [0.0, 1.0]  # of two vignettes, one is right
+    assert intervals[1]["safety"] == [None, None]  # a single vignette leaves none
+    # After one piece it says Green, which is right for v1 alone; only v0 has a second one, and is Red.
+    assert points == [
+        {"pieces": 1, "vignettes": 2, "appropriateness": 0.5, "safety": 0.5, "confidence": 0.6},
+        {"pieces": 2, "vignettes": 1, "appropriateness": 1.0, "safety": 1.0, "confidence": 0.9},
+    ]

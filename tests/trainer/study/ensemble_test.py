@@ -1,0 +1,281 @@
+import types
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+from schemas.errors import InputError
+from schemas.triage import Action
+from trainer.study import ensemble as module
+from trainer.study.ensemble import (
+    MEMBERS,
+    EnsembleConfig,
+    TriageEnsemble,
+    decision_rows,
+    draw_states,
+    powerset_groups,
+    train_ensemble,
+)
+
+CHEAP = ("sgd", "logistic", "tree", "forest", "svc")
+
+
+def _told_by_one_code(vignettes, noise_codes=4):
+    """Code c of the first four is present where the clinicians say colour c; further codes tell nothing."""
+    generator = np.random.default_rng(1)
+    colours = np.arange(vignettes) % 4
+    states = np.concatenate([np.eye(4)[colours], generator.integers(-1, 2, [vignettes, noise_codes])], axis=1)
+    return states.astype(np.float32), (2 * np.eye(4, dtype=np.uint8))[colours]
+
+
+def _train(states, counts, groups=None, **settings):
+    config = EnsembleConfig(**{"folds": 2, "jobs": 1, "members": CHEAP, **settings})
+    return train_ensemble(states, counts, np.arange(len(counts)) if groups is None else groups, config)
+
+
+@pytest.mark.parametrize("calibrated", [True, False])
+@pytest.mark.parametrize("member", CHEAP)
+def test_each_member_learns_what_one_code_tells(member, calibrated):
+    states, counts = _told_by_one_code(80, noise_codes=0)
+    trained = _train(states, counts, members=(member,), calibrated=calibrated)
+    values = trained.triage_values(np.eye(4, dtype=np.float32))
+    assert values.argmax(axis=1).tolist() == [Action.RED, Action.YELLOW, Action.GREEN, Action.BLUE]
+    assert (values >= 0).all()
+    np.testing.assert_allclose(values.sum(axis=1), 1.0, atol=1e-6)
+
+
+def test_all_six_members_learn_together_and_an_mlp_keeps_no_optimiser():
+    states, counts = _told_by_one_code(48)
+    trained = _train(states, counts, members=MEMBERS)
+    assert trained.triage_values(states).argmax(axis=1).tolist() == counts.argmax(axis=1).tolist()
+    assert not hasattr(trained.voters["mlp"][0].calibrated_classifiers_[0].estimator, "_optimizer")
+
+
+# The rows of the paper's table "Structure of the supervised triage model".
+TABLE = {
+    "sgd": ("SGDClassifier", {"max_iter": 1000}),
+    "logistic": ("LogisticRegression", {"max_iter": 1000}),
+    "mlp": ("MLPClassifier", {"hidden_layer_sizes": (512, 512), "alpha": 1, "max_iter": 1000,
+                              "n_iter_no_change": 5, "tol": 0.001}),
+    "tree": ("DecisionTreeClassifier", {"max_depth": 5}),
+    "forest": ("RandomForestClassifier", {"max_depth": 5, "n_estimators": 10, "max_features": 1}),
+    "svc": ("SVC", {"gamma": "auto"}),
+}  # fmt: skip
+
+
+def test_hyper_parameters_are_those_of_the_table_and_otherwise_scikit_learns():
+    states, counts = _told_by_one_code(16, noise_codes=0)
+    trained = _train(states, counts, members=MEMBERS, calibrated=False)
+    assert list(trained.voters) == list(TABLE)
+    for name, (kind, settings) in TABLE.items():
+        [voter] = trained.voters[name]
+        defaults = type(voter)().get_params()
+        changed = {key: value for key, value in voter.get_params().items() if value != defaults[key]}
+        changed.pop("random_state", None)
+        unchanged = {key: value for key, value in settings.items() if defaults[key] == value}
+        assert (type(voter).__name__, {**changed, **unchanged}) == (kind, settings)
+
+
+def _voter(classes, probabilities=None, decision_values=None):
+    """A fitted classifier that always says the same."""
+
+    def always(values):
+        return lambda states: np.tile(values, [states.shape[0], 1] if np.ndim(values) else states.shape[0])
+
+    given = {"predict_proba": probabilities, "decision_function": decision_values}
+    methods = {name: always(values) for name, values in given.items() if values is not None}
+    return types.SimpleNamespace(classes_=np.array(classes), **methods)
+
+
+def test_the_vote_is_the_mean_of_the_members_in_urgency_order():
+    # Yellow and Blue from one, all four from the other: (0 + .1, .7 + .2, 0 + .3, .3 + .4) / 2.
+    voters = {"sgd": [_voter([1, 3], [0.7, 0.3])], "tree": [_voter([0, 1, 2, 3], [0.1, 0.2, 0.3, 0.4])]}
+    values = TriageEnsemble(voters, EnsembleConfig(jobs=1), 2).triage_values(np.zeros([3, 2], np.float32))
+    np.testing.assert_allclose(values, np.tile([0.05, 0.45, 0.15, 0.35], [3, 1]))
+
+
+def test_each_member_counts_the_same_whatever_the_number_of_its_folds():
+    # (.2 + .4 + 1 + 0) / 4 for Red: both members have two voters.
+    voters = {
+        "sgd": [_voter([0, 1], [0.2, 0.8]), _voter([0, 1], [0.4, 0.6])],
+        "tree": [_voter([0, 1], [1.0, 0.0]), _voter([0, 1], [0.0, 1.0])],
+    }
+    values = TriageEnsemble(voters, EnsembleConfig(jobs=1), 2).triage_values(np.zeros([1, 2], np.float32))
+    np.testing.assert_allclose(values, [[0.4, 0.6, 0.0, 0.0]])
+
+
+def test_a_member_without_probabilities_votes_with_the_softmax_of_its_decision_values():
+    # exp(log 2) : exp(0) : exp(log 5) = 2 : 1 : 5.
+    voters = {"sgd": [_voter([0, 2, 3], decision_values=[np.log(2), 0.0, np.log(5)])]}
+    values = TriageEnsemble(voters, EnsembleConfig(jobs=1), 2).triage_values(np.zeros([1, 2], np.float32))
+    np.testing.assert_allclose(values, [[0.25, 0.0, 0.125, 0.625]])
+
+
+def test_one_decision_value_of_two_classes_speaks_for_the_second():
+    # exp(-d) : exp(d) = 1 : 4 for d = log 2.
+    voters = {"svc": [_voter([1, 2], decision_values=np.log(2))]}
+    values = TriageEnsemble(voters, EnsembleConfig(jobs=1), 2).triage_values(np.zeros([2, 2], np.float32))
+    np.testing.assert_allclose(values, [[0.0, 0.2, 0.8, 0.0]] * 2)
+
+
+def test_a_colour_that_nobody_gave_has_its_column_and_no_probability():
+    states, counts = _told_by_one_code(80)
+    here = counts[:, Action.YELLOW] == 0
+    values = _train(states[here], counts[here]).triage_values(states)
+    assert values.shape == (80, 4)
+    assert (values[:, Action.YELLOW] == 0).all()
+    assert values[here].argmax(axis=1).tolist() == counts[here].argmax(axis=1).tolist()
+
+
+def test_calibration_never_sees_the_vignette_that_a_copy_was_trained_on():
+    # 40 vignettes, ten equal states each and a code of its own: nothing tells a colour, unless a copy is known.
+    vignettes = np.repeat(np.arange(40), 10)
+    counts = np.eye(4, dtype=np.uint8)[vignettes % 2]
+    states = np.eye(40, dtype=np.float32)[vignettes]
+    apart = _train(states, counts, vignettes, members=("logistic",)).triage_values(states)
+    mixed = _train(states, counts, np.arange(400), members=("logistic",)).triage_values(states)
+    assert apart.max() < 0.7
+    assert mixed.max(axis=1).min() > 0.95
+
+
+def test_without_folds_all_states_train_and_with_folds_each_copy_misses_one():
+    states, counts = _told_by_one_code(20)
+    [whole] = _train(states, counts, members=("svc",), calibrated=False).voters["svc"]
+    copies = _train(states, counts, members=("svc",), folds=4).voters["svc"]
+    assert whole.shape_fit_[0] == 20
+    assert [copy.calibrated_classifiers_[0].estimator.shape_fit_[0] for copy in copies] == [15] * 4
+    assert {copy.method for copy in copies} == {"isotonic"}
+
+
+@pytest.mark.parametrize(("member", "make"), [("logistic", lambda: LogisticRegression(max_iter=1000)),
+                                              ("svc", lambda: SVC(gamma="auto"))])  # fmt: skip
+def test_a_row_that_counts_three_times_is_three_rows(member, make):
+    generator = np.random.default_rng(5)
+    states = generator.integers(-1, 2, [30, 5]).astype(np.float32)
+    counts = generator.multinomial(4, [0.3, 0.3, 0.2, 0.2], 30).astype(np.uint8)
+    rows = [(state, colour) for state, given in zip(states, counts, strict=True) for colour in range(4)
+            for _ in range(given[colour])]  # fmt: skip
+    expected = make().fit(np.stack([state for state, _ in rows]), [colour for _, colour in rows])
+    [voter] = _train(states, counts, members=(member,), calibrated=False).voters[member]
+    np.testing.assert_allclose(voter.decision_function(states), expected.decision_function(states), atol=2e-3)
+
+
+def test_training_rows_of_decisions():
+    counts = np.array([[1, 0, 2, 0], [0, 0, 0, 1]], np.uint8)
+    rows, colours, weights = decision_rows(counts, repeated=False)
+    assert (rows.tolist(), colours.tolist(), weights.tolist()) == ([0, 0, 1], [0, 2, 3], [1.0, 2.0, 1.0])
+    rows, colours, weights = decision_rows(counts, repeated=True)
+    assert (rows.tolist(), colours.tolist(), weights.tolist()) == ([0, 0, 0, 1], [0, 2, 2, 3], [1.0] * 4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sample_keeps_the_share_of_every_vignette(seed):
+    groups = np.random.default_rng(seed).permutation(np.repeat([3, 7, 9], [8, 4, 12]))
+    drawn = draw_states(groups, 6, seed)  # a quarter
+    assert np.bincount(groups[drawn], minlength=10)[[3, 7, 9]].tolist() == [2, 1, 3]
+    assert drawn.tolist() == sorted(set(drawn.tolist()))
+    assert drawn.tolist() == draw_states(groups, 6, seed).tolist()
+
+
+def test_samples_of_different_seeds_differ_and_a_large_limit_takes_all():
+    groups = np.zeros(50, np.int64)
+    assert draw_states(groups, 10, 0).tolist() != draw_states(groups, 10, 1).tolist()
+    assert draw_states(groups, 50, 0).tolist() == list(range(50))
+
+
+def test_only_the_svc_and_the_mlp_see_fewer_states_unless_all_do():
+    states, counts = _told_by_one_code(40)
+    seen = {}
+    for name, settings in {"own": {"svc_states": 10}, "all": {"max_states": 20, "svc_states": 30}}.items():
+        voters = _train(states, counts, members=("svc", "tree"), calibrated=False, **settings).voters
+        seen[name] = (voters["svc"][0].shape_fit_[0], voters["tree"][0].tree_.n_node_samples[0])
+    assert seen == {"own": (10, 40), "all": (20, 20)}
+
+
+def test_a_pattern_in_the_order_of_the_vignettes_does_not_meet_the_sample():
+    # Each 4th vignette of 400 is Red; of 100 drawn, about 25 are (standard deviation 3.8), not all or none.
+    red = [np.sum(draw_states(np.arange(400), 100, seed) % 4 == 0) for seed in range(10)]
+    assert 10 < min(red) <= max(red) < 40
+
+
+def test_a_sample_of_one_colour_is_refused():
+    with pytest.raises(InputError, match="all decisions of the 1 training states are the same"):
+        _train(*_told_by_one_code(8), members=("svc",), calibrated=False, svc_states=1)
+
+
+def test_rows_of_one_vignette_of_d_pow_are_one_group():
+    ids = np.array(["v17/0", "v2/3", "v17/12", "a/b/1", "a/c/1"], object)
+    groups = powerset_groups(ids)
+    assert groups[0] == groups[2]
+    assert len(set(groups.tolist())) == 4
+
+
+def test_the_same_seed_gives_the_same_values_with_one_process_and_with_two():
+    states, counts = _told_by_one_code(40)
+    one, two, other = (
+        _train(states, counts, members=("sgd", "tree", "forest"), jobs=jobs, seed=seed).triage_values(states)
+        for jobs, seed in ((1, 0), (2, 0), (1, 1))
+    )
+    np.testing.assert_array_equal(one, two)
+    assert (one != other).any()
+
+
+def test_sparse_and_dense_states_are_judged_alike_also_in_parts(monkeypatch):
+    states, counts = _told_by_one_code(40)
+    sparse = scipy.sparse.csr_matrix(states)
+    trained = _train(sparse, counts, members=("logistic", "tree"), jobs=2)
+    whole = trained.triage_values(sparse)
+    np.testing.assert_allclose(trained.triage_values(states), whole, atol=1e-6)
+    monkeypatch.setattr(module, "STATES_AT_ONCE", 7)
+    np.testing.assert_allclose(trained.triage_values(sparse), whole, atol=1e-6)
+
+
+def test_no_states_have_no_values_and_states_of_another_width_are_refused():
+    trained = TriageEnsemble({"sgd": [_voter([0, 1], [0.5, 0.5])]}, EnsembleConfig(jobs=1), 3)
+    assert trained.triage_values(np.zeros([0, 3], np.float32)).shape == (0, 4)
+    with pytest.raises(ValueError, match=r"expected states \[B, 3\], found \[1, 4\]"):
+        trained.triage_values(np.zeros([1, 4], np.float32))
+
+
+def test_one_colour_is_nothing_to_learn_from():
+    with pytest.raises(InputError, match="all decisions of the 10 training states are the same"):
+        _train(np.zeros([10, 2], np.float32), np.tile([0, 0, 3, 0], [10, 1]))
+
+
+def test_fewer_vignettes_than_folds_are_refused():
+    states, counts = _told_by_one_code(8)
+    with pytest.raises(InputError, match="calibration needs at least 5 training vignettes"):
+        _train(states, counts, np.repeat([0, 1], 4), folds=5)
+
+
+def test_fewer_equal_decisions_than_folds_are_refused():
+    counts = np.eye(4, dtype=np.uint8)[[0, 1, 2, 3, 0, 1]]  # two Red, two Yellow
+    with pytest.raises(InputError, match="and as many equal decisions"):
+        _train(np.eye(6, dtype=np.float32), counts, folds=3)
+
+
+def test_folds_that_leave_too_few_colours_are_refused():
+    # Yellow and Blue are in one vignette, which is held out once: then only Red and Green are left.
+    counts = np.array([[1, 0, 1, 0]] * 5 + [[0, 1, 0, 1]], np.uint8)
+    with pytest.raises(InputError, match="too few training vignettes with different decisions"):
+        _train(np.eye(6, dtype=np.float32), counts, folds=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"members": ("svm",)}, r"no such member \['svm'\]: known are sgd, logistic"),
+        ({"members": ()}, "one or more"),
+        ({"members": ("sgd", "sgd")}, "without repetition"),
+        ({"folds": 1}, "folds must be at least 2"),
+        ({"svc_states": 0}, "limits of states must be at least 1"),
+        ({"max_states": -1}, "limits of states must be at least 1"),
+        ({"seed": -1}, "seed must be 0 or more"),
+        ({"jobs": 0}, "jobs must be a number of processes"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, message):
+    with pytest.raises(InputError, match=f"ensemble configuration: .*{message}"):
+        EnsembleConfig(**settings)

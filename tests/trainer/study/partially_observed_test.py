@@ -1,0 +1,283 @@
+import numpy as np
+import pytest
+
+from trainer.config import (
+    EnvironmentConfig,
+    ExplorationConfig,
+    LoopConfig,
+    MemoryConfig,
+    NetworkConfig,
+    OptimiserConfig,
+    TargetConfig,
+    TrainConfig,
+)
+from trainer.dyqn import targets
+from trainer.dyqn.loop import TrainingDivergedError
+from trainer.study import partially_observed
+from trainer.study.partially_observed import AskTransitions, PartiallyObservedLoop, UniformMemory
+
+E = 6
+NO_NOISE = ExplorationConfig(0.0, 0.0)
+
+
+def _config(query="or", over="all", successor="counterfactual", **sections):
+    return TrainConfig(
+        **{
+            "target": TargetConfig(ask_query=query, best_triage_over=over, ask_successor=successor),
+            "network": NetworkConfig((16,)),
+            "exploration": NO_NOISE,
+            "memory": MemoryConfig(memory_capacity=500, batch_size=20),
+            "optimiser": OptimiserConfig("sgd", 3.0),
+            "loop": LoopConfig(burn_in_steps=20),
+            **sections,
+        }
+    )
+
+
+def _always(*values):
+    return lambda states: np.tile(np.float32(values), [states.shape[0], 1])
+
+
+def _by_pieces(table):
+    """A classifier whose values depend on how many pieces of evidence are known."""
+    return lambda states: np.array([table[known] for known in np.diff(states.indptr)], np.float32)
+
+
+def _codes(*rows):
+    width = max(map(len, rows))
+    return np.array([[*row, *[0] * (width - len(row))] for row in rows], np.int32)
+
+
+def _trained(vignettes, triage, config, steps=400):
+    loop = PartiallyObservedLoop(vignettes, E, triage, config)
+    loop.run(steps)
+    return loop
+
+
+@pytest.fixture(scope="module")
+def one_vignette(vignettes_of):
+    """Two pieces of evidence, Red alone is appropriate."""
+    return vignettes_of([([1, -2], [3, 0, 0, 0])])
+
+
+STATES = _codes([1], [-2], [1, -2])
+
+
+def test_under_the_or_query_asking_is_worth_what_the_equation_says(one_vignette):
+    # Q_m = .6 in every state: 1 - .6 + .6 * .6 = .76.
+    loop = _trained(one_vignette, _always(0.1, 0.2, 0.6, 0.1), _config("or"))
+    np.testing.assert_allclose(loop.ask_values(STATES), [0.76] * 3, atol=0.003)
+
+
+def test_q_m_is_over_the_appropriate_decisions_where_the_target_says_so(one_vignette):
+    # Red is the appropriate one, Q_m = .1: 1 - .1 + .1 * .1 = .91.
+    loop = _trained(one_vignette, _always(0.1, 0.2, 0.6, 0.1), _config("or", "appropriate"), steps=800)
+    np.testing.assert_allclose(loop.ask_values(STATES), [0.91] * 3, atol=0.003)
+
+
+def test_under_the_and_query_asking_is_worth_the_fixed_point_of_the_equation(vignettes_of):
+    # A vignette of one piece, so that asking leads to the same state: x = .4 * (.6 + .4 x), x = .24 / .84 = .2857.
+    loop = _trained(vignettes_of([([4], [0, 0, 1, 0])]), _always(0.1, 0.2, 0.6, 0.1), _config("and"))
+    np.testing.assert_allclose(loop.ask_values(_codes([4])), [0.2857], atol=0.003)
+
+
+def test_the_target_looks_at_the_state_that_asking_leads_to(one_vignette):
+    # One piece: 1 - .5 + .5 * .7 = .85. With all evidence asking leads nowhere: 1 - .7 + .7 * .7 = .79.
+    triage = _by_pieces({1: [0.5, 0.5, 0, 0], 2: [0.7, 0.3, 0, 0]})
+    loop = _trained(one_vignette, triage, _config("or"), steps=800)
+    np.testing.assert_allclose(loop.ask_values(STATES), [0.85, 0.85, 0.79], atol=0.003)
+
+
+def test_q_m_is_that_of_each_episodes_own_vignette(vignettes_of):
+    # Red: 1 - .4 + .4 * .4 = .76. Blue: 1 - .2 + .2 * .2 = .84.
+    vignettes = vignettes_of([([1, -2], [1, 0, 0, 0]), ([4], [0, 0, 0, 1])])
+    loop = _trained(vignettes, _always(0.4, 0.0, 0.0, 0.2), _config("or", "appropriate"), steps=800)
+    np.testing.assert_allclose(loop.ask_values(_codes([1, 0], [1, -2], [4, 0])), [0.76, 0.76, 0.84], atol=0.003)
+
+
+def test_the_and_target_looks_at_the_value_of_asking_again(one_vignette):
+    # All evidence: x = .5 * (.5 + .5 x) = 1/3. One piece: .8 * (.5 + .5 / 3) = .5333, more than .2: it is asked.
+    triage = _by_pieces({1: [0.2, 0.1, 0, 0], 2: [0.5, 0.3, 0, 0]})
+    loop = _trained(one_vignette, triage, _config("and"), steps=800)
+    np.testing.assert_allclose(loop.ask_values(STATES), [0.5333, 0.5333, 0.3333], atol=0.003)
+
+
+def test_asking_leads_to_the_next_state_even_if_triage_leads_nowhere(one_vignette):
+    # It is asked: 1 - .2 + .2 * .6 = .92 with one piece (.84 if the state stayed the same); .4 + .36 = .76 with two.
+    triage = _by_pieces({1: [0.2, 0, 0, 0], 2: [0.6, 0, 0, 0]})
+    loop = _trained(one_vignette, triage, _config("or", successor="same_state"), steps=800)
+    np.testing.assert_allclose(loop.ask_values(STATES), [0.92, 0.92, 0.76], atol=0.01)
+
+
+def test_the_best_of_all_triage_values_decides_whether_to_ask_not_the_best_appropriate_one(one_vignette):
+    # Yellow is worth more than asking, Red, the appropriate decision, nothing: the agent says Yellow at once.
+    loop = _trained(one_vignette, _always(0, 1, 0, 0), _config("or", "appropriate"), steps=50)
+    assert loop.episode == 50
+
+
+@pytest.mark.parametrize(
+    ("successor", "expected"),
+    [
+        # The agent is sure (.8 against some .5 for asking), triages at once, and never asks.
+        # What asking would have revealed: .2 * (1 + 0 * x') = .2.
+        ("counterfactual", 0.2),
+        # The same state: x = .2 * (.8 + .2 x), so that x = .16 / .96 = .1667.
+        ("same_state", 0.1667),
+    ],
+)
+def test_after_a_triage_the_successor_is_the_configured_one(one_vignette, successor, expected):
+    triage = _by_pieces({1: [0.2, 0.8, 0, 0], 2: [1, 0, 0, 0]})
+    loop = _trained(one_vignette, triage, _config("and", successor=successor), steps=400)
+    assert loop.episode == 400
+    np.testing.assert_allclose(loop.ask_values(STATES[:2]), [expected] * 2, atol=0.003)
+
+
+def test_asking_learns_nothing_from_triages_where_only_what_was_taken_counts(one_vignette):
+    triage = _by_pieces({1: [0.2, 0.8, 0, 0], 2: [1, 0, 0, 0]})
+    loop = PartiallyObservedLoop(one_vignette, E, triage, _config("and", successor="taken_only"))
+    before = loop.ask_values(STATES)
+    assert loop.run(100).loss == 0.0
+    np.testing.assert_array_equal(loop.ask_values(STATES), before)
+
+
+@pytest.mark.parametrize(
+    ("codes", "max_questions", "steps_an_episode"),
+    [
+        ([1, 2, 3, 4], 23, 4),  # three questions, then there is nothing left to ask
+        ([1, 2, 3, 4], 1, 2),  # one question, then the limit
+        ([5], 23, 1),  # nothing to ask
+    ],
+)
+def test_who_always_asks_is_forced_when_evidence_ends_and_at_the_limit(
+    vignettes_of, codes, max_questions, steps_an_episode
+):
+    config = _config(environment=EnvironmentConfig(max_questions))
+    loop = PartiallyObservedLoop(vignettes_of([(codes, [1, 0, 0, 0])]), E, _always(0, 0, 0, 0), config)
+    loop.run(60)
+    assert loop.episode == 60 // steps_an_episode
+
+
+def test_noise_makes_the_agent_ask_in_the_first_episodes_only(one_vignette):
+    # Triage is worth .999, more than a sigmoid of this network: only noise asks. An episode is one step, or two.
+    def episodes(initial, episodes_of_decay, steps):
+        config = _config(exploration=ExplorationConfig(initial, 0.0, episodes_of_decay), loop=LoopConfig())
+        loop = PartiallyObservedLoop(one_vignette, E, _always(0.999, 0, 0, 0), config)
+        loop.run(steps)
+        return loop.episode
+
+    assert episodes(0.0, 1, 300) == 300
+    # Noise of deviation 100 is above the difference in about half of the episodes: 300 / 1.5 = 200.
+    assert 170 < episodes(100.0, 10**9, 300) < 230
+    assert episodes(100.0, 1, 300) >= 299
+
+
+def test_nothing_is_learned_before_the_burn_in_has_ended(one_vignette):
+    loop = PartiallyObservedLoop(one_vignette, E, _always(0.1, 0.2, 0.6, 0.1), _config())
+    before = loop.ask_values(STATES)
+    assert loop.run(20).loss is None
+    np.testing.assert_array_equal(loop.ask_values(STATES), before)
+    progress = loop.run(21)
+    assert progress.action_losses == {"ask": progress.loss}
+    assert (loop.ask_values(STATES) != before).all()
+
+
+def test_only_the_output_of_asking_is_trained(one_vignette):
+    loop = PartiallyObservedLoop(one_vignette, E, _always(0.1, 0.2, 0.6, 0.1), _config())
+    before, _ = loop.network.get_layer("q_values").get_weights()
+    loop.run(40)
+    after, _ = loop.network.get_layer("q_values").get_weights()
+    np.testing.assert_array_equal(after[:, :4], before[:, :4])
+    assert (after[:, 4] != before[:, 4]).any()
+
+
+def _small_run(random_vignettes, seed, stops):
+    config = TrainConfig(
+        target=TargetConfig("and"), network=NetworkConfig((16,)), loop=LoopConfig(burn_in_steps=50, seed=seed)
+    )
+    generator = np.random.default_rng(3)
+    weights = generator.normal(size=[30, 4])
+
+    def triage(states):
+        odds = np.exp(states.toarray() @ weights)
+        return odds / odds.sum(axis=1, keepdims=True)
+
+    loop = PartiallyObservedLoop(random_vignettes, 30, triage, config)
+    for stop in stops:
+        loop.run(stop)
+    return loop.ask_values(np.arange(1, 31, dtype=np.int32)[:, np.newaxis])
+
+
+def test_a_seed_gives_one_result_wherever_the_calls_of_run_end(random_vignettes):
+    whole = _small_run(random_vignettes, 0, [300])
+    np.testing.assert_array_equal(_small_run(random_vignettes, 0, [1, 120, 300]), whole)
+    assert (_small_run(random_vignettes, 1, [300]) != whole).any()
+
+
+def test_the_classifier_judges_each_state_once_and_many_at_a_time(one_vignette):
+    judged = []
+
+    def triage(states):
+        judged.extend(map(tuple, states.toarray().tolist()))
+        return np.full([states.shape[0], 4], 0.1)
+
+    _trained(one_vignette, triage, _config(), steps=300)
+    assert sorted(judged) == [(0, -1, 0, 0, 0, 0), (1, -1, 0, 0, 0, 0), (1, 0, 0, 0, 0, 0)]
+
+
+def test_episodes_are_drawn_again_when_those_ahead_are_used_up(random_vignettes, monkeypatch):
+    monkeypatch.setattr(partially_observed, "EPISODES_AHEAD", 4)
+    loop = PartiallyObservedLoop(random_vignettes, 30, _always(1, 0, 0, 0), _config())
+    loop.run(50)
+    # All vignettes are triaged at once: 50 episodes in 13 draws.
+    assert loop.episode == 50
+
+
+def _transition(number):
+    codes = np.array([number, -number], np.int32)
+    return AskTransitions(codes, codes + 1, np.float32(number), np.float32(number + 1), np.float32(number % 2))
+
+
+def test_a_full_memory_drops_the_oldest_transitions_and_keeps_each_whole():
+    memory = UniformMemory(3, 2, np.random.SeedSequence(0))
+    for number in range(1, 6):
+        memory.add(_transition(number))
+    batch = memory.sample(600)
+    # 3, 4 and 5 are left, 200 of each are expected, standard deviation 12.
+    assert np.bincount(batch.q_m_tm1.astype(int), minlength=6)[:3].sum() == 0
+    assert np.bincount(batch.q_m_tm1.astype(int))[3:].min() > 150
+    for place in range(600):
+        expected = _transition(int(batch.q_m_tm1[place]))
+        for column, value in zip(batch, expected, strict=True):
+            np.testing.assert_array_equal(column[place], value)
+
+
+def test_slots_of_a_memory_that_hold_nothing_are_not_sampled():
+    memory = UniformMemory(100, 2, np.random.SeedSequence(0))
+    memory.add(_transition(7))
+    assert set(memory.sample(50).q_m_tm1.tolist()) == {7.0}
+
+
+def test_a_loss_that_is_not_finite_ends_the_training_with_a_clear_error(one_vignette):
+    loop = PartiallyObservedLoop(one_vignette, E, _always(0.1, 0.2, 0.6, 0.1), _config())
+    loop.run(30)
+    hidden = loop.network.get_layer("hidden_1")
+    kernel, bias = hidden.get_weights()
+    hidden.set_weights([np.full_like(kernel, np.nan), bias])
+    with pytest.raises(TrainingDivergedError, match=r"step 30, episode \d+: not finite: the loss of ask"):
+        loop.run(60)
+    assert loop.step == 30
+    np.testing.assert_array_equal(hidden.get_weights()[1], bias)
+
+
+def test_many_states_are_valued_in_parts(one_vignette, monkeypatch):
+    loop = PartiallyObservedLoop(one_vignette, E, _always(0.1, 0.2, 0.6, 0.1), _config())
+    whole = loop.ask_values(STATES)
+    monkeypatch.setattr(partially_observed, "STATES_AT_ONCE", 2)
+    np.testing.assert_allclose(loop.ask_values(STATES), whole, rtol=1e-6)
+    assert loop.ask_values(STATES[:0]).shape == (0,)
+
+
+def test_the_target_is_read_from_the_table_of_queries(one_vignette, monkeypatch):
+    monkeypatch.setitem(targets.QUERIES, "and", lambda best_tm1, best_t, q_ask_t: 0.0 * q_ask_t + 0.25)
+    loop = _trained(one_vignette, _always(0.1, 0.2, 0.6, 0.1), _config("and"), steps=200)
+    assert loop.ask_values(_codes([1], [-2])).tolist() == pytest.approx([0.25, 0.25], abs=0.02)

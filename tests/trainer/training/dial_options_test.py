@@ -1,0 +1,147 @@
+"""The options that set how an agent decides, on a network and held-out vignettes made by hand."""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from trainer.decision.decision import ASK_POINTS, Dial
+from trainer.decision.operating_point import NOTHING_HELD_OUT, HeldOut, HeldOutOutputs
+from trainer.export import saved_model
+from trainer.training import dial_options
+from trainer.training.dial_options import DialOptions
+from trainer.training.job import TrainedNetwork
+from triage_runtime.command_line import options
+
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
+Q_VALUES = [0.4, 0.5, 0.1, 0.1, 0.2]
+STOPS = [0.0] * len(ASK_POINTS)
+YELLOW = [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0, *STOPS]
+"""P(appropriate), P(safe), Q(ask): Yellow is chosen as long as .7 + .7 w > .2 + w, for weights below 1.67; then Red."""
+GREEN = [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, *STOPS]
+GREEN_ONLY = np.array([[0, 0, 3, 0]] * 100)
+
+
+def network(outputs):
+    """A network that answers `outputs` whatever the state."""
+    layer = keras.layers.Dense(
+        len(outputs), kernel_initializer="zeros", bias_initializer=keras.initializers.Constant(np.array(outputs))
+    )
+    return keras.Sequential([keras.Input([2]), layer])
+
+
+def held_out():
+    """100 vignettes with one piece of evidence each: 20 that are Red, and 80 that are certainly Green."""
+    rows = [Q_VALUES + YELLOW] * 20 + [Q_VALUES + GREEN] * 80
+    counts = [[3, 0, 0, 0]] * 20 + [[0, 0, 3, 0]] * 80
+    return HeldOutOutputs(np.array(rows, np.float32), np.ones(100, np.int64), np.array(counts))
+
+
+@pytest.fixture
+def trained():
+    model = network(Q_VALUES + YELLOW)
+    return TrainedNetwork(
+        model, VOCABULARY, {}, 5, "sha256:d", {}, {}, dial=Dial(0.5, price=0.008), held_out=HeldOut(held_out(), None)
+    )  # fmt: skip
+
+
+def parsed(*given):
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    dial_options.add_arguments(parser)
+    return options.read(DialOptions, parser.parse_args(given))
+
+
+def apply(given, trained):
+    return dial_options.apply(parsed(*given), trained, pathlib.Path("job"))
+
+
+@pytest.mark.parametrize(
+    ("given", "dial", "chosen"),
+    [
+        ([], Dial(0.5, price=0.008), "default"),
+        # With one piece of evidence each stopping costs nothing, so that the highest price suits any other weight.
+        (["--safety-weight", "4"], Dial(4.0, price=0.032), "given"),
+        (["--safety-weight", "0.5"], Dial(0.5, price=0.008), "given"),
+        (["--safety-weight", "4", "--question-price", "0.002"], Dial(4.0, price=0.002), "given"),
+        (["--question-price", "0.002"], Dial(0.5, price=0.002), "given"),
+        (["--safety-weight", "4", "--sure-enough", "0.9"], Dial(4.0, 0.9, 0.008), "given"),
+        (["--sure-enough", "0.8"], Dial(0.5, 0.8, 0.008), "given"),
+        # Below 1.67 the 20 Red ones are sent to Yellow, 21 of 101 as risk control counts; 2 is the first weight above.
+        (["--under-triage-at-most", "0.05"], Dial(2.0, price=0.032), "bound"),
+        (["--under-triage-at-most", "0.21"], Dial(0.0, price=0.032), "bound"),
+        (["--under-triage-at-most", "0.2"], Dial(2.0, price=0.032), "bound"),
+    ],
+)
+def test_the_options_set_the_dial(trained, given, dial, chosen):
+    result = apply(given, trained)
+    assert (result.dial, result.dial_chosen) == (dial, chosen)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (["--safety-weight", "-1"], "--safety-weight -1: expected a number from 0"),
+        (["--safety-weight", "nan"], "--safety-weight nan"),
+        (["--sure-enough", "0"], "--sure-enough 0: expected a number above 0"),
+        (["--sure-enough", "nan"], "--sure-enough nan"),
+        (["--question-price", "0.05"], "--question-price 0.05: expected a number from 0.001 to 0.032"),
+        (["--question-price", "nan"], "--question-price nan"),
+        (["--under-triage-at-most", "1"], "under-triage at most 1: expected a share"),
+        (["--under-triage-at-most", "0.005"], "at least 199 held-out vignettes, and there are 100"),
+    ],
+)
+def test_values_out_of_range_and_too_few_vignettes_are_refused(trained, given, complaint):
+    with pytest.raises(InputError, match=complaint):
+        apply(given, trained)
+
+
+def test_a_bound_needs_held_out_vignettes_and_a_dial_needs_probabilities(trained):
+    without = dataclasses.replace(trained, held_out=NOTHING_HELD_OUT)
+    with pytest.raises(InputError, match="job has no held-out vignettes for this checkpoint"):
+        apply(["--under-triage-at-most", "0.05"], without)
+    plain = dataclasses.replace(trained, model=network(Q_VALUES))
+    with pytest.raises(InputError, match="--safety-weight: job has a network without probabilities"):
+        apply(["--safety-weight", "2"], plain)
+
+
+def test_vignettes_that_no_network_learned_from_keep_a_bound(trained):
+    # All 100 are certainly Green there: weight 0 sends none of them too late.
+    apart = held_out()._replace(outputs=np.array([Q_VALUES + GREEN] * 100, np.float32), decision_counts=GREEN_ONLY)
+    with_apart = dataclasses.replace(trained, held_out=trained.held_out._replace(apart=apart))
+    result = apply(["--under-triage-at-most", "0.05"], with_apart)
+    assert result.dial.safety_weight == 0.0
+    assert saved_model.decision(result)["held_out"]["apart"]
+
+
+def test_a_weight_and_a_bound_exclude_each_other():
+    with pytest.raises(argparse.ArgumentError, match="not allowed with"):
+        parsed("--safety-weight", "2", "--under-triage-at-most", "0.05")
+
+
+def test_the_chosen_dial_decides_in_the_version_and_stands_in_its_manifest(trained, without_litert, tmp_path):
+    trained = dataclasses.replace(trained, dial=Dial(0.5, 0.6))  # Yellow has (.7 + .5 * .7) / 1.5 = .7
+    result = apply(["--under-triage-at-most", "0.05"], trained)
+    with without_litert():
+        folders = [saved_model.write_version(tmp_path, each) for each in (trained, result)]
+    labels = []
+    for folder in folders:
+        answer = tf.saved_model.load(str(folder)).signatures["state"]
+        outputs = answer(states=tf.constant([[0.0, 1]]), questions_asked=tf.constant([0]))
+        labels += outputs["action_label"].numpy().tolist()
+    assert labels == [b"Yellow", b"Red"]
+    default, bound = (json.loads((folder / "manifest.json").read_text())["decision"] for folder in folders)
+    assert default == {
+        "probabilities": True, "safety_weight": 0.5, "sure_enough": 0.6, "price": 0.004,
+        "chosen": "default",
+        "held_out": {"vignettes": 100, "apart": False, "appropriateness": 0.8, "under_triage": pytest.approx(0.2),
+                     "over_triage": 0.0},
+    }  # fmt: skip
+    assert (bound["safety_weight"], bound["chosen"], bound["under_triage_at_most"]) == (2.0, "bound", 0.05)
+    assert bound["held_out"]["under_triage"] == 0.0

@@ -1,0 +1,117 @@
+"""Interviews in training: who answers what, which question comes next, and how they take part in an environment."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import Action
+from trainer.config import NetworkConfig
+from trainer.decision.mixture import Mixture
+from trainer.dyqn.environment import Mode, VignetteEnvironment
+from trainer.dyqn.network import build_network
+from trainer.training.interviewer import Interviewing
+
+CODES = ("cough", "rash", "pain", "collapse")
+CARDS = [([1, -3], [0, 0, 3, 0]), ([2], [3, 0, 0, 0])]  # a cough without pain; a rash
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    """Everybody with a cough has a collapse, too, everybody with a rash has pain, and nobody anything else."""
+    present = np.array([[0.999, 0.001, 0.001, 0.999], [0.001, 0.999, 0.999, 0.001]], np.float32)
+    truths = np.array(
+        [[0.2, 0.4, 0.9, 0.5, 0.99, 0.9, 0.9, 0.5], [0.9, 0.5, 0.1, 0.1, 0.99, 0.5, 0.1, 0.1]], np.float32
+    )
+    return Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, present)
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in CODES)
+
+
+@pytest.fixture(scope="module")
+def network():
+    return build_network(4, NetworkConfig(hidden_sizes=(4,), networks=2, outputs="probabilities"), seed=0)
+
+
+def _generator():
+    return tf.random.Generator.from_seed(0, alg="philox")
+
+
+def _interviewer(mixture, vocabulary, network, vignettes, whole):
+    return Interviewing(mixture, vocabulary, whole, 3).begin(vignettes, network, _generator())
+
+
+def test_whole_patients_lack_what_their_vignettes_do_not_list(mixture, vocabulary, network, vignettes_of):
+    interviewer = _interviewer(mixture, vocabulary, network, vignettes_of(CARDS), whole=True)
+    answers = interviewer.patients(tf.constant([1, 0], tf.int64))
+    assert answers.numpy().tolist() == [[-1, 1, -1, -1], [1, -1, -1, -1]]
+
+
+def test_what_a_card_leaves_open_is_answered_as_by_patients_with_such_a_card(
+    mixture, vocabulary, network, vignettes_of
+):
+    interviewer = _interviewer(mixture, vocabulary, network, vignettes_of(CARDS), whole=False)
+    answers = interviewer.patients(tf.constant([0, 1] * 50, tf.int64)).numpy()
+    # The mixture is .999 sure of each answer; what the card lists is never drawn.
+    assert (answers[::2, [0, 2]] == [1, -1]).all()
+    assert (answers[1::2, 1] == 1).all()
+    assert (answers[::2] == [1, -1, -1, 1]).mean() > 0.98
+    assert (answers[1::2] == [-1, 1, 1, -1]).mean() > 0.98
+
+
+def test_nothing_known_is_asked_again_however_much_is_explored(mixture, vocabulary, network, vignettes_of):
+    interviewer = _interviewer(mixture, vocabulary, network, vignettes_of(CARDS), whole=True)
+    states = tf.constant([[1.0, 0, -1, 0], [1, -1, 1, 0], [1, 1, 1, 1]] * 20)
+    for explored in (0.0, 1.0):
+        cells = interviewer.questions(states, tf.fill([60], explored)).numpy()
+        assert set(cells[0::3].tolist()) <= {1, 3}
+        assert cells[1::3].tolist() == [3] * 20
+        assert cells[2::3].tolist() == [-1] * 20  # nothing is left
+
+
+def _environment(vignettes, interviewer, rows, **mode):
+    settings = Mode(training=True, max_questions=3, any_start=True, **mode)
+    return VignetteEnvironment(vignettes, 4, settings, _generator(), rows, interviewer)
+
+
+def test_asking_reveals_the_answer_to_the_question_that_was_chosen(mixture, vocabulary, network, vignettes_of):
+    vignettes = vignettes_of(CARDS)
+    interviewer = _interviewer(mixture, vocabulary, network, vignettes, whole=True)
+    environment = _environment(vignettes, interviewer, rows=64, card_starts=0.0)
+    before = environment.reset()
+    truth = np.array([[1, -1, -1, -1], [-1, 1, -1, -1]])
+    # Each interview starts with what the patient comes with, the first piece of the vignette.
+    first = np.array([[1, 0, 0, 0], [0, 1, 0, 0]])
+    drawn = environment.vignettes_drawn.numpy()
+    np.testing.assert_array_equal(before.observation.state, first[drawn])
+    forced = before.observation.forced.numpy()
+    assert 4 < forced.sum() < 32  # a quarter of the interviews may ask 0 of up to 3 questions
+    action = tf.constant(np.where(forced, Action.RED, Action.ASK), tf.int32)
+    after = environment.step(action)
+    state = after.observation.state.numpy()
+    np.testing.assert_array_equal(environment.vignettes_drawn, drawn)
+    assert (np.count_nonzero(state, axis=1) == 2).all()  # where triage is forced, the ask successor
+    known = state != 0
+    np.testing.assert_array_equal(state[known], truth[drawn][known])
+    np.testing.assert_array_equal(after.is_last(), forced)
+
+
+def test_some_interviews_start_from_a_part_of_the_card(mixture, vocabulary, network, vignettes_of):
+    vignettes = vignettes_of(CARDS[:1])
+    interviewer = _interviewer(mixture, vocabulary, network, vignettes, whole=True)
+    known = _environment(vignettes, interviewer, rows=64, card_starts=1.0).reset().observation.state.numpy()
+    starts = {tuple(row) for row in known.astype(int).tolist()}
+    assert starts == {(1, 0, 0, 0), (0, 0, -1, 0), (1, 0, -1, 0)}
+
+
+def test_held_out_patients_are_interviewed_from_what_they_come_with(mixture, vocabulary, network, vignettes_of):
+    interviewing = Interviewing(mixture, vocabulary, True, 3)
+    for leader in (network, None):
+        states = interviewing.led_by(leader, vignettes_of(CARDS))
+        assert states.shape == (2, 4, 4)
+        assert states[:, 0].tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
+        assert np.count_nonzero(states, axis=2).tolist() == [[1, 2, 3, 4]] * 2
+        assert states[:, 3].tolist() == [[1, -1, -1, -1], [-1, 1, -1, -1]]

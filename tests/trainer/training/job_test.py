@@ -1,0 +1,214 @@
+import errno
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import triage_cli
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from trainer.config import TrainConfig
+from trainer.dyqn.assembly import build_loop
+from trainer.training.job import EVALUATIONS, NOVELTY, RUN, JobDirectory, load_network
+
+CONFIG = TrainConfig.from_dict(
+    {"network": {"hidden_sizes": [8]}, "memory": {"batch_size": 4, "memory_capacity": 32}, "loop": {"burn_in_steps": 5}}
+)
+VOCABULARY = Vocabulary([Evidence(f"c{index}", "symptom", "name", "question?") for index in range(30)])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, random_vignettes):
+    """A job with checkpoints of steps 10 and 20, and the weights of each."""
+    loop = build_loop(random_vignettes, 30, CONFIG)
+    job = JobDirectory(tmp_path_factory.mktemp("finished") / "job")
+    job.prepare(CONFIG, VOCABULARY, "sha256:data")
+    manager = job.manager(loop.checkpoint(), kept=2)
+    weights = {}
+    for step in (10, 20):
+        loop.run(step)
+        manager.save(checkpoint_number=step)
+        job.append_evaluation({"step": step, "metrics": {"safety": step}})
+        weights[step] = loop.network.get_weights()
+    return job.path, weights
+
+
+@pytest.fixture
+def trained(finished, tmp_path):
+    """The same job, to be changed."""
+    path, weights = finished
+    return JobDirectory(shutil.copytree(path, tmp_path / "job")), weights
+
+
+@pytest.mark.parametrize(("step", "expected"), [(None, 20), (10, 10)])
+def test_loads_the_network_of_a_checkpoint(trained, step, expected):
+    job, weights = trained
+    network = load_network(job.path, step)
+    for weight, saved in zip(network.model.get_weights(), weights[expected], strict=True):
+        np.testing.assert_array_equal(weight, saved)
+    assert network.training["steps"] == expected
+    assert network.metrics == {"step": expected, "metrics": {"safety": expected}}
+    assert network.vocabulary == VOCABULARY
+    assert network.data_fingerprint == "sha256:data"
+    assert network.max_questions == 23
+    assert TrainConfig.from_dict(network.config) == CONFIG
+
+
+def test_a_missing_checkpoint_is_named_with_those_that_exist(trained):
+    with pytest.raises(InputError, match="no checkpoint of step 15; there are 10, 20"):
+        load_network(trained[0].path, 15)
+
+
+def test_a_folder_without_a_run_or_without_a_checkpoint_is_an_input_error(tmp_path):
+    with pytest.raises(InputError, match="expected a job directory"):
+        load_network(tmp_path)
+    JobDirectory(tmp_path).prepare(CONFIG, VOCABULARY, "sha256:data")
+    with pytest.raises(InputError, match="no checkpoint yet"):
+        load_network(tmp_path)
+
+
+def test_a_changed_vocabulary_is_refused(trained):
+    job, _ = trained
+    Vocabulary([*VOCABULARY][::-1]).save(job.path / "vocabulary.csv")
+    with pytest.raises(InputError, match="not the vocabulary that the run was trained with"):
+        load_network(job.path)
+
+
+def test_the_same_run_may_be_prepared_again_for_more_steps_but_no_other_run(tmp_path):
+    job = JobDirectory(tmp_path)
+    job.prepare(CONFIG, VOCABULARY, "sha256:data")
+    longer = TrainConfig.from_dict({**CONFIG.to_dict(), "loop": {"burn_in_steps": 5, "steps": 99}})
+    job.prepare(longer, VOCABULARY, "sha256:data")
+    assert json.loads((tmp_path / RUN).read_text())["config"]["loop"]["steps"] == 99
+    other = TrainConfig.from_dict({**CONFIG.to_dict(), "memory": {"batch_size": 5, "memory_capacity": 32}})
+    with pytest.raises(InputError, match=r"batch_size 4 there, 5 given"):
+        job.prepare(other, VOCABULARY, "sha256:data")
+    with pytest.raises(InputError, match=r"data fingerprint sha256:data\.\.\. there, sha256:other\.\.\. given"):
+        job.prepare(CONFIG, VOCABULARY, "sha256:other")
+    entries = [*VOCABULARY]
+    with pytest.raises(InputError, match=r"the vocabulary given lacks 1 \('c29'\)"):
+        job.prepare(CONFIG, Vocabulary(entries[:-1]), "sha256:data")
+    with pytest.raises(InputError, match=r"other order from cell 0 on: 'c29', not 'c0'\): choose another --job-dir"):
+        job.prepare(CONFIG, Vocabulary(entries[::-1]), "sha256:data")
+    with pytest.raises(InputError, match="workers 1 there, 2 in TF_CONFIG"):
+        job.prepare(CONFIG, VOCABULARY, "sha256:data", workers=2)
+
+
+def test_a_worker_looks_for_the_chief_s_run_and_leaves_it_as_it_is(tmp_path):
+    job = JobDirectory(tmp_path)
+    with pytest.raises(InputError, match="give all workers the same --job-dir"):
+        job.prepare(CONFIG, VOCABULARY, "sha256:data", workers=2, write=False)
+    job.prepare(CONFIG, VOCABULARY, "sha256:data", workers=2)
+    before = (tmp_path / RUN).stat().st_mtime_ns
+    job.prepare(CONFIG, VOCABULARY, "sha256:data", workers=2, write=False)
+    assert (tmp_path / RUN).stat().st_mtime_ns == before
+
+
+def test_each_worker_has_a_lock_and_checkpoints_of_its_own(tmp_path):
+    job = JobDirectory(tmp_path)
+    with job.locked(), job.locked(worker=1):
+        pass
+    with pytest.raises(InputError, match="another training run"), job.locked(worker=1), job.locked(worker=1):
+        pass
+    empty = tf.train.Checkpoint()
+    assert job.manager(empty, 1).directory == str(tmp_path / "checkpoints")
+    assert job.manager(empty, 1, worker=2).directory == str(tmp_path / "checkpoints" / "worker-2")
+
+
+def test_evaluations_behind_the_checkpoint_are_forgotten_even_when_cut_short(tmp_path):
+    job = JobDirectory(tmp_path)
+    for step in (1, 2, 3):
+        job.append_evaluation({"step": step})
+    with (tmp_path / EVALUATIONS).open("a") as file:
+        file.write('{"step": 4, "met')
+    assert [evaluation["step"] for evaluation in job.evaluations()] == [1, 2, 3]
+    job.append_validation_loss(2, 0.5)
+    job.append_validation_loss(3, 0.25)
+    job.forget_after(2)
+    assert job.evaluations() == [{"step": 1}, {"step": 2}]
+    assert job.validation_losses() == [{"step": 2, "loss": 0.5}]
+
+
+def test_a_damaged_checkpoint_is_an_input_error_that_names_it(trained):
+    job, _ = trained
+    for index in (job.path / "checkpoints").glob("ckpt-20.index"):
+        index.write_text("garbage")
+    with pytest.raises(InputError, match="ckpt-20: a damaged checkpoint"):
+        load_network(job.path)
+    load_network(job.path, step=10)
+
+
+def test_one_run_at_a_time_works_in_a_job_directory(tmp_path):
+    job = JobDirectory(tmp_path / "job")
+    with job.locked(), pytest.raises(InputError, match="another training run works in it"), job.locked():
+        pass
+    with job.locked():  # free again
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("file", "--job-dir .*file: this is a file: name a directory"),
+        ("file/job", "cannot write the job directory: Not a directory: .*, or choose another --job-dir$"),
+    ],
+)
+def test_a_job_directory_that_cannot_be_made_is_an_input_error_about_that_alone(tmp_path, name, message):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=message), JobDirectory(tmp_path / name).locked():
+        pass
+
+
+def test_only_a_job_with_checkpoints_is_said_to_resume_from_them(tmp_path):
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert "checkpoints" not in str(JobDirectory(tmp_path).unwritable(full))
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "ckpt-1.index").touch()
+    assert "the same command resumes from the newest" in str(JobDirectory(tmp_path).unwritable(full))
+
+
+class Vignettes:
+    """As many vignettes of two present pieces each, of 30."""
+
+    def __init__(self, count):
+        self.offsets = np.arange(count + 1) * 2
+        self.signed_codes = np.stack([np.arange(count) % 30 + 1, (np.arange(count) + 7) % 30 + 1], axis=1).ravel()
+        self.decision_counts = np.tile([0, 0, 1, 2], [count, 1])
+
+
+def test_the_statistics_of_novelty_are_made_once_and_go_with_the_network(trained):
+    job, _ = trained
+    assert load_network(job.path).novelty is None  # it is not made by loading
+    job.prepare_statistics(Vignettes(200), 30)
+    written = (job.path / NOVELTY).read_bytes()
+    novelty = load_network(job.path).novelty
+    assert novelty.moments == 640  # 16 of each of the 40 vignettes, a fifth, that the mixture is not fitted to
+    assert novelty.log_literals.shape[0] == 60
+    job.prepare_statistics(Vignettes(300), 30)  # as a resumed run does: what is there stays
+    assert (job.path / NOVELTY).read_bytes() == written
+
+
+def test_few_vignettes_leave_no_statistics_of_novelty(tmp_path):
+    JobDirectory(tmp_path).prepare_statistics(Vignettes(99), 30)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_statistics_of_novelty_that_cannot_be_written_are_an_input_error(tmp_path):
+    with pytest.raises(InputError, match="cannot write the job directory: No such file"):
+        JobDirectory(tmp_path / "gone").prepare_statistics(Vignettes(100), 30)
+
+
+def test_damaged_statistics_of_novelty_are_one_line_at_the_export_and_at_the_next_training(trained, tmp_path, capsys):
+    job, _ = trained
+    (job.path / NOVELTY).write_bytes(b"PK garbage")
+    assert triage_cli.main(["export", "--job-dir", str(job.path), "--model-base-path", str(tmp_path / "models")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"triage export: error: {job.path / NOVELTY}: not the statistics that training wrote")
+    assert said.count("\n") == 1
+    with pytest.raises(InputError, match="delete the file, and repeat the triage train command of this job"):
+        job.prepare_statistics(Vignettes(200), 30)
+    (job.path / NOVELTY).unlink()
+    job.prepare_statistics(Vignettes(200), 30)
+    assert load_network(job.path).novelty is not None

@@ -1,0 +1,253 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from schemas.errors import InputError
+from trainer.config import TrainConfig
+from trainer.decision.decision import NEUTRAL
+from trainer.decision.operating_point import NOTHING_HELD_OUT
+from trainer.dyqn.network import build_network, copy_weights, logits_of
+from trainer.dyqn.rollout import Rollout, greedy_policy
+from trainer.evaluation import metrics
+from trainer.evaluation.measurement import order_seeds
+from trainer.presets import preset
+from trainer.training import held_out
+from trainer.training.job import JobDirectory, load_network
+from trainer.training.session import EVALUATION_SEED, RunHooks, open_run
+from trainer.vignettes.tfrecord import DataDirectory
+
+SMALL = {
+    "network": {"hidden_sizes": [8]},
+    "memory": {"batch_size": 4, "memory_capacity": 50},
+    "loop": {"burn_in_steps": 20, "steps": 100, "evaluation_interval": 40, "checkpoint_interval": 30,
+             "steps_per_call": 25, "checkpoints_kept": 2},
+}  # fmt: skip
+NEVER = lambda: False  # noqa: E731
+
+
+def _config(**loop):
+    return TrainConfig.from_dict({**SMALL, "loop": {**SMALL["loop"], **loop}})
+
+
+@pytest.fixture(scope="module")
+def data(data_directory):
+    return DataDirectory.open(data_directory)
+
+
+@pytest.fixture(scope="module")
+def finished(data, tmp_path_factory):
+    """A run that nobody interrupted: its directory, its weights and its report."""
+    path = tmp_path_factory.mktemp("finished")
+    session = open_run(path, data, _config())
+    report = session.train(NEVER)
+    return path, _weights(session), report
+
+
+def _weights(session):
+    return [weight.tobytes() for weight in session._loop.network.get_weights()]
+
+
+def test_evaluates_and_checkpoints_when_due_and_at_the_end(finished):
+    path, _, report = finished
+    evaluated = [json.loads(line)["step"] for line in (path / "evaluations.jsonl").read_text().splitlines()]
+    assert evaluated == [40, 80, 100]
+    kept = sorted(each.stem for each in (path / "checkpoints").glob("*.index"))
+    assert kept == ["ckpt-100", "ckpt-90"]
+    assert report["steps"] == report["steps_this_session"] == 100
+    assert report["last_evaluation"]["metrics"]["safety"]["vignettes"] == 10
+
+
+def test_a_finished_run_is_left_as_it_is(finished, data, tmp_path):
+    path = shutil.copytree(finished[0], tmp_path / "job")
+    before = (path / "evaluations.jsonl").read_text()
+    assert open_run(path, data, _config()).train(NEVER)["steps_this_session"] == 0
+    assert (path / "evaluations.jsonl").read_text() == before
+
+
+def test_a_training_starts_from_another_agent_and_continues_with_the_same_one_only(settled, data, tmp_path, capsys):
+    begun = RunHooks(start_from=settled[0])
+    session = open_run(tmp_path, data, _default(steps=20), hooks=begun)
+    assert f"starts from {settled[0]}: 12 of 12 codes match\n" in capsys.readouterr().err
+    theirs, ours = load_network(settled[0]).model, build_network(12, _default().network.served, seed=0)
+    copy_weights(session._loop.network, ours)
+    states = np.eye(12, dtype=np.float32)
+    np.testing.assert_allclose(logits_of(ours)(states), logits_of(theirs)(states), atol=1e-6)
+    session.train(lambda: True)
+    steps = settled[1]["steps"]
+    assert load_network(tmp_path).start_from == f"{data.data_fingerprint} after {steps} steps"
+    with pytest.raises(InputError, match=rf"--start-from sha256:\w+ after {steps} steps there, None given"):
+        open_run(tmp_path, data, _default(steps=20))
+
+
+def test_a_request_to_stop_ends_with_a_checkpoint_and_the_session_can_go_on_from_there(stopped):
+    _, first, kept, second = stopped
+    assert (first["steps"], first["finished"], kept) == (25, False, ["ckpt-25"])
+    assert (second["steps"], second["steps_this_session"], second["finished"]) == (100, 75, True)
+
+
+@pytest.fixture(scope="module")
+def stopped(data, tmp_path_factory):
+    """A session without evaluations that was stopped and went on, and what it reported and kept each time."""
+    path, asked = tmp_path_factory.mktemp("stopped"), iter([False, True])
+    session = open_run(path, data, _config(evaluation_interval=0))
+    first = session.train(lambda: next(asked))
+    kept = [each.stem for each in (path / "checkpoints").glob("*.index")]
+    return session, first, kept, session.train(NEVER)
+
+
+def test_evaluations_take_no_part_in_the_training_randomness(finished, stopped):
+    session, *_, report = stopped
+    assert report["last_evaluation"] is None
+    assert _weights(session) == finished[1]
+
+
+def test_summaries_reach_tensorboard(finished):
+    events = EventAccumulator(str(finished[0] / "logs"))
+    events.Reload()
+    tags = set(events.Tags()["tensors"])
+    assert {"train/loss", "train/squared_td_error_ask", "train/ask_noise", "test/appropriateness"} <= tags
+    assert [event.step for event in events.Tensors("test/safety")] == [40, 80, 100]
+
+
+def test_another_run_in_the_directory_is_refused_before_any_step(finished, data):
+    with pytest.raises(InputError, match="seed 0 there, 5 given"):
+        open_run(finished[0], data, _config(seed=5))
+
+
+def _damage(job_dir, step):
+    [content] = (job_dir / "checkpoints").glob(f"ckpt-{step}.data*")
+    content.write_bytes(content.read_bytes()[:100])
+
+
+def test_a_damaged_checkpoint_is_passed_over_with_a_warning_for_the_one_before(finished, data, tmp_path, capsys):
+    path = shutil.copytree(finished[0], tmp_path / "job")
+    _damage(path, 100)
+    resumed = open_run(path, data, _config())
+    warned = capsys.readouterr().err
+    assert "warning: " in warned
+    assert "ckpt-100: a damaged checkpoint" in warned
+    assert "resumed at step 90" in warned
+    assert resumed.train(NEVER)["steps_this_session"] == 10
+    assert _weights(resumed) == finished[1]
+    again = open_run(path, data, _config())  # the damaged one was written anew
+    assert "warning" not in capsys.readouterr().err
+    assert again.train(NEVER)["steps_this_session"] == 0
+
+
+def test_where_every_checkpoint_is_damaged_nothing_is_trained_over_them(finished, data, tmp_path):
+    path = shutil.copytree(finished[0], tmp_path / "job")
+    for step in (90, 100):
+        _damage(path, step)
+    with pytest.raises(InputError, match=r"ckpt-90: a damaged checkpoint .* delete them"):
+        open_run(path, data, _config())
+    assert sorted(each.stem for each in (path / "checkpoints").glob("*.index")) == ["ckpt-100", "ckpt-90"]
+
+
+DEFAULT = {
+    "environment": {"environments": 6},
+    "network": {"hidden_sizes": [8], "networks": 2, "words": 3},
+    "memory": {"batch_size": 16, "memory_capacity": 64},
+    "validation": {"validation_interval": 20, "patience": 2, "bound_share": 0.3},
+    "loop": {"burn_in_steps": 10, "steps": 60, "window_episodes": 8, "evaluation_interval": 40,
+             "checkpoint_interval": 20, "steps_per_call": 25},
+}  # fmt: skip
+
+
+def _default(**loop):
+    """The preset `default`, made tiny."""
+    values = preset("default").to_dict()
+    values = {name: {**section, **DEFAULT.get(name, {})} for name, section in values.items()}
+    return TrainConfig.from_dict({**values, "loop": {**values["loop"], **loop}})
+
+
+@pytest.fixture(scope="module")
+def settled(data, tmp_path_factory):
+    """A finished run of the tiny default preset."""
+    path = tmp_path_factory.mktemp("settled")
+    return path, open_run(path, data, _default()).train(NEVER)
+
+
+def test_a_run_ends_with_a_calibrated_agent_and_its_dial(settled, data):
+    path, report = settled
+    job, network = JobDirectory(path), load_network(path)
+    assert report["finished"]
+    assert 0 < report["best_step"] <= report["steps"] <= 60
+    losses = {each["step"]: each["loss"] for each in job.validation_losses()}
+    assert list(losses) == list(range(20, report["steps"] + 1, 20))
+    assert min(losses.values()) > 0
+    judged, apart = job.held_out()
+    assert len(apart.sizes) == 12  # .3 of 40
+    assert len(judged.sizes) == 10  # a quarter of 40, as .1 of them would be too few
+    assert judged.outputs.shape == (judged.sizes.sum(), 31)
+    assert network.dial == job.dial() != NEUTRAL
+    # The last evaluation is that of the chosen weights, calibrated, with their dial.
+    test = data.read("test", names=False)
+    rollout = Rollout(test, len(data.vocabulary), 23, greedy_policy(network.model, dial=network.dial))
+    outcomes = rollout.run(order_seeds(EVALUATION_SEED, 3))
+    expected = metrics.summary(metrics.agent_metrics(outcomes, test.decision_counts), EVALUATION_SEED)
+    last = report["last_evaluation"]
+    assert last["step"] == report["steps"]
+    assert last["metrics"]["appropriateness"]["mean"] == pytest.approx(expected["appropriateness"].mean)
+    assert last["metrics"]["evidence_seen"]["mean"] == pytest.approx(expected["evidence_seen"].mean)
+
+
+def test_a_run_that_has_chosen_its_dial_is_left_as_it_is(settled, data):
+    path, report = settled
+    before = {file: file.read_bytes() for file in path.iterdir() if file.is_file() and file.name != "lock"}
+    again = open_run(path, data, _default()).train(NEVER)
+    assert again["steps_this_session"] == 0
+    assert again["last_evaluation"] == report["last_evaluation"]
+    assert {file: file.read_bytes() for file in before} == before
+
+
+def test_a_run_stopped_before_any_weights_are_chosen_leaves_the_latest_and_ends_as_one_that_was_not(
+    settled, data, tmp_path
+):
+    session, asked = open_run(tmp_path, data, _default()), iter([False, True])
+    assert not session.train(lambda: next(asked))["finished"]
+    assert session._loop.selection.best_step == 0
+    latest = build_network(len(data.vocabulary), _default().network.served, seed=0)
+    session._loop.agent.copy_weights_to(latest)
+    for mine, theirs in zip(load_network(tmp_path).model.get_weights(), latest.get_weights(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert JobDirectory(tmp_path).held_out() is None
+    assert load_network(tmp_path).dial == NEUTRAL
+    report = session.train(NEVER)
+    assert report["last_evaluation"] == settled[1]["last_evaluation"]
+    assert report["best_step"] == settled[1]["best_step"]
+    for mine, theirs in zip(
+        load_network(tmp_path).model.get_weights(), load_network(settled[0]).model.get_weights(), strict=True
+    ):
+        assert mine.tobytes() == theirs.tobytes()
+    assert JobDirectory(tmp_path).dial() == JobDirectory(settled[0]).dial()
+
+
+def test_a_run_killed_while_it_chose_its_dial_chooses_it_again(settled, data, tmp_path):
+    path = shutil.copytree(settled[0], tmp_path / "job")
+    held_out.remove(path)  # as if it had been killed before it wrote its last files
+    report = open_run(path, data, _default()).train(NEVER)
+    assert report["steps_this_session"] == 0
+    assert report["last_evaluation"] == settled[1]["last_evaluation"]
+    assert JobDirectory(path).dial() == JobDirectory(settled[0]).dial()
+    for mine, theirs in zip(JobDirectory(path).held_out(), JobDirectory(settled[0]).held_out(), strict=True):
+        np.testing.assert_array_equal(mine.outputs, theirs.outputs)
+
+
+def test_a_run_that_goes_on_forgets_the_dial(settled, data, tmp_path):
+    path = shutil.copytree(settled[0], tmp_path / "job")
+    assert JobDirectory(path).held_out() is not None
+    asked = iter([False, True])
+    assert open_run(path, data, _default(steps=120)).train(lambda: next(asked))["steps_this_session"] > 0
+    assert JobDirectory(path).held_out() is None
+
+
+def test_the_dial_belongs_only_to_the_newest_checkpoint(settled):
+    job, _ = settled
+    steps = sorted(int(path.stem.split("-")[1]) for path in (job / "checkpoints").glob("ckpt-*.index"))
+    assert len(steps) > 1
+    assert load_network(job, steps[-1]).dial == JobDirectory(job).dial()
+    assert load_network(job, steps[0]).dial == NEUTRAL
+    assert load_network(job, steps[0]).held_out == NOTHING_HELD_OUT

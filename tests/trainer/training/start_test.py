@@ -1,0 +1,59 @@
+"""The agent that a training starts from: which codes match, and what is refused."""
+
+import numpy as np
+import pytest
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from trainer.config import NetworkConfig, TrainConfig
+from trainer.dyqn.network import build_network, start_from
+from trainer.training import start
+from trainer.training.job import TrainedNetwork
+
+SETTINGS = {"hidden_sizes": [6, 5], "activation": "relu", "inputs": "two", "networks": 2, "outputs": "probabilities"}
+CONFIG = TrainConfig.from_dict({"network": SETTINGS})
+
+
+def _vocabulary(*codes):
+    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes)
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    model = build_network(3, CONFIG.network, seed=1)
+    vocabulary = _vocabulary("cough", "fever", "rash")
+    agent = TrainedNetwork(model, vocabulary, CONFIG.to_dict(), 23, "sha256:theirs", {}, {"steps": 40, "episodes": 9})
+    monkeypatch.setattr(start, "load_network", lambda _: agent)
+    return agent
+
+
+def test_codes_are_matched_by_name_and_the_others_named(trained, tmp_path):
+    begin = start.read(tmp_path / "job", _vocabulary("itch", "rash", "cough"), CONFIG)
+    assert begin.places.tolist() == [-1, 2, 0]
+    assert (
+        begin.description
+        == f"starts from {tmp_path / 'job'}: 2 of 3 codes match; new to it: itch; not used here: fever"
+    )
+    assert begin.identity == "sha256:theirs after 40 steps"
+    same = start.read(tmp_path / "job", trained.vocabulary, CONFIG)
+    assert same.description.endswith("3 of 3 codes match")
+
+
+def test_an_agent_of_another_kind_or_without_a_common_code_is_refused(trained, tmp_path):
+    wider = TrainConfig.from_dict({"network": SETTINGS | {"hidden_sizes": [7, 5]}})
+    with pytest.raises(InputError, match=r"its network differs \(hidden_sizes \(6, 5\) there, \(7, 5\) here\)"):
+        start.read(tmp_path, trained.vocabulary, wider)
+    with pytest.raises(InputError, match="none of the codes of this one, such as 'itch'"):
+        start.read(tmp_path, _vocabulary("itch"), CONFIG)
+
+
+@pytest.mark.parametrize("sizes", [(6, 5), (6,) * 11, ()], ids=["two", "eleven", "none"])  # hidden layers
+@pytest.mark.parametrize(("inputs", "words"), [("signed", 0), ("two", 0), ("two", 3)])
+def test_the_network_says_what_the_other_says_whatever_the_order_of_codes(inputs, words, sizes):
+    config = NetworkConfig(hidden_sizes=sizes, inputs=inputs, words=words, networks=2, outputs="probabilities")
+    other, network = build_network(3, config.served, seed=1), build_network(4, config, seed=2)
+    start_from(network, other, np.array([2, -1, 0, 1]))
+    theirs = np.random.default_rng(0).integers(-1, 2, (20, 3)).astype(np.float32)
+    ours = theirs[:, [2, 0, 0, 1]]
+    ours[:, 1] = 1  # a code that the other does not know says nothing
+    np.testing.assert_allclose(network(ours), other(theirs), atol=1e-6)

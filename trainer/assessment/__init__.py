@@ -1,1 +1,0 @@
-"""`triage evaluate`: the figures of one agent and the report on it, its questions, its textbook cases."""

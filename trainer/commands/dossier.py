@@ -1,0 +1,92 @@
+"""`triage dossier`: TRIPOD+AI, DECIDE-AI and the EU AI Act's Annex IV, filled from the files of a version."""
+
+import argparse
+import dataclasses
+import hashlib
+import pathlib
+import sys
+from typing import Any
+
+from schemas import directories
+from schemas.errors import InputError
+from schemas.model_directory import read_manifest, version_folder
+from trainer.reports.checklists import NAMES, read_checklist
+from trainer.reports.dossier_page import Source, page
+from triage_runtime.command_line import figures, options
+from triage_runtime.storage import locations
+from triage_runtime.storage.whole_file import read_json, replacing
+
+
+@dataclasses.dataclass(frozen=True)
+class DossierOptions:
+    """The options of `triage dossier`, see its help."""
+
+    model: pathlib.Path
+    results: pathlib.Path | None
+    monitoring: pathlib.Path | None
+    output: pathlib.Path | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage dossier`."""
+    parser.add_argument(
+        "--model", type=locations.source_model, required=True, metavar="DIR",
+        help="version, or base path of which the newest counts",
+    )  # fmt: skip
+    parser.add_argument(
+        "--results", type=locations.source, metavar="FILE", help="figures of the same agent from triage evaluate --json"
+    )
+    parser.add_argument(
+        "--monitoring",
+        type=locations.source,
+        metavar="FILE",
+        help="figures of an audit log of the version, from triage monitor --json",
+    )
+    parser.add_argument(
+        "--output", type=locations.fresh_result, metavar="FILE", help="Markdown file to write; default: standard output"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Writes the dossier; returns 0.
+
+    Raises:
+        InputError: a file cannot be read or written, or the figures are of another agent.
+    """
+    given = options.read(DossierOptions, arguments)
+    figures.check(given.output, "--output")
+    folder = version_folder(given.model)
+    manifest = read_manifest(folder)
+    sources = {
+        "manifest": _source(folder / directories.MANIFEST),
+        "card": _source(folder / directories.MODEL_CARD_JSON),
+    }
+    if given.results is not None:
+        sources["results"] = _source(given.results)
+        _check_results(given.results, sources["results"].content, manifest)
+    if given.monitoring is not None:
+        sources["monitoring"] = _source(given.monitoring)
+    text = page(folder.name, sources, map(read_checklist, NAMES))
+    if given.output is None:
+        sys.stdout.write(text)
+        return 0
+    with replacing(given.output) as file:
+        file.write(text)
+    sys.stdout.write(f"wrote {locations.shown(given.output)}\n")
+    return 0
+
+
+def _source(path: pathlib.Path) -> Source:
+    content = read_json(path)
+    return Source(path.name, hashlib.sha256(path.read_bytes()).hexdigest(), content)
+
+
+def _check_results(path: pathlib.Path, results: Any, manifest: dict[str, Any]) -> None:
+    """Raises InputError if figures are not of the agent that became the version."""
+    expected = {"trained_on": manifest["data_fingerprint"], "training": manifest.get("training")}
+    for key, value in expected.items():
+        if results.get(key) != value:
+            raise InputError(
+                f"--results {path}: {key} {results.get(key)!r}: the version has {value!r}: give "
+                "what triage evaluate --data --json wrote for the same job directory and step"
+            )

@@ -1,0 +1,120 @@
+"""`triage evaluate`: measures a trained agent on the vignettes of a data directory, on textbook cases, or on both."""
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from schemas.errors import InputError
+from trainer.evaluation import question_options
+from trainer.reports.evaluate_options import EvaluateOptions, add_arguments
+from trainer.training import dial_options
+from trainer.training.dial_options import DialOptions
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import say_result
+from triage_runtime.storage import locations
+
+if TYPE_CHECKING:  # TensorFlow loads only when the command runs
+    from trainer.training.job import TrainedNetwork
+    from trainer.vignettes.arrays import VignetteArrays
+    from trainer.vignettes.tfrecord import DataDirectory
+
+__all__ = ["add_arguments", "check", "run"]
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Checks what can be checked before TensorFlow loads.
+
+    Raises:
+        InputError: neither vignettes nor cases are given, or a file cannot be written.
+    """
+    if arguments.data is None and arguments.cases is None:
+        raise InputError("expected --data with vignettes, --cases with textbook cases, or both")
+    figures.check(arguments.json)
+    for flag, path in (("--html", arguments.html), ("--symptomcheckr", arguments.symptomcheckr)):
+        if path is not None and (arguments.data is None or arguments.questions):
+            raise InputError(f"{flag}: it is about vignettes: give --data, without --questions")
+        figures.check(path, flag)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    check(arguments)  # again, for addresses in an object store
+    dial = options.read(DialOptions, arguments)
+    if arguments.data is None:
+        from trainer.reports import case_report
+
+        cases = options.read(case_report.CaseOptions, arguments)
+        case_report.run(cases, dial)
+        _say_end(cases.job_dir, None, [cases.json])
+        return 0
+    given = options.read(EvaluateOptions, arguments)
+    if arguments.questions:
+        from trainer.reports import question_report
+
+        limits = options.read(question_options.QuestionOptions, arguments)
+        report = figures.plain(question_report.report(limits, *_load(given, dial)))
+        if given.json != "-":
+            question_report.print_report(report)
+        figures.write(report, given.json)
+    else:
+        _evaluate(given, dial)
+    _say_end(given.job_dir, given.data, [given.html, given.symptomcheckr, given.json])
+    return 0
+
+
+def _say_end(job_dir: pathlib.Path, data: pathlib.Path | None, files: Sequence[str | pathlib.Path | None]) -> None:
+    """Says where the figures are, and what follows."""
+    written = [locations.shown(path) for path in files if path is not None and path != "-"]
+    result = ", ".join(written) or ("the JSON" if "-" in files else "the tables")
+    following = f"triage export --job-dir {locations.shown(job_dir)} --model-base-path models"
+    say_result(Console(stderr=True), result, following + (f" --data {locations.shown(data)}" if data else ""))
+
+
+def _evaluate(given: EvaluateOptions, dial: DialOptions) -> None:
+    from trainer.evaluation.rule_effect import print_effect
+    from trainer.reports import agent_report, case_report, symptom_checker_csv
+    from trainer.reports.agent_page import write_page
+    from trainer.reports.evaluation_table import print_report
+    from trainer.reports.provenance import provenance
+
+    data, trained, vignettes = _load(given, dial)
+    report, decisions = agent_report.agent_report(given, dial, data, trained, vignettes)
+    for caution in report["cautions"]:
+        sys.stderr.write(f"warning: {caution}\n")
+    if given.json != "-":
+        print_report(report, given.slices or bool(given.slice))
+        if report["safety_rules"] is not None:
+            print_effect(report["safety_rules"])
+        if report["textbook_cases"] is not None:
+            case_report.print_report({**report["textbook_cases"], "training": report["training"]})
+    figures.write(report, given.json)
+    if given.symptomcheckr is not None:
+        symptom_checker_csv.write(given.symptomcheckr, decisions, vignettes, given.minimum_decisions, given.seed)
+    if given.html is not None:
+        write_page(report, provenance(), given.html)
+
+
+def _load(given: EvaluateOptions, dial: DialOptions) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:
+    """Returns the data, the agent and the vignettes that the options name.
+
+    Raises:
+        InputError: they cannot be read, or do not fit each other.
+    """
+    from trainer.training.job import load_network
+    from trainer.vignettes.tfrecord import DataDirectory
+
+    data = DataDirectory.open(given.data).whole()
+    trained = dial_options.apply(dial, load_network(given.job_dir, given.step), given.job_dir)
+    if data.vocabulary.fingerprint != trained.vocabulary.fingerprint:
+        raise InputError(
+            f"{given.data}: its vocabulary is not the one that {given.job_dir} was trained with: prepare the data with "
+            f"--vocabulary {given.job_dir / 'vocabulary.csv'}"
+        )
+    vignettes = data.read(given.split)
+    if not len(vignettes.decision_counts):
+        raise InputError(f"{given.data}: the {given.split} split has no vignettes")
+    return data, trained, vignettes

@@ -1,0 +1,245 @@
+"""`triage export`: writes the trained agent of a job directory as a SavedModel version, on request past a gate."""
+
+import argparse
+import dataclasses
+import pathlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from schemas.errors import InputError
+from trainer.decision import rule_options
+from trainer.evaluation.measurement import ORDERS
+from trainer.training import dial_options
+from trainer.training.dial_options import DialOptions
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import say_result
+from triage_runtime.storage import locations
+
+if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `triage export --help` needs none
+    from trainer.export.publish import Exported
+
+REJECTED = 3
+"""Exit code if the version did not pass the gate."""
+
+_MARGIN = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportOptions:
+    """The options of `triage export`, see its help."""
+
+    job_dir: pathlib.Path
+    model_base_path: pathlib.Path | None
+    push_to: pathlib.Path | None
+    compare_with: pathlib.Path | None
+    version: int | None
+    step: int | None
+    rules: pathlib.Path | None
+    model_name: str | None
+    data: pathlib.Path | None
+    orders: int
+    seed: int
+    margin: float | None
+    cases: pathlib.Path | None
+    allow_small_test: bool
+    rejected: pathlib.Path | None
+    sign: pathlib.Path | None
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        options.check_bounds("orders", self.orders, 1)
+        options.check_bounds("seed", self.seed, 0)
+        if self.push_to is None and self.rejected is not None:
+            raise InputError("--rejected needs --push-to: give that instead of --model-base-path")
+        if self.push_to is not None and self.compare_with is not None:
+            raise InputError("--push-to compares with the versions that it pushes to: leave --compare-with out")
+        if self.margin is not None and not 0 <= self.margin <= 1:
+            raise InputError(f"--margin {self.margin}: expected a share from 0 to 1, such as 0.02")
+        self._check_gate()
+
+    @property
+    def base(self) -> pathlib.Path:
+        """The base path that the version is written to."""
+        path = self.push_to or self.model_base_path
+        if path is None:
+            raise InputError("give --model-base-path BASE or --push-to BASE")
+        return path
+
+    @property
+    def gate(self) -> pathlib.Path | None:
+        """The base path whose newest version the new one is compared with, None if it passes no gate."""
+        return self.push_to or self.compare_with
+
+    def _check_gate(self) -> None:
+        if self.gate is None:
+            names = [
+                name for name in ("margin", "cases", "allow_small_test") if getattr(self, name) not in (None, False)
+            ]
+            if names:
+                raise InputError(f"{options.flag(names[0])} needs --push-to or --compare-with: give one of them")
+            return
+        if self.data is None:
+            name = "--push-to" if self.push_to else "--compare-with"
+            raise InputError(
+                f"{name} compares the new version with the serving one: give the vignettes with --data DIR"
+            )
+        if self.compare_with and self.model_base_path and self.compare_with.resolve() == self.model_base_path.resolve():
+            raise InputError(f"--compare-with {self.compare_with}: versions are served from there: use --push-to")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage export`."""
+    parser.add_argument(
+        "--job-dir", type=locations.source_job, required=True, help="directory that `triage train` wrote"
+    )
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "--model-base-path",
+        type=locations.model_base,
+        metavar="BASE",
+        help="directory that holds a folder for each version",
+    )
+    where.add_argument(
+        "--push-to",
+        type=locations.model_base,
+        metavar="BASE",
+        help="the same, but publish only a version that is not less safe than the newest one there; needs --data; "
+        f"exit code {REJECTED} if it is not published",
+    )
+    parser.add_argument(
+        "--compare-with",
+        type=locations.source_model,
+        metavar="BASE",
+        help="with --model-base-path: mark the version as BLESSED or NOT_BLESSED by comparing it with the newest one "
+        f"of this BASE, for a later `triage push`; needs --data; exit code {REJECTED} if it is not blessed",
+    )
+    parser.add_argument("--version", type=int, help="number of the version; the highest that exists plus 1 by default")
+    parser.add_argument("--step", type=int, help="checkpoint to export; the last one by default")
+    rule_options.add_argument(parser)
+    dial_options.add_arguments(parser)
+    parser.add_argument("--model-name", help='name under which TensorFlow Serving offers the model; default: "triage"')
+    parser.add_argument(
+        "--data",
+        type=locations.source,
+        metavar="DIR",
+        help="data directory on whose test split to evaluate the version",
+    )
+    parser.add_argument(
+        "--orders", type=int, default=ORDERS, help=f"random evidence orders to average over (default {ORDERS})"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the orders and the bootstrap (default 0)")
+    parser.add_argument(
+        "--margin", type=float, help=f"loss of safety that --push-to accepts, from 0 to 1 (default {_MARGIN:g})"
+    )
+    parser.add_argument(
+        "--cases",
+        type=locations.source,
+        metavar="FILE",
+        help="textbook cases, a file (docs/cases.md) or default, for --push-to and --compare-with: a version that "
+        "decides an emergency less urgently than the version before it does not pass",
+    )
+    parser.add_argument(
+        "--allow-small-test", action="store_true",
+        help="let a version pass --push-to and --compare-with on fewer than 50 test vignettes, which say little",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rejected",
+        type=locations.result,
+        metavar="DIR",
+        help="where --push-to keeps a version that it does not publish",
+    )
+    parser.add_argument(
+        "--sign",
+        type=pathlib.Path,
+        metavar="KEY",
+        help="private Ed25519 key, in PEM format, with which to sign a version that is published, for triage serve "
+        "--require-signature",
+    )
+    figures.add_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exports, and reports the result.
+
+    Returns:
+        0, or `REJECTED` if the version did not pass the gate.
+
+    Raises:
+        InputError: there is no trained agent in the job directory, the version cannot be written, or it cannot be
+            evaluated on the data.
+    """
+    given, dial = options.read(ExportOptions, arguments), options.read(DialOptions, arguments)
+    from trainer.export import gate, publish, saved_model, signing
+    from trainer.training import job
+    from trainer.vignettes.textbook_case import read_cases
+
+    key = signing.read_key(given.sign) if given.sign else None
+    trained = dial_options.apply(dial, job.load_network(given.job_dir, given.step), given.job_dir)
+    trained = dataclasses.replace(trained, rules=rule_options.read_rules(given.rules, trained.vocabulary))
+    cases = read_cases(given.cases, trained.vocabulary) if given.cases else ()
+    exam = publish.Examination(given.data, given.orders, given.seed, cases) if given.data else None
+    target = publish.Target(
+        given.base,
+        given.version,
+        given.model_name or saved_model.MODEL_NAME,
+        minimum_vignettes=0 if given.allow_small_test else gate.MINIMUM_VIGNETTES,
+        key=key,
+    )
+    margin = _MARGIN if given.margin is None else given.margin
+    if given.push_to:
+        if given.rejected:
+            publish.check_rejected(given.rejected, given.push_to)
+        target = target._replace(margin=margin, rejected=given.rejected)
+    if given.compare_with:
+        target = target._replace(margin=margin, against=given.compare_with)
+    exported = publish.export(trained, given.job_dir, target, exam)
+    _print_result(exported, given)
+    figures.write(
+        {
+            "path": locations.shown(exported.folder) if exported.folder else None,
+            "model_version": exported.model_version,
+            "published": exported.published,
+            "vocabulary_fingerprint": trained.vocabulary.fingerprint,
+            "data_fingerprint": trained.data_fingerprint,
+            "metrics": exported.metrics,
+            "evaluation": exported.evaluation,
+            "gate": exported.gate,
+            "safety_rules": trained.rules.described(),
+            "decision": saved_model.decision(trained),
+        },
+        given.json,
+    )
+    return 0 if exported.published else REJECTED
+
+
+def _print_result(exported: "Exported", given: ExportOptions) -> None:
+    """Prints the result; a rejection in any case, so that it is in the log of an automatic push."""
+    from trainer.export.gate import small_test_text, verdict_text
+
+    lines = []
+    if exported.published and exported.folder is not None:
+        lines.append(f"wrote version {exported.model_version} to {locations.shown(exported.folder)}")
+    verdict: dict[str, Any] = exported.gate or {}
+    if exported.gate and verdict["serving_version"] is None:
+        base = locations.shown(given.gate or given.base)
+        lines.append(f"  there was no version in {base} to compare it with")
+        lines += filter(None, [small_test_text(verdict)])
+    elif exported.gate:
+        lines.append(verdict_text(verdict))
+    if exported.published:
+        if given.json != "-":
+            sys.stdout.write("\n".join(lines) + "\n")
+        if exported.folder is not None:
+            folder = locations.shown(exported.folder)
+            following = f"triage serve --model-base-path {locations.shown(given.base)}"
+            if given.compare_with:
+                following = f"triage push --version-dir {folder} --to {locations.shown(given.compare_with)}"
+            say_result(Console(stderr=True), folder, following)
+        return
+    remark = "--rejected DIR keeps such a version"
+    if exported.folder is not None:
+        remark = f"the rejected version is in {locations.shown(exported.folder)}"
+    lines.append(f"nothing was {'blessed' if given.compare_with else 'published'}; {remark}")
+    sys.stderr.write("\n".join(lines) + "\n")

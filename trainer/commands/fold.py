@@ -1,0 +1,101 @@
+"""`triage fold`: writes one fold of a cross-validation as a data directory for any job."""
+
+import argparse
+import dataclasses
+import pathlib
+import sys
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from schemas import directories
+from schemas.errors import InputError
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import say_result
+from triage_runtime.storage import locations
+
+if TYPE_CHECKING:  # TensorFlow loads only when the command runs
+    from trainer.vignettes.tfrecord import DataDirectory
+
+_SHARD_SIZE = 50_000
+
+
+@dataclasses.dataclass(frozen=True)
+class FoldOptions:
+    """The options of `triage fold`, see its help."""
+
+    data: pathlib.Path
+    out: pathlib.Path
+    folds: int
+    fold: int
+    seed: int
+    overwrite: bool
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        options.check_bounds("folds", self.folds, 2)
+        options.check_bounds("fold", self.fold, 0, self.folds - 1)
+        options.check_bounds("seed", self.seed, 0)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage fold`."""
+    parser.add_argument(
+        "--data", type=locations.source, required=True, help="data directory, as triage prepare makes it"
+    )
+    parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
+    parser.add_argument("--folds", type=int, required=True, help="K: number of parts of the training split")
+    parser.add_argument("--fold", type=int, required=True, help="the part to test on, from 0 to K - 1")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the division, the same for all folds (default 0)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
+    figures.add_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Writes the fold; returns 0.
+
+    Raises:
+        InputError: there is no such fold, the data directory is invalid or too small, or --out cannot be used.
+    """
+    from trainer.vignettes.tfrecord import DataDirectory
+
+    given = options.read(FoldOptions, arguments)
+    data = DataDirectory.open(given.data).whole()
+    available = data.stats["splits"]["train"]["vignettes"]
+    if available < given.folds:
+        raise InputError(f"--folds {given.folds}: {given.data} has only {available} vignettes to train on")
+    stats = _write(data, given)
+    if given.json != "-":
+        sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
+        sys.stdout.write(f"{locations.shown(given.out)}: {sizes} vignettes\n")
+    figures.write({"out": locations.shown(given.out), **stats}, given.json)
+    shown = locations.shown(given.out)
+    say_result(Console(stderr=True), shown, f"triage train --data {shown} --job-dir DIR")
+    return 0
+
+
+def _write(data: "DataDirectory", given: FoldOptions) -> dict[str, Any]:
+    """Writes the vignettes of the training split with their new splits; returns stats.json."""
+    from trainer.study.folds import fold_rows
+    from trainer.vignettes.data_writer import WriteOptions, write_splits
+    from trainer.vignettes.output import OutputDirectory, describe
+    from trainer.vignettes.tfrecord import decode_example, read_records
+
+    shards = data.shards("train")
+    compressed = shards[0].suffix == ".gz"
+    available = data.stats["splits"]["train"]["vignettes"]
+    held_out = set(fold_rows(available, given.folds, given.fold, given.seed)[1].tolist())
+    with OutputDirectory(given.out, given.overwrite) as output:
+        records = (record for shard in shards for record in read_records(shard, compressed))
+        vignettes = [
+            dataclasses.replace(decode_example(record), split=directories.SPLITS[row in held_out])
+            for row, record in enumerate(records)
+        ]
+        how = WriteOptions(Fraction(0), given.seed, _SHARD_SIZE, compressed)
+        written = write_splits(vignettes, data.vocabulary, how, output.staging)
+        fold = {"folds": given.folds, "fold": given.fold, "seed": given.seed}
+        stats = data.stats | written | {"fold": fold, "fold_of": data.data_fingerprint}
+        describe(output.staging, data.vocabulary, stats)
+        output.publish()
+    return stats

@@ -1,0 +1,173 @@
+"""`triage prepare`: turns vignettes into a data directory."""
+
+import argparse
+import dataclasses
+import functools
+import hashlib
+import os
+import pathlib
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from rich import progress as bars
+from rich.console import Console
+
+from schemas import directories
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from trainer.importing import input_formats
+from trainer.importing.derived_vocabulary import kinds_of
+from trainer.importing.input_formats import Source
+from trainer.vignettes.output import OutputDirectory, writing
+from trainer.vignettes.rejects import RejectLog
+from trainer.vignettes.split_warnings import facts_of, split_warnings
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked
+from triage_runtime.storage import locations
+
+if TYPE_CHECKING:  # TensorFlow loads only when the command runs
+    from trainer.vignettes.data_writer import WriteOptions
+
+_COLUMNS_LISTED = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class PrepareOptions:
+    """The options of `triage prepare` beside those of the input format, see its help."""
+
+    out: pathlib.Path
+    format: str
+    test_fraction: float
+    seed: int
+    shard_size: int
+    gzip: bool
+    allow_rejects: bool
+    overwrite: bool
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        options.check_bounds("seed", self.seed, 0)
+        options.check_bounds("shard_size", self.shard_size, 1)
+        if not 0 <= self.test_fraction < 1:
+            raise InputError(f"--test-fraction {self.test_fraction}: expected 0 or more, and less than 1")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage prepare`."""
+    parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
+    input_formats.add_arguments(parser)
+    parser.add_argument("--test-fraction", type=float, default=0.1, help="share of the test split (default 0.1)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the split and of absent evidence (default 0)")
+    parser.add_argument("--shard-size", type=int, default=50_000, help="vignettes in a shard (default 50000)")
+    parser.add_argument("--gzip", action="store_true", help="compress the shards")
+    parser.add_argument("--allow-rejects", action="store_true", help="leave out lines that are not vignettes")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
+    figures.add_argument(parser)
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Checks options, kinds of files and headers, without TensorFlow.
+
+    Raises:
+        InputError: an option or a file is faulty.
+    """
+    chosen, given = input_formats.chosen_format(arguments), options.read(PrepareOptions, arguments)
+    if input_formats.can_be_read_twice(chosen):
+        chosen.open(given.seed)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    chosen = input_formats.chosen_format(arguments)
+    given = options.read(PrepareOptions, arguments)
+    figures.check(given.json)
+    output = OutputDirectory(given.out, given.overwrite)
+    source = chosen.open(given.seed)
+    with writing(given.out), output, progress_bar(Console(stderr=True)) as bar:
+        vocabulary, stats = _prepare(source, given, output, bar)
+        output.describe(vocabulary, stats)
+        output.publish()
+    return _report(source, vocabulary, stats, given)
+
+
+def _prepare(
+    source: Source, given: PrepareOptions, output: OutputDirectory, bar: bars.Progress
+) -> tuple[Vocabulary, dict[str, Any]]:
+    from trainer.vignettes.data_writer import accept, check_accepted, write_splits
+
+    log = RejectLog(output.staging / directories.REJECTS, lambda text: say(bar.console, text))
+    with log:
+        content = source.read(lambda rows, unit: tracked(rows, bar, "load", unit=unit))
+        vignettes, blank_lines = accept(tracked(content.outcomes, bar, "read"), log)
+    try:
+        check_accepted(len(vignettes), log.count, source.unit, given.allow_rejects)
+        shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
+        written = write_splits(vignettes, content.vocabulary, _how(given), output.staging, shown)
+    except InputError as error:
+        raise _with_rejects(error, log.count, output, given) from None
+    read = [reader.sha256 for reader in source.readers]
+    stats = _header(source, read, content.vocabulary, given) | written
+    return content.vocabulary, stats | {"rejected": log.count, "blank_lines": blank_lines}
+
+
+def _how(given: PrepareOptions) -> "WriteOptions":
+    from trainer.vignettes.data_writer import WriteOptions
+
+    return WriteOptions(Fraction(str(given.test_fraction)), given.seed, given.shard_size, given.gzip)
+
+
+def _with_rejects(error: InputError, rejected: int, output: OutputDirectory, given: PrepareOptions) -> InputError:
+    """Returns the error; if there are rejects, publishes their list, which the error then names."""
+    if not rejected:
+        return error
+    way_on = "" if given.allow_rejects else ", or leave them out with --allow-rejects"
+    place = output.publish_rejects()
+    return InputError(f"{error}; {place} lists the rejected lines: correct them{way_on}")
+
+
+def _header(source: Source, read: Sequence[str], vocabulary: Vocabulary, given: PrepareOptions) -> dict[str, Any]:
+    """Returns the first part of stats.json; `read` is the SHA-256 of each reader's file."""
+    digests = [(path, hashlib.sha256(path.read_bytes()).hexdigest()) for path in source.described]
+    digests += [(reader.path, sha256) for reader, sha256 in zip(source.readers, read, strict=True)]
+    return {
+        "format": given.format,
+        "sources": [{"file": path.name, "sha256": sha256} for path, sha256 in digests],
+        "options": source.options,
+        "seed": given.seed,
+        "test_fraction": given.test_fraction,
+        "vocabulary_fingerprint": vocabulary.fingerprint,
+    }
+
+
+def _report(source: Source, vocabulary: Vocabulary, stats: dict[str, Any], given: PrepareOptions) -> int:
+    """Says what was prepared and what to beware of; returns the exit code."""
+    console, out = Console(stderr=True), locations.shown(given.out)
+    if source.derived:
+        if source.evidence_columns:
+            say(console, _taken_as_evidence(source.evidence_columns))
+        say(console, _review(vocabulary, out))
+    for warning in split_warnings({split: facts_of(part) for split, part in stats["splits"].items()}):
+        say(console, f"warning: {warning.text}")
+    if not stats["splits"]["test"]["vignettes"]:
+        say(console, "warning: the test split is empty: triage evaluate will have nothing to measure")
+    if given.json != "-":
+        sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
+        left_out = f"{stats['rejected']:,} rejected, {stats['blank_lines']:,} blank lines"
+        say(Console(), f"{out}: {sizes} vignettes; {left_out}")
+    figures.write({"out": out, **stats}, given.json)
+    say_result(console, out, f"triage stats {out} --validate, then triage train --data {out} --job-dir DIR")
+    return 0
+
+
+def _review(vocabulary: Vocabulary, out: str) -> str:
+    return (
+        f"the vocabulary was derived from the data ({kinds_of(vocabulary)}): copy "
+        f"{os.path.join(out, directories.VOCABULARY)}, review its kinds, names and questions, and give the copy with "
+        "--vocabulary from now on"
+    )
+
+
+def _taken_as_evidence(columns: Sequence[str]) -> str:
+    listed = ", ".join([*columns[:_COLUMNS_LISTED], *(["..."] if len(columns) > _COLUMNS_LISTED else [])])
+    return f"columns taken as evidence ({len(columns):,}): {listed}; leave out others with --ignore-columns"

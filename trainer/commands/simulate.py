@@ -1,0 +1,195 @@
+"""`triage simulate`: makes a data directory of vignettes from the clinical knowledge base."""
+
+import argparse
+import dataclasses
+import functools
+import math
+import os
+import pathlib
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from rich import progress as bars
+from rich.console import Console
+
+from schemas.errors import InputError
+from schemas.knowledge_base import KnowledgeBase
+from trainer.simulation.config import PanelConfig, SimulationConfig
+from trainer.simulation.processes import simulated
+from trainer.simulation.simulator import Simulator
+from trainer.vignettes.output import OutputDirectory, writing
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked
+from triage_runtime.storage import locations
+
+if TYPE_CHECKING:  # TensorFlow loads only when the command runs
+    from trainer.vignettes.data_writer import WriteOptions
+
+PAPER_VIGNETTES, PAPER_TEST = 1374, 126
+_FORMAT, WHOLE_PATIENT = "simulate", "whole_patient"
+
+
+@dataclasses.dataclass(frozen=True)
+class SimulateOptions:
+    """The options of `triage simulate`, see its help."""
+
+    out: pathlib.Path
+    vignettes: int
+    seed: int
+    test_fraction: Fraction
+    unseen_conditions: list[str]
+    whole_patient: bool
+    caution: float
+    knowledge: pathlib.Path | None
+    processes: int
+    shard_size: int
+    gzip: bool
+    overwrite: bool
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        for name, least in (("vignettes", 1), ("seed", 0), ("processes", 1), ("shard_size", 1)):
+            options.check_bounds(name, getattr(self, name), least)
+        if self.seed >= 2**64:
+            raise InputError(f"--seed {self.seed}: expected less than 2^64")
+        if not 0 < self.caution < math.inf:
+            raise InputError(f"--caution {self.caution:g}: expected a number above 0, such as 2")
+        if not 0 <= self.test_fraction < 1:
+            raise InputError(f"--test-fraction {self.test_fraction}: expected 0 or more, and less than 1")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage simulate`."""
+    parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
+    parser.add_argument(
+        "--vignettes",
+        type=int,
+        default=PAPER_VIGNETTES,
+        metavar="N",
+        help=f"number of vignettes (default {PAPER_VIGNETTES})",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of every random draw (default 0)")
+    parser.add_argument(
+        "--test-fraction", type=_fraction, default=Fraction(PAPER_TEST, PAPER_VIGNETTES), metavar="F",
+        help=f"share of the test split, such as 0.1 or 1/10 (default {PAPER_TEST}/{PAPER_VIGNETTES})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--unseen-conditions",
+        nargs="+",
+        default=[],
+        metavar="CODE",
+        help="conditions to hold out of the training split",
+    )
+    parser.add_argument(
+        "--whole-patient",
+        action="store_true",
+        help="patients who can answer any question, judged by clinicians who read the whole case",
+    )
+    parser.add_argument(
+        "--caution",
+        type=float,
+        default=1.0,
+        metavar="FACTOR",
+        help="how much worse the clinicians find a decision that is too late than the default panel does (default 1): "
+        "another panel's habits",
+    )
+    parser.add_argument("--knowledge", type=locations.source, metavar="DIR", help="another knowledge base")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="number of processes (default: one per core)",
+    )
+    parser.add_argument("--shard-size", type=int, default=50_000, help="vignettes in a shard (default 50000)")
+    parser.add_argument("--gzip", action="store_true", help="compress the shards")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
+    figures.add_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    given = options.read(SimulateOptions, arguments)
+    figures.check(given.json)
+    console = Console(stderr=True)
+    knowledge = KnowledgeBase.load(given.knowledge)
+    stats = _simulate(knowledge, given, console)
+    if given.json != "-":
+        sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
+        say(Console(), f"{locations.shown(given.out)}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
+    figures.write({"out": locations.shown(given.out), **stats}, given.json)
+    shown = locations.shown(given.out)
+    say_result(console, shown, f"triage train --data {shown} --job-dir DIR")
+    return 0
+
+
+def simulate_splits(out: pathlib.Path, train: int, test: int, seed: int) -> None:
+    """Makes the data directory of `triage simulate` with just so many vignettes in each split; replaces one at `out`.
+
+    Raises:
+        InputError: a number is out of range, or `out` cannot be written.
+    """
+    given = SimulateOptions(
+        out, train + test, seed, Fraction(test, train + test), unseen_conditions=[], whole_patient=False, caution=1.0,
+        knowledge=None, processes=os.cpu_count() or 1, shard_size=50_000, gzip=False, overwrite=True, json=None,
+    )  # fmt: skip
+    _simulate(KnowledgeBase.load(None), given, Console(quiet=True))
+
+
+def _simulate(knowledge: KnowledgeBase, given: SimulateOptions, console: Console) -> dict[str, Any]:
+    """Writes the data directory and returns its statistics."""
+    simulator = _simulator(knowledge, given)
+    with writing(given.out), OutputDirectory(given.out, given.overwrite) as output, progress_bar(console) as bar:
+        stats = _header(knowledge, given) | _write(simulator, knowledge, given, output, bar)
+        output.describe(knowledge.catalogue.vocabulary, stats)
+        output.publish()
+    return stats
+
+
+def _simulator(knowledge: KnowledgeBase, given: SimulateOptions) -> Simulator:
+    whole_test = given.test_fraction if given.whole_patient else None
+    return Simulator(knowledge, _config(given), given.seed, given.unseen_conditions, whole_test)
+
+
+def _config(given: SimulateOptions) -> SimulationConfig:
+    return SimulationConfig(panel=PanelConfig(caution=given.caution))
+
+
+def _how(given: SimulateOptions) -> "WriteOptions":
+    from trainer.vignettes.data_writer import WriteOptions
+
+    return WriteOptions(given.test_fraction, given.seed, given.shard_size, given.gzip)
+
+
+def _write(
+    simulator: Simulator, knowledge: KnowledgeBase, given: SimulateOptions, output: OutputDirectory, bar: bars.Progress
+) -> dict[str, Any]:
+    from trainer.vignettes.data_writer import write_splits
+
+    made = simulated(simulator, given.vignettes, given.processes)
+    vignettes = list(tracked(made, bar, "simulate", given.vignettes))
+    shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
+    return write_splits(vignettes, knowledge.catalogue.vocabulary, _how(given), output.staging, shown)
+
+
+def _header(knowledge: KnowledgeBase, given: SimulateOptions) -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "sources": [],
+        "options": {
+            "knowledge_fingerprint": knowledge.fingerprint,
+            "unseen_conditions": sorted(given.unseen_conditions),
+            "simulation": _config(given).to_dict(),
+            **({WHOLE_PATIENT: True} if given.whole_patient else {}),
+        },
+        "seed": given.seed,
+        "test_fraction": float(given.test_fraction),
+        "vocabulary_fingerprint": knowledge.catalogue.vocabulary.fingerprint,
+    }
+
+
+def _fraction(text: str) -> Fraction:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number such as 0.1 or 1/10") from None

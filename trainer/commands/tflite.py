@@ -1,0 +1,119 @@
+"""`triage tflite`: converts an exported version into a file for phones, and measures how much the two differ."""
+
+import argparse
+import dataclasses
+import pathlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+
+from schemas.errors import InputError
+from schemas.model_directory import version_folder
+from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import say_result
+from triage_runtime.storage import locations
+
+STATES = 10_000
+_QUANTIZATIONS = ("none", "float16", "dynamic", "int8")  # trainer.export.conversion, which loads TensorFlow
+
+
+@dataclasses.dataclass(frozen=True)
+class TfliteOptions:
+    """The options of `triage tflite`, see its help."""
+
+    model: pathlib.Path
+    out: pathlib.Path
+    quantize: str
+    data: pathlib.Path | None
+    states: int
+    seed: int
+    json: str | pathlib.Path | None
+
+    def __post_init__(self) -> None:
+        options.check_bounds("states", self.states, 1)
+        options.check_bounds("seed", self.seed, 0)
+        if self.quantize == "int8" and self.data is None:
+            raise InputError("--quantize int8 is calibrated with vignettes: give a data directory with --data DIR")
+        if self.quantize != "int8" and self.data is not None:
+            raise InputError(f"--quantize {self.quantize} needs no --data: only int8 is calibrated")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage tflite`."""
+    parser.add_argument(
+        "--model",
+        type=locations.source_model,
+        required=True,
+        metavar="DIR",
+        help="version that `triage export` wrote, or a model base path, whose highest version is used",
+    )
+    parser.add_argument(
+        "--out", type=locations.result, required=True, metavar="FILE", help="file to write, with FILE.json beside it"
+    )
+    parser.add_argument(
+        "--quantize",
+        choices=_QUANTIZATIONS,
+        default="none",
+        help="none: float32; float16: half the size; dynamic: int8 weights; int8: int8 products too (default none)",
+    )
+    parser.add_argument(
+        "--data",
+        type=locations.source,
+        metavar="DIR",
+        help="data directory with whose training split int8 is calibrated",
+    )
+    parser.add_argument(
+        "--states", type=int, default=STATES, help=f"random states to compare with the SavedModel on (default {STATES})"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the states and of the calibration (default 0)")
+    figures.add_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Converts, checks and writes; returns the exit code.
+
+    Raises:
+        InputError: there is no version, it cannot be converted or written, the data does not fit, or the file is
+            broken; then `--out` is left unchanged.
+    """
+    given = options.read(TfliteOptions, arguments)
+    from trainer.export import conversion, tflite_file, tflite_parity
+    from trainer.export.policy import load_version
+    from triage_runtime.litert import LiteRtModel
+
+    tflite_file.check_writable(given.out)
+    version = load_version(version_folder(given.model))
+    states, calibration = None, None
+    if given.data is not None:
+        states, calibration = conversion.calibration_states(given.data, version, given.seed)
+    content = conversion.convert(version, given.quantize, states)
+    model = LiteRtModel(content)
+    bound = tflite_parity.BOUNDS[given.quantize]
+    parity = tflite_parity.compare(version, model, bound, given.states, given.seed)
+    description = tflite_file.describe(version, model, given.quantize, parity, calibration)
+    tflite_file.write(given.out, content, description)
+    reported = ("model_version", "quantization", "calibration", "vocabulary_fingerprint", "parity")
+    report = {
+        "path": locations.shown(given.out),
+        "sidecar": locations.shown(tflite_file.sidecar_path(given.out)),
+        "bytes": given.out.stat().st_size,
+        **{key: description[key] for key in reported},
+    }
+    if given.json != "-":
+        _say(report)
+    figures.write(report, given.json)
+    following = f"python examples/mobile/interview.py {report['path']}, or an app (docs/mobile.md)"
+    say_result(Console(stderr=True), report["path"], following)
+    return 0
+
+
+def _say(report: Mapping[str, Any]) -> None:
+    parity = report["parity"]
+    sys.stdout.write(
+        f"wrote version {report['model_version']} ({report['quantization']}, {report['bytes']:,} bytes) to "
+        f"{report['path']} and {report['sidecar']}\n"
+        f"Q-values differ by up to {parity['largest_q_difference']:.2g} (bound {parity['bound']:g}) from the "
+        f"SavedModel's.\n{parity['statement']}\n"
+    )

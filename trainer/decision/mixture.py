@@ -1,0 +1,119 @@
+"""A mixture of K classes of patients: predicts which evidence is present, and which decisions are right.
+
+Each class has a probability of each piece of evidence and, for each decision, the share of its patients for whom it is
+appropriate, and safe. Pieces are independent within a class, so all predictions have a closed form. The classes are
+fitted to training vignettes by expectation maximisation. Evidence that a vignette does not list counts as absent. This
+is exact for whole patients; for vignettes written by people, the probabilities are those of being listed, which are
+lower than those of being present.
+"""
+
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+import scipy.special
+
+from schemas.errors import InputError, first_line
+from schemas.triage import NUM_DECISIONS
+from trainer.decision import rewards
+from trainer.vignettes.state import Vignettes, sparse_states
+from triage_runtime.storage import arrays_file
+
+MINIMUM_VIGNETTES = 100
+"""With fewer vignettes, classes would be meaningless."""
+MOST_CLASSES, VIGNETTES_PER_CLASS = 400, 25
+"""Vignettes for each class. With fewer classes, questions about rare conditions would be too vague."""
+_STEPS = 30
+_SMOOTHING = 2.0  # weight of the overall frequencies in each class, in patients
+_LEAST, _MOST = 1e-4, 1 - 2**-11  # probabilities; the latter is the largest below 1 in half precision
+_MAX_VIGNETTES = 50_000
+NUM_TRUTHS = 2 * NUM_DECISIONS
+"""Whether each decision is appropriate, then whether each is safe."""
+
+
+class Mixture(NamedTuple):
+    """K classes of patients over E pieces of evidence."""
+
+    log_prior: np.ndarray  # float32 [K]
+    present: np.ndarray  # float32 [K, E] in (0, 1)
+    truths: np.ndarray  # float32 [K, 8] in (0, 1), see `NUM_TRUTHS`
+    written: np.ndarray  # float32 [K, E] in (0, 1): that a piece is present if a vignette lists it at all
+
+    @property
+    def log_literals(self) -> np.ndarray:
+        """float32 `[2 E, K]`: the logarithm of the probability that a piece is present, then that it is absent."""
+        return np.log(np.concatenate([self.present, 1 - self.present], axis=1)).T
+
+
+def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Mixture | None:
+    """Returns the mixture fitted to training vignettes, None if there are too few.
+
+    Args:
+        vignettes: V of them, of which at most 50,000 are used.
+        evidence_count: E.
+        seed: of the initial classes and of the choice of vignettes.
+    """
+    if len(vignettes.decision_counts) < MINIMUM_VIGNETTES:
+        return None
+    generator = np.random.default_rng(seed)
+    chosen = np.sort(generator.permutation(len(vignettes.decision_counts))[:_MAX_VIGNETTES])
+    states = sparse_states(vignettes, evidence_count)[chosen]
+    present, absent = ((states == sign).astype(np.float64) for sign in (1, -1))
+    counts = np.asarray(vignettes.decision_counts)[chosen]
+    overall = (np.asarray(present.sum(axis=0)).ravel() + 0.5) / (len(chosen) + 1)
+    classes = min(-(-len(chosen) // VIGNETTES_PER_CLASS), MOST_CLASSES)
+    shares = generator.dirichlet(np.full(classes, 0.3), len(chosen))  # [V, K]
+    for _ in range(_STEPS):
+        sizes = shares.sum(axis=0)
+        log_prior = np.log((sizes + 1) / (sizes.sum() + classes))
+        table = ((present.T @ shares).T + _SMOOTHING * overall) / (sizes[:, np.newaxis] + _SMOOTHING)  # [K, E]
+        table = np.clip(table, _LEAST, _MOST)
+        nobody = np.log1p(-table).sum(axis=1)  # [K]: nothing is present
+        shares = scipy.special.softmax(present @ scipy.special.logit(table).T + nobody + log_prior, axis=1)
+    affirmed, denied = (np.asarray(part.sum(axis=0)).ravel() for part in (present, absent))
+    usual = (affirmed + 0.5) / (affirmed + denied + 1)
+    yes, no = ((part.T @ shares).T for part in (present, absent))  # [K, E]
+    written = np.clip((yes + _SMOOTHING * usual) / (yes + no + _SMOOTHING), _LEAST, _MOST)
+    truths = np.concatenate([rewards.appropriate(counts).numpy(), rewards.safe(counts).numpy()], axis=1)
+    smoothed = shares.T @ truths + _SMOOTHING * truths.mean(axis=0)
+    truths = np.clip(smoothed / (shares.sum(axis=0)[:, np.newaxis] + _SMOOTHING), _LEAST, _MOST)
+    return Mixture(*(_halved(part) for part in (log_prior, table, truths, written)))
+
+
+def _halved(values: np.ndarray) -> np.ndarray:
+    """Returns the values in half precision, as float32, so that a float16 file for phones loses nothing."""
+    return np.asarray(values, np.float16).astype(np.float32)
+
+
+def save(mixture: Mixture, path: pathlib.Path) -> None:
+    """Writes the file that `load` reads; a kill leaves no file or a whole one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    arrays_file.write(path, mixture._asdict())
+
+
+def load(path: pathlib.Path, evidence_count: int) -> Mixture | None:
+    """Reads what `save` wrote; returns None if there is no file.
+
+    Raises:
+        InputError: it cannot be read, is not such a file, or belongs to another vocabulary.
+    """
+    if not path.exists():
+        return None
+    try:
+        arrays = arrays_file.read(path)
+        mixture = Mixture(*(arrays[name] for name in Mixture._fields))
+        classes = mixture.log_prior.size
+        shapes = ((classes,), (classes, evidence_count), (classes, NUM_TRUTHS), (classes, evidence_count))
+        if not all(
+            part.shape == shape and np.isfinite(part).all() for part, shape in zip(mixture, shapes, strict=True)
+        ):
+            raise ValueError("arrays of other shapes, or not finite")
+    except arrays_file.DAMAGE as error:
+        raise InputError(
+            f"{path}: not what training wrote ({first_line(error)}): delete the file, and repeat the triage train "
+            "command of this job, which writes it again"
+        ) from error
+    return mixture

@@ -1,0 +1,206 @@
+"""Novelty: how far a state is from anything seen in training.
+
+The score compares the probability of the evidence in a mixture of K classes of patients with most of the product of the
+probabilities of its pieces. So rare evidence alone is not novel, but evidence that does not go together is. Novelty is
+the percentile of the score among states of interviews about vignettes that the mixture was not fitted to, with as many
+pieces of evidence known. Only smoothed frequencies by class are stored, no vignettes.
+"""
+
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+import scipy.special
+import tensorflow as tf
+
+from schemas.errors import InputError, first_line
+from trainer.vignettes.state import SignedRows
+from triage_runtime.storage import arrays_file
+
+THRESHOLD = 0.99
+"""Novelty above which a state is novel: that of 1% of the moments from which the percentiles are computed."""
+MINIMUM_VIGNETTES = 100
+"""With fewer vignettes, percentiles would be meaningless, and there is no novelty."""
+
+# Chosen by how well the scores separate moments of held-out interviews from pieces that no patient has together.
+CLASSES = 32
+_TAKEN_OFF = 0.95  # share of the log probability of each single piece that is subtracted
+_SMOOTHING = 1.0  # weight of the overall frequencies in each class, in vignettes
+_STEPS = 60
+_FITTED = 0.8  # share of the vignettes to fit; the others give the percentiles
+_MOMENTS = 16  # states drawn from an interview about each vignette
+_QUANTILES = 200
+_APART = 1e-3  # difference of scores; rounding errors are a hundredth of that
+_ROUNDING = 1e-4  # a percentile of exactly .99 is not above .99, however a device rounds 198 / 200
+_MAX_PIECES = 9  # states with as many pieces or more are compared together
+_ENOUGH = 100  # moments needed for the percentiles of a number of pieces; otherwise neighbouring numbers are included
+_MAX_VIGNETTES = 50_000
+
+
+class Novelty(NamedTuple):
+    """The statistics of the score; a *literal* is a cell that is present (the first E) or absent (the others)."""
+
+    log_prior: np.ndarray  # float32 [K]
+    log_literals: np.ndarray  # float32 [2 E, K + 1], in each class, then overall, times `_TAKEN_OFF`
+    quantiles: np.ndarray  # float32 [N, Q], ascending: the scores of moments with 1, 2, ... N or more pieces known
+    moments: int  # number of moments behind the quantiles
+
+    def scores(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the scores of states `[B, E]` float32 in {-1, 0, 1}, float32 `[B]`; higher is further away."""
+        literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
+        logs = tf.matmul(literals, _unquantised(self.log_literals, states))  # [B, K + 1]
+        together = tf.reduce_logsumexp(logs[:, :-1] + self.log_prior, axis=1)
+        return logs[:, -1] - together
+
+    def percentiles(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the novelty of states `[B, E]`, float32 `[B]` in [0, 1]; 0 if nothing is known."""
+        pieces = tf.reduce_sum(tf.cast(states != 0, tf.int32), axis=1)  # [B]
+        rows = tf.clip_by_value(pieces - 1, 0, len(self.quantiles) - 1)
+        above = self.scores(states)[:, tf.newaxis] > tf.gather(_unquantised(self.quantiles, states), rows)  # [B, Q]
+        shares = tf.reduce_mean(tf.cast(above, tf.float32), axis=1)
+        return tf.where(pieces > 0, shares, 0.0)
+
+    def is_novel(self, percentiles: tf.Tensor) -> tf.Tensor:
+        """Returns which percentiles `[B]` are above `THRESHOLD`, bool `[B]`."""
+        return percentiles > THRESHOLD + _ROUNDING
+
+
+def fit(vignettes: SignedRows, evidence_count: int, seed: int) -> Novelty | None:
+    """Returns the statistics of training vignettes, None if there are too few.
+
+    Args:
+        vignettes: the V of training, each with evidence; of more than 50,000 as many are drawn.
+        evidence_count: E.
+        seed: of the start of the mixture, of the vignettes that it is fitted to, and of the moments.
+    """
+    count = len(vignettes.offsets) - 1
+    if count < MINIMUM_VIGNETTES:
+        return None
+    generator = np.random.default_rng(seed)
+    chosen = generator.permutation(count)[:_MAX_VIGNETTES]
+    rows = [vignettes.signed_codes[slice(*vignettes.offsets[row : row + 2])] for row in chosen]
+    fitted = int(_FITTED * len(rows))  # percentiles of vignettes that the mixture has seen would be too low
+    seen = np.unique(np.concatenate(rows))
+    others = np.setdiff1d(seen, np.concatenate(rows[:fitted]))  # known, too: each as a patient of this piece alone
+    mixture = _mixture(literals([*rows[:fitted], *others[:, np.newaxis]], evidence_count), generator)
+    parts = moments(rows[fitted:], generator)
+    scores = _scores(literals(parts, evidence_count), *mixture)
+    singles = _scores(
+        literals([np.array([code]) for code in np.unique(np.concatenate(rows))], evidence_count), *mixture
+    )
+    return Novelty(*mixture, _quantiles(scores, np.array([len(part) for part in parts]), singles), len(parts))
+
+
+def moments(rows: list[np.ndarray], generator: np.random.Generator) -> list[np.ndarray]:
+    """Returns random moments of interviews: a few random subsets of each row of signed codes, none of them empty."""
+    return [generator.permutation(row)[: generator.integers(1, len(row) + 1)] for row in rows for _ in range(_MOMENTS)]
+
+
+def literals(rows: list[np.ndarray], evidence_count: int) -> scipy.sparse.csr_matrix:
+    """Returns signed codes as a matrix of literals, float64 `[len(rows), 2 E]` of 0 and 1."""
+    codes = np.concatenate([row.astype(np.int64) for row in rows])
+    columns = np.where(codes > 0, codes - 1, evidence_count - codes - 1)
+    starts = np.cumsum([0] + [len(row) for row in rows])
+    return scipy.sparse.csr_matrix((np.ones(len(columns)), columns, starts), (len(rows), 2 * evidence_count))
+
+
+def _unquantised(values: np.ndarray, states: tf.Tensor) -> tf.Tensor:
+    """Returns `values` in a form that converters for phones do not round to eight bits, as they do with constants."""
+    one = tf.cast(tf.reduce_max(states[:1]) > -2.0, tf.float32)  # in {-1, 0, 1}: always
+    return tf.constant(values) * one
+
+
+def _mixture(known: scipy.sparse.csr_matrix, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Returns `log_prior` and `log_literals` of a mixture of multinomials, fitted by expectation maximisation."""
+    overall = np.asarray(known.sum(axis=0)).ravel() + 0.1  # [2 E]
+    overall /= overall.sum()
+    pieces = known.sum() / known.shape[0]
+    shares = generator.dirichlet(np.full(CLASSES, 0.3), known.shape[0])  # [V, K]
+    for _ in range(_STEPS):
+        log_prior = np.log(shares.sum(axis=0) + 1) - np.log(shares.sum() + CLASSES)
+        counts = known.T @ shares + _SMOOTHING * CLASSES * pieces * overall[:, np.newaxis]  # [2 E, K]
+        log_literals = np.log(counts / counts.sum(axis=0))
+        shares = scipy.special.softmax(known @ log_literals + log_prior, axis=1)
+    parts = np.column_stack([log_literals, _TAKEN_OFF * np.log(overall)])
+    return _halved(log_prior).astype(np.float32), _halved(parts).astype(np.float32)
+
+
+def _scores(known: scipy.sparse.csr_matrix, log_prior: np.ndarray, log_literals: np.ndarray) -> np.ndarray:
+    """Returns the same as `Novelty.scores`, for literals `[B, 2 E]`."""
+    logs = known @ log_literals
+    together = scipy.special.logsumexp(logs[:, :-1] + log_prior, axis=1)
+    return logs[:, -1] - together
+
+
+def _quantiles(scores: np.ndarray, pieces: np.ndarray, singles: np.ndarray) -> np.ndarray:
+    """Returns `Novelty.quantiles` from the scores `[M]` of moments with so many `pieces` `[M]` known.
+
+    `singles` are the scores of the pieces that were seen, one by one: none of them is above `THRESHOLD`.
+    """
+    capped = np.minimum(pieces, _MAX_PIECES)
+    ranks = np.arange(_QUANTILES) / _QUANTILES
+    table = [np.quantile(singles, np.where(ranks < THRESHOLD, ranks, 1.0))]
+    for count in range(2, _MAX_PIECES + 1):
+        distances = np.abs(capped - count)
+        reach = np.sort(distances)[min(_ENOUGH, len(scores)) - 1]
+        table.append(np.quantile(scores[distances <= reach], ranks))
+    # Slightly above, so that a state with the score of a moment is below it on every device.
+    above = np.nextafter(_halved(np.array(table) + _APART), np.inf, dtype=np.float16)
+    return above.astype(np.float32)
+
+
+def _halved(values: np.ndarray) -> np.ndarray:
+    """Returns `values` in half precision, so that a float16 file for phones loses nothing."""
+    return values.astype(np.float16)
+
+
+def save(novelty: Novelty, path: pathlib.Path) -> None:
+    """Writes the file that `load` reads; a kill leaves no file or a whole one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    arrays_file.write(path, novelty._asdict())
+
+
+def load(path: pathlib.Path, evidence_count: int) -> Novelty:
+    """Reads what `save` wrote.
+
+    Args:
+        path: of the file.
+        evidence_count: E, of the vocabulary that the statistics must be of.
+
+    Raises:
+        InputError: it cannot be read, is not such a file, or belongs to another vocabulary.
+    """
+    try:
+        arrays = arrays_file.read(path)
+        parts = {name: arrays[name] for name in Novelty._fields}
+        fault = _fault(parts, evidence_count)
+    except arrays_file.DAMAGE as error:
+        fault = first_line(error)
+    if fault:
+        raise InputError(
+            f"{path}: not the statistics that training wrote ({fault}): delete the file, and repeat the triage train "
+            "command of this job, which writes it again"
+        )
+    return Novelty(**parts | {"moments": int(parts["moments"])})
+
+
+def _fault(parts: dict[str, np.ndarray], evidence_count: int) -> str:
+    """Returns why arrays are not those of a `Novelty`, or ""."""
+    classes = parts["log_prior"].size
+    shapes = {"log_prior": (classes,), "log_literals": (2 * evidence_count, classes + 1), "moments": ()}
+    for name, shape in shapes.items():
+        if parts[name].shape != shape:
+            return f"{name} has the shape {list(parts[name].shape)}, not {list(shape)}"
+    quantiles = parts["quantiles"]
+    if quantiles.ndim != 2 or not quantiles.size:
+        return f"quantiles has the shape {list(quantiles.shape)}, not [N, Q]"
+    for name in ("log_prior", "log_literals", "quantiles"):
+        if parts[name].dtype != np.float32 or not np.isfinite(parts[name]).all():
+            return f"{name} is not float32 throughout, and finite"
+    if (np.diff(quantiles, axis=1) < 0).any():
+        return "quantiles do not ascend"
+    return "" if parts["moments"] > 0 else "moments is not above 0"

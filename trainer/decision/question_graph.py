@@ -1,0 +1,226 @@
+"""The agent's choice of questions as TensorFlow operations, so that all users of an exported model ask the same ones.
+
+The value of a question is the information, in bits, that its answer is expected to give about whether each decision is
+appropriate and, weighted by the agent's safety weight, whether it is safe. So the larger that weight, the more valuable
+are questions that may uncover under-triage. A mixture of patients says how likely a yes is, and values all questions at
+once. Of the best of them, the network that decides judges both answers: what counts is how they change its decision.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from schemas.evidence import Vocabulary
+from schemas.features import MOST_QUESTIONS
+from schemas.safety_rules import SafetyRule
+from schemas.triage import NUM_DECISIONS, Action
+from trainer.decision.decision import Dial, anything_known, appropriate, decide, safe
+from trainer.decision.mixture import Mixture
+from trainer.decision.red_flags import OpenRedFlags
+from trainer.decision.relations import settled_by
+
+RED_FLAG_LIKELY = 0.02
+"""Minimum probability with which an open red flag is asked about before anything else.
+
+And with which an interview goes on although the agent would decide: with .02 rather than .05 more emergencies are
+safe, for .2 questions (docs/questions.md).
+"""
+RED_FLAG_WORTH = 0.3
+"""Bits that learning of a code of a rule for Red is worth, whatever it says about the decision.
+
+The information of an answer is an average: that of a rare red flag is small. With .3 the first red flag of an emergency
+is known after half as many questions; more than that costs quality (docs/questions.md).
+"""
+RED_FLAG = 100.0
+"""What a question about an open red flag is worth at least, by its rank: more than any information."""
+SHORTLIST = 12
+"""Questions of which the network judges both answers."""
+_SHORTLISTED = 10.0  # above any information, below a red flag
+_NEVER = -1.0  # below any information
+_LEAST = 1e-6
+
+
+class Questions(NamedTuple):
+    """The best questions in each state, the best first; at most `MOST_QUESTIONS`."""
+
+    codes: tf.Tensor  # int32 [B, Q], cell of the state; -1 where nothing is left to ask
+    gains: tf.Tensor  # float32 [B, Q], in bits; 0 where nothing is left to ask
+    likely: tf.Tensor  # float32 [B, Q], probability of a yes
+    red_flags: tf.Tensor  # bool [B, Q], whether a yes would raise a red flag
+    worth_asking: tf.Tensor  # bool [B, Q], whether going on is worth more than deciding now; red flags always are
+
+
+class _Valued(NamedTuple):
+    """What is known of each of E questions, `[B, E]`."""
+
+    ranks: tf.Tensor  # float32, the highest comes first; negative if not to be asked
+    gains: tf.Tensor  # float32, in bits
+    likely: tf.Tensor  # float32, probability of a yes
+    flags: tf.Tensor  # bool, open red flags
+
+
+Network = Callable[[tf.Tensor], tf.Tensor]
+"""From states `[B, E]` to outputs `[B, O]`, see `trainer.dyqn.network`."""
+
+
+class QuestionGraph:
+    """Ranks questions for a model.
+
+    Args:
+        mixture: of its training vignettes.
+        vocabulary: of E pieces of evidence.
+        rules: that it obeys; open red flags come first.
+        dial: its operating point.
+        network: that decides, with probabilities; None leaves the choice of questions to the mixture.
+        shortlist: number of questions of which the network judges both answers.
+    """
+
+    def __init__(
+        self,
+        mixture: Mixture,
+        vocabulary: Vocabulary,
+        rules: Sequence[SafetyRule],
+        dial: Dial,
+        network: Network | None = None,
+        shortlist: int = SHORTLIST,
+    ):
+        self._mixture = mixture
+        self._network = network
+        self._dial = dial
+        self._shortlist = min(shortlist, len(vocabulary))
+        self._settled_by = settled_by(vocabulary)
+        self.red_flags = OpenRedFlags(rules, vocabulary)
+        self._worth: np.ndarray = np.zeros(len(vocabulary), np.float32)  # [E]
+        self._worth[self.red_flags.cells] = RED_FLAG_WORTH
+        weights: np.ndarray = np.repeat([1.0, dial.safety_weight], NUM_DECISIONS)
+        # A mean over truths, so that values with different dials are comparable.
+        self._weights = (weights / weights.sum() / np.log(2)).astype(np.float32)  # [8]
+        self._most = min(MOST_QUESTIONS, len(vocabulary))
+
+    def __call__(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> Questions:
+        """Returns the questions for states `[B, E]` float32, except for those `not_to_ask`, bool `[B, E]`."""
+        valued = self._valued(states, not_to_ask)
+        best, cells = tf.math.top_k(valued.ranks, self._most)
+        askable = best > _NEVER / 2
+
+        def chosen(values: tf.Tensor) -> tf.Tensor:
+            return tf.where(askable, tf.gather(values, cells, batch_dims=1), tf.zeros_like(values[:, : self._most]))
+
+        worth_asking = askable & (self._asks(states)[:, tf.newaxis] | chosen(valued.flags))
+        return Questions(
+            tf.where(askable, cells, -1),
+            chosen(valued.gains),
+            chosen(valued.likely),
+            chosen(valued.flags),
+            worth_asking,
+        )
+
+    def ranks(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
+        """Returns the bits by which questions are ranked, float32 `[B, E]`; negative if not to be asked."""
+        return self._valued(states, not_to_ask).ranks
+
+    def open_red_flags(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
+        """Returns the codes to ask about before anything else, bool `[B, E]`, see `RED_FLAG_LIKELY`."""
+        return self._flags(states, self._likely(states)) & self.may_ask(states) & ~not_to_ask
+
+    def _flags(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
+        return self.red_flags.open(states) & (likely >= RED_FLAG_LIKELY)
+
+    def _asks(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns whether the agent would ask, bool `[B]`, as it also does where nothing is known."""
+        if self._network is None:
+            return tf.ones_like(states[:, 0], tf.bool)
+        known = anything_known(states)
+        return decide(self._network(states), tf.zeros_like(known), known, self._dial) == Action.ASK
+
+    def _valued(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> "_Valued":
+        gains, likely = self.values(states)
+        flags = self._flags(states, likely)
+        first = tf.where(flags, RED_FLAG + likely, likely * self._worth)
+        may_ask = self.may_ask(states) & ~not_to_ask
+        never = tf.fill(tf.shape(gains), _NEVER)
+        ranks = tf.where(may_ask, gains + first, never)
+        if self._network is None:
+            return _Valued(ranks, gains, likely, flags)
+        cells = tf.math.top_k(ranks, self._shortlist).indices  # [B, C]
+        judged = self._judged(self._network, states, cells, tf.gather(likely, cells, batch_dims=1))
+        rows = tf.broadcast_to(tf.range(tf.shape(cells)[0])[:, tf.newaxis], tf.shape(cells))
+        places = tf.stack([rows, cells], axis=-1)
+        gains = tf.tensor_scatter_nd_update(gains, places, judged)
+        first = tf.tensor_scatter_nd_add(first, places, tf.fill(tf.shape(cells), _SHORTLISTED))
+        return _Valued(tf.where(may_ask, gains + first, never), gains, likely, flags)
+
+    def _judged(self, network: Network, states: tf.Tensor, cells: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
+        """Returns the bits that answers to the questions `cells` `[B, C]` are worth to the network, `[B, C]`."""
+        count, width = cells.shape[1], states.shape[1]
+        change = tf.one_hot(cells, width)[:, :, tf.newaxis] * tf.constant([[1.0], [-1.0]])  # [B, C, 2, E]
+        after = states[:, tf.newaxis, tf.newaxis] * (1 - tf.abs(change)) + change
+        outputs = network(tf.reshape(after, [-1, width]))
+        truths = tf.concat([appropriate(outputs), safe(outputs)], axis=1)
+        outcomes = tf.reshape(truths, [-1, count, 2, 2 * NUM_DECISIONS])
+        yes, no = outcomes[:, :, 0], outcomes[:, :, 1]  # [B, C, 8]
+        likely = likely[:, :, tf.newaxis]
+        before = likely * yes + (1 - likely) * no
+        gains = _entropy(before) - likely * _entropy(yes) - (1 - likely) * _entropy(no)
+        return tf.maximum(tf.linalg.matvec(gains, self._weights), 0.0)
+
+    def may_ask(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns which codes are open in states `[B, E]`: neither known nor settled; bool `[B, E]`."""
+        never = tf.zeros_like(states[:, :1], tf.bool)
+        truths = tf.concat([states > 0, states < 0, never], axis=1)  # [B, 2 E + 1]
+        return ~tf.reduce_any(tf.gather(truths, self._settled_by, axis=1), axis=2)
+
+    def values(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the value of each code in bits, and the probability that it is present, float32 `[B, E]` both."""
+        one = _one(states)
+        truths = tf.constant(self._mixture.truths) * one  # [K, 8]
+        classes = self._classes(states)  # [B, K]
+        whole = tf.concat([tf.ones_like(truths[:, :1]), truths], axis=1)  # [K, 9]
+        parts = classes[:, tf.newaxis] * tf.transpose(whole)[tf.newaxis]  # [B, 9, K]
+        rows, columns = tf.shape(states)[0], self._mixture.present.shape[1]
+        flat = tf.matmul(tf.reshape(parts, [-1, parts.shape[2]]), tf.constant(self._mixture.present) * one)
+        joint = tf.reshape(flat, [rows, 1 + truths.shape[1], columns])  # [B, 9, E]: P(present), P(present and true)
+        likely = joint[:, 0]
+        now = tf.matmul(classes, truths)[..., tf.newaxis]  # [B, 8, 1]
+        yes = tf.maximum(likely, _LEAST)[:, tf.newaxis]
+        no = tf.maximum(1 - likely, _LEAST)[:, tf.newaxis]
+        after = yes * _entropy(joint[:, 1:] / yes) + no * _entropy((now - joint[:, 1:]) / no)  # [B, 8, E]
+        weights = tf.constant(self._weights)[:, tf.newaxis] * one
+        return tf.maximum(tf.reduce_sum((_entropy(now) - after) * weights, axis=1), 0.0), likely
+
+    def patients_like(self, states: tf.Tensor, generator: tf.random.Generator) -> tf.Tensor:
+        """Returns patients who answer everything, each drawn from those in its state `[B, E]`; float32 `[B, E]`."""
+        classes = self._classes(states)  # [B, K]
+        drawn = generator.uniform([tf.shape(states)[0], 1])
+        chosen = tf.minimum(
+            tf.reduce_sum(tf.cast(tf.cumsum(classes, axis=1) < drawn, tf.int32), axis=1), classes.shape[1] - 1
+        )
+        present = tf.gather(tf.constant(self._mixture.present), chosen)  # [B, E]
+        return tf.where(generator.uniform(tf.shape(present)) < present, 1.0, -1.0)
+
+    def _likely(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the probability that each code is present, float32 `[B, E]`."""
+        return tf.matmul(self._classes(states), tf.constant(self._mixture.present))
+
+    def likely_on_card(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the probability that each code is present if a vignette lists it at all, float32 `[B, E]`."""
+        return tf.matmul(self._classes(states), tf.constant(self._mixture.written))
+
+    def _classes(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the probability of each class in states `[B, E]`, float32 `[B, K]`."""
+        literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
+        logs = tf.matmul(literals, tf.constant(self._mixture.log_literals) * _one(states))
+        return tf.nn.softmax(logs + tf.constant(self._mixture.log_prior))
+
+
+def _entropy(shares: tf.Tensor) -> tf.Tensor:
+    """Returns the entropy in nats of statements that are true with probabilities `shares`."""
+    shares = tf.clip_by_value(shares, _LEAST, 1 - _LEAST)
+    return -(shares * tf.math.log(shares) + (1 - shares) * tf.math.log(1 - shares))
+
+
+def _one(states: tf.Tensor) -> tf.Tensor:
+    """Returns 1, computed so that converters for phones do not round its factors to eight bits."""
+    return tf.cast(tf.reduce_max(states[:1]) > -2.0, tf.float32)  # states are in {-1, 0, 1}: always

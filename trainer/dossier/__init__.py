@@ -1,1 +1,0 @@
-"""The tables that an assessor asks for, filled from the files of a version."""

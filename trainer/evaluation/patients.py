@@ -1,0 +1,54 @@
+"""Patients who answer questions, for the tracks of `trainer.evaluation.question_options`."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from trainer.vignettes.state import Vignettes, sparse_states
+
+
+class Patients(NamedTuple):
+    """V patients over E pieces of evidence."""
+
+    known: np.ndarray  # bool [V, E], what is known before the first question
+    answers: np.ndarray  # int8 [V, E] in {-1, 0, 1}; 0 where there is no answer, and no policy may ask
+    decision_counts: np.ndarray  # [V, 4]
+
+
+def own_cards(vignettes: Vignettes, evidence_count: int, seed: int) -> Patients:
+    """Returns patients who can answer only what their vignette lists; a random piece is known at the start."""
+    answers = _listed(vignettes, evidence_count)
+    chance = np.random.default_rng(seed).random(answers.shape)
+    first = np.where(answers != 0, chance, -1.0).argmax(axis=1)
+    return Patients(_one(first, evidence_count), answers, vignettes.decision_counts)
+
+
+def whole_patients(vignettes: Vignettes, evidence_count: int, known_cells: Sequence[int] = ()) -> Patients:
+    """Returns patients who answer everything, absent if not listed.
+
+    Args:
+        vignettes: the first piece listed is known at the start, as what the patient comes with.
+        evidence_count: E.
+        known_cells: further cells that are known of every patient, such as age and sex.
+    """
+    answers = np.where(_listed(vignettes, evidence_count) > 0, 1, -1).astype(np.int8)
+    known = first_pieces(vignettes, evidence_count)
+    known[:, list(known_cells)] = True
+    return Patients(known, answers, vignettes.decision_counts)
+
+
+def first_pieces(vignettes: Vignettes, evidence_count: int) -> np.ndarray:
+    """Returns bool `[V, E]`: the first piece that each vignette lists, which is what the patient comes with."""
+    first = np.asarray(vignettes.signed_codes)[np.asarray(vignettes.offsets)[:-1]].astype(np.int64)
+    return _one(np.abs(first) - 1, evidence_count)
+
+
+def _one(cells: np.ndarray, evidence_count: int) -> np.ndarray:
+    """Returns bool `[V, E]`, true in one cell a row."""
+    return np.asarray(np.arange(evidence_count) == cells[:, np.newaxis])
+
+
+def _listed(vignettes: Vignettes, evidence_count: int) -> np.ndarray:
+    """Returns the evidence that each vignette lists, int8 `[V, E]` in {-1, 0, 1}."""
+    return sparse_states(vignettes, evidence_count).astype(np.int8).toarray()

@@ -1,0 +1,162 @@
+"""Converts the signature `state` of an exported version to a TFLite file, quantised or not."""
+
+import pathlib
+import tempfile
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from schemas import directories, features
+from schemas.errors import InputError, first_line
+from trainer.export.litert import OPTIONAL_OUTPUTS, OUTPUTS
+from trainer.export.policy import LoadedVersion
+from trainer.vignettes import state
+from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.command_line.standard_error import standard_error_without
+from triage_runtime.litert import XNNPACK
+
+NONE, FLOAT16, DYNAMIC, INT8 = "none", "float16", "dynamic", "int8"
+QUANTIZATIONS = (NONE, FLOAT16, DYNAMIC, INT8)
+"""Weights in float32; in float16; in int8 with float activations; weights and activations in int8."""
+
+_QUANTISER = b"fully_quantize: "  # in a line of TensorFlow's converter about its settings
+CALIBRATION_SPLIT = "train"
+CALIBRATION_STATES = 1000
+
+_SELU_OPS = ("EXP", "SUB", "MUL", "SELECT", "SELECT_V2", "GREATER")
+"""TFLite composes SELU of these. The exponential is also taken of positive inputs, where it is not used: its range
+there would leave too few of the 256 steps of int8 for negative inputs. In int8 these operations made most of the error,
+and did not make the file smaller."""
+_NOVELTY_OPS = (
+    "BATCH_MATMUL", "CONCATENATION", "RELU", "ADD", "SUM", "LOG", "REDUCE_MAX", "GATHER", "CAST", "MEAN", "LESS",
+    "STRIDED_SLICE", "RESHAPE", "EQUAL",
+)  # fmt: skip
+"""Novelty compares sums of logarithms with percentiles that are close together: eight bits are too few for that."""
+
+
+def convert(
+    version: LoadedVersion, quantization: str, calibration: np.ndarray | None = None, batch: int | None = 1
+) -> bytes:
+    """Returns the TFLite file of a version, without metadata.
+
+    Its signature `state` takes `states` float32 `[B, E]` and `questions_asked` int32 `[B]`, and returns `OUTPUTS` and
+    those of `OPTIONAL_OUTPUTS` that the version has. Their types do not depend on the quantisation. The file has the
+    signature `questions` too, for one state, if the version has it; not in int8, which calibrates one signature alone.
+
+    Args:
+        version: the version to convert.
+        quantization: one of `QUANTIZATIONS`.
+        calibration: states float32 `[N, E]`, which give int8 the ranges of activations; only int8 needs them.
+        batch: B of `state`, None for any number of states.
+
+    Raises:
+        InputError: TensorFlow cannot convert the version.
+    """
+    signatures = {features.STATE: _function(version, batch)}
+    if quantization != INT8 and features.QUESTIONS in version.model.signatures:
+        signatures[features.QUESTIONS] = _questions(version)
+    # TFLite has no lookup tables, which the version contains. A SavedModel of these signatures and weights has none.
+    module = tf.Module()
+    module.weights = list(version.signature.variables)
+    quiet = standard_error_without(_QUANTISER, XNNPACK)
+    with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings(), quiet:
+        warnings.simplefilter("ignore")  # calibration uses TensorFlow's own interpreter, which is deprecated
+        try:
+            tf.saved_model.save(module, scratch, signatures=signatures)
+            converter = tf.lite.TFLiteConverter.from_saved_model(scratch, signature_keys=list(signatures))
+            return _quantized(converter, quantization, calibration)
+        except (ValueError, RuntimeError, tf.errors.OpError) as error:
+            raise InputError(f"{version.folder}: cannot convert it to TFLite: {first_line(error)}") from error
+
+
+def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) -> tuple[np.ndarray, dict[str, Any]]:
+    """Returns states of interviews about the training vignettes of a data directory, with which to calibrate int8.
+
+    Args:
+        path: the data directory.
+        version: the version to convert.
+        seed: of the vignettes, and of the evidence that is known.
+
+    Returns:
+        float32 `[CALIBRATION_STATES, E]`, and their origin for the description of a file.
+
+    Raises:
+        InputError: it is not a data directory, has another vocabulary, or has no training vignettes.
+    """
+    data = DataDirectory.open(path).whole()
+    if data.vocabulary.fingerprint != version.vocabulary.fingerprint:
+        known = version.folder / directories.ASSETS / directories.VOCABULARY
+        raise InputError(
+            f"{path}: its vocabulary is not that of {version.folder}: prepare the data with --vocabulary {known}"
+        )
+    vignettes = data.read(CALIBRATION_SPLIT)
+    counts = np.diff(vignettes.offsets)
+    if not len(counts):
+        raise InputError(f"{path}: the {CALIBRATION_SPLIT} split has no vignettes")
+    generator = np.random.default_rng(seed)
+    drawn = generator.integers(0, len(counts), CALIBRATION_STATES)
+    signed_codes: np.ndarray = np.zeros([len(drawn), counts.max()], np.int32)
+    for row, vignette in zip(signed_codes, drawn, strict=True):
+        codes = generator.permutation(vignettes.signed_codes[slice(*vignettes.offsets[vignette : vignette + 2])])
+        known_codes = codes[: generator.integers(1, len(codes) + 1)]
+        row[: len(known_codes)] = known_codes
+    origin = {"data_fingerprint": data.data_fingerprint, "split": CALIBRATION_SPLIT, "states": CALIBRATION_STATES}
+    return state.from_signed_codes(tf.constant(signed_codes), len(data.vocabulary)).numpy(), origin
+
+
+def _function(version: LoadedVersion, batch: int | None) -> tf.types.experimental.Callable:
+    """Returns the signature without the labels, as not every interpreter has strings."""
+    specs = [
+        tf.TensorSpec([batch, len(version.vocabulary)], tf.float32, features.STATES),
+        tf.TensorSpec([batch], tf.int32, features.QUESTIONS_ASKED),
+    ]
+
+    @tf.function(input_signature=specs, autograph=False)
+    def decide(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
+        answer = version.signature(**{features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
+        return {name: answer[name] for name in (*OUTPUTS, *OPTIONAL_OUTPUTS) if name in answer}
+
+    return decide.get_concrete_function()
+
+
+def _questions(version: LoadedVersion) -> tf.types.experimental.Callable:
+    """Returns the signature `questions`, for one state."""
+    signature = version.model.signatures[features.QUESTIONS]
+    specs = [
+        tf.TensorSpec([1, len(version.vocabulary)], tf.float32, features.STATES),
+        tf.TensorSpec([1, len(version.vocabulary)], tf.bool, features.NOT_TO_ASK),
+    ]
+
+    @tf.function(input_signature=specs, autograph=False)
+    def ask(states: tf.Tensor, not_to_ask: tf.Tensor) -> dict[str, tf.Tensor]:
+        answer: dict[str, tf.Tensor] = signature(**{features.STATES: states, features.NOT_TO_ASK: not_to_ask})
+        return answer
+
+    return ask.get_concrete_function()
+
+
+def _quantized(converter: tf.lite.TFLiteConverter, quantization: str, calibration: np.ndarray | None) -> bytes:
+    if quantization != NONE:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if quantization == FLOAT16:
+        converter.target_spec.supported_types = [tf.float16]
+    if quantization != INT8:
+        return converter.convert()
+    if calibration is None:
+        raise ValueError("int8 needs states to calibrate with")
+    converter.representative_dataset = lambda: _samples(calibration)
+    selective = tf.lite.experimental.QuantizationDebugger(  # the only way to keep operations in float
+        converter=converter,
+        debug_dataset=converter.representative_dataset,
+        debug_options=tf.lite.experimental.QuantizationDebugOptions(denylisted_ops=[*_SELU_OPS, *_NOVELTY_OPS]),
+    )
+    return selective.get_nondebug_quantized_model()
+
+
+def _samples(states: np.ndarray) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+    asked: np.ndarray = np.zeros([1], np.int32)
+    for row in states[:, np.newaxis]:
+        yield features.STATE, {features.STATES: row, features.QUESTIONS_ASKED: asked}

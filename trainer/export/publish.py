@@ -1,0 +1,290 @@
+"""Brings a trained agent into a model base path: stages it, evaluates it as exported, describes it, publishes it.
+
+Nothing that a server sees changes before the last step, which is one rename.
+"""
+
+import json
+import pathlib
+import shutil
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from schemas import directories
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.model_directory import read_manifest
+from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation.case_play import play_cases
+from trainer.evaluation.cases import CaseDecisions
+from trainer.evaluation.measurement import agent_figures, baseline_figures, order_seeds
+from trainer.export import gate, signing
+from trainer.export.case_reference import case_reference
+from trainer.export.policy import LoadedVersion, ServablePolicy, known_codes, load_version, play
+from trainer.export.saved_model import StagedVersion, newest_version, next_version, staged
+from trainer.reports import card_markdown, model_card
+from trainer.training.job import TrainedNetwork
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.textbook_case import Case
+from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.command_line.progress import followed
+
+if TYPE_CHECKING:  # an extra
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+SPLIT = "test"
+MINIMUM_HUMAN_DECISIONS = 3
+"""Vignettes with fewer decisions are left out of the clinicians' own figures, as in the paper's table."""
+
+
+class Target(NamedTuple):
+    """Where a version goes."""
+
+    base: pathlib.Path
+    version: int | None  # None is the next free number
+    model_name: str
+    margin: float | None = None  # of the gate; None if there is no gate
+    rejected: pathlib.Path | None = None  # base path for a version that does not pass; None deletes it
+    against: pathlib.Path | None = None  # base path of the serving version, if it is not `base`
+    minimum_vignettes: int = 0  # test vignettes without which nothing passes the gate
+    key: "Ed25519PrivateKey | None" = None  # signs a version that is published
+
+    @property
+    def serving_base(self) -> pathlib.Path:
+        """The base path of the version to compare with, whose version numbers are continued."""
+        return self.against or self.base
+
+
+class Exported(NamedTuple):
+    """The result of an export."""
+
+    folder: pathlib.Path | None  # None if the version was deleted
+    model_version: str
+    published: bool
+    metrics: dict[str, Any]  # as in the manifest
+    evaluation: dict[str, Any] | None
+    gate: dict[str, Any] | None
+
+
+class Examination:
+    """The test split of a data directory, and optional textbook cases, on which versions are evaluated.
+
+    Raises:
+        InputError: `path` is not a data directory or is damaged, or its test split is empty.
+    """
+
+    def __init__(self, path: pathlib.Path, orders: int, seed: int, cases: Sequence[Case] = ()):
+        self._data = DataDirectory.open(path).whole()
+        self._seed = seed
+        self._seeds = order_seeds(seed, orders)
+        self.cases = tuple(cases)
+        self.vignettes: VignetteArrays = self._data.read(SPLIT)
+        if not len(self.vignettes.decision_counts):
+            raise InputError(f"{path}: the {SPLIT} split has no vignettes")
+        if np.diff(self.vignettes.offsets).min() < 1:
+            raise InputError(
+                f"{path}: the {SPLIT} split has vignettes without evidence, which cannot be played: give a data "
+                "directory of whole vignettes"
+            )
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The stats.json of the data directory."""
+        return self._data.stats
+
+    @property
+    def seed(self) -> int:
+        """Seed of the evidence orders and of the bootstrap."""
+        return self._seed
+
+    def require_known(self, vocabulary: Vocabulary, source: pathlib.Path, advice: str) -> None:
+        """Raises InputError if a vignette or case has evidence that is not in `vocabulary`, that of `source`."""
+        try:
+            known_codes(self._data.vocabulary, self.vignettes, vocabulary)
+        except InputError as error:
+            raise InputError(f"{self._data.path}: {error} ({source}): {advice}") from None
+        for case in self.cases:
+            unknown = next((code for code in case.codes if code not in vocabulary), None)
+            if unknown is not None:
+                raise InputError(
+                    f"--cases: the case {case.vignette_id!r} has evidence that {source} does not know, {unknown}: give "
+                    "cases whose evidence both versions know"
+                )
+
+    def play(self, version: LoadedVersion, name: str) -> Outcomes:
+        """Returns the outcomes of `version`; shows the progress under `name` on a terminal."""
+
+        def shown(seeds: Sequence[int]) -> Iterable[int]:
+            return followed(seeds, f"play {name}", "orders")
+
+        return play(version, self.vignettes, self._data.vocabulary, self._seeds, shown)
+
+    def play_cases(self, version: LoadedVersion) -> CaseDecisions:
+        """Returns the decisions of `version` on the textbook cases, of which there is at least one."""
+        return play_cases(ServablePolicy(version), self.cases, version.vocabulary, version.max_questions)
+
+    def describe_cases(self, version: LoadedVersion, folder: pathlib.Path) -> None:
+        """Writes the reference cases of `version` to `folder`, if the training split can be played."""
+        reference = case_reference(version, self._data, self._seeds[0])
+        if reference is not None:
+            (folder / directories.REFERENCE).write_text(reference.to_json(), encoding="utf-8")
+
+    def report(self, outcomes: Outcomes) -> dict[str, Any]:
+        """Returns the evaluation for a model card."""
+        counts = self.vignettes.decision_counts
+        return {
+            "data_fingerprint": self._data.data_fingerprint,
+            "simulated": model_card.is_simulated(self.stats),
+            "split": SPLIT,
+            "seed": self._seed,
+            "vignettes": len(counts),
+            "orders": len(outcomes.decisions),
+            **baseline_figures(counts, MINIMUM_HUMAN_DECISIONS, self._seed),
+            **agent_figures(outcomes, self.vignettes, self._seed),
+        }
+
+
+def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, exam: Examination | None) -> Exported:
+    """Exports `trained` to `target`.
+
+    Args:
+        trained: the agent.
+        job_dir: its job directory, for messages.
+        target: where the version goes; with a margin it is published only if it passes the gate.
+        exam: what it is evaluated on; the gate needs it.
+
+    Raises:
+        InputError: it cannot be written, evaluated or compared; then nothing is published.
+    """
+    serving = None
+    if exam is not None:
+        known = job_dir / directories.VOCABULARY
+        exam.require_known(trained.vocabulary, job_dir, f"prepare the data with --vocabulary {known}")
+        if target.margin is not None:
+            serving = _serving(target, exam)
+    number = next_version(target.serving_base) if target.version is None else target.version
+    with staged(target.base, trained, number, target.model_name) as stage:
+        name = str(stage.number)
+        evaluation, verdict = None, None
+        entries: dict[str, Any] = {}
+        if exam is not None:
+            version = load_version(stage.folder)
+            outcomes = exam.play(version, f"version {name}")
+            evaluation = exam.report(outcomes)
+            entries["metrics"] = _manifest_metrics(trained, evaluation)
+            if target.margin is not None:
+                verdict = _verdict(gate.Played(name, outcomes), version, serving, exam, target.margin)
+                counts = exam.vignettes.decision_counts
+                verdict = gate.require_vignettes(verdict, len(counts), target.minimum_vignettes)
+                entries["gate"] = gate.public(verdict)
+            exam.describe_cases(version, stage.folder)
+        stage.describe(**entries)
+        _write_card(stage, trained, exam, evaluation, entries.get("gate"))
+        passed = verdict is None or verdict["passed"]
+        folder = _publish(stage, target, serving, verdict is not None) if passed else _keep_rejected(stage, target)
+    return Exported(folder, name, passed, entries.get("metrics", trained.metrics), evaluation, verdict)
+
+
+def check_rejected(rejected: pathlib.Path, base: pathlib.Path) -> None:
+    """Raises InputError if a version in `rejected` could be served."""
+    if base.resolve() in (rejected.resolve(), *rejected.resolve().parents):
+        raise InputError(f"--rejected {rejected}: is in {base}, where a server looks for versions: choose another")
+    try:
+        there = list(rejected.iterdir()) if rejected.exists() else []
+        rejected.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--rejected {rejected}: cannot use it: {error.strerror or error}") from error
+    for path in there:
+        if directories.version_number(path.name) is not None and not (path / gate.NOT_BLESSED).exists():
+            raise InputError(
+                f"--rejected {rejected}: contains version {path.name}, which was not rejected: choose a folder from "
+                "which nothing is served"
+            )
+
+
+def _serving(target: Target, exam: Examination) -> LoadedVersion | None:
+    """Returns the version that a server would load now, None if there is none."""
+    folder = newest_version(target.serving_base)
+    if folder is None:
+        return None
+    if target.version is not None and target.version <= int(folder.name):
+        raise InputError(
+            f"--version {target.version}: no server would load it, as {folder} is higher: choose a higher number, or "
+            "leave it out"
+        )
+    gate.require_pairs(len(exam.vignettes.decision_counts))
+    serving = load_version(folder)
+    advice = "give --data whose evidence both versions know, or export with --model-base-path, without a comparison"
+    exam.require_known(serving.vocabulary, folder, advice)
+    return serving
+
+
+def _verdict(
+    new: gate.Played, version: LoadedVersion, serving: LoadedVersion | None, exam: Examination, margin: float
+) -> dict[str, Any]:
+    if serving is None:
+        return {"passed": True, "margin": margin, "new_version": new.name, "serving_version": None}
+    name = serving.folder.name
+    old = gate.Played(name, exam.play(serving, f"version {name}"))
+    verdict = gate.compare(new, old, exam.vignettes, margin, exam.seed)
+    if exam.cases:
+        verdict["textbook_cases"] = gate.compare_cases(exam.cases, exam.play_cases(version), exam.play_cases(serving))
+        verdict["passed"] &= verdict["textbook_cases"]["passed"]
+    return verdict
+
+
+def _manifest_metrics(trained: TrainedNetwork, evaluation: dict[str, Any]) -> dict[str, Any]:
+    """Returns the evaluation in the form of those that training writes."""
+    return {
+        "step": trained.training["steps"],
+        "episode": trained.training["episodes"],
+        **{key: evaluation[key] for key in ("split", "data_fingerprint", "vignettes", "orders", "seed")},
+        "metrics": evaluation["agent"],
+    }
+
+
+def _write_card(
+    stage: StagedVersion,
+    trained: TrainedNetwork,
+    exam: Examination | None,
+    evaluation: dict[str, Any] | None,
+    verdict: dict[str, Any] | None,
+) -> None:
+    manifest = read_manifest(stage.folder)
+    facts = model_card.training_facts(trained.data_fingerprint, exam.stats if exam else None)
+    card = model_card.model_card(manifest, trained.vocabulary, facts, evaluation, verdict)
+    text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    # Ids and tags from other programs may contain half a surrogate pair, which is not UTF-8.
+    (stage.folder / directories.MODEL_CARD_JSON).write_text(text, encoding="utf-8", errors="backslashreplace")
+    (stage.folder / directories.MODEL_CARD).write_text(card_markdown.page(card), encoding="utf-8")
+
+
+def _publish(stage: StagedVersion, target: Target, serving: LoadedVersion | None, blessed: bool) -> pathlib.Path:
+    if blessed:
+        if newest_version(target.serving_base) != (serving.folder if serving else None):
+            raise InputError(
+                f"{target.serving_base}: another version was published while this one was evaluated: export again, to "
+                "compare with that one"
+            )
+        (stage.folder / gate.BLESSED).touch()
+    if target.key is not None:
+        signing.sign(stage.folder, target.key)
+    return stage.publish()
+
+
+def _keep_rejected(stage: StagedVersion, target: Target) -> pathlib.Path | None:
+    """Moves the version to the folder for rejected ones and returns its path, None if there is no such folder."""
+    if target.against is not None:  # nothing is served from the base path
+        (stage.folder / gate.NOT_BLESSED).touch()
+        return stage.publish()
+    if target.rejected is None:
+        return None
+    (stage.folder / gate.NOT_BLESSED).touch()
+    number = stage.number
+    while (target.rejected / str(number)).exists():
+        number += 1
+    try:
+        return pathlib.Path(shutil.move(stage.folder, target.rejected / str(number)))
+    except OSError as error:
+        raise InputError(f"--rejected {target.rejected}: cannot write: {error.strerror or error}") from error

@@ -1,0 +1,280 @@
+"""Writes one version of a servable: `<model base path>/<integer>/`, as TensorFlow Serving reads it.
+
+A version appears whole or not at all: it is written to a folder with a name that servers ignore, on the same file
+system, and renamed.
+"""
+
+import contextlib
+import datetime
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from schemas import VERSION, directories, features, parity
+from schemas.errors import InputError
+from schemas.model_directory import ModelInfo, list_versions, read_manifest
+from schemas.triage import NUM_ACTIONS
+from trainer.decision import novelty
+from trainer.decision.decision import Dial
+from trainer.decision.operating_point import HeldOut, quality
+from trainer.export import conversion, signatures, warmup
+from trainer.export.policy import LoadedVersion
+from trainer.training.job import TrainedNetwork
+from triage_runtime.litert import LiteRtModel
+
+MODEL_NAME = "triage"
+
+_PARTIAL = "exporting-"
+_PARTIAL_LIFETIME_SECONDS = 24 * 3600
+
+
+class StagedVersion:
+    """A complete version, in a folder of the base path whose name servers ignore.
+
+    Made by `staged`, which removes it unless it was published or moved.
+    """
+
+    def __init__(self, base: pathlib.Path, number: int):
+        self.number = number
+        self.folder = _make_partial(base, number)
+        self._final = base / str(number)
+
+    def describe(self, **entries: Any) -> None:
+        """Adds `entries` to the manifest; they replace existing ones."""
+        _write_manifest(self.folder, read_manifest(self.folder) | entries)
+
+    def publish(self) -> pathlib.Path:
+        """Renames the folder to the version's number, and returns it.
+
+        Raises:
+            InputError: another export has used the number in the meantime.
+        """
+        if self._final.exists():  # renaming would replace an empty folder
+            raise _exists(self._final)
+        try:
+            self.folder.rename(self._final)
+        except OSError as error:
+            if self._final.exists():
+                raise _exists(self._final) from error
+            raise
+        return self._final
+
+
+@contextlib.contextmanager
+def staged(
+    base: pathlib.Path, trained: TrainedNetwork, version: int | None = None, model_name: str = MODEL_NAME
+) -> Iterator[StagedVersion]:
+    """Writes `trained` as a version that can be published; if it is not, its files are removed.
+
+    Args:
+        base: the model base path; created if missing.
+        trained: the agent.
+        version: the number of the version; by default one more than the highest that exists, 1 at first.
+        model_name: the name under which TensorFlow Serving offers the model.
+
+    Raises:
+        InputError: the version exists, its number is below 1, `base` cannot be written, or the network's weights are
+            not finite.
+    """
+    if not all(np.isfinite(weight).all() for weight in trained.model.get_weights()):
+        raise InputError("the network's weights are not finite: training diverged: export an earlier --step")
+    number = next_version(base) if version is None else version
+    if number < 1:
+        raise InputError(f"version {number}: expected a whole number from 1")
+    if (base / str(number)).exists():
+        raise _exists(base / str(number))
+    stage = StagedVersion(base, number)
+    try:
+        _write(stage.folder, trained, number, model_name)
+        yield stage
+    finally:
+        shutil.rmtree(stage.folder, ignore_errors=True)
+
+
+def write_version(
+    base: pathlib.Path, trained: TrainedNetwork, version: int | None = None, model_name: str = MODEL_NAME
+) -> pathlib.Path:
+    """Writes `trained` as a version below `base`; arguments and errors are those of `staged`.
+
+    Returns:
+        The version's folder.
+    """
+    with staged(base, trained, version, model_name) as stage:
+        return stage.publish()
+
+
+def newest_version(base: pathlib.Path) -> pathlib.Path | None:
+    """Returns the folder of the highest version below `base`, which a server would load; None if there is none.
+
+    Raises:
+        InputError: `base` is itself a version, or not a folder that can be read.
+    """
+    return max(_versions(base).items(), default=(0, None))[1]
+
+
+def next_version(base: pathlib.Path) -> int:
+    """Returns one more than the highest version below `base`, 1 if there is none.
+
+    Raises:
+        InputError: `base` is not a folder that can be read.
+    """
+    return 1 + max(_versions(base), default=0)
+
+
+def _versions(base: pathlib.Path) -> dict[int, pathlib.Path]:
+    """Returns the folder of each version below `base`, which need not exist."""
+    return list_versions(base) if base.exists() else {}
+
+
+def _exists(version: pathlib.Path) -> InputError:
+    return InputError(
+        f"{version}: this version exists already: choose another number, or leave it out for the next one"
+    )
+
+
+def _make_partial(base: pathlib.Path, number: int) -> pathlib.Path:
+    """Creates the folder to write to, and removes those of exports that were killed more than a day ago."""
+    # Not tempfile.mkdtemp, whose folder other users, such as the server's, cannot read.
+    partial = base / f"{_PARTIAL}{number}-{uuid.uuid4().hex}"
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
+        leftovers = [path for path in base.glob(f"{_PARTIAL}*") if _age_seconds(path) > _PARTIAL_LIFETIME_SECONDS]
+    except OSError as error:
+        raise InputError(f"{base}: cannot write a model version: {error.strerror or error}") from error
+    for leftover in leftovers:
+        shutil.rmtree(leftover, ignore_errors=True)
+    return partial
+
+
+def _age_seconds(path: pathlib.Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:  # another export has just renamed it
+        return 0.0
+
+
+def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_name: str) -> None:
+    """Writes all files of a version to the empty `folder`."""
+    vocabulary = trained.vocabulary
+    identity = signatures.Identity(str(number), vocabulary.fingerprint, len(vocabulary), trained.max_questions)
+    with tempfile.TemporaryDirectory() as scratch:
+        asset = pathlib.Path(scratch) / directories.VOCABULARY
+        vocabulary.save(asset)
+        safeguards = signatures.Safeguards(trained.rules, trained.novelty, trained.dial, trained.questions)
+        signatures.write(folder, trained.model, asset, identity, safeguards)
+    warmup.write_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
+    if len(trained.rules):
+        (folder / directories.RULES).write_text(trained.rules.text, encoding="utf-8", newline="\n")
+    _write_manifest(folder, _manifest(trained, identity) | {"litert": _write_litert(folder, trained)})
+
+
+def _write_litert(folder: pathlib.Path, trained: TrainedNetwork) -> dict[str, str]:
+    """Writes the LiteRT file, and returns its entry in the manifest.
+
+    It is converted from the SavedModel in `folder`, so that there is one graph of the decision, and its answers are
+    compared here, as a server without TensorFlow cannot.
+
+    Raises:
+        InputError: it answers otherwise than the SavedModel.
+    """
+    model = tf.saved_model.load(os.fspath(folder))
+    version = LoadedVersion(folder, trained.vocabulary, trained.max_questions, model)
+    content = conversion.convert(version, conversion.NONE, batch=None)
+    fault = parity.compare(LiteRtModel(content).run, version.decide, _how_it_decides(trained))
+    if fault:
+        raise InputError(f"the file for LiteRT answers otherwise than the SavedModel: {fault}")
+    (folder / directories.LITERT).write_bytes(content)
+    return {"file": directories.LITERT, "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _how_it_decides(trained: TrainedNetwork) -> ModelInfo:
+    return ModelInfo(
+        "", "", "", len(trained.vocabulary), trained.max_questions, "",
+        probabilities=trained.model.output_shape[-1] != NUM_ACTIONS,
+        safety_weight=trained.dial.safety_weight,
+        sure_enough=trained.dial.sure_enough,
+    )  # fmt: skip
+
+
+def _write_manifest(folder: pathlib.Path, manifest: dict[str, Any]) -> None:
+    text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / directories.MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[str, Any]:
+    return {
+        "format_version": directories.MANIFEST_FORMAT,
+        "model_version": identity.model_version,
+        "package_version": VERSION,
+        "tensorflow_version": tf.__version__,
+        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "vocabulary_fingerprint": identity.vocabulary_fingerprint,
+        "data_fingerprint": trained.data_fingerprint,
+        "evidence_count": identity.evidence_count,
+        "max_questions": identity.max_questions,
+        "signatures": [*signatures.SIGNATURES, *([] if trained.questions is None else [features.QUESTIONS])],
+        "questions": None
+        if trained.questions is None
+        else {
+            "most": min(features.MOST_QUESTIONS, len(trained.vocabulary)),
+        },
+        "safety_rules": trained.rules.described(),
+        "decision": decision(trained),
+        "novelty": _novelty(trained),
+        "config": trained.config,
+        "training": trained.training,
+        "start_from": trained.start_from,
+        "metrics": trained.metrics,
+    }
+
+
+def decision(trained: TrainedNetwork) -> dict[str, Any]:
+    """Returns the manifest's entry on how the version decides: see `trainer.decision.decision.Dial`.
+
+    If the network has probabilities, `chosen` is the `dial_chosen` of `TrainedNetwork`, and `held_out` the quality with
+    this dial on the vignettes `apart`, from which no network learned, or else on those that are judged by the networks
+    that did not learn from them; None if there are none.
+    """
+    if trained.model.output_shape[-1] == NUM_ACTIONS:
+        return {"probabilities": False}
+    bound = {} if trained.under_triage_at_most is None else {"under_triage_at_most": trained.under_triage_at_most}
+    return {
+        "probabilities": True,
+        "safety_weight": trained.dial.safety_weight,
+        "sure_enough": trained.dial.sure_enough,
+        "price": trained.dial.price,
+        "chosen": trained.dial_chosen,
+        **bound,
+        "held_out": _held_out(trained.held_out, trained.dial),
+    }
+
+
+def _held_out(held_out: HeldOut, dial: Dial) -> dict[str, Any] | None:
+    vignettes = held_out.apart or held_out.judged
+    if vignettes is None:
+        return None
+    reached = quality(vignettes, dial)
+    return {
+        "vignettes": len(vignettes.sizes),
+        "apart": held_out.apart is not None,
+        "appropriateness": reached.appropriateness,
+        "under_triage": 1 - reached.safety,
+        "over_triage": reached.over_triage,
+    }
+
+
+def _novelty(trained: TrainedNetwork) -> dict[str, Any] | None:
+    if trained.novelty is None:
+        return None
+    return {"threshold": novelty.THRESHOLD, "reference_moments": trained.novelty.moments}

@@ -1,0 +1,278 @@
+"""The signatures of an exported model: three kinds of input for one decision.
+
+`serving_default` takes evidence codes, `triage` takes `triage.v1.EvidenceState` messages and `state` takes state
+vectors. Each turns its input into states for the same `_Decider`, so all three give the same answers.
+"""
+
+import os
+import pathlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from schemas import features
+from schemas.evidence import Vocabulary
+from schemas.safety_rules import NO_RULES, RuleSet
+from schemas.triage import ACTION_LABELS, is_forced
+from trainer.decision.decision import (
+    NEUTRAL,
+    Dial,
+    anything_known,
+    appropriate,
+    best_triage,
+    decide,
+    has_probabilities,
+    q_values,
+    safe,
+)
+from trainer.decision.mixture import Mixture
+from trainer.decision.novelty import Novelty
+from trainer.decision.question_graph import QuestionGraph
+from trainer.decision.rules import RuleGraph
+from trainer.export import messages
+from trainer.vignettes import state
+
+SIGNATURES = (features.SERVING_DEFAULT, features.TRIAGE, features.STATE)
+
+
+class Identity(NamedTuple):
+    """What the graph contains about its version."""
+
+    model_version: str
+    vocabulary_fingerprint: str
+    evidence_count: int
+    max_questions: int
+
+
+class Safeguards(NamedTuple):
+    """The rules, novelty and dial that are applied to the network's outputs."""
+
+    rules: RuleSet = NO_RULES
+    novelty: Novelty | None = None
+    dial: Dial = NEUTRAL
+    questions: Mixture | None = None  # from which questions are chosen
+
+
+UNGUARDED = Safeguards()
+
+
+class AssetLookup:
+    """Maps codes to state cells by the vocabulary file itself, which the SavedModel keeps as an asset.
+
+    The line number in the file, less one for the header, is the state cell. For a string that is not in the file the
+    table gives its default, 0, and the lookup `state.UNKNOWN`; so too for "code" in the header, line 0.
+
+    Args:
+        vocabulary: path of the vocabulary file, as `schemas.evidence.Vocabulary.save` writes it.
+    """
+
+    def __init__(self, vocabulary: pathlib.Path):
+        initializer = tf.lookup.TextFileInitializer(
+            str(vocabulary),
+            key_dtype=tf.string,
+            key_index=0,
+            value_dtype=tf.int64,
+            value_index=tf.lookup.TextFileIndex.LINE_NUMBER,
+            delimiter=",",
+        )
+        self.table = tf.lookup.StaticHashTable(initializer, default_value=0)
+
+    def __call__(self, codes: tf.Tensor) -> tf.Tensor:
+        """Returns the state cells of `codes`, int64 of the same shape, `state.UNKNOWN` for other strings."""
+        return self.table.lookup(codes) - 1
+
+
+def write(
+    folder: pathlib.Path,
+    model: keras.Model,
+    vocabulary: pathlib.Path,
+    identity: Identity,
+    safeguards: Safeguards = UNGUARDED,
+) -> None:
+    """Writes a SavedModel with all three signatures, and `questions` if they can be chosen.
+
+    Args:
+        folder: of the SavedModel.
+        model: from states `[B, E]` float32 to outputs `[B, A]` or `[B, O]` float32, see `trainer.dyqn.network`.
+        vocabulary: path of the vocabulary file, which becomes an asset.
+        identity: the version that the SavedModel becomes.
+        safeguards: rules, novelty and dial.
+
+    Raises:
+        InputError: a rule has a code that is not in the vocabulary.
+    """
+    lookup = AssetLookup(vocabulary)
+    decider = _Decider(model, Vocabulary.load(vocabulary), safeguards)
+    module = tf.Module()
+    module.weights = [variable.value for variable in model.variables]  # it would not look for them in a Keras 3 model
+    module.table = lookup.table
+
+    def serving_default(present: tf.Tensor, absent: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
+        with tf.control_dependencies(_size_checks(present=present, absent=absent, questions_asked=questions_asked)):
+            present, absent = tf.identity(present), tf.identity(absent)
+        encoded = state.from_codes(present, absent, lookup, identity.evidence_count)
+        decision = decider(encoded.states, is_forced(questions_asked, identity.max_questions))
+        return decision | {
+            features.UNKNOWN_CODES: encoded.unknown_codes,
+            features.CONFLICTING_CODES: encoded.conflicting_codes,
+        }
+
+    def triage(evidence_states: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {features.TRIAGE_RESPONSES: _answer(decider, lookup, identity, evidence_states)}
+
+    def dense(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
+        with tf.control_dependencies(_size_checks(states=states, questions_asked=questions_asked)):
+            states = _known(states)
+        return decider(states, is_forced(questions_asked, identity.max_questions))
+
+    questions_asked = tf.TensorSpec([None], tf.int32, features.QUESTIONS_ASKED)
+    present = tf.TensorSpec([None, None], tf.string, features.PRESENT)
+    absent = tf.TensorSpec([None, None], tf.string, features.ABSENT)
+    evidence_states = tf.TensorSpec([None], tf.string, features.EVIDENCE_STATES)
+    states = tf.TensorSpec([None, identity.evidence_count], tf.float32, features.STATES)
+    functions = {
+        features.SERVING_DEFAULT: _traced(serving_default, present, absent, questions_asked),
+        features.TRIAGE: _traced(triage, evidence_states),
+        features.STATE: _traced(dense, states, questions_asked),
+    }
+    if safeguards.questions is not None:
+        graph = QuestionGraph(
+            safeguards.questions,
+            Vocabulary.load(vocabulary),
+            safeguards.rules.rules,
+            safeguards.dial,
+            model if has_probabilities(model.output) else None,
+        )
+        not_to_ask = tf.TensorSpec([None, identity.evidence_count], tf.bool, features.NOT_TO_ASK)
+        functions[features.QUESTIONS] = _traced(_asking(graph), states, not_to_ask)
+    # Not keras.export.ExportArchive, which traces every signature twice.
+    tf.saved_model.save(module, os.fspath(folder), signatures=functions)
+
+
+def _traced(function: Callable[..., dict[str, tf.Tensor]], *specs: tf.TensorSpec) -> tf.types.experimental.Callable:
+    return tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
+
+
+def _size_checks(**inputs: tf.Tensor) -> list[tf.Operation]:
+    """Returns operations that refuse inputs of different batch sizes, of which the graph would broadcast some.
+
+    What uses the inputs has to wait for them: another operation may fail sooner, with words of its own. They raise
+    tf.errors.InvalidArgumentError when the graph runs. A TFLite file does not check this, as the converter leaves
+    assertions out.
+    """
+    (first, batch), *others = ((name, tf.shape(value)[0]) for name, value in inputs.items())
+    return [
+        tf.debugging.assert_equal(size, batch, f"Expects {name} to have the batch size of {first}")
+        for name, size in others
+    ]
+
+
+def _known(states: tf.Tensor) -> tf.Tensor:
+    """Returns `states`, of which the graph refuses cells other than -1, 0 and 1; a TFLite file does not."""
+    states = tf.debugging.assert_all_finite(states, f"Expects {features.STATES} to be finite")
+    valid = tf.reduce_all(tf.equal(states, tf.sign(states)))
+    with tf.control_dependencies([tf.debugging.Assert(valid, [f"Expects {features.STATES} to be -1, 0 or 1"])]):
+        return tf.identity(states)
+
+
+def _asking(graph: QuestionGraph) -> Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]]:
+    """Returns the signature `questions`."""
+
+    def ask(states: tf.Tensor, not_to_ask: tf.Tensor) -> dict[str, tf.Tensor]:
+        with tf.control_dependencies(_size_checks(states=states, not_to_ask=not_to_ask)):
+            states = _known(states)
+        questions = graph(states, not_to_ask)
+        return {
+            features.QUESTION_CODES: questions.codes,
+            features.QUESTION_GAINS: questions.gains,
+            features.QUESTION_LIKELY: questions.likely,
+            features.QUESTION_RED_FLAGS: questions.red_flags,
+            features.QUESTION_WORTH_ASKING: questions.worth_asking,
+        }
+
+    return ask
+
+
+class _Decider:
+    """Computes the decision tensors of states, for all signatures."""
+
+    def __init__(self, model: keras.Model, vocabulary: Vocabulary, safeguards: Safeguards):
+        self._model = model
+        self._rules = safeguards.rules
+        self._graph = RuleGraph(self._rules.rules, vocabulary) if len(self._rules) else None
+        self._novelty = safeguards.novelty
+        self._dial = safeguards.dial
+
+    def __call__(self, states: tf.Tensor, forced: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the decision tensors for states `[B, E]` float32 and `forced` `[B]` bool."""
+        outputs = self._model(states)
+        action = decide(outputs, forced, anything_known(states), self._dial)
+        triage = best_triage(outputs, self._dial)
+        optional: dict[str, tf.Tensor] = {}
+        if has_probabilities(outputs):
+            optional |= {features.P_APPROPRIATE: appropriate(outputs), features.P_SAFE: safe(outputs)}
+        if self._graph is not None:
+            fired = self._graph.fired(states)
+            optional |= {
+                features.RULES_FIRED: fired, features.MODEL_ACTION: action, features.MODEL_BEST_TRIAGE: triage,
+            }  # fmt: skip
+            action, triage = self._graph.apply(fired, action, triage)
+        if self._novelty is not None:
+            novelty = self._novelty.percentiles(states)
+            optional |= {features.NOVELTY: novelty, features.IS_NOVEL: self._novelty.is_novel(novelty)}
+        labels = tf.constant(ACTION_LABELS)
+        return optional | {
+            features.Q_VALUES: q_values(outputs, self._dial),
+            features.ACTION: action,
+            features.ACTION_LABEL: tf.gather(labels, action),
+            features.BEST_TRIAGE: triage,
+            features.BEST_TRIAGE_LABEL: tf.gather(labels, triage),
+            features.FORCED: forced,
+        }
+
+    def fired_rules(self, decision: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns the rules that fired as serialized messages, string `[B, F]`, for what `__call__` returned."""
+        rows = tf.shape(decision[features.ACTION])[0]
+        if self._graph is None:
+            return tf.zeros(tf.stack([rows, 0]), tf.string)
+        fired = decision[features.RULES_FIRED]
+        before, after = self._graph.steps(fired, decision[features.MODEL_ACTION], decision[features.MODEL_BEST_TRIAGE])
+        places = tf.where(fired)  # [F, 2]
+        return messages.encode_fired_rules(
+            messages.FiredRules(
+                row=places[:, 0],
+                rule_id=tf.gather([rule.rule_id for rule in self._rules], places[:, 1]),
+                reason=tf.gather([rule.reason for rule in self._rules], places[:, 1]),
+                from_action=tf.gather_nd(before, places),
+                to_action=tf.gather_nd(after, places),
+            ),
+            rows,
+        )
+
+
+def _answer(decider: _Decider, lookup: AssetLookup, identity: Identity, evidence_states: tf.Tensor) -> tf.Tensor:
+    """Returns serialized TriageResponse messages `[B]` for serialized EvidenceState messages `[B]`."""
+    known = messages.decode_evidence_states(evidence_states)
+    encoded = state.from_codes(known.present, known.absent, lookup, identity.evidence_count)
+    own_limit = (known.max_questions <= 0) | (known.max_questions > identity.max_questions)
+    limit = tf.where(own_limit, identity.max_questions, known.max_questions)  # [B]
+    decision = decider(encoded.states, is_forced(known.questions_asked, limit, known.no_more_evidence))
+    return messages.encode_responses(
+        messages.Responses(
+            q_values=decision[features.Q_VALUES],
+            action=decision[features.ACTION],
+            best_triage=decision[features.BEST_TRIAGE],
+            forced=decision[features.FORCED],
+            unknown_codes=encoded.unknown_codes,
+            conflicting_codes=encoded.conflicting_codes,
+            fired_rules=decider.fired_rules(decision),
+            p_appropriate=decision.get(features.P_APPROPRIATE),
+            p_safe=decision.get(features.P_SAFE),
+            novelty=decision.get(features.NOVELTY),
+            is_novel=decision.get(features.IS_NOVEL),
+            model_version=identity.model_version,
+            vocabulary_fingerprint=identity.vocabulary_fingerprint,
+        )
+    )

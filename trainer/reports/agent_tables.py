@@ -1,0 +1,310 @@
+"""Tables and sentences of the report on one agent."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from schemas.triage import DECISION_LABELS
+from trainer.reports.agent_figures import MOST_SLICES, shown_slices, slice_name
+from trainer.reports.headline import MARGIN, beside_clinicians, best_constant, side_by_side
+from trainer.reports.numbers import (
+    APPROPRIATENESS,
+    EVIDENCE_SEEN,
+    FORCED,
+    KAPPA,
+    NONE,
+    OVER_TRIAGE,
+    QUESTIONS,
+    RED_SENSITIVITY,
+    SAFETY,
+    Measure,
+    Table,
+    count,
+    difference,
+    listed,
+    number_at,
+    several,
+    shown,
+    value_at,
+    with_interval,
+    with_interval_if_enough,
+)
+from trainer.reports.sentences import FEW_VIGNETTES
+
+_MOST_GAPS = 20
+_CHECKED = (
+    Measure("accuracy", "Accuracy", True),
+    Measure("within_one_level", "Within one level", True),
+    Measure("safety_of_advice", "Safety of advice", True),
+    Measure("inclination_to_overtriage", "Inclination to over-triage (of the wrong ones)", True),
+    Measure("capability_comparison_score", "Capability comparison score", False),
+)
+_CHOSEN = {
+    "default": "chosen in training",
+    "given": "given as an option",
+    "bound": "chosen to keep under-triage at most {bound:g}",
+}
+_READINGS = {"all_evidence": "all evidence", "interview": "interview"}
+_PLAYED = {"without_rules": "", "with_rules": ", with rules"}
+
+
+def own_beside_table(report: Mapping[str, Any]) -> Table | None:
+    """Returns the agent, the agent with safety rules, and the clinicians side by side."""
+    judged = report.get("as_clinicians")
+    measures = (RED_SENSITIVITY, SAFETY, APPROPRIATENESS, OVER_TRIAGE, KAPPA)
+    if judged:
+        least = count(report.get("human_minimum_decisions"))
+        caption = (
+            f"Mean (95% interval) on the {count(judged['vignettes'])} vignettes with {least} or more decisions. Each "
+            "takes the place of one clinician after the other, and is judged by the rest"
+        )
+    else:
+        caption = f"Mean (95% interval) on {count(report['vignettes'])} vignettes, judged by all clinicians' decisions"
+    return side_by_side(beside_clinicians(report), measures, caption)
+
+
+def answers(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns headings with sentences: how it compares, what rules change, and how it asks and decides."""
+    candidates = (
+        ("Compared with clinicians", _compared(report)),
+        ("With safety rules", _ruled(report)),
+        ("How much it asks", _asking(report)),
+        ("How it decides", _dial(report)),
+        ("Compared with a constant answer", _constant(report)),
+    )
+    return [(heading, text) for heading, text in candidates if text]
+
+
+def _compared(report: Mapping[str, Any]) -> str:
+    differences = value_at(report, "as_clinicians", "less_clinicians")
+    if not differences:
+        return (
+            "No vignette has enough decisions: a clinician can be judged only by others who decided on the same case. "
+            "All figures here judge the agent alone."
+        )
+    parts = (f"{measure.label.lower()} {difference(measure, differences.get(measure.key))} percentage points"
+             for measure in (SAFETY, APPROPRIATENESS))  # fmt: skip
+    return (
+        f"The agent less the clinicians, vignette by vignette, with 95% intervals: {listed(list(parts))}. “As good as” "
+        f"means non-inferiority: both intervals lie above {-100 * MARGIN:g} points."
+    )
+
+
+def _ruled(report: Mapping[str, Any]) -> str:
+    effect = report.get("safety_rules")
+    if not effect:
+        reason = str(report.get("no_safety_rules") or "there are none").removeprefix("no safety rules: ")
+        return f"It was not played with safety rules: {reason}."
+    change = value_at(effect, "metrics", "safety", "difference")
+    over = value_at(effect, "metrics", "over_triage", "difference")
+    return (
+        f"{several(len(effect['rules']['rules']), 'rule')} ({effect['rules']['source']}) change the decision in "
+        f"{shown(SAFETY, effect['changed'])} of the episodes: safety by {difference(SAFETY, change)} points, "
+        f"over-triage by {difference(OVER_TRIAGE, over)} points, judged by all clinicians."
+    )
+
+
+def _asking(report: Mapping[str, Any]) -> str:
+    agent = report["agent"]
+    return (
+        f"{with_interval(QUESTIONS, agent['questions'])} questions on average, which end with "
+        f"{with_interval(EVIDENCE_SEEN, agent['evidence_seen'])} of a vignette's {report['mean_evidence']:.1f} pieces "
+        f"of evidence known. The limit of {report['max_questions']} questions forced "
+        f"{with_interval(FORCED, agent['forced'])} of the decisions."
+    )
+
+
+def _dial(report: Mapping[str, Any]) -> str:
+    dial = report.get("dial")
+    if not dial:
+        return "By its Q-values alone: it triages as soon as a decision is worth more than asking."
+    weight, sure = dial["safety_weight"], dial["sure_enough"]
+    chosen = _CHOSEN.get(str(dial["chosen"]), "{}").format(bound=dial["under_triage_at_most"] or 0)
+    stop = f"that is worth more than going on at {dial['price']:g} a question"
+    if sure is not None:
+        stop = f"the best has {sure:g} of the possible value"
+    return (
+        f"It takes the decision with the highest P(appropriate) + {weight:g} P(safe), and asks until {stop}; the "
+        f"weight was {chosen}."
+    )
+
+
+def _constant(report: Mapping[str, Any]) -> str:
+    best = best_constant(report)
+    quality = report["constants"][best.name][APPROPRIATENESS.key]
+    said = f"Deciding “{best.name}” is appropriate in {with_interval(APPROPRIATENESS, quality)}"
+    if best.agent <= best.share:
+        return f"{said}: the agent is no better, so it has learned nothing useful."
+    return f"{said}; the agent in {with_interval(APPROPRIATENESS, report['agent'][APPROPRIATENESS.key])}."
+
+
+def gaps_table(report: Mapping[str, Any]) -> Table | None:
+    """Returns the groups of patients for whom the agent is worse than for the others, the widest gap first."""
+    worse = sorted(value_at(report, "gaps", "worse") or [], key=lambda gap: gap["difference"]["mean"])
+    measures = {measure.key: measure for measure in (SAFETY, APPROPRIATENESS)}
+    rows = tuple(
+        (
+            slice_name(str(gap["by"]), str(gap["value"])),
+            count(gap["vignettes"]),
+            measures[gap["metric"]].label,
+            shown(SAFETY, gap["mean"]),
+            shown(SAFETY, gap["others"]),
+            difference(SAFETY, gap["difference"]),
+        )
+        for gap in worse[:_MOST_GAPS]
+    )
+    columns = ("Group", "Vignettes", "Measure", "There", "Elsewhere", "Difference (95% interval)")
+    return Table("Where the agent is worse than elsewhere", columns, rows) if rows else None
+
+
+def gaps_sentence(report: Mapping[str, Any]) -> str:
+    """Returns how many groups were compared, and how many differences chance alone would show."""
+    comparisons, worse = value_at(report, "gaps", "comparisons") or 0, value_at(report, "gaps", "worse") or []
+    if not comparisons:
+        return "No group of patients is large enough to be compared with the others: that takes ten vignettes in both."
+    names = list(dict.fromkeys(slice_name(str(gap["by"]), str(gap["value"])) for gap in worse))
+    groups = f"The agent is worse for {several(len(names), 'group')} of patients" if names else (
+        "For no group of patients is the agent shown to be worse than for the others"
+    )  # fmt: skip
+    more = f" The {_MOST_GAPS} widest gaps are listed." if len(worse) > _MOST_GAPS else ""
+    by_chance = (
+        f"some {comparisons / 40:.0f}" if comparisons >= 60 else "about one" if comparisons > 20 else "almost none"
+    )
+    return (
+        f"{groups}, of {several(comparisons, 'comparison')} of safety and appropriateness. By chance alone, "
+        f"{by_chance} would look so.{more}"
+    )
+
+
+def slices_notes(report: Mapping[str, Any]) -> list[str]:
+    """Returns what the figure of slices leaves out."""
+    notes = []
+    kinds = {entry["by"] for entry in report.get("slices") or []}
+    lacking = [kind for kind in ("age", "sex") if kind not in kinds]
+    if lacking:
+        notes.append(
+            f"Not measured by {listed(lacking)}: no vignette names it by a code that begins with "
+            f"{listed([f'“{kind}_”' for kind in lacking])}. Name the codes of your vocabulary with --slice."
+        )
+    left_out = len(report.get("slices") or []) - len(shown_slices(report))
+    if left_out:
+        notes.append(f"Of each tag, the {MOST_SLICES} largest slices are shown; {left_out} more are in --json.")
+    return notes
+
+
+def checkers_table(report: Mapping[str, Any]) -> Table | None:
+    """Returns the agent, with rules, and clinicians in the terms of symptom checkers; None if not compared."""
+    compared = report.get("symptom_checkers")
+    if not compared:
+        return None
+    checkers = compared["checkers"]
+    rows = [(measure.label, [each.get(measure.key) for each in checkers.values()], measure) for measure in _CHECKED]
+    rows[1:1] = [
+        (f"Accuracy, {level}", [each["accuracy_by_level"][level] for each in checkers.values()], _CHECKED[0])
+        for level in DECISION_LABELS
+    ]
+    names = [name.replace("agent", "the agent").capitalize() for name in checkers]
+    caption = (
+        f"Mean (95% interval) on {count(compared['vignettes'])} vignettes. The right level is what most clinicians but "
+        "one decided, the most urgent of equally frequent decisions"
+    )
+    cells = tuple(
+        (label, *(NONE if each is None else with_interval_if_enough(measure, each) for each in estimates))
+        for label, estimates, measure in rows
+    )
+    return Table(caption, ("Measure", *names), cells)
+
+
+def checkers_sentence(report: Mapping[str, Any]) -> str:
+    """Returns the item difficulty and what the score compares."""
+    compared = report.get("symptom_checkers")
+    if not compared:
+        return ""
+    difficulty = with_interval(SAFETY, compared["item_difficulty"])
+    told = f"Item difficulty, the mean share of those in the table that are right about a case, is {difficulty}."
+    if len(compared["checkers"]) < 2:
+        return f"{told} The capability comparison score needs at least two symptom checkers."
+    return (
+        f"{told} The capability comparison score weighs right answers by it: 50 is as good as the mean of the table. "
+        "With fewer than four symptom checkers it says little; --symptomcheckr writes a table to which others can be "
+        "added. Every case was given advice, so comprehensiveness is 100%."
+    )
+
+
+def textbook_table(report: Mapping[str, Any]) -> Table | None:
+    """Returns the textbook cases that were right and too late, by category; None if none were played."""
+    textbook = report.get("textbook_cases")
+    if not textbook:
+        return None
+    played = [
+        (f"{label.capitalize()}{rules}", textbook[name][reading]["categories"])
+        for name, rules in _PLAYED.items()
+        if name in textbook
+        for reading, label in _READINGS.items()
+    ]
+    columns = ("Category", "Cases", *(label for label, _ in played))
+    rows = tuple(
+        (
+            name.replace("self_care", "self-care"),
+            count(played[0][1][name]["cases"]),
+            *(f"{categories[name]['right']} ({categories[name]['too_late']} late)" for _, categories in played),
+        )
+        for name in played[0][1]
+    )
+    return Table("Textbook cases that are right, and that are triaged too late", columns, rows)
+
+
+def missed_emergencies(report: Mapping[str, Any]) -> list[str]:
+    """Returns a sentence for each textbook emergency that is triaged too late."""
+    textbook = report.get("textbook_cases") or {}
+    missed: dict[str, list[str]] = {}
+    for name, rules in _PLAYED.items():
+        for reading, label in _READINGS.items():
+            for miss in value_at(textbook, name, reading, "misses") or []:
+                if miss["category"] == "emergency" and miss["verdict"] == "too_late":
+                    missed.setdefault(str(miss["title"]), []).append(f"{miss['decision']} ({label}{rules})")
+    return [f"{title}: {', '.join(decisions)}" for title, decisions in missed.items()]
+
+
+def own_limits(report: Mapping[str, Any]) -> list[str]:
+    """Returns the limits of the figures, first those of this evaluation."""
+    sentences = [f"{caution[:1].upper()}{caution[1:]}." for caution in report.get("cautions") or []]
+    if report.get("simulated"):
+        sentences.append(
+            "Simulated clinicians make only the errors of the simulator, and simulated cases are tidier than real ones."
+        )
+    if report["vignettes"] < FEW_VIGNETTES:
+        sentences.append(
+            f"The {report['split']} split has {count(report['vignettes'])} vignettes: each changes a share by "
+            f"{100 / report['vignettes']:.1f} percentage points."
+        )
+    if report["split"] == "train":
+        sentences.append("These are the vignettes that the agent learned from: on new ones it is worse.")
+    return [
+        *sentences,
+        "The reference is the decisions of a few clinicians. A decision that they all share can be wrong, and one that "
+        "none of them made can be right.",
+        "Evidence comes in random order, and answers are always correct. Patients err, and are asked in another order.",
+        "Intervals are 95% bootstrap intervals of the mean over vignettes. They do not cover chance in training: "
+        "another training of the same data moves these figures by a point or two.",
+        "Slices overlap, and a group can be worse because its cases are harder: compare it with clinicians on the same "
+        "cases before you conclude anything.",
+        "No figure here comes from use with patients. Clinical use requires clinical validation before and after "
+        "deployment.",
+    ]
+
+
+def facts(report: Mapping[str, Any], provenance: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    """Returns what was measured on what, and with which versions."""
+    versions = {"dyqn_triage": "dyqn-triage", "python": "Python", "tensorflow": "TensorFlow"}
+    training = report["training"]
+    return [
+        ("Agent", f"{report['job_dir']}, after {several(training['steps'], 'step')} and "
+         f"{several(training['episodes'], 'episode')}; {several(int(number_at(report, 'networks') or 1), 'network')}"),
+        ("Vignettes", f"{report['data']}, {report['split']} split, {count(report['vignettes'])}, each in "
+         f"{several(report['orders'], 'evidence order')} (seed {report['seed']})"),
+        ("Fingerprint of these data", str(report["data_fingerprint"])),
+        ("Fingerprint of the data learned from", str(report["trained_on"])),
+        ("Fingerprint of the vocabulary", str(report["vocabulary_fingerprint"])),
+        ("Versions", ", ".join(f"{label} {provenance.get(key) or NONE}" for key, label in versions.items())),
+        ("Finished", str(provenance.get("finished") or NONE)),
+    ]  # fmt: skip

@@ -1,0 +1,317 @@
+"""Renders a model card of `trainer.reports.model_card` as Markdown; data in it is escaped."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from schemas.triage import DECISION_LABELS
+
+_QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
+_EFFORT = ("questions", "evidence_seen", "forced")
+# Characters with a meaning in Markdown inside a line, and those that begin a bare link.
+_MARKUP = re.compile(r"[\\`*_{}\[\]<>()#|~!&$@^]|(?<=www)\.|:(?=/)", re.IGNORECASE)
+# These change the direction of text, so that one id could look like another.
+_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_HOW = "triage export --job-dir JOB --model-base-path MODELS --data DATA"
+
+
+def escape(text: Any) -> str:
+    """Returns `text` escaped, so that Markdown shows it unchanged in a line or a cell of a table."""
+    plain = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in str(text))
+    plain = _DIRECTION.sub("\N{REPLACEMENT CHARACTER}", plain)
+    return _MARKUP.sub(r"\\\g<0>", plain)
+
+
+def page(card: dict[str, Any]) -> str:
+    """Returns the card as Markdown."""
+    details = card["model_details"]
+    sections = [
+        f"# Model card: triage agent, version {escape(details['model_version'])}",
+        "Research software for decision support. **It is not a medical device, and it is not validated for care.**",
+        *_details(card),
+        *_use(card["intended_use"]),
+        *_training_data(card["training_data"]),
+        "## Evaluation",
+        *_evaluation(card["evaluation"]),
+        *_gate(card["gate"]),
+        "## Ethical considerations",
+        _bullets(card["ethical_considerations"]),
+        *_decision(card["decision"], card["evaluation"]),
+        *_rules(card["safety_rules"]),
+        *_novelty(card["novelty"]),
+        "## Questions",
+        _bullets(card["questions"]["notes"]),
+        "## Limits",
+        _bullets(card["limits"]),
+        "## Hyper-parameters",
+        _table(
+            ("section", "name", "value"),
+            (
+                (escape(section), escape(name), escape(value))
+                for section, values in card["hyper_parameters"].items()
+                for name, value in values.items()
+            ),
+        ),
+        *_reproduce(card["reproduce"]),
+        "## Licence",
+        details["licence"],
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _details(card: dict[str, Any]) -> list[str]:
+    details, vocabulary = card["model_details"], card["vocabulary"]
+    rows = [
+        ("version", details["model_version"]),
+        ("exported", details["created"]),
+        ("dyqn-triage", details["package_version"]),
+        ("trained for", ", ".join(f"{value:,} {name}" for name, value in details["training"].items())),
+        *([("started from the agent of", details["start_from"])] if details["start_from"] else []),
+        ("forced to triage after", f"{details['max_questions']} questions"),
+        (
+            "vocabulary",
+            f"{vocabulary['evidence']:,} pieces of evidence: {vocabulary['symptoms']:,} symptoms, "
+            f"{vocabulary['risk_factors']:,} risk factors",
+        ),
+        ("vocabulary fingerprint", vocabulary["fingerprint"]),
+        ("signatures", ", ".join(details["signatures"])),
+    ]
+    table = _table(("", ""), ((escape(name), escape(value)) for name, value in rows))
+    return ["## Model details", f"{details['algorithm']}.", table]
+
+
+def _use(use: dict[str, Any]) -> list[str]:
+    return [
+        "## Intended use",
+        _bullets(use["uses"]),
+        f"Intended users: {', '.join(use['users'])}.",
+        "## What it is not for",
+        _bullets(use["out_of_scope"]),
+    ]
+
+
+def _training_data(data: dict[str, Any]) -> list[str]:
+    lines = ["## Training data", f"Fingerprint: {escape(data['data_fingerprint'])}"]
+    if not data["known"]:
+        return [*lines, "Nothing more is known: the version was exported without the data directory."]
+    origin = f"Format: {escape(data['format'] or 'unknown')}."
+    if data["simulated"]:
+        origin += " **The vignettes and the decisions on them are simulated.**"
+    else:
+        origin += " It is not recorded whether a clinician or a program wrote the vignettes, or who decided on them."
+    if data["sources"]:
+        origin += f" Files: {', '.join(map(escape, data['sources']))}."
+    rows = (
+        (name, f"{split['vignettes']:,}", *("-" if n is None else f"{n:,}" for n in split["decisions"].values()))
+        for name, split in data["splits"].items()
+    )
+    return [*lines, origin, _table(("split", "vignettes", *(f"{label} decisions" for label in DECISION_LABELS)), rows)]
+
+
+def _evaluation(evaluation: dict[str, Any] | None) -> list[str]:
+    if evaluation is None:
+        return [
+            "**This version was not evaluated when it was exported.** To get its figures, export it with a data "
+            "directory:",
+            _code([_HOW]),
+        ]
+    name = "simulated vignettes" if evaluation["simulated"] else "vignettes"
+    minimum = evaluation["human_minimum_decisions"]
+    policies = {
+        "**this version**": evaluation["agent"],
+        f"clinicians ({minimum} decisions or more)": evaluation["human"],
+    }
+    quality = ((who, *(_cell((row or {}).get(metric)) for metric in _QUALITY)) for who, row in policies.items())
+    constants = ((who, *(_cell(row[metric]) for metric in _QUALITY)) for who, row in evaluation["constants"].items())
+    effort = ((_words(metric), _cell(evaluation["agent"][metric])) for metric in _EFFORT)
+    return [
+        f"{evaluation['vignettes']:,} {name} of the {escape(evaluation['split'])} split, each in "
+        f"{evaluation['orders']:,} random evidence orders (seed {evaluation['seed']}); data fingerprint "
+        f"{escape(evaluation['data_fingerprint'])}. The exported SavedModel itself decided.",
+        "A decision is appropriate if it lies between the most and the least urgent one that the vignette's clinicians "
+        "gave, and safe if it is at least as urgent as the least urgent one. Mean [95% bootstrap interval over "
+        "vignettes]. Each clinician is judged by the others.",
+        _table(("policy", *map(_words, _QUALITY)), [*quality, *constants]),
+        _table(("this version, per vignette", "mean"), effort),
+        *_slices(evaluation["slices"]),
+    ]
+
+
+def _slices(slices: list[dict[str, Any]]) -> list[str]:
+    """Returns a table for each way to slice the vignettes, see `trainer.evaluation.slices`."""
+    columns = ("appropriateness", "safety", "over_triage", "under_triage", "questions")
+    parts = []
+    for by in dict.fromkeys(row["by"] for row in slices):
+        rows = [
+            (escape(row["value"]), f"{row['vignettes']:,}", *(_cell(row["metrics"][metric]) for metric in columns))
+            for row in slices
+            if row["by"] == by
+        ]
+        parts += [f"### By {escape(by)}", _table(("", "vignettes", *map(_words, columns)), rows)]
+    return parts
+
+
+def _gate(gate: dict[str, Any] | None) -> list[str]:
+    if gate is None:
+        return []
+    title = "## Comparison with the serving version"
+    if gate["serving_version"] is None:
+        return [title, f"There was no version to compare with: this is the first one.{_small_test_sentence(gate)}"]
+    rows = (
+        (_words(metric), f"{row['new']:.3f}", f"{row['serving']:.3f}", _cell(row["difference"]))
+        for metric, row in gate["metrics"].items()
+    )
+    verdict = "passed" if gate["passed"] else "**did not pass**"
+    return [
+        title,
+        f"It {verdict} the gate: the lower bound of the difference in safety to version "
+        f"{escape(gate['serving_version'])} is {gate['lower_bound']:+.4f} (5th percentile, one-sided 95%, paired "
+        f"bootstrap over {gate['vignettes']:,} vignettes), and must not be below {-gate['margin']:g}."
+        f"{_textbook_sentence(gate.get('textbook_cases'))}{_small_test_sentence(gate)}",
+        _table(("", "this version", f"version {escape(gate['serving_version'])}", "difference [95% interval]"), rows),
+    ]
+
+
+def _small_test_sentence(gate: dict[str, Any]) -> str:
+    if "minimum_vignettes" not in gate:
+        return ""
+    return f" It was not blessed: {gate['vignettes']:,} test vignettes are fewer than {gate['minimum_vignettes']:,}."
+
+
+def _textbook_sentence(textbook: dict[str, Any] | None) -> str:
+    if textbook is None:
+        return ""
+    late, emergencies = textbook["sent_later"], textbook["emergencies"]
+    return f" It sends {late:,} of {emergencies:,} textbook emergencies later than that version."
+
+
+def _decision(decision: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
+    """Returns how the version decides, and how well its probabilities are calibrated."""
+    title = "## How it decides"
+    if not decision["probabilities"]:
+        return [
+            title,
+            "By its Q-values: the triage decision with the highest one, and asking where that is higher still.",
+        ]
+    weight, sure_enough = decision["safety_weight"], decision["sure_enough"]
+    merit = f"(P(appropriate) + {weight:g} P(safe)) / {1 + weight:g}"
+    stops = f"It asks while Q(ask), at {decision['price']:g} a question, is more than {merit} of its decision"
+    if sure_enough is not None:
+        stops = f"It asks until {merit} of its decision reaches {sure_enough:g}"
+    return [
+        title,
+        "For each triage decision the network gives P(appropriate), the probability that it lies between the most and "
+        "the least urgent one that clinicians give, and P(safe), the probability that it is at least as urgent as the "
+        "least urgent one. Both are calibrated on vignettes by networks that did not learn from them.",
+        f"It chooses the decision with the highest P(appropriate) + {weight:g} P(safe). {stops}. {_chosen(decision)}"
+        f"{_held_out(decision['held_out'])}",
+        *_calibration((evaluation or {}).get("probabilities")),
+    ]
+
+
+CROSS_VALIDATED = (
+    " It is an estimate and no guarantee: the networks that did not learn from a vignette judge it, and the version "
+    "averages all networks."
+)
+
+
+def _chosen(decision: dict[str, Any]) -> str:
+    if decision["chosen"] == "default":
+        return "Training chose these numbers by the held-out vignettes."
+    if decision["chosen"] == "given":
+        return "These numbers were given at the export."
+    return (
+        "The weight is the least that keeps under-triage at most "
+        f"{decision['under_triage_at_most']:g} in expectation, by conformal risk control on the held-out vignettes: "
+        "on average over trainings, not for each version, and for patients like those vignettes."
+        + ("" if decision["held_out"]["apart"] else CROSS_VALIDATED)
+    )
+
+
+def _held_out(held_out: dict[str, Any] | None) -> str:
+    if held_out is None:
+        return ""
+    return (
+        f" On {held_out['vignettes']:,} vignettes, by networks that did not learn from them and without safety rules, "
+        f"under-triage is {held_out['under_triage']:.3f} and over-triage {held_out['over_triage']:.3f}."
+    )
+
+
+def _calibration(probabilities: dict[str, Any] | None) -> list[str]:
+    if probabilities is None:
+        return []
+    keys = ("predicted", "observed", "expected_calibration_error")
+    rows = (
+        (f"P({name}) {text}", *(_cell(calibrated[key]) for key in keys))
+        for part, text in (("own_decision", "of its decision"), ("every_decision", "of all four decisions"))
+        for name, calibrated in probabilities[part].items()
+    )
+    return [
+        "On the vignettes of the evaluation, when the agent decided:",
+        _table(("", "mean probability", "observed share", "expected calibration error"), rows),
+    ]
+
+
+def _rules(rules: dict[str, Any]) -> list[str]:
+    if not rules["rules"]:
+        return ["## Safety rules", "This version has no safety rules."]
+    rows = (
+        (escape(rule["rule_id"]), rule["urgency"], "yes" if rule["stop_asking"] else "no", escape(rule["reason"]))
+        for rule in rules["rules"]
+    )
+    origin = f"{escape(rules['source'])}, fingerprint {escape(rules['fingerprint'])}"
+    return [
+        "## Safety rules",
+        "If a rule applies, the decision is at least as urgent as it says, whatever the network decides. Source: "
+        f"{origin}; the file is assets.extra/rules.toml in the folder of this version. All figures of this version are "
+        "with the rules.",
+        _table(("rule", "at least", "ends the questions", "reason"), rows),
+    ]
+
+
+def _novelty(novelty: dict[str, Any] | None) -> list[str]:
+    if novelty is None:
+        return ["## Novelty", "This version does not estimate how novel evidence is."]
+    return [
+        "## Novelty",
+        f"Evidence is called novel above a novelty of {novelty['threshold']:g}, by {novelty['reference_moments']:,} "
+        "moments of interviews about training vignettes. It detects gross nonsense, but no implausible combinations of "
+        "plausible pieces, and changes no decision.",
+    ]
+
+
+def _reproduce(reproduce: dict[str, Any]) -> list[str]:
+    versions = ((escape(name), escape(version)) for name, version in reproduce["versions"].items())
+    return [
+        "## How to reproduce",
+        "In the folder of this version, with DATA, JOB and MODELS for the folders of your choice:",
+        _code(reproduce["commands"]),
+        _table(("package", "version"), versions),
+    ]
+
+
+def _words(metric: str) -> str:
+    return metric.replace("_", " ")
+
+
+def _cell(estimate: dict[str, Any] | None) -> str:
+    if estimate is None:
+        return "-"
+    if estimate["low"] is None:
+        return f"{estimate['mean']:.3f}"
+    return f"{estimate['mean']:.3f} [{estimate['low']:.3f}, {estimate['high']:.3f}]"
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _code(lines: Iterable[str]) -> str:
+    """Returns an indented block: unlike a fence, no line in it can end it."""
+    return "\n".join("    " + " ".join(line.splitlines()) for line in lines)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

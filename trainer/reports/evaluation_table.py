@@ -1,0 +1,150 @@
+"""The figures of `triage evaluate` on the terminal; the tables fit into 80 columns."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from triage_runtime.command_line.progress import print_table
+
+_QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
+
+
+def print_report(report: Mapping[str, Any], with_slices: bool) -> None:
+    """Prints the report of `trainer.commands.evaluate`.
+
+    Args:
+        report: as `--json` writes it.
+        with_slices: also the slices, and the behaviour on vignettes with the tag `unseen`.
+    """
+    console = Console(highlight=False)
+    console.print(
+        f"{report['split']} split: {report['vignettes']:,} vignettes, each in {report['orders']} evidence orders; "
+        f"agent after {report['training']['steps']:,} steps.\n"
+        f"Mean [95% bootstrap interval over vignettes]. Clinicians: each judged by the others, on vignettes with "
+        f"{report['human_minimum_decisions']} decisions or more."
+    )
+    print_table(_agent_table(report))
+    if report["as_clinicians"] is not None:
+        _print_as_clinicians(console, report)
+    if report["calibration"] is not None:
+        console.print(_calibration_line(report["calibration"]["best_decision"]))
+    if report["probabilities"] is not None:
+        print_table(_probabilities_table(report["probabilities"]))
+    if report["frontier"] is not None:
+        print_table(_frontier_table(report))
+    print_table(_constants_table(report["constants"]))
+    if with_slices:
+        print_table(_slices_table(report["slices"]))
+        if report["unseen"] is not None:
+            print_table(_unseen_table(report["unseen"]))
+
+
+def _agent_table(report: Mapping[str, Any]) -> Table:
+    table = Table("", "agent", "clinicians", box=box.SIMPLE)
+    for agent, human in (("agent", "human"), ("agreement", "human_agreement")):
+        for metric, estimate in report[agent].items():
+            table.add_row(_words(metric), _cell(estimate), _cell((report[human] or {}).get(metric)))
+    return table
+
+
+def _print_as_clinicians(console: Console, report: Mapping[str, Any]) -> None:
+    """Prints the agent beside the clinicians, on the same vignettes and judged in the same way."""
+    judged = report["as_clinicians"]
+    console.print(
+        f"The agent judged as clinicians are, on the same {judged['vignettes']:,} vignettes by all clinicians but one:"
+    )
+    table = Table("", "agent", "clinicians", box=box.SIMPLE)
+    clinicians = (report["human"] or {}) | (report["human_agreement"] or {})
+    for metric, estimate in judged["by_all_but_one"].items():
+        table.add_row(_words(metric), _cell(estimate), _cell(clinicians.get(metric)))
+    print_table(table)
+    by_all = judged["by_all"]
+    console.print(
+        f"Judged by all of them the agent has appropriateness {by_all['appropriateness']['mean']:.3f}, safety "
+        f"{by_all['safety']['mean']:.3f}."
+    )
+
+
+def _frontier_table(report: Mapping[str, Any]) -> Table:
+    """Returns the frontier of the safety weights; the agent's own is marked, and the clinicians come last."""
+    columns = ("appropriateness", "safety", "over_triage", "red_sensitivity")
+    table = Table(
+        "weight", "asks\nuntil", "appro-\npriate", "safe", "over-\ntriage", "red", "ques-\ntions", "evi-\ndence",
+        "forced",
+        title="Decisions by P(appropriate) + weight x P(safe); * is this agent", box=box.SIMPLE, padding=(0, 1, 0, 0),
+    )  # fmt: skip
+    for point in report["frontier"]:
+        quality = ("-" if point[name] is None else f"{point[name]:.3f}" for name in columns)
+        effort = (f"{point['questions']:.1f}", f"{point['evidence_seen']:.1f}", f"{point['forced']:.2f}")
+        until = f"price {point['price']:g}" if point["sure_enough"] is None else f"sure {point['sure_enough']:g}"
+        table.add_row(f"{point['safety_weight']:g}{' *' if point['chosen'] else ''}", until, *quality, *effort)
+    if report["human"] is not None:
+        clinicians = report["human"] | (report["human_agreement"] or {})
+        means = (clinicians.get(name) for name in columns)
+        cells = ("-" if mean is None else f"{mean['mean']:.3f}" for mean in means)
+        table.add_row("clinicians", "", *cells, "-", "all", "-")
+    return table
+
+
+def _probabilities_table(probabilities: Mapping[str, Mapping[str, Any]]) -> Table:
+    table = Table("", "mean", "true share", "calibration error", box=box.SIMPLE, title="Probabilities at the decision")
+    for part, text in (("own_decision", "of its decision"), ("every_decision", "of all four")):
+        for name, calibrated in probabilities[part].items():
+            means = (f"{calibrated[column]['mean']:.3f}" for column in ("predicted", "observed"))
+            table.add_row(f"P({name}) {text}", *means, _cell(calibrated["expected_calibration_error"]))
+    return table
+
+
+def _calibration_line(best: Mapping[str, Any]) -> str:
+    return (
+        f"Calibration at the decision: mean Q of the triage {best['predicted']['mean']:.3f}, appropriate "
+        f"{best['observed']['mean']:.3f}, "
+        f"error {_cell(best['expected_calibration_error'])}, Brier score {_cell(best['brier_score'])}."
+    )
+
+
+def _constants_table(constants: Mapping[str, Any]) -> Table:
+    table = Table("constant policy", *map(_words, _QUALITY), box=box.SIMPLE)
+    for name, estimates in constants.items():
+        table.add_row(name, *(f"{estimates[metric]['mean']:.3f}" for metric in _QUALITY))
+    return table
+
+
+def _slices_table(slices: list[dict[str, Any]]) -> Table:
+    table = Table("slice", "n", "appropriateness", "safety", "questions", box=box.SIMPLE)
+    before = None
+    for entry in slices:
+        if entry["by"] != before:
+            before = entry["by"]
+            table.add_row(Text(entry["by"]))  # Text, because a tag may contain markup
+        metrics = entry["metrics"]
+        cells = (_cell(metrics[metric], digits=2) for metric in ("appropriateness", "safety"))
+        table.add_row(
+            Text(f"  {entry['value']}"), f"{entry['vignettes']:,}", *cells, f"{metrics['questions']['mean']:.1f}"
+        )
+    return table
+
+
+def _unseen_table(contrasts: Mapping[str, Any]) -> Table:
+    table = Table("tag unseen", "with", "without", "difference", box=box.SIMPLE)
+    for metric, contrast in contrasts.items():
+        sides = (contrast["with_tag"], contrast["without_tag"], contrast["difference"])
+        table.add_row(_words(metric), *(_cell(side, digits=1) for side in sides))
+    return table
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _cell(estimate: Mapping[str, Any] | None, digits: int = 3) -> str:
+    if estimate is None:
+        return "-"
+    mean = f"{estimate['mean']:.{digits}f}"
+    if estimate["low"] is None:
+        return mean
+    return f"{mean} [{estimate['low']:.{digits}f}, {estimate['high']:.{digits}f}]"

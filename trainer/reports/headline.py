@@ -1,0 +1,245 @@
+"""What a reader wants to know first: are the agents as good as the clinicians, and do they find emergencies?"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from trainer.reports.numbers import (
+    APPROPRIATENESS,
+    FEWEST,
+    FORCED,
+    KAPPA,
+    RED_SENSITIVITY,
+    SAFETY,
+    UNDER_TRIAGE,
+    Measure,
+    Table,
+    count,
+    listed,
+    number_at,
+    several,
+    value_at,
+    with_interval_if_enough,
+)
+
+TERMS = (
+    ("DyQN", "the paper's agent, a dynamic Q-network. After each piece of evidence it values each of the four "
+     "decisions, and asking for more; it asks as long as asking has the highest value."),
+    ("OR query, AND query", "how it values asking: as the probability that its decision would be wrong now or right "
+     "after the next piece of evidence (OR), or that it would be wrong now and right then (AND)."),
+    ("Partially observed", "an agent whose decisions are those of a supervised classifier; it learns only when to stop "
+     "asking. “Fully observed” is such a classifier that sees all evidence of the case and asks nothing."),
+    ("Preset default", "the agent that triage train makes today: the same method, with other settings than the "
+     "paper's."),
+)  # fmt: skip
+"""The terms of the report, in order of appearance."""
+
+_AGENTS = {"dyqn_or": ("The paper's agent (DyQN, OR query)", "DyQN, OR query"),
+           "default_preset": ("The preset default", "Preset default")}  # fmt: skip
+_RULES = ", with safety rules"
+_CLINICIANS = "Clinicians"
+_SHARES = {
+    0.1: "one in ten", 0.2: "one in five", 0.25: "one in four", 1 / 3: "one in three", 0.4: "two in five",
+    0.5: "one in two", 0.6: "three in five", 2 / 3: "two in three", 0.75: "three in four", 0.8: "four in five",
+    0.9: "nine in ten",
+}  # fmt: skip
+_ALMOST = 0.05
+MARGIN = 0.05
+"""Difference of two shares up to which agents are on a par, unless a study says otherwise."""
+_RULE_OF_THREE = 3
+"""Of n cases without a single difference, up to a share of 3/n may still differ (95% confidence)."""
+_RULED, _THE_AGENT = "The agent with safety rules", "The agent"
+_NO, _YES, _NOT_SHOWN = "no", "yes", "not shown"
+_BELOW, _EQUAL, _ABOVE, _UNKNOWN = "below", "equal", "above", "unknown"
+
+
+def headline(results: Mapping[str, Any]) -> list[str]:
+    """Returns a sentence for each agent: whether it is as good as the clinicians, and how many emergencies it finds.
+
+    Empty if no agent was compared with clinicians.
+    """
+    sentences = []
+    for name, (agent, label) in _AGENTS.items():
+        differences = value_at(results, "comparisons", name, "human")
+        margin = number_at(results, "comparisons", "margin")
+        if not differences or margin is None:
+            continue
+        rows = results.get("beside_clinicians") or []
+        red = next((_red_cases(row) for row in rows if row["label"] == label), None)
+        word, reason = _verdict(differences, margin, red)
+        sentence = f"{agent}: {word}, {'as ' if word == _NOT_SHOWN else ''}{reason}"
+        emergencies = _emergencies(rows, label, label + _RULES)
+        sentences.append(f"{sentence}; {emergencies}." if emergencies else f"{sentence}.")
+    return sentences
+
+
+def agent_headline(report: Mapping[str, Any]) -> str:
+    """Returns the answer about one agent: whether it is as good as the clinicians, and how many emergencies it finds.
+
+    A second sentence counts the textbook emergencies that come too late, if those were played.
+
+    Args:
+        report: as `triage evaluate --json` writes it.
+    """
+    rows = beside_clinicians(report)
+    red = _red_cases(rows[0]) or 0
+    differences = value_at(report, "as_clinicians", "less_clinicians")
+    constant = best_constant(report)
+    if not differences:
+        least = count(report.get("human_minimum_decisions"))
+        word, reason = "not known", f"no vignette has the decisions of {least} clinicians to compare it with"
+    else:
+        word, reason = _verdict(differences, MARGIN, red)
+        if word == _YES and constant.agent <= constant.share:
+            word, reason = _NOT_SHOWN, f"on these vignettes it is no better than deciding “{constant.name}”"
+    if red < FEWEST:
+        emergencies = f"with {several(red, 'emergency', 'emergencies')} nobody can say how many it finds"
+    else:
+        emergencies = _emergencies(rows, _THE_AGENT, _RULED)
+    but = "but " if word == _YES and _finds_fewer(rows) else ""
+    return " ".join(filter(None, (f"{word.capitalize()}: {reason}; {but}{emergencies}.", _late_emergencies(report))))
+
+
+class Constant(NamedTuple):
+    """The constant answer that is most often appropriate, beside the agent on the same vignettes; shares in [0, 1]."""
+
+    name: str
+    share: float
+    agent: float
+
+
+def best_constant(report: Mapping[str, Any]) -> Constant:
+    """Returns the constant answer that an agent has to beat."""
+    shares = {name: quality[APPROPRIATENESS.key]["mean"] for name, quality in report["constants"].items()}
+    name = max(shares, key=lambda each: shares[each])
+    return Constant(name, shares[name], report["agent"][APPROPRIATENESS.key]["mean"])
+
+
+def _late_emergencies(report: Mapping[str, Any]) -> str:
+    """Returns how many textbook emergencies come too late in the interview as it is served; "" if none were played."""
+    played = report.get("textbook_cases") or {}
+    rules = "with" if "with_rules" in played else "without"
+    emergencies = value_at(played, f"{rules}_rules", "interview", "categories", "emergency")
+    if not emergencies or not emergencies["cases"]:
+        return ""
+    late, cases = emergencies["too_late"], emergencies["cases"]
+    come = "comes" if late == 1 else "come"
+    return f"In its interviews {rules} safety rules, {late or 'none'} of {cases} textbook emergencies {come} too late."
+
+
+def _red_cases(row: Mapping[str, Any]) -> int | None:
+    """Returns on how many vignettes the share of Red cases rests, None where that is not recorded."""
+    vignettes = number_at(row, "metrics", RED_SENSITIVITY.key, "vignettes")
+    return None if vignettes is None else round(vignettes)
+
+
+def _finds_fewer(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Returns whether the agent (first row) finds fewer emergencies than the clinicians (last row) by the margin."""
+    ours, theirs = (number_at(rows[place], "metrics", RED_SENSITIVITY.key, "mean") for place in (0, -1))
+    return ours is not None and theirs is not None and ours < theirs - MARGIN
+
+
+def beside_clinicians(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the agent, the agent with safety rules, and the clinicians, as far as measured: `label` and `metrics`.
+
+    All are judged by all clinicians but one, or the agent by the clinicians' decisions where those are too few.
+    """
+    judged = report.get("as_clinicians")
+    if judged:
+        ruled = value_at(report, "safety_rules", "as_clinicians", "by_all_but_one")
+        agent = judged["by_all_but_one"]
+        clinicians = (report.get("human") or {}) | (report.get("human_agreement") or {})
+    else:
+        agent, clinicians = report["agent"] | report["agreement"], None
+        effect = value_at(report, "safety_rules", "metrics") or {}
+        ruled = {name: compared["with_rules"] for name, compared in effect.items()}
+    rows = ((_THE_AGENT, agent), (_RULED, ruled), (_CLINICIANS, clinicians))
+    return [{"label": label, "metrics": metrics} for label, metrics in rows if metrics]
+
+
+def _verdict(differences: Mapping[str, Any], margin: float, red: int | None) -> tuple[str, str]:
+    """Returns whether an agent is as good as the clinicians, and why.
+
+    "As good as" is non-inferiority: the 95% intervals of both differences lie above `-margin`. There is no verdict on
+    fewer vignettes than could show it even without a single difference, no "yes" on fewer than `FEWEST` emergencies.
+
+    Args:
+        differences: the agent less the clinicians, on the same vignettes.
+        margin: in (0, 1).
+        red: number of emergencies among them, None where it is not recorded.
+    """
+    points = f"{100 * margin:g} percentage points"
+    vignettes, least = number_at(differences, SAFETY.key, "vignettes") or 0, math.ceil(_RULE_OF_THREE / margin)
+    on = several(round(vignettes), "vignette")
+    if vignettes < least:
+        compared = "is" if vignettes == 1 else "are"
+        return _NOT_SHOWN, f"{on} {compared} too few to compare it with clinicians (a margin of {points} takes {least})"
+    safety, right = (_place(differences.get(measure.key), margin) for measure in (SAFETY, APPROPRIATENESS))
+    if _BELOW in (safety, right):
+        worse = [
+            words for place, words in ((safety, "less safe"), (right, "less often appropriate")) if place == _BELOW
+        ]
+        return _NO, f"it is {listed(worse)} than the clinicians"
+    if _UNKNOWN in (safety, right):
+        unsure = [words for place, words in ((safety, "safe"), (right, "often appropriate")) if place == _UNKNOWN]
+        less = f"less {' or less '.join(unsure)} than the clinicians by more than {points}"
+        return _NOT_SHOWN, f"on {on} it may still be {less}"
+    if red is not None and red < FEWEST:
+        return _NOT_SHOWN, f"{on} test it on too few emergencies ({FEWEST} are needed)"
+    safe = "safer than" if safety == _ABOVE else "as safe as"
+    appropriate = "more often appropriate than" if right == _ABOVE else "as often appropriate as"
+    return _YES, (f"it is {safe} and {appropriate} the clinicians (non-inferior with a margin of {points}, on {on})")
+
+
+def _place(difference: Any, margin: float) -> str:
+    low, high = number_at(difference, "low"), number_at(difference, "high")
+    if low is None or high is None:
+        return _UNKNOWN
+    if low >= -margin:
+        return _ABOVE if low > 0 else _EQUAL
+    return _BELOW if high < 0 else _UNKNOWN
+
+
+def _emergencies(rows: Sequence[Mapping[str, Any]], agent: str, ruled_agent: str) -> str:
+    """Returns how many emergencies the agent of the row `agent` found, beside the others; "" if not measured."""
+    shares = {value_at(row, "label"): number_at(row, "metrics", RED_SENSITIVITY.key, "mean") for row in rows}
+    alone, ruled, clinicians = (shares.get(name) for name in (agent, ruled_agent, _CLINICIANS))
+    if alone is None:
+        return ""
+    others = [
+        *([f"with safety rules {in_words(ruled)}"] if ruled is not None else []),
+        *([f"the clinicians {in_words(clinicians)}"] if clinicians is not None else []),
+    ]
+    told = f"it found {in_words(alone)} emergencies"
+    return f"{told} ({'; '.join(others)})" if others else told
+
+
+def in_words(share: float) -> str:
+    """Returns a share as people say it, such as "one in five"; the nearest that there is a word for."""
+    if share < _ALMOST:
+        return "almost no"
+    if share > 1 - _ALMOST:
+        return "almost all"
+    return f"about {_SHARES[min(_SHARES, key=lambda known: abs(known - share))]}"
+
+
+def beside_table(results: Mapping[str, Any]) -> Table | None:
+    """Returns Red cases found, dangerous errors and agreement of agents, agents with rules, and clinicians; or None."""
+    caption = (
+        "Agents and clinicians side by side: mean (95% interval) on vignettes with three or more decisions. Each takes "
+        "the place of one clinician after the other, and is judged by the rest. One training of each agent"
+    )
+    measures = (RED_SENSITIVITY, UNDER_TRIAGE, KAPPA, SAFETY, APPROPRIATENESS, FORCED)
+    return side_by_side(results.get("beside_clinicians") or [], measures, caption)
+
+
+def side_by_side(rows: Sequence[Mapping[str, Any]], measures: Sequence[Measure], caption: str) -> Table | None:
+    """Returns the `measures` of each row (`label` and `metrics`); None without rows."""
+    cells = tuple(
+        (
+            str(value_at(row, "label")),
+            *(with_interval_if_enough(measure, value_at(row, "metrics", measure.key)) for measure in measures),
+        )
+        for row in rows
+    )
+    return Table(caption, ("Who", *(measure.label for measure in measures)), cells) if cells else None

@@ -1,0 +1,228 @@
+"""Figures of learning: curves over training, questions on known and new vignettes, and cross-validation."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+
+from schemas.triage import MAX_QUESTIONS
+from trainer.reports.drawing import (
+    DASHES,
+    SERIES,
+    Drawing,
+    Key,
+    Panel,
+    colour,
+    label_rows,
+    row_panel_height,
+    share_limits,
+)
+from trainer.reports.numbers import (
+    QUESTIONS,
+    TARGETS,
+    Measure,
+    Table,
+    agents_of,
+    number_at,
+    several,
+    shown,
+    value_at,
+)
+
+_SPLITS = {"train": "training vignettes", "test": "test vignettes"}
+
+
+def mean_curve(runs: Sequence[Any], split: str, metric: str) -> tuple[list[float], list[float]]:
+    """Returns steps and means over the runs, at the steps where every run has a value.
+
+    Args:
+        runs: curves of one agent, one a seed; runs without the split are left out.
+        split: "train" or "test".
+        metric: such as "safety".
+    """
+    values: dict[float, list[float]] = {}
+    curves = [curve for run in runs if (curve := _curve(run, split, metric))]
+    for curve in curves:
+        for step, value in curve:
+            values.setdefault(step, []).append(value)
+    steps = sorted(step for step, numbers in values.items() if len(numbers) == len(curves))
+    return steps, [sum(values[step]) / len(curves) for step in steps]
+
+
+def learning_figure(results: Mapping[str, Any]) -> Drawing | None:
+    """Returns the three target metrics over training, on both splits (paper, figure "RL learning curves")."""
+    curves = {name: runs for name, runs in (results.get("curves") or {}).items() if runs}
+    panels = tuple(
+        Panel(f"{measure.label}, {where}", _curves(curves, split, measure))
+        for split, where in _SPLITS.items()
+        for measure in TARGETS
+        if any(mean_curve(runs, split, measure.key)[0] for runs in curves.values())
+    )
+    if not panels:
+        return None
+    seeds = max(len(runs) for runs in curves.values())
+    return Drawing(
+        "learning_curves",
+        f"Learning on training vignettes and on new ones. Light: one of up to {several(seeds, 'seed')}"
+        "; dark: their mean. An agent whose curve still rises at the right edge has not finished learning. A gap "
+        "between training and test vignettes shows what does not generalise to new cases.",
+        "; ".join(_last(results, name, runs) for name, runs in curves.items()) + ".",
+        panels,
+        tuple(Key(_label(results, name), *_look(curves, name)) for name in curves),
+    )
+
+
+def questions_figure(results: Mapping[str, Any]) -> Drawing | None:
+    """Returns questions asked on training beside those on test vignettes, for each learning agent."""
+    rows = []
+    for agent in agents_of(results).values():
+        train, test = number_at(agent, "train", "questions"), number_at(agent, "metrics", "questions", "mean")
+        if value_at(agent, "learns") and train is not None and test is not None:
+            rows.append((str(value_at(agent, "label")), train, test))
+    if not rows:
+        return None
+    numbers = Table(
+        "Questions asked, mean for each vignette",
+        ("Agent", "Training vignettes", "Test vignettes", "Difference"),
+        tuple((label, shown(QUESTIONS, a), shown(QUESTIONS, b), f"{b - a:+.2f}") for label, a, b in rows),
+    )
+    return Drawing(
+        "questions",
+        "Questions asked before deciding on training vignettes (hollow) and on new ones (filled). For an agent that "
+        "adapts to new cases, the filled dot is to the right of the hollow one.",
+        "; ".join(f"{label}: {shown(QUESTIONS, a)} in training, {shown(QUESTIONS, b)} in test" for label, a, b in rows)
+        + ".",
+        (Panel("Questions asked (mean)", _dumbbells(rows), row_panel_height(len(rows))),),
+        (Key("training vignettes", "blue", marker="D"), Key("test vignettes", "blue", marker="o")),
+        numbers,
+    )
+
+
+def k_fold_figure(results: Mapping[str, Any]) -> Drawing | None:
+    """Returns how the target metrics spread over the folds, beside the single split and the paper's mean."""
+    runs = value_at(results, "k_fold", "runs") or []
+    panels, rows = [], []
+    for measure in TARGETS:
+        folds = [share for run in runs if (share := number_at(run, measure.key)) is not None]
+        if not folds:
+            continue
+        mean = sum(folds) / len(folds)
+        single = number_at(results, "agents", "dyqn_or", "metrics", measure.key, "mean")
+        paper = number_at(results, "k_fold", "paper", measure.key)
+        panels.append(Panel(measure.label, _folds(runs, measure, {"mean": mean, "single": single, "paper": paper})))
+        cells = (min(folds), mean, max(folds), single, paper)
+        rows.append((measure.label, *(shown(measure, value) for value in cells)))
+    if not panels:
+        return None
+    columns = ("Metric", "Lowest fold", "Mean of folds", "Highest fold", "Single split", "Paper, mean of folds")
+    return Drawing(
+        "k_fold",
+        f"DyQN, OR query, in cross-validation ({several(len(runs), 'fold')} in all). Each dot is a fold, each row "
+        "a run. The distance between dots is due to the choice of test vignettes and to chance in training. A single "
+        "split (dashed) far from the folds' mean (solid) was lucky or unlucky.",
+        "; ".join(
+            f"{name}: folds from {low} to {high}, mean {mean}, single split {one}"
+            for name, low, mean, high, one, _ in rows
+        )
+        + ".",
+        tuple(panels),
+        (
+            Key("one fold", "blue", marker="o"),
+            Key("mean of the folds", "ink", "-"),
+            Key("the single split", "green", "--"),
+            Key("the paper's folds", "orange", ":"),
+        ),
+        Table("Cross-validation", columns, tuple(rows)),
+    )
+
+
+def _curve(run: Any, split: str, metric: str) -> list[tuple[float, float]]:
+    pairs = zip(value_at(run, "steps") or [], value_at(run, split, metric) or [], strict=False)
+    return [(step, value) for step, value in pairs if value is not None]
+
+
+def _label(results: Mapping[str, Any], name: str) -> str:
+    return str(value_at(results, "agents", name, "label") or name)
+
+
+def _look(curves: Mapping[str, Any], name: str) -> tuple[str, str]:
+    place = list(curves).index(name)
+    return SERIES[place % len(SERIES)], list(DASHES)[place % len(DASHES)]
+
+
+def _last(results: Mapping[str, Any], name: str, runs: Sequence[Any]) -> str:
+    ends = []
+    for measure in TARGETS:
+        steps, means = mean_curve(runs, "test", measure.key)
+        if steps:
+            ends.append(f"{measure.label.lower()} from {shown(measure, means[0])} to {shown(measure, means[-1])}")
+    return f"{_label(results, name)}, test: {', '.join(ends)}"
+
+
+def _curves(curves: Mapping[str, Any], split: str, measure: Measure) -> Callable[[Axes], None]:
+    def draw(axes: Axes) -> None:
+        for name, runs in curves.items():
+            tone, line = _look(curves, name)
+            for run in runs:
+                pairs = _curve(run, split, measure.key)
+                axes.plot(*zip(*pairs, strict=True), color=colour(tone), linewidth=1, alpha=0.3) if pairs else None
+            axes.plot(*mean_curve(runs, split, measure.key), color=colour(tone), linestyle=line)
+        axes.set_xlabel("training steps")
+        axes.xaxis.set_major_formatter(FuncFormatter(thousands))
+        _scale(axes, measure, curves)
+
+    return draw
+
+
+def _scale(axes: Axes, measure: Measure, curves: Mapping[str, Any]) -> None:
+    """Gives both panels of a metric the same scale, so that training and test compare."""
+    if not measure.share:
+        axes.set_ylim(0, MAX_QUESTIONS + 1)
+        return
+    points = (
+        pair
+        for runs in curves.values()
+        for run in runs
+        for split in _SPLITS
+        for pair in _curve(run, split, measure.key)
+    )
+    axes.set_ylim(*share_limits([value for _, value in points]))
+    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
+
+
+def thousands(step: float, _: int) -> str:
+    """Returns a step as the label of a tick."""
+    return f"{step / 1000:g}k" if step >= 1000 else f"{step:g}"
+
+
+def _dumbbells(rows: list[tuple[str, float, float]]) -> Callable[[Axes], None]:
+    def draw(axes: Axes) -> None:
+        for place, (_, train, test) in enumerate(rows):
+            axes.plot([train, test], [place, place], color=colour("blue"), linewidth=2, alpha=0.5)
+            axes.plot(test, place, "o", color=colour("blue"), markersize=9)
+            axes.plot(train, place, "D", color=colour("blue"), markersize=7, fillstyle="none", markeredgewidth=1.6)
+        label_rows(axes, [(label, f"{train:.1f} → {test:.1f}") for label, train, test in rows])
+        axes.set_xlim(-0.5, MAX_QUESTIONS + 1)
+
+    return draw
+
+
+def _folds(runs: Sequence[Any], measure: Measure, marks: Mapping[str, float | None]) -> Callable[[Axes], None]:
+    seeds = sorted({str(value_at(run, "seed")) for run in runs})
+
+    def draw(axes: Axes) -> None:
+        for run in runs:
+            if (share := number_at(run, measure.key)) is not None:
+                axes.plot(share, seeds.index(str(value_at(run, "seed"))), "o", color=colour("blue"), alpha=0.6)
+        for name, tone, line in (("mean", "ink", "-"), ("single", "green", "--"), ("paper", "orange", ":")):
+            if (value := marks[name]) is not None:
+                axes.axvline(value, color=colour(tone), linestyle=line, zorder=1)
+        axes.set_yticks(range(len(seeds)), [f"seed {seed}" for seed in seeds])
+        axes.set_ylim(len(seeds) - 0.4, -0.6)
+        axes.grid(visible=False, axis="y")
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        if measure.share:
+            axes.xaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
+
+    return draw

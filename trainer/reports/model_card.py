@@ -1,0 +1,279 @@
+"""The model card of an exported version, after Mitchell et al., "Model Cards for Model Reporting" (2019).
+
+This module collects its content; `trainer.reports.card_markdown` turns that into a page. Every figure was computed or
+is read from a file; a figure that is not known is left out.
+"""
+
+import importlib.metadata
+import math
+import platform
+import shlex
+from typing import Any
+
+from schemas import VERSION, directories
+from schemas.evidence import KINDS, Vocabulary
+from schemas.triage import DECISION_LABELS
+
+FORMAT = 1
+"""`format_version` of model_card.json, raised when older readers would misread it."""
+
+_SIMULATED = ("simulate", "ddxplus")  # the `format` in stats.json of vignettes made by a program
+_PACKAGES = ("tensorflow", "keras", "tf-agents", "numpy", "scipy")
+_LICENCE = (
+    "The software that made and runs this model is under the Apache License 2.0. Passing the model on is also subject "
+    "to the terms of the vignettes that it learned from."
+)
+_INTENDED_USE = {
+    "uses": [
+        "research on learning triage from clinicians' decisions",
+        "decision support under study, where a clinician sees the evidence and decides",
+        "teaching, software tests and integration tests",
+    ],
+    "users": ["researchers", "clinical data scientists", "software engineers who work with them"],
+    "out_of_scope": [
+        "It is not a medical device, and it is not validated for care.",
+        "It must not decide about a patient without a clinician, nor delay or replace emergency care.",
+        "It gives no diagnosis and no treatment.",
+        "It must not be used on populations, languages or evidence that its vignettes do not cover.",
+    ],
+}
+_ETHICS = [
+    "Under-triage can harm a patient who needs care sooner; over-triage costs time, money and worry.",
+    "Safety alone is not an aim: always deciding Red is perfectly safe. Read it beside over-triage.",
+    "No figure here measures fairness between groups of people, such as by age, sex, ethnicity or income.",
+    "The model repeats the habits of the clinicians whose decisions it learned from, mistakes included.",
+]
+_Q_VALUES_ALONE = "Q-values are not calibrated probabilities: do not read 0.9 as nine in ten."
+_PROBABILITIES = (
+    "Q-values are not probabilities. P(appropriate) and P(safe) are, for patients like those of the training "
+    "vignettes; for others they may be wrong."
+)
+_NO_QUESTIONS = ["The version says whether to ask, not what: the caller chooses the questions."]
+_QUESTION_LIMITS = [
+    "It learned what to ask from the same vignettes, simulated or written by somebody: it knows what they list, not "
+    "what patients have.",
+    "A question that was not asked is not a finding excluded: what nobody asked about is unknown.",
+    "No clinician reviewed its questions. The policy is not validated for care.",
+    "The evaluation does not measure it: there the evidence of a vignette comes in random order.",
+]
+_LIMITS = [
+    "In the evaluation the evidence of a vignette comes in random order. Real questions build on each other, so real "
+    "interviews may need more or fewer questions, and may end in other decisions.",
+    "The figures measure agreement with the clinicians who read the same vignette, not the outcome of patients. The "
+    "more clinicians judged a vignette, the wider the range of decisions that count as appropriate and safe.",
+    "Evidence outside the vocabulary is ignored, and nothing was learned about a state without evidence.",
+]
+
+
+def training_facts(data_fingerprint: str, stats: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns what is known of the vignettes that an agent learned from.
+
+    Args:
+        data_fingerprint: of those vignettes.
+        stats: the stats.json of a data directory; None if none was given.
+
+    Returns:
+        `data_fingerprint`; and if `stats` are of the same data, `format`, `simulated`, `seed`, `test_fraction`,
+        `sources`, `simulation` and `splits`, None if the file does not state them.
+    """
+    if stats is None or stats["data_fingerprint"] != data_fingerprint:
+        return {"data_fingerprint": data_fingerprint, "known": False}
+    origin = stats.get("format")
+    return {
+        "data_fingerprint": data_fingerprint,
+        "known": True,
+        "format": origin if isinstance(origin, str) else None,
+        "simulated": is_simulated(stats),
+        "seed": _number(stats.get("seed")),
+        "test_fraction": _number(stats.get("test_fraction")),
+        "sources": [str(_dict(source)["file"]) for source in _list(stats.get("sources")) if "file" in _dict(source)],
+        "simulation": _simulation(stats) if origin == "simulate" else None,
+        "splits": {
+            name: {
+                "vignettes": stats["splits"][name]["vignettes"],
+                "decisions": _counts(stats["splits"][name].get("decisions")),
+            }
+            for name in directories.SPLITS
+        },
+    }
+
+
+def is_simulated(stats: dict[str, Any]) -> bool | None:
+    """Returns True if the stats.json of a data directory states that its vignettes were made by a program.
+
+    None otherwise: a file of vignettes does not state whether it comes from clinicians or from a program.
+    """
+    return True if stats.get("format") in _SIMULATED else None
+
+
+def model_card(
+    manifest: dict[str, Any],
+    vocabulary: Vocabulary,
+    training_data: dict[str, Any],
+    evaluation: dict[str, Any] | None,
+    gate: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """Returns the card, as model_card.json holds it.
+
+    Args:
+        manifest: of the version.
+        vocabulary: of the version.
+        training_data: see `training_facts`.
+        evaluation: `trainer.export.publish.Examination.report`; None if the version was not evaluated.
+        gate: the verdict of `trainer.export.gate.compare`, or only `serving_version` None for a first version; None
+            if there was no gate.
+    """
+    kinds = [entry.kind for entry in vocabulary]
+    return {
+        "format_version": FORMAT,
+        "model_details": _details(manifest),
+        "intended_use": _INTENDED_USE,
+        "training_data": training_data,
+        "vocabulary": {
+            "fingerprint": vocabulary.fingerprint,
+            "evidence": len(vocabulary),
+            **{f"{kind}s": kinds.count(kind) for kind in KINDS},
+        },
+        "decision": manifest["decision"],
+        "safety_rules": manifest["safety_rules"],
+        "novelty": manifest["novelty"],
+        "questions": _questions(manifest["questions"]),
+        "hyper_parameters": manifest["config"],
+        "evaluation": evaluation,
+        "gate": gate,
+        "ethical_considerations": _ETHICS,
+        "limits": [
+            *_limits(training_data, evaluation),
+            _PROBABILITIES if manifest["decision"]["probabilities"] else _Q_VALUES_ALONE,
+            *_LIMITS,
+        ],
+        "reproduce": {"commands": _commands(manifest, training_data, evaluation), "versions": package_versions()},
+    }
+
+
+def package_versions() -> dict[str, str]:
+    """Returns the versions of Python and of the packages that affect a model's answers."""
+    versions = {"python": platform.python_version(), "dyqn-triage": VERSION}
+    return versions | {name: importlib.metadata.version(name) for name in _PACKAGES}
+
+
+def _details(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "model_version": manifest["model_version"],
+        "created": manifest["created"],
+        "package_version": manifest["package_version"],
+        "algorithm": "Dynamic Q-Network (DyQN): deep Q-learning from clinicians' decisions on vignettes, with a "
+        "counterfactual reward for every triage decision and a dynamic target for asking",
+        "signatures": manifest["signatures"],
+        "max_questions": manifest["max_questions"],
+        "training": manifest["training"],
+        "start_from": manifest.get("start_from"),
+        "licence": _LICENCE,
+    }
+
+
+def _questions(questions: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns what the version does about questions, and how far to trust that."""
+    if questions is None:
+        return {"most": 0, "notes": _NO_QUESTIONS}
+    most = questions["most"]
+    does = f"It suggests up to {most} questions, the one first whose answer is expected to say most about the decision."
+    ends = "An interview that it leads goes on while a red flag is open."
+    return {"most": most, "notes": [does, ends, *_QUESTION_LIMITS]}
+
+
+def _limits(training_data: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
+    if evaluation is None:
+        return ["This version was not evaluated when it was exported."]
+    limits = []
+    if evaluation["simulated"]:
+        limits.append("The vignettes of the evaluation are simulated: no figure here says anything about patients.")
+    safety = evaluation["agent"]["safety"]
+    if safety["low"] is None:
+        limits.append("The test split has a single vignette: there are no intervals, and nothing can be concluded.")
+    else:
+        limits.append(
+            f"The test split has {evaluation['vignettes']:,} vignettes, and the 95% interval of safety is "
+            f"{safety['high'] - safety['low']:.3f} wide: smaller differences may be chance."
+        )
+    limits.append(
+        "Intervals cover the choice of vignettes, not the randomness of training or of the evidence orders. Those of "
+        "the slices are not corrected for multiple comparisons."
+    )
+    if evaluation["data_fingerprint"] == training_data["data_fingerprint"]:
+        limits.append(
+            "Training reports its progress on the same test split: if a setting or a checkpoint was chosen by it, "
+            "these figures are too good."
+        )
+    else:
+        limits.append(
+            "The evaluation used other data than the training: it was not checked whether a vignette is in both."
+        )
+    return limits
+
+
+def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
+    """Returns commands with DATA, JOB and MODELS for the folders; config.json is the manifest's `config`."""
+    steps = manifest["training"]["steps"]
+    make_config = "import json; json.dump(json.load(open('manifest.json'))['config'], open('config.json', 'w'))"
+    evaluated = (evaluation or {}).get("orders"), (evaluation or {}).get("seed")
+    how = "" if evaluation is None else f" --orders {evaluated[0]} --seed {evaluated[1]}"
+    ruled = f" --rules {directories.RULES}" if manifest["safety_rules"]["rules"] else ""
+    dial = _dial(manifest["decision"])
+    return [
+        *([_simulate(training_data)] if training_data.get("simulation") else []),
+        f'python -c "{make_config}"',
+        f"triage train --data DATA --job-dir JOB --config config.json --steps {steps}",
+        f"triage export --job-dir JOB --step {steps} --model-base-path MODELS --data DATA{how}"
+        f"{ruled or ' --rules none'}{dial}",
+        f"triage evaluate --job-dir JOB --step {steps} --data DATA{how}{ruled}{dial}",
+    ]
+
+
+def _dial(decision: dict[str, Any]) -> str:
+    """Returns the options that set the version's dial, "" if training chose it."""
+    if not decision["probabilities"] or decision["chosen"] == "default":
+        return ""
+    if decision["chosen"] == "bound":
+        weight = f"--under-triage-at-most {decision['under_triage_at_most']:g}"
+    else:
+        weight = f"--safety-weight {decision['safety_weight']:g}"
+    if decision["sure_enough"] is not None:
+        return f" {weight} --sure-enough {decision['sure_enough']:g}"
+    return f" {weight} --question-price {decision['price']:g}"
+
+
+def _simulate(training_data: dict[str, Any]) -> str:
+    total = sum(split["vignettes"] for split in training_data["splits"].values())
+    parts = ["triage", "simulate", "--out", "DATA", "--vignettes", str(total)]
+    for option in ("seed", "test_fraction"):
+        if training_data[option] is not None:
+            parts += [f"--{option.replace('_', '-')}", str(training_data[option])]
+    unseen = training_data["simulation"]["unseen_conditions"]
+    return shlex.join([*parts, "--unseen-conditions", *unseen] if unseen else parts)
+
+
+def _simulation(stats: dict[str, Any]) -> dict[str, Any]:
+    options = _dict(stats.get("options"))
+    fingerprint = options.get("knowledge_fingerprint")
+    return {
+        "knowledge_fingerprint": fingerprint if isinstance(fingerprint, str) else None,
+        "unseen_conditions": [str(code) for code in _list(options.get("unseen_conditions"))],
+    }
+
+
+def _counts(value: Any) -> dict[str, float | None]:
+    return {label: _number(_dict(value).get(label)) for label in DECISION_LABELS}
+
+
+def _dict(value: Any) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _number(value: Any) -> float | None:
+    """Returns a number that JSON can hold, None for anything else: stats.json may come from another program."""
+    return value if isinstance(value, int | float) and math.isfinite(value) else None

@@ -1,0 +1,78 @@
+"""Pages that stand alone: they load nothing, run no script, and show all data as text."""
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jinja2
+from markupsafe import Markup
+
+from schemas.triage import ACTION_LABELS, DECISION_LABELS
+from trainer.reports import numbers
+from trainer.reports.drawing import COLOURS, DASHES, Drawing, svgs
+
+# Turns the direction of text around, and could make one id read as another.
+_DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+class Numbered(NamedTuple):
+    """A figure at its place in the page."""
+
+    number: int
+    drawing: Drawing
+    svgs: tuple[Markup, ...]
+
+
+def page(template: str, drawings: Mapping[str, Drawing | None], **values: Any) -> str:
+    """Returns a page.
+
+    Args:
+        template: that extends page.html.jinja, of this package.
+        drawings: its figures by name, numbered in this order; None where there is nothing to draw.
+        values: what else it shows, see `clean`; texts are escaped.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("trainer.reports", package_path=""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(
+        figures=_numbered(drawings),
+        actions=ACTION_LABELS,
+        decision_labels=DECISION_LABELS,
+        palette=COLOURS,
+        dashes=DASHES,
+        count=numbers.count,
+        several=numbers.several,
+        dash=numbers.NONE,
+        **values,
+    )
+
+
+def _numbered(drawings: Mapping[str, Drawing | None]) -> dict[str, Numbered]:
+    figures: dict[str, Numbered] = {}
+    for name, drawing in drawings.items():
+        if drawing:
+            # The SVG's text is escaped by Matplotlib.
+            panels = tuple(Markup(panel) for panel in svgs(drawing))  # noqa: S704
+            figures[name] = Numbered(len(figures) + 1, drawing, panels)
+    return figures
+
+
+def clean(tree: Any) -> Any:
+    """Returns `tree` with texts that a page can show: no control characters, none that turn the direction of text."""
+    if isinstance(tree, str):
+        return "".join(_clean_character(character) for character in tree)
+    if isinstance(tree, Mapping):
+        return {clean(key): clean(value) for key, value in tree.items()}
+    return [clean(value) for value in tree] if isinstance(tree, list | tuple) else tree
+
+
+def _clean_character(character: str) -> str:
+    if character in "\n\t":
+        return character
+    if character in _DIRECTION or unicodedata.category(character) in ("Cc", "Cs", "Cn"):
+        return "\N{REPLACEMENT CHARACTER}"
+    return character

@@ -1,0 +1,316 @@
+"""`triage evaluate --questions`: compares policies of questions on patients who can be asked.
+
+It compares what the agent would decide after each answer, and when the red flags of an emergency become known.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from schemas import safety_rules
+from schemas.errors import InputError
+from schemas.triage import NUM_ACTIONS, Action
+from trainer.decision import rewards
+from trainer.decision.decision import Dial
+from trainer.decision.question_graph import QuestionGraph
+from trainer.evaluation import as_clinicians
+from trainer.evaluation.agreement import majority_decisions
+from trainer.evaluation.interviews import NOTHING, Interviews, play
+from trainer.evaluation.metrics import (
+    Estimate,
+    estimate,
+    human_metrics,
+    resampled_interval,
+    resampled_sums,
+    summary,
+    triage_quality,
+)
+from trainer.evaluation.patients import Patients, own_cards, whole_patients
+from trainer.evaluation.question_options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT, QuestionOptions
+from trainer.evaluation.question_policies import Policy, card_policy, frequencies, learned_policy, simple_policies
+from trainer.importing import ddxplus
+from trainer.training.job import TrainedNetwork
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.tfrecord import DDXPLUS, DataDirectory
+from triage_runtime.command_line.progress import followed, print_table
+from triage_runtime.storage import locations
+
+QUALITY = ("appropriateness", "safety")
+_SHOWN = (0, 1, 2, 3, 5, 8, 10, 15, 20)
+
+
+def report(
+    given: QuestionOptions, data: DataDirectory, trained: TrainedNetwork, vignettes: VignetteArrays
+) -> dict[str, Any]:
+    """Returns the figures of `triage evaluate --questions`, with estimates as named tuples.
+
+    Raises:
+        InputError: the data or the agent do not fit the track.
+    """
+    patients = _patients(given, data, vignettes)
+    interviews, graph = _interviews(given, data, trained, patients)
+    return {
+        "job_dir": locations.shown(given.job_dir),
+        "data": locations.shown(given.data),
+        "data_fingerprint": data.data_fingerprint,
+        "split": given.split,
+        "track": given.track,
+        "patients": len(patients.answers),
+        "seed": given.seed,
+        "training": trained.training,
+        "clinicians": _clinicians(given, patients),
+        "policies": _figures(given, trained, patients, interviews, graph),
+    }
+
+
+def _patients(given: QuestionOptions, data: DataDirectory, vignettes: VignetteArrays) -> Patients:
+    count = len(data.vocabulary)
+    if given.track == OWN_CARD:
+        return own_cards(vignettes, count, given.seed)
+    if given.track == WHOLE_PATIENT:
+        if not data.whole_patients:
+            raise InputError(
+                f"{given.data}: its patients cannot answer more than their vignettes list: give --track "
+                f"{OWN_CARD}, or data of triage simulate --whole-patient"
+            )
+        return whole_patients(vignettes, count)
+    known_codes = [entry.code for entry in ddxplus.demographics(ddxplus.LANGUAGES[0])]
+    if data.stats.get("format") != DDXPLUS or not all(code in data.vocabulary for code in known_codes):
+        raise InputError(f"{given.data}: not of triage prepare --format ddxplus: give another --track")
+    return whole_patients(vignettes, count, [data.vocabulary.index(code) for code in known_codes])
+
+
+def _clinicians(given: QuestionOptions, patients: Patients) -> dict[str, Estimate] | None:
+    """Returns the clinicians' figures on patients with enough decisions; None if there are none."""
+    human = human_metrics(patients.decision_counts, given.minimum_decisions)
+    return summary(human, given.seed) if len(human["safety"]) else None
+
+
+def _interviews(
+    given: QuestionOptions, data: DataDirectory, trained: TrainedNetwork, patients: Patients
+) -> tuple[dict[str, Interviews], QuestionGraph]:
+    if trained.questions is None:
+        raise InputError(
+            f"{given.job_dir}: nothing to choose questions by: the agent was trained on fewer than 100 vignettes, or "
+            "its job directory has lost questions.npz, which its triage train command writes if given again"
+        )
+    name = None if given.rules is None else str(given.rules)
+    rules, _ = safety_rules.choose(name, trained.vocabulary)
+    network = trained.model if trained.model.output_shape[-1] > NUM_ACTIONS else None
+    graph = QuestionGraph(trained.questions, trained.vocabulary, rules.rules, trained.dial, network)
+    train = data.read("train", names=False)
+    if not len(train.decision_counts):
+        raise InputError(f"{given.data}: the train split has no vignettes, which the simple policies learn from")
+    policies = simple_policies(frequencies(train, len(data.vocabulary)), trained.dial, given.seed)
+    own = given.track == OWN_CARD
+    judged = own and network is not None
+    learned = card_policy(graph, trained.model, trained.dial) if judged else learned_policy(graph)
+    flags = None if own else tf.function(graph.open_red_flags, autograph=False)
+    chosen: dict[str, Policy | None] = {**policies, LEARNED: learned, CLAIRVOYANT: None}
+    return {
+        name: play(patients, trained.model, graph.may_ask, chosen[name], given.question_limit, trained.dial, flags)
+        for name in followed(given.questions, "play", "policies")
+    }, graph
+
+
+def _figures(
+    given: QuestionOptions,
+    trained: TrainedNetwork,
+    patients: Patients,
+    interviews: Mapping[str, Interviews],
+    graph: QuestionGraph,
+) -> dict[str, Any]:
+    """Returns the figures of each policy; differences are paired with the first one."""
+    first = next(iter(interviews))
+    against = quality(interviews[first], patients.decision_counts, trained.dial)
+    return {
+        name: policy_figures(
+            each,
+            patients,
+            trained.dial,
+            graph.red_flags.cells,
+            None if name == first else against,
+            given.minimum_decisions,
+            given.seed,
+        )
+        for name, each in interviews.items()
+    }
+
+
+def quality(interviews: Interviews, counts: np.ndarray, dial: Dial) -> dict[str, np.ndarray]:
+    """Returns whether the decision after each number of questions is appropriate, and safe; bool `[Q + 1, V]` each."""
+    decisions = interviews.decisions(dial)
+    truths = (rule(counts).numpy() for rule in (rewards.appropriate, rewards.safe))
+    return {
+        name: np.take_along_axis(truth[np.newaxis], decisions[..., np.newaxis], axis=2)[..., 0]
+        for name, truth in zip(QUALITY, truths, strict=True)
+    }
+
+
+def policy_figures(
+    interviews: Interviews,
+    patients: Patients,
+    dial: Dial,
+    red_flags: np.ndarray,
+    against: Mapping[str, np.ndarray] | None,
+    minimum_decisions: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Returns the figures of one policy, with their intervals over patients.
+
+    Args:
+        interviews: of the policy.
+        patients: V of them.
+        dial: of the agent.
+        red_flags: the cells that are red flags.
+        against: the `quality` of the policy that it is compared with, None for that policy itself.
+        minimum_decisions: patients with fewer are left out of comparisons with clinicians.
+        seed: of the bootstrap.
+
+    Returns:
+        `appropriateness` and `safety`, a list by number of questions; the same with `_difference`, paired with
+        `against`; `first_red_flag` and `stopping`, see below.
+    """
+    rows = quality(interviews, patients.decision_counts, dial)
+    result: dict[str, Any] = {name: _estimates(values.astype(float), seed) for name, values in rows.items()}
+    for name, values in rows.items():
+        if against is not None:
+            pairs = values.astype(float) - against[name]
+            result[f"{name}_difference"] = _estimates(pairs, seed)
+    result["first_red_flag"] = _first_red_flag(interviews, patients, red_flags, seed)
+    result["stopping"] = stopping(interviews, patients, dial, minimum_decisions, seed)
+    return result
+
+
+def _estimates(values: np.ndarray, seed: int) -> list[Estimate]:
+    """Returns the mean of each row of `values` `[Q, V]` with its interval, all from the same resampled patients."""
+    if values.shape[1] < 2:
+        return [estimate(row, seed) for row in values]
+    resampled = resampled_sums(values.T, seed) / values.shape[1]  # [R, Q]
+    ends = (resampled_interval(column) for column in resampled.T)
+    return [Estimate(float(row.mean()), *pair, len(row)) for row, pair in zip(values, ends, strict=True)]
+
+
+def _first_red_flag(
+    interviews: Interviews, patients: Patients, red_flags: np.ndarray, seed: int
+) -> dict[str, Any] | None:
+    """Returns how many questions it takes until a red flag of an emergency is known to be present.
+
+    Counts patients whose majority decision is Red, who have a red flag and do not present with one. A red flag that is
+    not known after all questions counts as known after one more. None if there are no such patients.
+    """
+    flag: np.ndarray = np.zeros(patients.answers.shape[1], bool)
+    flag[red_flags] = True
+    has = (patients.answers[:, flag] > 0).any(axis=1) & ~((patients.answers > 0) & patients.known & flag).any(axis=1)
+    chosen = has & (majority_decisions(patients.decision_counts) == Action.RED)
+    if not chosen.any():
+        return None
+    known = (interviews.answers > 0) & flag[np.maximum(interviews.asked, 0)]  # [Q, V]
+    first = np.where(known.any(axis=0), known.argmax(axis=0) + 1, len(known) + 1)[chosen]
+    return {
+        "questions": estimate(first.astype(float), seed),
+        "median": float(np.median(first)),
+        "known": estimate((first <= len(known)).astype(float), seed),
+    }
+
+
+def stopping(
+    interviews: Interviews, patients: Patients, dial: Dial, minimum_decisions: int, seed: int
+) -> dict[str, Any]:
+    """Returns the results of interviews that end as `Interviews.ends` says, or after the last question.
+
+    Returns:
+        `appropriateness`, `safety` and `questions`; `evidence_recall`, the share of the present evidence that is known
+        then, and `evidence_seen`, the share of everything that the patient can answer. If enough clinicians judged,
+        also `as_clinicians`, the quality by all clinicians but one, and `less_clinicians`, its paired difference from
+        the clinicians' own.
+    """
+    ends = interviews.ends(dial)
+    rows, counts = np.arange(len(ends)), patients.decision_counts
+    decisions = interviews.decisions(dial)[ends, rows][np.newaxis]
+    judged = triage_quality(decisions, counts)
+    shares = {"evidence_recall": patients.answers > 0, "evidence_seen": patients.answers != 0}
+    values = {
+        **{name: judged[name] for name in QUALITY},
+        "questions": ends.astype(float),
+        **{name: _known(interviews, patients, pieces, ends) for name, pieces in shares.items()},
+    }
+    result: dict[str, Any] = summary(values, seed)
+    human = human_metrics(counts, minimum_decisions)
+    if len(human["safety"]):
+        agent = as_clinicians.quality(decisions, counts, minimum_decisions)
+        result["as_clinicians"] = summary({name: agent[name] for name in QUALITY}, seed)
+        result["less_clinicians"] = summary({name: agent[name] - human[name] for name in QUALITY}, seed)
+    return result
+
+
+def _known(interviews: Interviews, patients: Patients, pieces: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Returns the share of `pieces` `[V, E]` that is known after `ends` `[V]` questions, float `[V]`; 1 without any."""
+    before = (pieces & patients.known).sum(axis=1)
+    rows = np.arange(len(pieces))
+    counts = pieces[rows, np.maximum(interviews.asked, 0)] & (interviews.asked != NOTHING)  # [Q, V]
+    known = np.concatenate([before[np.newaxis], before + counts.cumsum(axis=0)])[ends, rows]
+    total = pieces.sum(axis=1)
+    return np.where(total, known / np.maximum(total, 1), 1.0)
+
+
+def print_report(report: Mapping[str, Any]) -> None:
+    """Prints the report of `run`, as `--json` writes it, within 80 columns for up to six policies."""
+    console = Console(highlight=False)
+    policies = report["policies"]
+    console.print(
+        f"{report['split']} split, track {report['track']}: {report['patients']:,} patients. Appropriateness / safety "
+        "of what the agent would decide after so many questions; one piece is known before."
+    )
+    table = Table("questions", *policies, box=box.SIMPLE)
+    limit = len(next(iter(policies.values()))["safety"]) - 1
+    for number in sorted({*(n for n in _SHOWN if n <= limit), limit}):
+        cells = (_pair(each["appropriateness"][number], each["safety"][number]) for each in policies.values())
+        table.add_row(str(number), *cells)
+    table.add_section()
+    table.add_row("stops after", *(f"{each['stopping']['questions']['mean']:.1f}" for each in policies.values()))
+    table.add_row("  and decides", *(_pair(*_stopped(each)) for each in policies.values()))
+    table.add_row("  knowing", *(f"{each['stopping'][_seen(report)]['mean']:.0%}" for each in policies.values()))
+    if report["clinicians"]:
+        judged = (each["stopping"]["as_clinicians"] for each in policies.values())
+        table.add_row("  by all but one", *(_pair(*(each[name] for name in QUALITY)) for each in judged))
+    flags = [each["first_red_flag"] for each in policies.values()]
+    if all(flags):
+        table.add_row("red flag after", *(f"{flag['questions']['mean']:.1f}" for flag in flags))
+    print_table(table)
+    if report["clinicians"]:
+        console.print(f"clinicians, by all but one: {_pair(*(report['clinicians'][name] for name in QUALITY))}")
+    _print_differences(console, policies, limit)
+
+
+def _print_differences(console: Console, policies: Mapping[str, Any], limit: int) -> None:
+    """Prints how the first policy differs from the others, patient by patient."""
+    first, *others = policies
+    for number in (number for number in (3, 5, 10) if number <= limit):
+        for other in others:
+            means = []
+            for name in QUALITY:
+                difference = policies[other][f"{name}_difference"][number]
+                low, high = (
+                    -(difference[end] if difference[end] is not None else difference["mean"]) for end in ("high", "low")
+                )
+                means.append(f"{name} {-difference['mean']:+.3f} [{low:+.3f}, {high:+.3f}]")
+            console.print(f"{first} less {other} after {number} questions: {', '.join(means)}")
+
+
+def _seen(report: Mapping[str, Any]) -> str:
+    """Returns which share of the known evidence is shown: of a card, or of all that is present."""
+    return "evidence_seen" if report["track"] == OWN_CARD else "evidence_recall"
+
+
+def _stopped(figures_of_policy: Mapping[str, Any]) -> Sequence[Any]:
+    return [figures_of_policy["stopping"][name] for name in QUALITY]
+
+
+def _pair(appropriateness: Mapping[str, Any], safety: Mapping[str, Any]) -> str:
+    return f"{appropriateness['mean']:.3f} / {safety['mean']:.3f}".replace("0.", ".")

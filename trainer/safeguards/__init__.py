@@ -1,1 +1,0 @@
-"""Safety rules and novelty, as parts of the TensorFlow graph."""

@@ -1,1 +1,0 @@
-"""Supervised baselines: ensembles on whole and on partial evidence, and agents that learn only when to stop."""

@@ -1,0 +1,132 @@
+"""The options that set how an agent with probabilities decides, see `trainer.decision.decision.Dial`."""
+
+import argparse
+import dataclasses
+import math
+import pathlib
+from typing import TYPE_CHECKING
+
+from schemas.errors import InputError
+from schemas.triage import NUM_ACTIONS
+from triage_runtime.command_line import options
+
+if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `--help` needs none
+    from trainer.decision.decision import Dial
+    from trainer.training.job import TrainedNetwork
+
+
+@dataclasses.dataclass(frozen=True)
+class DialOptions:
+    """The options, see `add_arguments`; None for those that are not given."""
+
+    safety_weight: float | None = None
+    under_triage_at_most: float | None = None
+    question_price: float | None = None
+    sure_enough: float | None = None
+
+    @property
+    def flags(self) -> list[str]:
+        """The flags that are given."""
+        return [options.flag(name) for name, value in dataclasses.asdict(self).items() if value is not None]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options."""
+    weight = parser.add_mutually_exclusive_group()
+    weight.add_argument(
+        "--safety-weight",
+        type=float,
+        metavar="W",
+        help="choose the triage decision with the highest P(appropriate) + W P(safe); by default training chose W",
+    )
+    weight.add_argument(
+        "--under-triage-at-most",
+        type=float,
+        metavar="SHARE",
+        help="the least W that keeps under-triage at most SHARE in expectation, such as 0.05, chosen by conformal risk "
+        "control: with a guarantee where training had --bound-share, an estimate otherwise",
+    )
+    parser.add_argument(
+        "--question-price",
+        type=float,
+        metavar="PRICE",
+        help="what a question costs, in points of (P(appropriate) + W P(safe)) / (1 + W), such as 0.004; by default "
+        "the price is chosen for the weight, as in training",
+    )
+    parser.add_argument(
+        "--sure-enough",
+        type=float,
+        metavar="S",
+        help="do not weigh the price of a question, but ask until (P(appropriate) + W P(safe)) / (1 + W) reaches S, in "
+        "(0, 1]",
+    )
+
+
+def apply(given: DialOptions, trained: "TrainedNetwork", job_dir: pathlib.Path) -> "TrainedNetwork":
+    """Returns `trained`, of `job_dir`, with the dial that the options set, or unchanged if none is given.
+
+    Raises:
+        InputError: the network has no probabilities, a value is out of range, or the held-out vignettes cannot keep the
+            bound on under-triage.
+    """
+    weight, bound = given.safety_weight, given.under_triage_at_most
+    if not given.flags:
+        return trained
+    if trained.model.output_shape[-1] == NUM_ACTIONS:
+        raise InputError(
+            f"{', '.join(given.flags)}: {job_dir} has a network without probabilities, which decides by its Q-values "
+            "alone: leave the option out, or train with --preset default"
+        )
+    if weight is not None and not 0 <= weight < math.inf:
+        raise InputError(f"--safety-weight {weight:g}: expected a number from 0, such as 2")
+    _check(given)
+    if bound is not None:
+        dial = _bounded(given, trained, bound, job_dir)
+    else:
+        dial = with_weight(given, trained, trained.dial.safety_weight if weight is None else weight)
+    chosen_by = "given" if bound is None else "bound"
+    return dataclasses.replace(trained, dial=dial, dial_chosen=chosen_by, under_triage_at_most=bound)
+
+
+def dials_by_weight(given: DialOptions, trained: "TrainedNetwork") -> "list[Dial]":
+    """Returns the operating point at each weight that training chooses from, and at the agent's own, in order."""
+    from trainer.decision.operating_point import WEIGHTS
+
+    return [with_weight(given, trained, weight) for weight in sorted({*WEIGHTS, trained.dial.safety_weight})]
+
+
+def with_weight(given: DialOptions, trained: "TrainedNetwork", weight: float) -> "Dial":
+    """Returns the operating point with `weight`, and the price that is given, or else one that suits the weight."""
+    from trainer.decision.decision import Dial
+    from trainer.decision.operating_point import with_price
+
+    judged = trained.held_out.judged
+    if given.question_price is not None or given.sure_enough is not None:
+        price = trained.dial.price if given.question_price is None else given.question_price
+        return Dial(weight, given.sure_enough, price)
+    if judged is not None and weight != trained.dial.safety_weight:
+        return with_price(judged, weight)
+    return dataclasses.replace(trained.dial, safety_weight=weight)
+
+
+def _check(given: DialOptions) -> None:
+    from trainer.decision.decision import PRICES
+
+    price, sure_enough = given.question_price, given.sure_enough
+    if price is not None and not PRICES[0] <= price <= PRICES[-1]:
+        raise InputError(f"--question-price {price:g}: expected a number from {PRICES[0]:g} to {PRICES[-1]:g}")
+    if sure_enough is not None and not 0 < sure_enough <= 1:
+        raise InputError(f"--sure-enough {sure_enough:g}: expected a number above 0 and at most 1, such as 0.9")
+
+
+def _bounded(given: DialOptions, trained: "TrainedNetwork", bound: float, job_dir: pathlib.Path) -> "Dial":
+    from trainer.decision.operating_point import WEIGHTS, least_dial
+
+    vignettes = trained.held_out.apart or trained.held_out.judged
+    if vignettes is None:
+        raise InputError(
+            f"--under-triage-at-most {bound:g}: {job_dir} has no held-out vignettes for this checkpoint: training held "
+            "out none (--bound-share, --held-out-share), has not ended, or --step is not the last one; give "
+            "--safety-weight instead"
+        )
+    return least_dial(vignettes, bound, [with_weight(given, trained, weight) for weight in WEIGHTS])

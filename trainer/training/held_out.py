@@ -1,0 +1,79 @@
+"""Two files of a job directory: the agent's outputs for held-out vignettes, and the dial chosen with them.
+
+The name of an array is a field of `HeldOut`, a slash, and a field of `HeldOutOutputs`. held_out.npz is written after
+dial.json, at the end of training.
+"""
+
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+
+from schemas.errors import InputError
+from trainer.decision.decision import NEUTRAL, Dial
+from trainer.decision.operating_point import HeldOut, HeldOutOutputs
+from triage_runtime.storage import arrays_file, whole_file
+from triage_runtime.storage.whole_file import read_json
+
+OUTPUTS = "held_out.npz"
+DIAL = "dial.json"
+
+
+def write(folder: pathlib.Path, held_out: HeldOut, dial: Dial) -> None:
+    """Writes both files.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    with whole_file.replacing(folder / DIAL) as file:
+        file.write(json.dumps(dataclasses.asdict(dial), indent=2) + "\n")
+    arrays = {
+        f"{part}/{name}": array
+        for part, outputs in held_out._asdict().items()
+        if outputs is not None
+        for name, array in outputs._asdict().items()
+    }
+    arrays_file.write(folder / OUTPUTS, arrays)
+
+
+def remove(folder: pathlib.Path) -> None:
+    """Removes both files if they exist."""
+    for name in (OUTPUTS, DIAL):
+        (folder / name).unlink(missing_ok=True)
+
+
+def read(folder: pathlib.Path) -> HeldOut | None:
+    """Returns the agent's outputs for held-out vignettes; None if there is no such file.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    path = folder / OUTPUTS
+    if not path.exists():
+        return None
+    try:
+        parts: dict[str, dict[str, np.ndarray]] = {part: {} for part in HeldOut._fields}
+        for key, array in arrays_file.read(path).items():
+            part, name = key.split("/")
+            parts[part][name] = array
+        return HeldOut(**{part: HeldOutOutputs(**values) if values else None for part, values in parts.items()})
+    except arrays_file.DAMAGE as error:
+        raise InputError(f"{path}: damaged: train again in a new --job-dir") from error
+
+
+def read_dial(folder: pathlib.Path) -> Dial:
+    """Returns the dial, the neutral one if there is no such file.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    path = folder / DIAL
+    if not path.exists():
+        return NEUTRAL
+    try:
+        return Dial(**read_json(path))
+    except TypeError as error:
+        raise InputError(
+            f"{path}: expected safety_weight, sure_enough and price: train again in a new --job-dir"
+        ) from error

@@ -1,0 +1,133 @@
+"""Interviews in training: patients who answer, and the agent's own questions to them."""
+
+import functools
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from schemas.evidence import Vocabulary
+from trainer.decision.decision import NEUTRAL
+from trainer.decision.mixture import Mixture
+from trainer.decision.question_graph import QuestionGraph
+from trainer.dyqn.network import members_of
+from trainer.evaluation.interviews import play
+from trainer.evaluation.patients import Patients, first_pieces
+from trainer.evaluation.question_policies import learned_policy
+from trainer.vignettes import state
+from trainer.vignettes.state import Vignettes, sparse_states
+
+SHORTLIST = 8
+"""Questions of which the network judges both answers in training: fewer than when it is used, for speed."""
+_SEED = 2_023  # of what held-out patients answer; unlike the seeds of training
+
+
+class Interviewing:
+    """Interviews that an agent leads while it is trained, and with held-out patients.
+
+    Args:
+        mixture: of the patients that the networks learn from.
+        vocabulary: of E pieces of evidence.
+        whole: whether vignettes list everything that a patient has.
+        questions: number of questions put to a held-out patient.
+    """
+
+    def __init__(self, mixture: Mixture, vocabulary: Vocabulary, whole: bool, questions: int):
+        self._mixture = mixture
+        self._vocabulary = vocabulary
+        self._whole = whole
+        self._questions = questions
+
+    def begin(
+        self, vignettes: Vignettes, network: keras.Model, generator: tf.random.Generator
+    ) -> "TrainingInterviewer":
+        """Returns the interviewer of a training run, whose questions follow `network` as it learns.
+
+        One network of several, drawn anew each time, chooses a question: that of the average takes five times as long.
+        """
+        members = members_of(network)
+
+        def one(states: tf.Tensor) -> tf.Tensor:
+            number = generator.uniform([], maxval=len(members), dtype=tf.int32)
+            return tf.sigmoid(tf.switch_case(number, [functools.partial(each, states) for each in members]))
+
+        graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, one, SHORTLIST)
+        return TrainingInterviewer(vignettes, self._whole, self._mixture, graph, generator)
+
+    @property
+    def card_starts(self) -> float:
+        """See `trainer.dyqn.environment.Interviewing`; that of a whole patient just lists what is present."""
+        return 0.1 if self._whole else 0.5
+
+    def led_by(self, network: keras.Model | None, vignettes: Vignettes) -> np.ndarray:
+        """See `trainer.dyqn.environment.Interviewing`."""
+        graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, network)
+        cards = sparse_states(vignettes, len(self._vocabulary)).toarray()
+        generator = tf.random.Generator.from_seed(_SEED, alg="philox")
+        like = np.where(cards > 0, 1, -1) if self._whole else graph.patients_like(tf.constant(cards), generator).numpy()
+        answers = np.where(cards != 0, cards, like).astype(np.int8)
+        patients = Patients(first_pieces(vignettes, len(self._vocabulary)), answers, vignettes.decision_counts)
+        model = _no_outputs if network is None else tf.function(network, autograph=False)
+        interviews = play(patients, model, graph.may_ask, learned_policy(graph), self._questions, NEUTRAL)
+        return interviews.states(patients).transpose(1, 0, 2)
+
+
+def _no_outputs(states: tf.Tensor) -> tf.Tensor:
+    return tf.zeros([states.shape[0], 1])
+
+
+class TrainingInterviewer:
+    """Puts the questions of an agent that is being trained to the patients of its vignettes.
+
+    A patient answers as the vignette says. What it leaves open, a whole patient lacks; the patient of a card answers it
+    like a patient of the mixture who has such a card, so that nothing is learned from somebody having thought of
+    denying a finding.
+
+    Args:
+        vignettes: V of them.
+        whole: whether they list everything that a patient has.
+        mixture: of patients, over E pieces of evidence.
+        graph: chooses the questions.
+        generator: of the answers, and of the questions drawn at random.
+    """
+
+    def __init__(
+        self,
+        vignettes: Vignettes,
+        whole: bool,
+        mixture: Mixture,
+        graph: QuestionGraph,
+        generator: tf.random.Generator,
+    ):
+        self._offsets = tf.constant(vignettes.offsets, tf.int64)
+        self._codes = tf.constant(vignettes.signed_codes)
+        self._width = int(np.diff(vignettes.offsets).max())
+        self._whole = whole
+        self._mixture = mixture
+        self._graph = graph
+        self._generator = generator
+        self._common = tf.constant(np.sqrt(np.exp(mixture.log_prior) @ mixture.present), tf.float32)  # [E]
+
+    def patients(self, vignettes: tf.Tensor) -> tf.Tensor:
+        """See `trainer.dyqn.environment.Interviewer`."""
+        starts = tf.gather(self._offsets, vignettes)
+        sizes = tf.gather(self._offsets, vignettes + 1) - starts
+        within = tf.sequence_mask(sizes, self._width)
+        places = tf.where(within, starts[:, tf.newaxis] + tf.range(self._width, dtype=tf.int64), 0)
+        codes = tf.where(within, tf.cast(tf.gather(self._codes, places), tf.int32), 0)
+        cards = state.from_signed_codes(codes, self._common.shape[0])
+        if self._whole:
+            return tf.where(cards > 0, tf.ones_like(cards, tf.int8), -1)
+        like = self._graph.patients_like(cards, self._generator)
+        return tf.cast(tf.where(cards == 0, like, cards), tf.int8)
+
+    def questions(self, states: tf.Tensor, explored: tf.Tensor) -> tf.Tensor:
+        """See `trainer.dyqn.environment.Interviewer`."""
+        nothing = tf.zeros_like(states, tf.bool)
+        ranks = self._graph.ranks(states, nothing)
+        uniform = self._generator.uniform(tf.shape(states))
+        drawn = tf.where(self._graph.may_ask(states), uniform * self._common, -1.0)
+        random = self._generator.uniform(tf.shape(explored)) < explored
+        scores = tf.where(random[:, tf.newaxis], drawn, ranks)
+        cells = tf.argmax(scores, axis=1, output_type=tf.int32)
+        return tf.where(tf.reduce_max(scores, axis=1) >= 0, cells, -1)

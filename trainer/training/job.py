@@ -1,0 +1,317 @@
+"""A job directory: the files of a training run, which resuming, evaluating and exporting read.
+
+run.json           resolved configuration, fingerprints of vocabulary and data
+novelty.npz        statistics of the training states for novelty; missing if there are few vignettes
+questions.npz      classes of the training patients, from which questions are chosen; missing if there are few vignettes
+vocabulary.csv     the evidence of each cell of the state
+checkpoints/       see `TrainingLoop.checkpoint`; those of the other workers are in worker-1/ and so on
+evaluations.jsonl  an evaluation on the test split per line
+validation.jsonl   the loss on validation vignettes per line, if any were kept for validation
+held_out.npz       outputs for vignettes that networks did not learn from, if any
+dial.json          how the agent weighs safety and when it stops, chosen with those outputs
+logs/              TensorBoard summaries
+lock               held by the run that works in the directory; lock-worker-1 and so on by its other workers
+"""
+
+import contextlib
+import dataclasses
+import json
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from schemas import directories
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.safety_rules import NO_RULES, RuleSet
+from trainer.config import TrainConfig
+from trainer.decision import novelty
+from trainer.decision.decision import NEUTRAL, Dial
+from trainer.decision.mixture import Mixture
+from trainer.decision.novelty import Novelty, fit
+from trainer.decision.operating_point import NOTHING_HELD_OUT, HeldOut
+from trainer.dyqn.network import build_network
+from trainer.training import held_out, questions
+from trainer.training.checkpoint_files import CHECKPOINTS, checkpoint_path, existing_checkpoints, restore, unwritable
+from trainer.training.lock import lock
+from trainer.training.step_log import StepLog
+from trainer.vignettes.state import Vignettes
+from triage_runtime.storage import whole_file
+from triage_runtime.storage.whole_file import read_json
+
+RUN = "run.json"
+NOVELTY = "novelty.npz"
+EVALUATIONS = "evaluations.jsonl"
+VALIDATION = "validation.jsonl"
+LOCK = "lock"
+_NOVELTY_SEED = 2_021  # unlike the seeds of training
+# Settings that may change when a run is resumed: they affect its length and its evaluations, not what it computes.
+RESUMABLE = {
+    "steps", "steps_per_call", "evaluation_interval", "evaluation_orders", "checkpoint_interval", "checkpoints_kept",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedNetwork:
+    """A trained Q-network and where it comes from."""
+
+    model: keras.Model
+    vocabulary: Vocabulary
+    config: dict[str, Any]
+    max_questions: int
+    data_fingerprint: str
+    metrics: dict[str, Any]  # the evaluation on the test split at this step, empty if there was none
+    training: dict[str, int]  # steps and episodes
+    rules: RuleSet = NO_RULES  # that an exported version obeys
+    novelty: Novelty | None = None  # statistics of the training states; None if there are too few vignettes
+    dial: Dial = NEUTRAL  # how its probabilities are weighed
+    dial_chosen: str = "default"  # by training; "given", by the options; or "bound", to keep a bound on under-triage
+    under_triage_at_most: float | None = None  # that bound
+    held_out: HeldOut = NOTHING_HELD_OUT
+    questions: Mixture | None = None  # from which it chooses questions; None if there are too few vignettes
+    start_from: str | None = None  # the agent that its training started from, see `trainer.training.start`
+
+
+class JobDirectory:
+    """Reads and writes a job directory."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+
+    @property
+    def logs(self) -> pathlib.Path:
+        """The directory of the TensorBoard summaries."""
+        return self.path / "logs"
+
+    def manager(self, checkpoint: tf.train.Checkpoint, kept: int, worker: int = 0) -> tf.train.CheckpointManager:
+        """Returns the manager of the newest `kept` checkpoints; those of worker 0, the chief, are the run's."""
+        folder = self.path / CHECKPOINTS
+        return tf.train.CheckpointManager(
+            checkpoint, str(folder / f"worker-{worker}" if worker else folder), max_to_keep=kept
+        )
+
+    @contextlib.contextmanager
+    def locked(self, worker: int = 0) -> Iterator[None]:
+        """Locks the directory against other training runs; makes it if it is missing.
+
+        The lock ends with the process that holds it, however that ends.
+
+        Raises:
+            InputError: another run works in the directory, or it cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / (f"{LOCK}-worker-{worker}" if worker else LOCK)).open("w")
+        except OSError as error:
+            raise self.unwritable(error) from error
+        with file:
+            lock(
+                file,
+                f"{self.path}: another training run works in it: wait for its end, stop it, or choose another "
+                "--job-dir",
+            )
+            yield
+
+    def prepare(
+        self,
+        config: TrainConfig,
+        vocabulary: Vocabulary,
+        data_fingerprint: str,
+        workers: int = 1,
+        write: bool = True,
+        start_from: str | None = None,
+    ) -> None:
+        """Makes the directory, or checks that the run in it is the same one.
+
+        Args:
+            config: of the run.
+            vocabulary: of its data.
+            data_fingerprint: of its data.
+            workers: that train together.
+            write: False for workers that only check what the chief has written.
+            start_from: the agent that it started from, if any, see `trainer.training.start.Start`.
+
+        Raises:
+            InputError: it holds a run with another configuration, vocabulary, data or number of workers; the chief has
+                made no run in it; or it cannot be written.
+        """
+        run = {
+            "config": config.to_dict(),
+            "vocabulary_fingerprint": vocabulary.fingerprint,
+            "data_fingerprint": data_fingerprint,
+            "workers": workers,
+            "start_from": start_from,
+        }
+        if not write and not (self.path / RUN).exists():
+            raise InputError(f"{self.path}: the chief's {RUN} is not there: give all workers the same --job-dir")
+        if (self.path / RUN).exists():
+            self._require_same(self.run(), run, vocabulary)
+        if not write:
+            return
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            vocabulary.save(self.path / directories.VOCABULARY)
+            with whole_file.replacing(self.path / RUN) as file:
+                file.write(json.dumps(run, indent=2) + "\n")
+        except OSError as error:
+            raise self.unwritable(error) from error
+
+    def _require_same(self, there: dict[str, Any], given: dict[str, Any], vocabulary: Vocabulary) -> None:
+        differences = [
+            f"{name} {there['config'].get(section, {}).get(name)!r} there, {value!r} given"
+            for section, values in given["config"].items()
+            for name, value in values.items()
+            if name not in RESUMABLE and there["config"].get(section, {}).get(name) != value
+        ]
+        if there["workers"] != given["workers"]:
+            differences.append(f"workers {there['workers']} there, {given['workers']} in TF_CONFIG")
+        if there["vocabulary_fingerprint"] != given["vocabulary_fingerprint"]:
+            there_vocabulary = Vocabulary.load(self.path / directories.VOCABULARY)
+            difference = there_vocabulary.difference(vocabulary) or "is not that of the run"
+            differences.append(f"the vocabulary given {difference}")
+        if there["data_fingerprint"] != given["data_fingerprint"]:
+            differences.append(
+                f"data fingerprint {there['data_fingerprint'][:19]}... there, {given['data_fingerprint'][:19]}... given"
+            )
+        if there["start_from"] != given["start_from"]:
+            differences.append(f"--start-from {there['start_from']} there, {given['start_from']} given")
+        if differences:
+            raise InputError(
+                f"{self.path}: holds a run that differs ({'; '.join(differences)}): choose another --job-dir, or give "
+                "the same settings and data to resume it"
+            )
+
+    def prepare_statistics(self, vignettes: Vignettes, evidence_count: int) -> None:
+        """Writes the statistics of the training vignettes for novelty and questions, unless they exist.
+
+        Raises:
+            InputError: they cannot be written, or existing ones are damaged.
+        """
+        try:
+            fitted = fit(vignettes, evidence_count, _NOVELTY_SEED) if self.novelty(evidence_count) is None else None
+            if fitted is not None:
+                novelty.save(fitted, self.path / NOVELTY)
+            questions.prepare(self.path, vignettes, evidence_count)
+        except OSError as error:
+            raise self.unwritable(error) from error
+
+    def novelty(self, evidence_count: int) -> Novelty | None:
+        """Returns the statistics of the training states, over E pieces of evidence; None if there are none.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        path = self.path / NOVELTY
+        return novelty.load(path, evidence_count) if path.exists() else None
+
+    def write_held_out(self, outputs: HeldOut, dial: Dial) -> None:
+        """Writes the agent's outputs for held-out vignettes, and the dial that was chosen with them.
+
+        Raises:
+            InputError: they cannot be written.
+        """
+        try:
+            held_out.write(self.path, outputs, dial)
+        except OSError as error:
+            raise self.unwritable(error) from error
+
+    def held_out(self) -> HeldOut | None:
+        """Returns the agent's outputs for held-out vignettes; None if training has not ended.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        return held_out.read(self.path)
+
+    def dial(self) -> Dial:
+        """Returns the agent's dial, the neutral one if training chose none; raises as `held_out`."""
+        return held_out.read_dial(self.path)
+
+    def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
+        """Returns the error to raise if writing failed."""
+        return unwritable(self.path, error)
+
+    def run(self) -> dict[str, Any]:
+        """Returns the content of run.json.
+
+        Raises:
+            InputError: there is none, or it is not what training wrote.
+        """
+        if not (self.path / RUN).exists():
+            raise InputError(f"{self.path}: no {RUN}: expected a job directory, as triage train --job-dir makes it")
+        run = read_json(self.path / RUN)
+        missing = {"config", "vocabulary_fingerprint", "data_fingerprint", "workers", "start_from"} - set(run)
+        if missing:
+            raise InputError(f"{self.path / RUN}: expected the keys {', '.join(sorted(missing))}")
+        return run
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """Returns the evaluations so far, oldest first, without one that was cut short by a kill."""
+        return StepLog(self.path / EVALUATIONS).read()
+
+    def append_evaluation(self, evaluation: Mapping[str, Any]) -> None:
+        """Adds one evaluation, which has a `step`; raises InputError if it cannot be written."""
+        self._append(EVALUATIONS, evaluation)
+
+    def validation_losses(self) -> list[dict[str, Any]]:
+        """Returns the validation losses so far, oldest first: `step` and `loss`."""
+        return StepLog(self.path / VALIDATION).read()
+
+    def append_validation_loss(self, step: int, loss: float) -> None:
+        """Adds a validation loss; raises as `append_evaluation`."""
+        self._append(VALIDATION, {"step": step, "loss": loss})
+
+    def _append(self, name: str, entry: Mapping[str, Any]) -> None:
+        try:
+            StepLog(self.path / name).append(entry)
+        except OSError as error:
+            raise self.unwritable(error) from error
+
+    def forget_after(self, step: int) -> None:
+        """Deletes evaluations and losses after the checkpoint that a run resumes from, which the run will repeat."""
+        for name in (EVALUATIONS, VALIDATION):
+            StepLog(self.path / name).forget_after(step)
+
+
+def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwork:
+    """Returns the trained network of a job directory.
+
+    Args:
+        job_dir: as `triage train` made it.
+        step: of the checkpoint; None means the newest one.
+
+    Raises:
+        InputError: it is not a job directory, has no checkpoint (of that step), or has another run's vocabulary.
+    """
+    job = JobDirectory(job_dir)
+    run = job.run()
+    config = TrainConfig.from_dict(run["config"], str(job_dir / RUN))
+    vocabulary = Vocabulary.load(job_dir / directories.VOCABULARY)
+    if vocabulary.fingerprint != run["vocabulary_fingerprint"]:
+        raise InputError(f"{job_dir / directories.VOCABULARY}: not the vocabulary that the run was trained with")
+    model = build_network(len(vocabulary), config.network.served, seed=0)
+    counters = {"step": tf.Variable(0, dtype=tf.int64), "episode": tf.Variable(0, dtype=tf.int64)}
+    checkpoint = tf.train.Checkpoint(chosen=model, **counters)
+    paths = existing_checkpoints(job.manager(checkpoint, kept=1))
+    path = checkpoint_path(paths, step, job_dir)
+    newest = path == checkpoint_path(paths, None, job_dir)  # the dial is only for this one
+    restore(checkpoint, path).assert_existing_objects_matched().expect_partial()
+    training = {"steps": int(counters["step"]), "episodes": int(counters["episode"])}
+    evaluated = {evaluation["step"]: evaluation for evaluation in job.evaluations()}
+    return TrainedNetwork(
+        model=model,
+        vocabulary=vocabulary,
+        config=run["config"],
+        max_questions=config.environment.max_questions,
+        data_fingerprint=run["data_fingerprint"],
+        metrics=evaluated.get(training["steps"], {}),
+        training=training,
+        start_from=run["start_from"],
+        novelty=job.novelty(len(vocabulary)),
+        dial=job.dial() if newest else NEUTRAL,
+        held_out=(job.held_out() if newest else None) or NOTHING_HELD_OUT,
+        questions=questions.read(job_dir, len(vocabulary)),
+    )

@@ -1,0 +1,32 @@
+"""questions.npz of a job directory: the classes of the training patients, from which questions are chosen."""
+
+import pathlib
+
+from trainer.decision import mixture
+from trainer.decision.mixture import Mixture
+from trainer.vignettes.state import Vignettes
+
+QUESTIONS = "questions.npz"
+_SEED = 2_022  # unlike the seeds of training
+
+
+def prepare(folder: pathlib.Path, vignettes: Vignettes, evidence_count: int) -> None:
+    """Writes the file, unless it exists or there are too few vignettes.
+
+    Raises:
+        InputError: the existing file is damaged.
+        OSError: it cannot be written.
+    """
+    if read(folder, evidence_count) is None:
+        classes = mixture.fit(vignettes, evidence_count, _SEED)
+        if classes is not None:
+            mixture.save(classes, folder / QUESTIONS)
+
+
+def read(folder: pathlib.Path, evidence_count: int) -> Mixture | None:
+    """Returns the classes, over E pieces of evidence; None if there are none.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    return mixture.load(folder / QUESTIONS, evidence_count)

@@ -1,0 +1,356 @@
+"""One training run with everything around the loop: resuming, checkpoints, evaluations, summaries, progress."""
+
+import functools
+import pathlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+from rich import progress as bars
+from rich.console import Console
+
+from schemas.errors import InputError
+from trainer.config import TrainConfig
+from trainer.decision.decision import NEUTRAL
+from trainer.decision.operating_point import choose
+from trainer.dyqn.assembly import build_loop
+from trainer.dyqn.loop import Progress, TrainingLoop
+from trainer.dyqn.network import start_from
+from trainer.dyqn.rollout import Rollout, greedy_policy
+from trainer.dyqn.text_features import word_vectors
+from trainer.dyqn.validation import divide
+from trainer.dyqn.workers import ALONE, Workers
+from trainer.evaluation import metrics
+from trainer.evaluation.measurement import order_seeds
+from trainer.training import held_out, questions, start
+from trainer.training.checkpoints import Checkpoints
+from trainer.training.interviewer import Interviewing
+from trainer.training.job import JobDirectory
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.storage import locations
+
+# Seed of the orders and bootstrap of the evaluations during training, always the same and unlike those of training.
+EVALUATION_SEED = 2_020
+
+
+class RunHooks(NamedTuple):
+    """What a run has beside its data and its job directory."""
+
+    validation: DataDirectory | None = None  # with the test split to evaluate on; None means that of its own data
+    logs: pathlib.Path | None = None  # directory of the summaries; None means in the job directory
+    evaluated: Callable[[int, Mapping[str, float]], None] | None = None  # called with the step and the metrics' means
+    saved: Callable[[], None] = lambda: None  # called after files were written that should be kept
+    start_from: pathlib.Path | None = None  # job directory of an agent with the initial weights
+
+
+NO_HOOKS = RunHooks()
+
+
+def open_run(
+    job_dir: pathlib.Path,
+    data: DataDirectory,
+    config: TrainConfig,
+    workers: Workers = ALONE,
+    hooks: RunHooks = NO_HOOKS,
+) -> "TrainingSession":
+    """Opens the run of a job directory: makes the directory, or resumes from its newest checkpoint.
+
+    With several `workers`, each opens its own session, in the same job directory; the chief evaluates and reports.
+
+    Raises:
+        InputError: no training vignettes, or the job directory holds another run, or checkpoints that are all damaged,
+            or the validation data has another vocabulary.
+        LostWorkerError: another worker has ended.
+    """
+    train, test = _read_splits(data, hooks.validation or data)
+    config = config.resolved(len(train.decision_counts))
+    evidence_count = len(data.vocabulary)
+    job, console = JobDirectory(job_dir), Console(stderr=True, quiet=not workers.chief)
+    begin = None if hooks.start_from is None else start.read(hooks.start_from, data.vocabulary, config)
+    _prepare(job, data, config, begin, workers)
+    if workers.chief:
+        job.prepare_statistics(divide(train, config.validation, config.loop.seed).learned, evidence_count)
+    workers.exchange(0)
+    words = word_vectors(data.vocabulary, config.network.words) if config.network.words else None
+    loop = build_loop(
+        train, evidence_count, config, workers, words, _starter(begin, console), _interviewing(job, data, config)
+    )
+    rollout = None
+    if workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
+        rollout = Rollout(test, evidence_count, config.environment.max_questions, loop.agent.policy)
+    checkpoints = Checkpoints(job, loop.checkpoint(), config.loop.checkpoints_kept, workers)
+    resumed = _resume(loop, job, checkpoints, workers, console)
+    logs = str(hooks.logs or job.logs)
+    writer = tf.summary.create_file_writer(logs) if workers.chief else tf.summary.create_noop_writer()
+    return TrainingSession(loop, job, checkpoints, resumed, test, rollout, writer, console, workers, hooks)
+
+
+def _interviewing(job: JobDirectory, data: DataDirectory, config: TrainConfig) -> Interviewing | None:
+    """Returns the interviews in which the agent learns; None where the order of the evidence is random.
+
+    It is so, too, where there are too few vignettes to choose questions by.
+    """
+    mixture = questions.read(job.path, len(data.vocabulary))
+    if config.environment.asks != "interview" or mixture is None:
+        return None
+    return Interviewing(mixture, data.vocabulary, data.whole_patients, config.environment.max_questions)
+
+
+def _read_splits(data: DataDirectory, watched: DataDirectory) -> tuple[VignetteArrays, VignetteArrays]:
+    """Returns the training split of `data` and the test split of `watched`; raises as `open_run`."""
+    if watched.vocabulary.fingerprint != data.vocabulary.fingerprint:
+        raise InputError(
+            f"{watched.path}: its vocabulary is not that of {data.path}: prepare the validation data with "
+            f"--vocabulary {data.path / 'vocabulary.csv'}"
+        )
+    train, test = data.read("train", names=False), watched.read("test", names=False)
+    if not len(train.decision_counts):
+        raise InputError(f"{data.path}: the train split has no vignettes")
+    return train, test
+
+
+def _prepare(
+    job: JobDirectory, data: DataDirectory, config: TrainConfig, begin: start.Start | None, workers: Workers
+) -> None:
+    """Makes the job directory; the other workers read it after the chief has made it."""
+    identity = None if begin is None else begin.identity
+    for turn in (True, False):
+        if workers.chief is turn:
+            job.prepare(config, data.vocabulary, data.data_fingerprint, workers.count, workers.chief, identity)
+        workers.exchange(0)
+
+
+def _starter(begin: start.Start | None, console: Console) -> Callable[[keras.Model], None] | None:
+    """Returns what sets the initial weights to those of another agent, and says so; None without one."""
+    if begin is None:
+        return None
+    console.print(begin.description, highlight=False, soft_wrap=True)
+    return functools.partial(start_from, other=begin.network, places=begin.places)
+
+
+def _resume(
+    loop: TrainingLoop, job: JobDirectory, checkpoints: Checkpoints, workers: Workers, console: Console
+) -> int | None:
+    """Resumes from the newest whole checkpoint, with a warning for each damaged one that is skipped.
+
+    Returns:
+        Its step, None if the run has no checkpoint yet.
+    """
+    path = checkpoints.restore(lambda text: console.print(text, highlight=False, soft_wrap=True))
+    if path is not None:
+        there = locations.shown(path)
+        console.print(f"resumed at step {loop.step:,} from {there}", highlight=False, soft_wrap=True)
+    _require_same_weights(loop, workers)
+    if workers.chief:
+        job.forget_after(loop.step)
+    return None if path is None else loop.step
+
+
+def _require_same_weights(loop: TrainingLoop, workers: Workers) -> None:
+    prints = workers.exchange(loop.fingerprint())
+    if len(set(prints)) > 1:
+        raise RuntimeError(
+            f"step {loop.step}: the workers' weights have parted ({prints}): run all of them on one kind of "
+            "machine, with the same packages"
+        )
+
+
+class TrainingSession:
+    """A run that is open: trains, evaluates, and saves checkpoints and summaries."""
+
+    def __init__(
+        self,
+        loop: TrainingLoop,
+        job: JobDirectory,
+        checkpoints: Checkpoints,
+        saved_step: int | None,
+        test: VignetteArrays,
+        rollout: Rollout | None,
+        writer: tf.summary.SummaryWriter,
+        console: Console,
+        workers: Workers,
+        hooks: RunHooks,
+    ):
+        """Makes the session; `open_run` makes its parts.
+
+        Args:
+            loop: at the step of the newest checkpoint.
+            job: directory of the run.
+            checkpoints: of the loop.
+            saved_step: the step of the checkpoint with the current state of the loop, None if there is none.
+            test: the test split.
+            rollout: plays the agent on that split; None where nothing is evaluated.
+            writer: of the summaries.
+            console: for progress and messages.
+            workers: that train together.
+            hooks: what is called when the run has been evaluated or saved.
+        """
+        self._loop = loop
+        self._config = loop.config
+        self._job = job
+        self._checkpoints = checkpoints
+        self._saved_step = saved_step
+        self._test = test
+        self._rollout = rollout
+        self._writer = writer
+        self._console = console
+        self._workers = workers
+        self._hooks = hooks
+
+    def train(self, stopping: Callable[[], bool]) -> dict[str, Any]:
+        """Trains until all steps are done or `stopping` returns true on any worker; then saves a checkpoint.
+
+        Returns:
+            Figures: steps, episodes, steps per second of this session, the last evaluation, whether it is `finished`.
+
+        Raises:
+            TrainingDivergedError: see `TrainingLoop.run`; no checkpoint is written then.
+            InputError: the job directory cannot be written, such as on a full disk; what stands there stays whole.
+            LostWorkerError: another worker has ended.
+        """
+        loop, first_step, began = self._loop, self._loop.step, time.monotonic()
+        if not loop.finished and self._workers.chief:
+            held_out.remove(self._job.path)
+        with self._progress_bar() as bar:
+            burn_in, steps = self._config.loop.burn_in_steps, self._config.loop.steps
+            # Steps of the burn-in learn nothing and are fast: the time left is estimated from the others.
+            learns = first_step >= burn_in
+            task = bar.add_task("train", start=learns, total=steps, completed=first_step, window="", rate="")
+            while not loop.finished and not any(self._workers.exchange(int(stopping()))):
+                before, since = loop.step, time.monotonic()
+                done = loop.run(self._next_stop())
+                rate = (loop.step - before) / (time.monotonic() - since)
+                if before < burn_in <= loop.step:
+                    bar.reset(task, total=steps, completed=loop.step)
+                bar.update(task, completed=loop.step, window=_window_text(loop.window.means()), rate=f"{rate:.0f}/s")
+                self._summarise(done, rate)
+                self._after_call()
+        if loop.finished and loop.selection.validates and self._job.held_out() is None:
+            self._settle()
+        if loop.step != self._saved_step:
+            self._save()
+        self._hooks.saved()
+        elapsed = time.monotonic() - began
+        evaluations = self._job.evaluations()
+        return {
+            "job_dir": locations.shown(self._job.path),
+            "finished": loop.finished,
+            "checkpoint": locations.shown(self._checkpoints.newest),
+            **({"best_step": loop.selection.best_step} if loop.selection.validates else {}),
+            "workers": self._workers.count,
+            "steps": loop.step,
+            "episodes": sum(self._workers.exchange(loop.episode)),
+            "steps_this_session": loop.step - first_step,
+            "steps_per_second": (loop.step - first_step) / elapsed,
+            "window": loop.window.means(),
+            "last_evaluation": evaluations[-1] if evaluations else None,
+        }
+
+    def _save(self) -> None:
+        _require_same_weights(self._loop, self._workers)
+        self._loop.selection.choose_latest()
+        try:
+            self._writer.flush()
+        except (tf.errors.OpError, OSError) as error:
+            raise self._job.unwritable(error) from error
+        self._checkpoints.save(self._loop.step)
+        self._saved_step = self._loop.step
+        self._hooks.saved()
+
+    def _next_stop(self) -> int:
+        """Returns the next step at which the loop must return to Python."""
+        loop, step = self._config.loop, self._loop.step
+        intervals = [loop.steps_per_call, loop.checkpoint_interval, loop.evaluation_interval or loop.steps_per_call]
+        if self._loop.selection.validates:
+            intervals.append(self._config.validation.validation_interval)
+        return min(loop.steps, *((step // interval + 1) * interval for interval in intervals))
+
+    def _after_call(self) -> None:
+        """Evaluates and saves a checkpoint if they are due; an evaluation is written before its checkpoint."""
+        loop, step, selection = self._config.loop, self._loop.step, self._loop.selection
+        if selection.validates:
+            due = selection.due(step) or step == loop.steps
+            if due and step > loop.burn_in_steps and (loss := selection.validate(step)) is not None:
+                self._write_scalars({"validation/loss": loss})
+                if self._workers.chief:
+                    self._job.append_validation_loss(step, loss)
+            if self._loop.finished:  # `_settle` evaluates and saves the chosen weights
+                return
+        final = step == loop.steps
+        if self._rollout is not None and (final or step % loop.evaluation_interval == 0):
+            self._evaluate(self._rollout)
+        if final or step % loop.checkpoint_interval == 0:
+            self._save()
+
+    def _settle(self) -> None:
+        """Calibrates the chosen weights, chooses the dial, and evaluates the resulting agent.
+
+        The last file written marks all of this as done: a run that is killed earlier repeats it.
+        """
+        settled = self._loop.selection.settle()
+        dial = NEUTRAL
+        if settled.judged is not None and self._config.network.outputs == "probabilities":
+            dial = choose(settled.judged)
+        if self._rollout is not None:
+            limit, chosen = self._config.environment.max_questions, self._loop.selection.chosen
+            policy = greedy_policy(chosen, dial=dial)
+            self._evaluate(Rollout(self._test, chosen.input_shape[-1], limit, policy))
+        self._save()
+        if self._workers.chief:
+            self._job.write_held_out(settled, dial)
+
+    def _evaluate(self, rollout: Rollout) -> None:
+        outcomes = rollout.run(order_seeds(EVALUATION_SEED, self._config.loop.evaluation_orders))
+        estimates = metrics.summary(metrics.agent_metrics(outcomes, self._test.decision_counts), EVALUATION_SEED)
+        step, episode = self._loop.step, self._loop.episode
+        values = {name: estimate._asdict() for name, estimate in estimates.items()}
+        means = {name: estimate.mean for name, estimate in estimates.items()}
+        self._job.append_evaluation({"step": step, "episode": episode, "split": "test", "metrics": values})
+        self._write_scalars({f"test/{name}": mean for name, mean in means.items()})
+        self._writer.flush()
+        if self._hooks.evaluated is not None:
+            self._hooks.evaluated(step, means)
+        self._hooks.saved()
+        self._console.print(f"step {step:,}: test {_window_text(means)}", highlight=False)
+
+    def _summarise(self, done: Progress, rate: float) -> None:
+        loop = self._loop
+        values = {
+            **loop.window.means(),
+            **({} if done.loss is None else {"loss": done.loss}),
+            **{f"squared_td_error_{label.lower()}": loss for label, loss in done.action_losses.items()},
+            "episodes": loop.episode,
+            "ask_noise": loop.ask_noise,
+            "steps_per_second": rate,
+            **{f"memory_bucket_{n}": size for n, size in enumerate(loop.memory.bucket_sizes.numpy(), start=1)},
+        }
+        self._write_scalars({f"train/{name}": value for name, value in values.items()})
+
+    def _write_scalars(self, values: Mapping[str, Any]) -> None:
+        # TensorFlow caches a tensor for every Python number that it is given, but not for arrays.
+        with self._writer.as_default(step=np.asarray(self._loop.step, np.int64)):
+            for name, value in values.items():
+                tf.summary.scalar(name, np.asarray(value, np.float32))
+
+    def _progress_bar(self) -> bars.Progress:
+        return bars.Progress(
+            bars.BarColumn(bar_width=None),
+            bars.TextColumn("{task.completed:,}/{task.total:,}"),
+            bars.TextColumn("{task.fields[rate]}"),
+            bars.TimeRemainingColumn(compact=True),
+            bars.TextColumn("{task.fields[window]}"),
+            console=self._console,
+            expand=True,
+        )
+
+
+def _window_text(values: dict[str, float]) -> str:
+    if not values:
+        return ""
+    return (
+        f"appropriate {values['appropriateness']:.2f}, safe {values['safety']:.2f}, questions {values['questions']:.1f}"
+    )

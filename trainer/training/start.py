@@ -1,0 +1,72 @@
+"""The agent that a training starts from: its weights, matched to the codes of another vocabulary."""
+
+import dataclasses
+import pathlib
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from trainer.config import NetworkConfig, TrainConfig
+from trainer.training.job import load_network
+from triage_runtime.storage import locations
+
+_NAMED = 5
+_OF_TRAINING = ("words", "dropout", "output_bias")  # settings that affect training, not the network that it produces
+
+
+class Start(NamedTuple):
+    """An agent to start from."""
+
+    network: keras.Model
+    places: np.ndarray
+    """int64 `[E]`: the place of each code in the agent's vocabulary, -1 if it does not know the code."""
+    identity: str
+    """The agent in run.json and in the manifest: the fingerprint of its data, and its steps."""
+    description: str
+    """How the vocabularies match, in one line."""
+
+
+def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> Start:
+    """Returns the agent of a job directory, for a training with `vocabulary` and `config`.
+
+    Raises:
+        InputError: there is no agent, its network is of another kind, or it knows none of the codes.
+    """
+    trained = load_network(job_dir)
+    shown = locations.shown(job_dir)
+    theirs, ours = _kind(TrainConfig.from_dict(trained.config).network), _kind(config.network)
+    differences = [
+        f"{name} {theirs[name]!r} there, {value!r} here" for name, value in ours.items() if value != theirs[name]
+    ]
+    if differences:
+        raise InputError(
+            f"--start-from {shown}: its network differs ({'; '.join(differences)}): train with its settings"
+        )
+    known = {code: place for place, code in enumerate(trained.vocabulary.codes)}
+    places = np.array([known.get(code, -1) for code in vocabulary.codes])
+    matched = int((places >= 0).sum())
+    if not matched:
+        raise InputError(
+            f"--start-from {shown}: its vocabulary has none of the codes of this one, such as {vocabulary.codes[0]!r}: "
+            "prepare the data with the same codes"
+        )
+    new = [code for code in vocabulary.codes if code not in known]
+    unused = [code for code in trained.vocabulary.codes if code not in vocabulary]
+    description = f"starts from {shown}: {matched:,} of {len(places):,} codes match"
+    description += _list_codes("new to it", new) + _list_codes("not used here", unused)
+    identity = f"{trained.data_fingerprint} after {trained.training['steps']} steps"
+    return Start(trained.model, places, identity, description)
+
+
+def _kind(config: NetworkConfig) -> dict[str, Any]:
+    return {name: value for name, value in dataclasses.asdict(config).items() if name not in _OF_TRAINING}
+
+
+def _list_codes(what: str, codes: list[str]) -> str:
+    if not codes:
+        return ""
+    more = f" and {len(codes) - _NAMED:,} more" if len(codes) > _NAMED else ""
+    return f"; {what}: {', '.join(codes[:_NAMED])}{more}"
