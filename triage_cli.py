@@ -44,18 +44,18 @@ COMMANDS = {
     "kubeflow": ("trainer.commands.kubeflow", "compile the training pipeline for Kubeflow, or run it on this machine"),
     "tflite": ("trainer.commands.tflite", "convert an exported version to a TFLite file for phones"),
     "vertex": ("trainer.commands.vertex", "submit training jobs and models to Vertex AI"),
-    "serve": ("serving.command", "serve a model over gRPC as triage.v1.TriageService"),
-    "ask": ("serving.client.ask", "ask a server about one patient"),
-    "console": ("serving.console.command", "try a model on a page in the browser"),
-    "health": ("serving.client.health", "check whether a server is serving"),
-    "score": ("serving.scoring.command", "answer files of stored cases with a model, without a server"),
-    "monitor": ("serving.monitor.command", "compare an audit log with the cases a version was made for"),
+    "serve": ("serving.commands.serve", "serve a model over gRPC as triage.v1.TriageService"),
+    "ask": ("serving.commands.ask", "ask a server about one patient"),
+    "console": ("serving.commands.console", "try a model on a page in the browser"),
+    "health": ("serving.commands.health", "check whether a server is serving"),
+    "score": ("serving.commands.score", "answer files of stored cases with a model, without a server"),
+    "monitor": ("serving.commands.monitor", "compare an audit log with the cases a version was made for"),
     "dossier": ("trainer.commands.dossier", "fill the tables that an assessor asks for from the files of a version"),
 }
 BENCH = "bench"
 BENCHES = {
     "learn": ("trainer.commands.bench_learn", "time how long it takes to train a good agent, beside other libraries"),
-    "serve": ("serving.bench.serve", "measure the server beside an empty gRPC handler and a simple server"),
+    "serve": ("serving.commands.bench_serve", "measure the server beside an empty gRPC handler and a simple server"),
 }
 """The subcommands of `triage bench`."""
 _MODULES = {name: module for name, (module, _) in COMMANDS.items()} | {

@@ -1,4 +1,4 @@
-"""Failures of a call. `serving.calls.status` maps each to a gRPC status.
+"""Failures of a call. `serving.admission.status` maps each to a gRPC status.
 
 The messages are for the caller and contain no evidence, except those of `FaultyRequestError`. Other bad input is
 `schemas.errors.InputError`.

@@ -105,9 +105,10 @@ def test_no_module_that_serves_with_litert_loads_an_extra():
     """The imports at the start of each module, from those that the commands name, and of what they load later."""
     files = _shipped()
     waiting = [
-        "triage_cli", "serving.command", "serving.server", "serving.models.served_models", "serving.http_port",
-        "serving.http", "serving.triage", "serving.client.ask", "serving.client.health",
-        "serving.console.command", "serving.console.application", "serving.console.labelling",
+        "triage_cli", "serving.commands.serve", "serving.server.triage_server", "serving.engine.served_models",
+        "serving.server.http_port", "serving.protocols.http_application", "serving.protocols.http_endpoints",
+        "serving.triage", "serving.commands.ask", "serving.commands.health",
+        "serving.commands.console", "serving.console.application", "serving.console.labelling",
         "serving.console.local_server", "serving.telemetry", "triage_client",
     ]  # fmt: skip
     seen, loaded = set(), set()
@@ -120,7 +121,7 @@ def test_no_module_that_serves_with_litert_loads_an_extra():
             waiting += prefixes - seen - set(waiting)
             if parts[0] not in {each.split(".")[0] for each in files}:
                 loaded.add(_distribution(module))
-    assert {"serving.models.litert", "serving.http.endpoints"} <= seen
+    assert {"serving.engine.litert", "serving.protocols.http_endpoints"} <= seen
     assert loaded & EXTRAS == set()
 
 

@@ -10,12 +10,12 @@ from tf_agents.trajectories import time_step as ts
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import Decision, RuleSet, SafetyRule
 from schemas.triage import Action
-from serving.config import ServeConfig
-from serving.models.served_models import LocalModels
-from serving.models.version_policy import Wanted
-from serving.models.versions import Versions
-from serving.models.watcher import Watcher
-from serving.server import TriageServer
+from serving.config.settings import ServeConfig
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.server.triage_server import TriageServer
 from trainer.config import NetworkConfig, TrainConfig
 from trainer.decision.decision import best_triage
 from trainer.decision.novelty import Novelty

@@ -28,7 +28,7 @@ LOADED = (
     "trainer.study.run",
     "trainer.cloud.final_model",
     "triage_runtime.storage.staging",
-    "serving.command",
+    "serving.commands.serve",
 )
 
 

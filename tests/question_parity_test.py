@@ -13,14 +13,14 @@ from schemas import features
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
-from serving.config import ServeConfig
+from serving.config.settings import ServeConfig
+from serving.engine.litert import LiteRtEngine
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
 from serving.messages import answer_figures
-from serving.models.litert import LiteRtEngine
-from serving.models.served_models import LocalModels
-from serving.models.version_policy import Wanted
-from serving.models.versions import Versions
-from serving.models.watcher import Watcher
-from serving.server import TriageServer
+from serving.server.triage_server import TriageServer
 from trainer.config import NetworkConfig
 from trainer.decision.decision import NEUTRAL
 from trainer.decision.mixture import Mixture

@@ -9,12 +9,12 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import ACTION_LABELS
-from serving.config import ServeConfig
-from serving.models.served_models import LocalModels
-from serving.models.version_policy import Wanted
-from serving.models.versions import Versions
-from serving.models.watcher import Watcher
-from serving.server import TriageServer
+from serving.config.settings import ServeConfig
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.server.triage_server import TriageServer
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.export import saved_model

@@ -109,7 +109,7 @@ def test_ctrl_c_ends_with_130(monkeypatch, capsys):
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("serving.client.ask.run", interrupted)
+    monkeypatch.setattr("serving.commands.ask.run", interrupted)
     assert triage_cli.main(["ask", "--present", "fever"]) == 130
     assert capsys.readouterr().err == "triage ask: interrupted\n"
 

@@ -38,7 +38,7 @@ def main() -> None:
     if arguments.kind == "empty":
         server, port = start(empty_handlers(arguments.response_bytes))
     else:
-        from serving.models.engine import run_in_one_thread
+        from serving.engine.engine import run_in_one_thread
 
         run_in_one_thread()  # as the measured server does
         server, port = start(plain_handlers(arguments.version_folder))
@@ -70,8 +70,8 @@ def plain_handlers(version_folder: pathlib.Path) -> dict[str, grpc.RpcMethodHand
     The timed model is the one that `triage serve` runs, by default LiteRT's.
     """
     from schemas import features
-    from serving.models.saved_model import SavedModelWithLiteRt  # loads TensorFlow
-    from serving.models.state_tensors import to_inputs, to_responses
+    from serving.engine.saved_model import SavedModelWithLiteRt  # loads TensorFlow
+    from serving.engine.state_tensors import to_inputs, to_responses
 
     engine = SavedModelWithLiteRt(version_folder)
 
@@ -90,7 +90,7 @@ def plain_handlers(version_folder: pathlib.Path) -> dict[str, grpc.RpcMethodHand
 
 def _time_model(engine: Any, state: triage_pb2.EvidenceState) -> float:
     """Returns the median duration of a run of the model for one state, in seconds, tensors to tensors."""
-    from serving.models.dense_states import MessageEncoder
+    from serving.engine.dense_states import MessageEncoder
 
     encoded = MessageEncoder(engine.vocabulary).encode([state])
     durations = []

@@ -1,1 +1,1 @@
-"""Commands that call a server: `triage ask` and `triage health`."""
+"""A client of a server: its channel, and questions answered in a terminal."""

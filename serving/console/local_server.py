@@ -5,9 +5,9 @@ import pathlib
 from collections.abc import Iterator
 
 from serving import process
-from serving.config import ServeConfig
-from serving.models.version_policy import Wanted
-from serving.server import TriageServer
+from serving.config.settings import ServeConfig
+from serving.engine.version_policy import Wanted
+from serving.server.triage_server import TriageServer
 
 
 @contextlib.contextmanager
@@ -18,7 +18,7 @@ def serving(base: pathlib.Path) -> Iterator[str]:
         InputError: there is no version, or it is damaged.
     """
     process.limit_arenas()
-    from serving.models.served_models import watcher_of
+    from serving.engine.served_models import watcher_of
 
     config = ServeConfig(port=0, grace_seconds=1.0)
     watcher = watcher_of(config, Wanted(base))

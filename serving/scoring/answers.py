@@ -11,7 +11,7 @@ from schemas import features
 from schemas.errors import InputError
 from schemas.evidence import StateEncoder
 from schemas.triage import ACTION_LABELS, DECISION_LABELS
-from serving.models.saved_model import SavedModelEngine
+from serving.engine.saved_model import SavedModelEngine
 from serving.scoring.cases import ID, Cases
 
 Columns = dict[str, list[Any]]

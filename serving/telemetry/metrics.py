@@ -18,7 +18,7 @@ from serving.messages import action_label
 from triage.v1 import triage_pb2
 
 if TYPE_CHECKING:
-    from serving.models.versions import Versions
+    from serving.engine.versions import Versions
 
 _CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from serving.call import Call, current
-from serving.config import ServeConfig
+from serving.config.settings import ServeConfig
 from serving.telemetry.metrics import Metrics
 from triage.v1 import triage_pb2
 
 if TYPE_CHECKING:  # loads TensorFlow
     import numpy as np
 
-    from serving.models.versions import Versions
+    from serving.engine.versions import Versions
     from serving.telemetry.audit import AuditLog
     from serving.telemetry.tracing import Tracing
 

@@ -9,10 +9,10 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from schemas.errors import InputError
+from serving.engine.engine import Engine
+from serving.engine.versions import Versions
 from serving.errors import NotFoundError
 from serving.messages import action_label
-from serving.models.engine import Engine
-from serving.models.versions import Versions
 from serving.telemetry import Telemetry
 from triage.v1 import triage_pb2
 

@@ -1,7 +1,7 @@
 """TriageService, the typed service.
 
 docs/serving.md lists the eight steps of a request, of which this module is the fifth. What a step raises ends the
-call with the status that `serving/calls/status.py` gives it.
+call with the status that `serving/admission/status.py` gives it.
 """
 
 import contextlib
@@ -13,14 +13,14 @@ from schemas import features
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.features import MOST_QUESTIONS
+from serving.admission import Admission, Cost, Workers, costs
 from serving.call import MODEL, PARSE, current
-from serving.calls import Admission, Cost, Workers, costs
-from serving.config import ServeConfig
+from serving.config.settings import ServeConfig
+from serving.engine.engine import Engine
+from serving.engine.safeguards import described_rules
+from serving.engine.served_models import ServedModels
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
 from serving.messages import EVIDENCE_KINDS
-from serving.models.engine import Engine
-from serving.models.safeguards import described_rules
-from serving.models.served_models import ServedModels
 from serving.telemetry import Telemetry
 from serving.triage.explanation import check_explainable, explain, give_rationales
 from serving.triage.interview import InterviewState

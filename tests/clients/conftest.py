@@ -16,12 +16,12 @@ from google.protobuf import duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 from schemas.evidence import Evidence, Vocabulary
-from serving.config import ServeConfig
-from serving.models.served_models import LocalModels
-from serving.models.version_policy import Wanted
-from serving.models.versions import Versions
-from serving.models.watcher import Watcher
-from serving.server import TriageServer
+from serving.config.settings import ServeConfig
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.server.triage_server import TriageServer
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.export import saved_model

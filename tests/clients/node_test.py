@@ -12,8 +12,8 @@ import pytest
 from google.protobuf import json_format
 
 import triage_client
-from serving.config import ServeConfig
-from serving.server import TriageServer
+from serving.config.settings import ServeConfig
+from serving.server.triage_server import TriageServer
 from triage_client import evidence_state
 
 pytestmark = pytest.mark.slow  # installs and compiles with npm

@@ -24,20 +24,20 @@ import yaml
 
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
-from serving import command
-from serving.batching_parameters import BatchingParameters
-from serving.config import ServeConfig
-from serving.models.batching import BatchedModels
-from serving.models.connection import Connection
-from serving.models.engine import Engine
-from serving.models.litert import LiteRtEngine
-from serving.models.remote import RemoteModels
-from serving.models.saved_model import SavedModelEngine, SavedModelWithLiteRt
-from serving.models.served_models import LocalModels
-from serving.models.version_policy import Wanted
-from serving.models.versions import Versions
-from serving.models.watcher import Watcher
-from serving.server import TriageServer
+from serving.commands import serve as command
+from serving.config.batching_parameters import BatchingParameters
+from serving.config.settings import ServeConfig
+from serving.engine.batching import BatchedModels
+from serving.engine.connection import Connection
+from serving.engine.engine import Engine
+from serving.engine.litert import LiteRtEngine
+from serving.engine.remote import RemoteModels
+from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.server.triage_server import TriageServer
 from trainer.config import NetworkConfig
 from trainer.decision.novelty import Novelty
 from trainer.dyqn.network import build_network

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from schemas import VERSION
-from serving.calls.probes import LIVENESS
+from serving.admission.probes import LIVENESS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "triage"

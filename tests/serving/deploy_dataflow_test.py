@@ -14,7 +14,7 @@ from packaging.version import Version
 
 import triage_cli
 from schemas import VERSION
-from serving.scoring import command
+from serving.commands import score as command
 from triage_runtime.storage import files
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -156,11 +156,11 @@ import triage_cli
 sys.exit(triage_cli.main())
 """
 ANSWER = """
-import pathlib, serving.client.ask, serving.command, serving.triage.service
-from serving.config import ServeConfig
+import pathlib, serving.commands.ask, serving.commands.serve, serving.triage.service
+from serving.config.settings import ServeConfig
 from serving.messages import state_message
-from serving.models.served_models import watcher_of
-from serving.models.version_policy import Wanted
+from serving.engine.served_models import watcher_of
+from serving.engine.version_policy import Wanted
 watcher = watcher_of(ServeConfig(), Wanted(pathlib.Path(sys.argv.pop(1))))
 watcher.look()
 with watcher.versions.borrow() as engine:

@@ -7,7 +7,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from serving.calls.probes import LIVENESS
+from serving.admission.probes import LIVENESS
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "kserve"
 RUNTIME = yaml.safe_load((FOLDER / "servingruntime.yaml").read_text())

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 import yaml
 
-from serving.models.versions import Versions
+from serving.engine.versions import Versions
 from serving.telemetry.metrics import Metrics
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

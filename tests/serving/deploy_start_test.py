@@ -22,7 +22,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from serving.calls.probes import LIVENESS
+from serving.admission.probes import LIVENESS
 from serving.security.tls import channel_credentials
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, TriageError, evidence_state

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from serving.models.watcher import LOAD_SECONDS
+from serving.engine.watcher import LOAD_SECONDS
 
 UNIT = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "systemd" / "triage@.service"
 

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.errors import InputError
 from serving import errors
-from serving.calls.status import status_of
+from serving.admission.status import status_of
 
 KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__]
 

@@ -24,16 +24,16 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 
 import triage_client
-from serving.config import ServeConfig
+from serving.config.settings import ServeConfig
+from serving.engine.connection import Connection
+from serving.engine.model_store import ModelStore, StoredModels
+from serving.engine.remote import RemoteModels
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
 from serving.messages import state_message
-from serving.models.connection import Connection
-from serving.models.model_store import ModelStore, StoredModels
-from serving.models.remote import RemoteModels
-from serving.models.served_models import LocalModels
-from serving.models.version_policy import Wanted
-from serving.models.versions import Versions
-from serving.models.watcher import Watcher
-from serving.server import TriageServer
+from serving.server.triage_server import TriageServer
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 ROOT = pathlib.Path(__file__).parents[2]

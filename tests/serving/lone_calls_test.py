@@ -6,12 +6,12 @@ import threading
 import pytest
 
 from serving import call as calls
-from serving.batching_parameters import BatchingParameters
-from serving.calls.event_loop import EventLoop
+from serving.admission.event_loop import EventLoop
+from serving.config.batching_parameters import BatchingParameters
+from serving.engine.batching import BatchedEngine
+from serving.engine.engine import Engine
 from serving.errors import DeadlineError
 from serving.messages import state_message
-from serving.models.batching import BatchedEngine
-from serving.models.engine import Engine
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
 
@@ -128,7 +128,7 @@ def test_litert_answers_a_lone_call_on_the_loop_and_beside_an_interview_in_a_thr
 
 def test_a_network_whose_weights_take_long_to_read_is_not_brief(litert_engine, monkeypatch):
     assert litert_engine.brief_states == 1
-    monkeypatch.setattr("serving.models.litert.BRIEF_BYTES", litert_engine.litert.size - 1)
+    monkeypatch.setattr("serving.engine.litert.BRIEF_BYTES", litert_engine.litert.size - 1)
     assert litert_engine.brief_states == 0
     monkeypatch.undo()
     monkeypatch.setattr(litert_engine, "litert", None)

@@ -15,7 +15,8 @@ import weakref
 import pytest
 
 from schemas.errors import InputError
-from serving import command, process
+from serving import process
+from serving.commands import serve as command
 from serving.process import EndSignals, freeze_loaded_objects
 
 

@@ -15,12 +15,12 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from serving.config import ServeConfig
+from serving.config.settings import ServeConfig
+from serving.engine.served_models import watcher_of
+from serving.engine.version_policy import Wanted
 from serving.messages import state_message
-from serving.models.served_models import watcher_of
-from serving.models.version_policy import Wanted
 from serving.monitor.audit_reader import Reading, read_cases
-from serving.server import TriageServer
+from serving.server.triage_server import TriageServer
 from triage.open_inference import inference_pb2, inference_pb2_grpc
 from triage_client import NotFoundError, TriageAction, TriageClient, evidence_state
 

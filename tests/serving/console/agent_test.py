@@ -3,14 +3,14 @@
 import pytest
 
 from serving.client.channel import Connection
-from serving.config import ServeConfig
+from serving.config.settings import ServeConfig
 from serving.console.agent import Agent, AgentError
 from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Said
-from serving.models.served_models import LocalModels
-from serving.models.version_policy import Wanted
-from serving.models.versions import Versions
-from serving.models.watcher import Watcher
-from serving.server import TriageServer
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.server.triage_server import TriageServer
 
 
 def test_a_model_that_cannot_choose_questions_gets_those_of_the_vocabulary_in_its_order(agent):

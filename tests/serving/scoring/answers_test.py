@@ -8,15 +8,15 @@ import pytest
 from schemas import features
 from schemas.errors import InputError
 from schemas.triage import ACTION_LABELS, DECISION_LABELS
-from serving.config import ServeConfig
+from serving.config.settings import ServeConfig
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
 from serving.messages import action_label
-from serving.models.served_models import LocalModels
-from serving.models.version_policy import Wanted
-from serving.models.versions import Versions
-from serving.models.watcher import Watcher
 from serving.scoring.answers import Scorer
 from serving.scoring.cases import Cases
-from serving.server import TriageServer
+from serving.server.triage_server import TriageServer
 from triage_client import TriageClient, evidence_state
 
 STATES = 10_000

@@ -6,7 +6,7 @@ import prometheus_client
 import pytest
 
 from serving.call import Call
-from serving.models.versions import State, Versions
+from serving.engine.versions import State, Versions
 from serving.telemetry.metrics import Metrics
 from triage.v1 import triage_pb2
 

@@ -4,7 +4,7 @@ import contextvars
 import logging
 
 from serving import call as calls
-from serving.config import ServeConfig
+from serving.config.settings import ServeConfig
 from serving.telemetry.metrics import Metrics
 from serving.telemetry.recorder import Telemetry
 from triage.v1 import triage_pb2

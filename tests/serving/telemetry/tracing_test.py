@@ -13,17 +13,17 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from schemas.errors import InputError
-from serving.batching_parameters import BatchingParameters
 from serving.call import Call
-from serving.config import ServeConfig
+from serving.config.batching_parameters import BatchingParameters
+from serving.config.settings import ServeConfig
+from serving.engine.batching import BatchedModels
+from serving.engine.connection import Connection
+from serving.engine.remote import RemoteModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
 from serving.messages import state_message
-from serving.models.batching import BatchedModels
-from serving.models.connection import Connection
-from serving.models.remote import RemoteModels
-from serving.models.version_policy import Wanted
-from serving.models.versions import Versions
-from serving.models.watcher import Watcher
-from serving.server import TriageServer
+from serving.server.triage_server import TriageServer
 from serving.telemetry.recorder import Telemetry
 from serving.telemetry.tracing import Tracing, exporter_of
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc

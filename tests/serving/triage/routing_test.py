@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
+from serving.engine.versions import Versions
 from serving.errors import UnavailableError
 from serving.messages import state_message
-from serving.models.versions import Versions
 from serving.telemetry.metrics import Metrics
 from serving.telemetry.recorder import Telemetry
 from serving.triage.routing import Routing

@@ -9,14 +9,14 @@ import threading
 import grpc
 import pytest
 
-from serving.config import ServeConfig
-from serving.models.connection import Connection
-from serving.models.remote import RemoteModels
-from serving.models.served_models import LocalModels
-from serving.models.version_policy import VersionPolicy, Wanted
-from serving.models.versions import Versions
-from serving.models.watcher import Watcher
-from serving.server import TriageServer
+from serving.config.settings import ServeConfig
+from serving.engine.connection import Connection
+from serving.engine.remote import RemoteModels
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import VersionPolicy, Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.server.triage_server import TriageServer
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient, TriageError, evidence_state
 

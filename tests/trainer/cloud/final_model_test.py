@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from serving.models.saved_model import SavedModelEngine
+from serving.engine.saved_model import SavedModelEngine
 from trainer.cloud.final_model import write_final_model
 from trainer.config import TrainConfig
 from trainer.training.session import RunHooks, open_run

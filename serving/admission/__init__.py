@@ -1,0 +1,30 @@
+"""How calls are admitted: ports, the event loop, limits, and errors as gRPC statuses."""
+
+from serving.admission.admission import Admission, Limits
+from serving.admission.budget import LARGE_BYTES, Budget, Cost, costs
+from serving.admission.event_loop import EventLoop, Workers, step_back, take_short_turns
+from serving.admission.grpc_handler import GrpcHandler
+from serving.admission.health_service import HealthService
+from serving.admission.listener import Listener
+from serving.admission.parsing import check_nesting
+from serving.admission.probes import ProbePort
+from serving.admission.status import end_of
+
+__all__ = [
+    "LARGE_BYTES",
+    "Admission",
+    "Budget",
+    "Cost",
+    "EventLoop",
+    "GrpcHandler",
+    "HealthService",
+    "Limits",
+    "Listener",
+    "ProbePort",
+    "Workers",
+    "check_nesting",
+    "costs",
+    "end_of",
+    "step_back",
+    "take_short_turns",
+]

@@ -1,0 +1,1 @@
+"""The commands of `triage` that serve a model, call a server or answer without one: one module each."""

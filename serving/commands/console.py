@@ -1,0 +1,188 @@
+"""`triage console`: serves pages to one person on this machine, until Ctrl-C."""
+
+import argparse
+import contextlib
+import dataclasses
+import pathlib
+import socket
+import sys
+import webbrowser
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from schemas.errors import InputError
+from serving.client import channel
+from serving.config.settings import DEFAULT_ENGINE
+from serving.console.agent import Agent, AgentError
+from serving.security import VersionKey, verified
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+HOST = "127.0.0.1"
+PORT = 8510
+_GRACE_SECONDS = 1
+_BEGINNING_SECONDS = 30.0  # of a server of one's own, whose first call may load more than later ones
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What to show, and where."""
+
+    models: pathlib.Path | None
+    port: int
+    open: bool
+    vignettes: pathlib.Path | None = None
+    out: pathlib.Path | None = None
+    key: VersionKey | None = None  # of whoever must have signed the version
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
+        if (self.vignettes is None) != (self.out is None):
+            raise InputError("--vignettes and --out need each other: give both or neither")
+        if self.vignettes is not None and self.out is not None and self.out.resolve() == self.vignettes.resolve():
+            raise InputError(f"--out {self.out}: is the file of --vignettes, which stays as it is: name another file")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage console`."""
+    parser.add_argument(
+        "--model-base-path",
+        type=pathlib.Path,
+        metavar="BASE",
+        help="directory with a folder for each version: starts a server with the highest one, in place of --server",
+    )
+    parser.add_argument(
+        "--require-signature", type=pathlib.Path, metavar="PUBLIC_KEY",
+        help="with --model-base-path: only show a version that the owner of this Ed25519 key (PEM) signed",
+    )  # fmt: skip
+    parser.add_argument(
+        "--port", type=int, default=PORT, help=f"port of the pages on {HOST}; 0 takes any free port; default: {PORT}"
+    )
+    parser.add_argument("--no-open", action="store_true", help="do not open a browser")
+    parser.add_argument(
+        "--vignettes", type=pathlib.Path, metavar="FILE", help="vignettes to label, in JSON Lines; needs --out"
+    )
+    parser.add_argument(
+        "--out",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="file for the labelled vignettes, which `triage prepare` reads; if it is there, labelling goes on",
+    )
+    channel.add_arguments(parser, server=None)
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuses options that do not name one model, before TensorFlow loads.
+
+    Raises:
+        InputError: an option is missing or wrong.
+    """
+    base = arguments.model_base_path
+    if (base is None) == (arguments.server is None):
+        raise InputError("name the model: either --model-base-path BASE or --server HOST:PORT")
+    if base is not None and not base.is_dir():
+        raise InputError(f"--model-base-path {base}: no such directory: make one with `triage export`")
+    if base is None and arguments.require_signature is not None:
+        raise InputError("--require-signature: needs --model-base-path: a running server loads versions by itself")
+    settings_of(arguments)
+
+
+def needs_tensorflow(arguments: argparse.Namespace) -> bool:
+    """Returns whether the console starts a server of its own that loads TensorFlow."""
+    return arguments.server is None and DEFAULT_ENGINE == "saved-model"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves the pages until Ctrl-C or SIGTERM.
+
+    Returns:
+        0.
+
+    Raises:
+        InputError: an option is wrong, the port is taken, or the model cannot be reached.
+    """
+    settings = settings_of(arguments)
+    with contextlib.ExitStack() as stack:
+        bound = stack.enter_context(_bound(settings.port))  # before the model loads, to report a taken port at once
+        if settings.models is not None:
+            # These load the server.
+            from schemas.model_directory import version_folder
+            from serving.console.local_server import serving
+
+            models = settings.models
+            if settings.key is not None:
+                models = stack.enter_context(verified(version_folder(models), settings.key)).parent
+            settings = dataclasses.replace(settings, models=models)
+            arguments.server = stack.enter_context(serving(models))
+            arguments.timeout = max(arguments.timeout, _BEGINNING_SECONDS)
+        agent = stack.enter_context(Agent(channel.read_connection(arguments)))
+        app, path = _application(agent, settings)
+        url = f"http://{HOST}:{bound.getsockname()[1]}/{path}"
+        sys.stdout.write(f"model version {agent.model().info.model_version}\nconsole at {url} (Ctrl-C ends it)\n")
+        sys.stdout.flush()
+        if settings.open:
+            webbrowser.open(url)
+        _serve(app, bound)
+    return 0
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """Returns the options that are not of the connection.
+
+    Raises:
+        InputError: one is out of range, or they do not fit together.
+    """
+    key = arguments.require_signature
+    return Settings(
+        arguments.model_base_path,
+        arguments.port,
+        not arguments.no_open,
+        arguments.vignettes,
+        arguments.out,
+        VersionKey.read(key) if key else None,
+    )
+
+
+def _application(agent: Agent, settings: Settings) -> tuple["ASGIApp", str]:
+    """Returns the application, and the path of the page to begin with."""
+    from serving.console.application import Console, application
+    from serving.console.labelling import Labelling
+    from serving.console.labels import Labels, read_vignettes
+    from serving.console.pages import Pages
+
+    try:
+        vocabulary = agent.model().vocabulary
+    except AgentError as error:
+        raise InputError(str(error)) from error
+    if settings.vignettes is None or settings.out is None:
+        return application(Console(agent, Pages(labels=False), settings.models)), ""
+    pages = Pages(labels=True)
+    labels = Labels(settings.out, read_vignettes(settings.vignettes, vocabulary), vocabulary)
+    return application(Console(agent, pages, settings.models), Labelling(agent, pages, labels)), "label"
+
+
+def _bound(port: int) -> socket.socket:
+    bound = socket.socket()
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((HOST, port))
+        bound.listen()  # the browser may come before uvicorn is ready
+    except OSError as error:
+        bound.close()
+        raise InputError(
+            f"--port {port}: cannot listen on {HOST}: {error.strerror or error}: choose another --port, or 0 for any "
+            "free port"
+        ) from error
+    return bound
+
+
+def _serve(app: "ASGIApp", bound: socket.socket) -> None:
+    """Answers until a signal comes; uvicorn then raises it again. Nothing is logged: lines could name findings."""
+    config = uvicorn.Config(
+        app, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, proxy_headers=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )  # fmt: skip
+    uvicorn.Server(config).run(sockets=[bound])

@@ -1,0 +1,300 @@
+"""`triage serve`: runs a server until a signal comes, and keeps its versions up to date."""
+
+import argparse
+import contextlib
+import dataclasses
+import faulthandler
+import logging
+import pathlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from schemas.errors import InputError
+from serving import process
+from serving.admission import step_back, take_short_turns
+from serving.config import vertex
+from serving.config.settings import ServeConfig
+from serving.config.settings_file import read_settings
+from serving.engine.model_config import ModelConfig, read_file
+from serving.engine.model_store import ModelStore, local_base
+from serving.engine.version_policy import VersionPolicy, Wanted, parse_labels
+from serving.process import EndSignals
+from serving.security import is_loopback
+from serving.server.triage_server import TriageServer
+from serving.telemetry import configure_logging
+from triage_runtime.command_line.extras import need
+from triage_runtime.storage import locations
+
+if TYPE_CHECKING:
+    from serving.engine.watcher import Watcher
+
+_LOGGER = logging.getLogger(__name__)
+_JOIN_SECONDS = 1.0  # for a look that is in progress
+_END_SECONDS = 6.0  # for everything after the grace period, such as the last records of the audit log
+_OF_ONE_MODEL = ("model_base_path", "model_name", "version", "label", "shadow_version")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage serve`; those that are not given get their values from `check`."""
+    parser.argument_default = argparse.SUPPRESS
+    text = "directory with a folder for each version, local or gs://"
+    parser.add_argument("--model-base-path", metavar="BASE", help=text)
+    parser.add_argument(
+        "--model-config-file",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="file of models to serve, each with name, base path, versions and labels: TensorFlow Serving's "
+        "ModelServerConfig in text format; instead of --model-base-path",
+    )
+    parser.add_argument(
+        "--config",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="TOML file of any of these options, such as http-port = 8501; the command line overrides it",
+    )
+    parser.add_argument("--version", type=int, help="number of the version to serve; default: the highest at any time")
+    parser.add_argument(
+        "--label",
+        action="append",
+        metavar="NAME=VERSION",
+        help="name a version, so that requests can ask for it, and load it too; may be repeated",
+    )
+    parser.add_argument(
+        "--shadow-version",
+        type=int,
+        metavar="N",
+        help="let this version answer each call again, and log where it decides differently; same as --label shadow=N",
+    )
+    parser.add_argument(
+        "--port-file",
+        type=pathlib.Path,
+        help="file to write the port to once the server answers, for --port 0",
+    )
+    for field in dataclasses.fields(ServeConfig):
+        option = f"--{field.name.replace('_', '-')}"
+        if isinstance(field.default, bool):
+            action: Any = argparse.BooleanOptionalAction if field.default else "store_true"
+            parser.add_argument(option, action=action, help=field.metadata["help"], default=argparse.SUPPRESS)
+            continue
+        parser.add_argument(
+            option,
+            type=type(field.default),
+            choices=field.metadata.get("choices"),
+            help=field.metadata["help"] + (f"; default: {field.default}" if field.default else ""),
+        )
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Sets the options that the command line has not: to those of `--config`, then Vertex AI's, then the defaults.
+
+    Raises:
+        InputError: the file of options is faulty, no model is named, or an option needs TensorFlow, which is missing.
+    """
+    defaults: dict[str, Any] = {"version": None, "label": [], "shadow_version": None}
+    defaults |= {"config": None, "port_file": None, "model_config_file": None}
+    defaults |= {field.name: field.default for field in dataclasses.fields(ServeConfig)} | vertex.defaults()
+    defaults["model_base_path"] = vertex.model_base_path()
+    file = getattr(arguments, "config", None)
+    given = ({} if file is None else read_settings(file)) | vars(arguments)
+    if not is_loopback(given.get("host", "127.0.0.1")):
+        defaults["insecure"] = False  # Vertex AI's plain text is for HTTP
+    settings = defaults | given
+    if settings["model_config_file"] is not None:
+        for name in _OF_ONE_MODEL:
+            if settings[name] != defaults[name]:
+                raise InputError(f"--model-config-file names the models: leave out --{name.replace('_', '-')}")
+    elif settings["model_base_path"] is None:
+        raise InputError("--model-base-path: missing: name the directory with a folder for each version")
+    for name in ("port_file", "model_config_file"):
+        if settings[name] is not None:
+            settings[name] = pathlib.Path(settings[name])
+    vars(arguments).update(settings)
+    if option := needs_tensorflow(arguments):
+        need("tensorflow", option, "tensorflow")
+
+
+def needs_tensorflow(arguments: argparse.Namespace) -> str | None:
+    """Returns an option that loads TensorFlow, None if there is none, once `check` has set all of them."""
+    if arguments.engine != "litert":
+        return f"--engine {arguments.engine}"
+    if arguments.audit_log or arguments.model_config_file:
+        return "--audit-log" if arguments.audit_log else "--model-config-file"
+    remote = locations.is_remote(str(arguments.model_base_path))
+    return f"--model-base-path {arguments.model_base_path}" if remote else None
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves until SIGTERM (returns 0) or Ctrl-C (returns 130).
+
+    Raises:
+        InputError: a setting is out of range, the port is taken, or no model can be served.
+    """
+    process.limit_arenas()
+    process.allow_open_files()
+    check(arguments)
+    config = ServeConfig(**{each.name: getattr(arguments, each.name) for each in dataclasses.fields(ServeConfig)})
+    if arguments.model_config_file is None:
+        pinned = VersionPolicy(numbers=None if arguments.version is None else frozenset([arguments.version]))
+        labels = _labels(arguments.label, arguments.shadow_version)
+        models = [ModelConfig(config.model_name, arguments.model_base_path, pinned, labels)]
+        rules = {config.model_name: config.rules}
+    else:
+        models = read_file(arguments.model_config_file)
+        rules = _rules(config.rules, [model.name for model in models])
+    if config.canary_percent and not any("canary" in model.labels for model in models):
+        raise InputError("--canary-percent: no version has the label canary: set it with --label canary=VERSION")
+    configure_logging(config.log_format)
+    with _local(models, config, rules) as served:
+        return _serve(config, served, arguments.port_file)
+
+
+class _Model(NamedTuple):
+    """The arguments of `watcher_of`."""
+
+    config: ServeConfig
+    wanted: Wanted
+    store: ModelStore | None
+
+
+@contextlib.contextmanager
+def _local(models: Sequence[ModelConfig], config: ServeConfig, rules: Mapping[str, str]) -> Iterator[list[_Model]]:
+    """Yields the models with their base paths on this machine."""
+    with contextlib.ExitStack() as stack:
+        served = []
+        for model in models:
+            base, store = stack.enter_context(local_base(model.base_path))
+            of_model = dataclasses.replace(config, model_name=model.name, rules=rules[model.name])
+            served.append(_Model(of_model, Wanted(base, model.policy, model.labels), store))
+        yield served
+
+
+def _serve(config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Path | None) -> int:
+    if config.insecure:
+        _LOGGER.warning("--insecure: others on the network can read and change requests and answers")
+    if config.rules and config.engine == "saved-model":
+        _LOGGER.warning("--rules: PredictionService does not apply them: export the model with rules for its clients")
+    take_short_turns()
+    with contextlib.ExitStack() as stack:
+        server, watchers = _start(config, models, port_file, stack)
+        signals = EndSignals()
+        server.update_health()
+        if port_file is not None:
+            process.write(port_file, server.port)
+        numbers = {watcher.versions.model_name: watcher.versions.default for watcher in watchers}
+        http = None if server.http is None else server.http.url
+        _say_where(f"{server.address}, {_state(numbers)}", http, server.metrics_port)
+        faulthandler.enable(2)  # shows what hangs when systemd's watchdog ends the process
+        process.notify("READY=1")
+        number, loading = _watch_until(signals, watchers, server, config)
+    if loading:  # the interpreter must not be taken apart meanwhile
+        process.end(process.exit_code(number))
+    return process.exit_code(number)
+
+
+def _start(
+    config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Path | None, stack: contextlib.ExitStack
+) -> "tuple[TriageServer, list[Watcher]]":
+    """Returns a server that has loaded its models, and what watches them; `stack` cleans up."""
+    server = None
+    if not config.reuse_port:
+        server = TriageServer(config)  # before the models, to report a taken port at once
+    from serving.engine.served_models import watcher_of
+
+    watchers = [watcher_of(*model) for model in models]
+    if server is not None:
+        stack.callback(server.stop)
+        server.start(*watchers)
+    if port_file is not None:
+        process.remove(port_file)  # left by an earlier server
+        stack.callback(process.remove, port_file)
+    process.freeze_loaded_objects()  # before loading models, which must be freed
+    for watcher in watchers:
+        watcher.look()
+        _check(watcher, config)
+    if server is None:  # after the models, as a port that others answer on brings calls as soon as it is opened
+        server = TriageServer(config)
+        stack.callback(server.stop)
+        server.start(*watchers)
+    return server, watchers
+
+
+def _say_where(calls: str, http: str | None, metrics: Any) -> None:
+    """Prints where the server answers; callers that started it wait for the first line."""
+    sys.stdout.write(f"listening on {calls}\n")
+    if http is not None:
+        sys.stdout.write(f"HTTP at {http}\n")
+    if metrics is not None:
+        sys.stdout.write(f"metrics at {metrics.url}\n")
+    sys.stdout.flush()
+
+
+def _check(watcher: "Watcher", config: ServeConfig) -> None:
+    """Refuses to start without a version, unless a remote engine may become reachable later."""
+    from serving.errors import DeadlineError, UnavailableError
+
+    try:
+        watcher.check()
+    except (UnavailableError, DeadlineError) as error:
+        _LOGGER.warning("%s; trying again every %g s", error, config.poll_seconds)
+
+
+def _state(numbers: Mapping[str, int | None]) -> str:
+    """Returns which version answers, for each model if there are several."""
+    texts = {name: "no version yet" if number is None else f"version {number}" for name, number in numbers.items()}
+    if len(texts) > 1:
+        return "models " + ", ".join(f"{name} {text}" for name, text in texts.items())
+    [text] = texts.values()
+    return text.replace("version", "model version")
+
+
+def _rules(rules: str, names: Sequence[str]) -> dict[str, str]:
+    """Returns the rules of each model: the same of all, or in `rules` those of some, as NAME=FILE,NAME=FILE."""
+    if "=" not in rules:
+        return dict.fromkeys(names, rules)
+    of_models = dict.fromkeys(names, "")
+    for text in rules.split(","):
+        name, _, file = text.partition("=")
+        if name not in of_models or not file:
+            raise InputError(f"--rules {text}: expected MODEL=FILE with one of the models {', '.join(names)}")
+        of_models[name] = file
+    return of_models
+
+
+def _labels(given: Sequence[str], shadow_version: int | None) -> dict[str, int]:
+    shadow = [] if shadow_version is None else [f"shadow={shadow_version}"]
+    return parse_labels([*given, *shadow])
+
+
+def _watch_until(
+    signals: EndSignals, watchers: Sequence["Watcher"], server: TriageServer, config: ServeConfig
+) -> tuple[int, bool]:
+    """Looks for new versions until a signal comes, drains after SIGTERM, and stops.
+
+    Returns:
+        The signal's number, and whether a version is still being loaded.
+    """
+    stop, seconds = threading.Event(), config.poll_seconds
+
+    def look(watcher: "Watcher") -> None:
+        step_back()
+        watcher.run(seconds, stop, server.update_health)
+
+    polls = [threading.Thread(target=look, args=[watcher], name="versions", daemon=True) for watcher in watchers]
+    for poll in polls if seconds else ():
+        poll.start()
+    number = signals.wait()
+    drain_seconds = config.drain_seconds if number == signal.SIGTERM else 0.0
+    process.end_after(drain_seconds + config.grace_seconds + _END_SECONDS, process.exit_code(number))
+    if number == signal.SIGTERM:
+        server.drain()
+        time.sleep(config.drain_seconds)
+    stop.set()
+    server.stop()
+    end = time.monotonic() + _JOIN_SECONDS
+    for poll in polls if seconds else ():
+        poll.join(max(0.0, end - time.monotonic()))
+    return number, any(poll.is_alive() for poll in polls)

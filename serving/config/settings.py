@@ -1,0 +1,236 @@
+"""The settings of a server and their defaults."""
+
+import dataclasses
+import functools
+import pathlib
+import re
+import sys
+from typing import Any
+
+from schemas.errors import InputError
+from serving.config.batching_parameters import BatchingParameters, read_parameters
+from serving.security import VersionKey, is_loopback
+from triage_runtime.command_line.extras import is_installed
+
+ENGINES = ("saved-model", "litert", "tensorflow-serving")
+DEFAULT_ENGINE = "saved-model" if is_installed("tensorflow") else "litert"
+LOG_FORMATS = ("text", "json")
+_LARGEST = 2**31 - 1  # gRPC takes no larger number
+
+
+def _field(default: Any, text: str, **options: Any) -> Any:
+    return dataclasses.field(default=default, metadata={"help": text, **options})
+
+
+@dataclasses.dataclass(frozen=True)
+class ServeConfig:
+    """Settings of `triage serve`: a field's name is its option, and its metadata are arguments of the parser.
+
+    Raises:
+        InputError: a setting is out of its range.
+    """
+
+    # Loopback: other machines get in only on request.
+    host: str = _field("127.0.0.1", "address to listen on; 0.0.0.0 listens on all addresses")
+    port: int = _field(8500, "port to listen on; 0 takes any free port")
+    reuse_port: bool = _field(
+        False, "share --port and --http-port with other servers that were started with this option, too (Linux)"
+    )
+    tls_certificate: str = _field("", "file of the server's certificate, in PEM format; it then answers over TLS only")
+    tls_key: str = _field("", "file of the certificate's private key, in PEM format")
+    tls_client_ca: str = _field(
+        "", "file of root certificates, in PEM format; each client must then show a certificate that one of them signed"
+    )
+    tokens: str = _field("", "file of tokens, one per line; each call except for health must then show one of them")
+    metrics_tokens: bool = _field(False, "let only tokens with the role metrics read the metrics; needs --tokens")
+    insecure: bool = _field(False, "allow plain text on other addresses than loopback")
+    model_name: str = _field("triage", "name of the model, by which clients may choose it")
+    engine: str = _field(
+        DEFAULT_ENGINE,
+        "what runs the model: saved-model runs it in this process, litert does so without TensorFlow and "
+        "without the services of TensorFlow Serving, tensorflow-serving calls another server",
+        choices=ENGINES,
+    )
+    tf_serving: str = _field("", "HOST:PORT of the TensorFlow Serving for --engine tensorflow-serving")
+    engine_timeout_seconds: float = _field(10.0, "longest time to wait for the TensorFlow Serving, in seconds")
+    litert: bool = _field(
+        True,
+        "run up to 64 evidence states at once with LiteRT; the SavedModel runs more, or all with --no-litert",
+    )
+    require_signature: str = _field(
+        "",
+        "file of a public Ed25519 key, in PEM format; only versions that were signed with its private key are loaded",
+    )
+    enable_batching: bool = _field(True, "answer calls that arrive at about the same time with one run of the model")
+    batching_parameters_file: str = _field(
+        "", "file of BatchingParameters in text format, as for TensorFlow Serving; default: see the documentation"
+    )
+    max_workers: int = _field(64, "number of threads for calls that are not batched, and for large requests")
+    max_interviews: int = _field(32, "largest number of interviews in progress")
+    max_waiting: int = _field(
+        256,
+        "number of calls that may wait beyond --max-workers and --max-interviews; more are refused at once",
+    )
+    max_pending_bytes: int = _field(
+        32 * 1024 * 1024,
+        "bytes of large requests (above 16 KiB or 64 states) that may be in progress or wait; more are refused at once",
+    )
+    max_pending_states: int = _field(
+        16 * 1024, "evidence states of such requests that may wait; the states of more than 16 KiB are not counted"
+    )
+    max_streams: int = _field(
+        128, "largest number of calls in progress on one connection; further calls wait or are refused"
+    )
+    max_connections: int = _field(
+        1000, "largest number of connections to each port except for probes; more are closed at once"
+    )
+    silence_seconds: float = _field(
+        20.0, "seconds after which a client is cut off that has gone away or does not finish sending its request"
+    )
+    max_batch: int = _field(1024, "largest number of evidence states in one call")
+    max_evidence: int = _field(
+        1024, "largest number of pieces of evidence in one state, or the vocabulary's size if larger"
+    )
+    max_message_bytes: int = _field(4 * 1024 * 1024, "largest request in bytes")
+    http_port: int = _field(-1, "port for the HTTP API; 0 takes any free port, -1 opens none")
+    http_host: str = _field("", "address to listen on for --http-port; default: that of --host")
+    cors_origins: str = _field(
+        "", "origins, separated by commas, whose pages may call the HTTP API, such as https://triage.example.org"
+    )
+    metrics_port: int = _field(-1, "port for the Prometheus metrics, over HTTP; 0 takes any free port, -1 opens none")
+    metrics_host: str = _field("127.0.0.1", "address to listen on for --metrics-port")
+    log_format: str = _field("text", "format of the log: text, or json with one object per line", choices=LOG_FORMATS)
+    log_calls: bool = _field(False, "log each call with its method, status, duration and version, without evidence")
+    probe_port: int = _field(
+        -1, "separate port for health checks, in plain text and without tokens; 0 takes any free port, -1 opens none"
+    )
+    traces: str = _field("", "name of the OpenTelemetry exporter for traces, such as console")
+    audit_log: str = _field("", "directory in which to record the answers as TFRecords, with patients' evidence")
+    audit_percent: float = _field(100.0, "percentage of answers to record, drawn at random")
+    audit_files: int = _field(0, "number of files of records to keep, after which the oldest are deleted; 0 keeps all")
+    poll_seconds: float = _field(
+        2.0, "seconds between checks for new and deleted versions; 0 checks once, at the start"
+    )
+    rules: str = _field(
+        "",
+        "file of safety rules, or default, that TriageService (alone) applies after those in the model; with "
+        "--model-config-file one for all models, or MODEL=FILE,MODEL=FILE",
+    )
+    canary_percent: float = _field(0.0, "percentage of TriageService's calls that the version labelled canary answers")
+    drain_seconds: float = _field(
+        0.0, "seconds after SIGTERM in which calls are still accepted, while health already reports NOT_SERVING"
+    )
+    grace_seconds: float = _field(10.0, "seconds for calls to finish after SIGTERM, or after --drain-seconds")
+
+    def __post_init__(self) -> None:
+        if not self.host:
+            raise InputError("--host: expected a host name or an address")
+        if not self.model_name:
+            raise InputError("--model-name: expected a name")
+        if not 0 <= self.port <= 65535:
+            raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
+        if not -1 <= self.metrics_port <= 65535:
+            raise InputError(f"--metrics-port {self.metrics_port}: expected a number from 0 to 65535, or -1 for none")
+        if not -1 <= self.http_port <= 65535:
+            raise InputError(f"--http-port {self.http_port}: expected a number from 0 to 65535, or -1 for none")
+        if self.cors_origins and self.http_port < 0:
+            raise InputError("--cors-origins needs --http-port: also give that option")
+        if self.log_format not in LOG_FORMATS:
+            raise InputError(f"--log-format {self.log_format}: expected one of {', '.join(LOG_FORMATS)}")
+        if not -1 <= self.probe_port <= 65535:
+            raise InputError(f"--probe-port {self.probe_port}: expected a number from 0 to 65535, or -1 for none")
+        if not 0 < self.audit_percent <= 100:
+            raise InputError(f"--audit-percent {self.audit_percent}: expected a number above 0, up to 100")
+        if self.audit_files < 0:
+            raise InputError(f"--audit-files {self.audit_files}: expected a whole number, 0 or more")
+        if self.metrics_tokens and not (self.tokens and self.metrics_port >= 0):
+            raise InputError("--metrics-tokens needs --tokens and --metrics-port: also give those options")
+        self._check_tls()
+        self._check_engine()
+        if self.batching_parameters_file and not self.enable_batching:
+            raise InputError("--batching-parameters-file needs batching: leave out this option or --no-enable-batching")
+        _ = self.batching, self.version_key  # report a faulty file before the port is taken
+        if self.reuse_port and sys.platform != "linux":
+            raise InputError("--reuse-port: only Linux shares a port among servers: leave out this option")
+        if self.max_waiting < 0:
+            raise InputError(f"--max-waiting {self.max_waiting}: expected a whole number, 0 or more")
+        for name in (
+            "max_workers",
+            "max_interviews",
+            "max_pending_bytes",
+            "max_pending_states",
+            "max_streams",
+            "max_connections",
+            "max_batch",
+            "max_evidence",
+            "max_message_bytes",
+        ):
+            if getattr(self, name) < 1:
+                raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: expected a whole number from 1")
+        for name in ("max_streams", "max_connections", "max_message_bytes"):
+            if getattr(self, name) > _LARGEST:
+                option = f"--{name.replace('_', '-')}"
+                raise InputError(f"{option} {getattr(self, name)}: expected a whole number from 1 to {_LARGEST}")
+        for name in ("engine_timeout_seconds", "silence_seconds"):
+            if not 0 < getattr(self, name) < float("inf"):
+                option = f"--{name.replace('_', '-')}"
+                raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds above 0")
+        if not 0 <= self.canary_percent <= 100:
+            raise InputError(f"--canary-percent {self.canary_percent}: expected a number from 0 to 100")
+        for name in ("poll_seconds", "drain_seconds", "grace_seconds"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                option = f"--{name.replace('_', '-')}"
+                raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds, 0 or more")
+
+    @functools.cached_property
+    def batching(self) -> BatchingParameters:
+        """How calls are batched if `enable_batching` is set."""
+        path = self.batching_parameters_file
+        return read_parameters(pathlib.Path(path)) if path else BatchingParameters()
+
+    @functools.cached_property
+    def version_key(self) -> VersionKey | None:
+        """The key with which versions must be signed, None if they need not be."""
+        path = self.require_signature
+        return VersionKey.read(pathlib.Path(path)) if path else None
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether the server uses TLS."""
+        return bool(self.tls_certificate)
+
+    def _check_tls(self) -> None:
+        if bool(self.tls_certificate) != bool(self.tls_key):
+            raise InputError("--tls-certificate and --tls-key need each other: give both or neither")
+        if self.tls_client_ca and not self.encrypted:
+            raise InputError("--tls-client-ca needs TLS: also give --tls-certificate and --tls-key")
+        if self.encrypted and self.insecure:
+            raise InputError("--insecure means plain text: leave out this option, or --tls-certificate and --tls-key")
+        for option, host in (("--host", self.host), ("--http-host", self.http_host or self.host)):
+            if not (self.encrypted or self.insecure or is_loopback(host)):
+                raise InputError(
+                    f"{option} {host}: others on the network could read patients' evidence: give --tls-certificate and "
+                    "--tls-key, or --insecure to listen there in plain text"
+                )
+        if self.metrics_port >= 0 and not (self.encrypted or self.insecure or is_loopback(self.metrics_host)):
+            raise InputError(
+                f"--metrics-host {self.metrics_host}: others on the network could read the metrics: give "
+                "--tls-certificate and --tls-key, or --insecure to listen there in plain text"
+            )
+
+    def _check_engine(self) -> None:
+        if self.engine not in ENGINES:
+            raise InputError(f"--engine {self.engine}: expected one of {', '.join(ENGINES)}")
+        if self.engine == "litert" and not self.litert:
+            raise InputError("--no-litert: not with --engine litert: leave out one of them")
+        remote = self.engine == "tensorflow-serving"
+        if remote and not re.fullmatch(r".+:\d+", self.tf_serving):
+            raise InputError(f"--tf-serving {self.tf_serving!r}: expected the HOST:PORT of the TensorFlow Serving")
+        if remote and self.require_signature:
+            raise InputError(
+                "--require-signature: not with --engine tensorflow-serving, which loads versions by itself"
+            )
+        if self.tf_serving and not remote:
+            raise InputError("--tf-serving needs --engine tensorflow-serving: also give that option")
+        if remote and self.poll_seconds == 0:
+            raise InputError("--poll-seconds 0: --engine tensorflow-serving needs a number of seconds above 0")

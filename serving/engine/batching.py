@@ -1,0 +1,292 @@
+"""Dynamic batching: one run of the model answers the requests that arrive at about the same time.
+
+Requests wait on the event loop, and the model runs in threads. While one batch runs, the next one gathers. A request
+that arrives alone runs at once, and on the event loop itself if that takes less time than handing it to a thread. A
+request above the largest batch, or with much evidence, runs in parts, between which others are answered.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import contextvars
+import copy
+import pathlib
+import time
+from collections.abc import Sequence
+
+from serving import call as calls
+from serving.config.batching_parameters import BatchingParameters
+from serving.engine.engine import Engine, RunInThread, WrappedEngine
+from serving.engine.watcher import Source
+from serving.errors import DeadlineError, ExhaustedError, UnavailableError
+from serving.fair_queue import FairQueue
+from triage.v1 import triage_pb2
+
+_Responses = list[triage_pb2.TriageResponse]
+
+_STATES_OF_A_CALL = 16
+"""How many states cost as much as answering one call more."""
+
+_PIECES_OF_A_PART = 2048
+"""Pieces of evidence in a part of a call, by the mean of its states: whoever comes next waits for the part."""
+
+# Failures of the engine, not of one request: retrying each request alone would make matters worse.
+_ENGINE_FAILURES = (UnavailableError, DeadlineError, ExhaustedError)
+
+
+class _Request:
+    """A call that waits for its responses. The thread of a run fills in `outcome` and the fields below it."""
+
+    __slots__ = ("answered", "call", "end", "entered", "outcome", "runs", "stages", "states")
+
+    def __init__(self, states: Sequence[triage_pb2.EvidenceState], end: float | None):
+        self.states = states
+        self.call = calls.current()
+        self.entered = time.perf_counter()
+        self.end = end  # of its deadline, by `time.monotonic`
+        # Errors are results too: asyncio would log an exception that nobody retrieves, together with its evidence.
+        self.answered: asyncio.Future[_Responses | Exception] = asyncio.get_running_loop().create_future()
+        self.outcome: _Responses | Exception = RuntimeError("the run was interrupted")
+        self.runs: list[int] = []
+        self.stages: list[tuple[str, float, float]] = []
+
+    def remaining(self) -> float | None:
+        return None if self.end is None else self.end - time.monotonic()
+
+    def resolve(self) -> None:
+        """Hands the outcome to the waiting caller."""
+        self.call.stages.extend(self.stages)
+        self.call.runs = [*(self.call.runs or ()), *self.runs]
+        answered, outcome = self.answered, self.outcome
+        del self.answered, self.outcome  # an error's stack refers to this request
+        if not answered.done():  # otherwise the caller has gone
+            answered.set_result(outcome)
+
+
+class BatchedEngine(WrappedEngine):
+    """Answers several callers from one run of another engine.
+
+    One version answers all requests of a batch. Whoever borrowed the version waits for `answer`, so neither retiring a
+    version nor stopping the server leaves a request in a queue.
+
+    Args:
+        engine: one version of a model.
+        parameters: how large batches become, how long they gather, and how many requests may wait.
+    """
+
+    def __init__(self, engine: Engine, parameters: BatchingParameters):
+        super().__init__(engine)
+        self._parameters = parameters
+        self._threads = concurrent.futures.ThreadPoolExecutor(parameters.num_batch_threads, thread_name_prefix="model")
+        # Only the event loop touches the fields below.
+        self._waiting: FairQueue[_Request] = FairQueue()
+        self._waiting_states = 0
+        self._running = 0
+        self._expected = 0  # requests that the next batch is likely to hold
+        self._timer: asyncio.TimerHandle | None = None  # ends the wait for them
+
+    @property
+    def waiting(self) -> int:
+        """The number of evidence states that wait for a batch."""
+        return self._waiting_states
+
+    @property
+    def gathering(self) -> bool:
+        """Whether a batch waits for more requests."""
+        return self._timer is not None
+
+    async def answer(
+        self,
+        states: Sequence[triage_pb2.EvidenceState],
+        timeout_seconds: float | None = None,
+        run_in_thread: RunInThread | None = None,
+        alone: bool = False,
+    ) -> _Responses:
+        """Returns one response for each state, in the same order, possibly from a run shared with other calls.
+
+        Args:
+            states: the states of one call, at least one.
+            timeout_seconds: what is left of the caller's deadline, None if there is none.
+            run_in_thread: not used; batches have threads of their own.
+            alone: whether the server holds no other call, which work on the event loop would delay.
+
+        Raises:
+            ExhaustedError: too many states wait already.
+            DeadlineError: the deadline passed before the model ran.
+            Exception: whatever the engine raises for these states.
+        """
+        self._check_room(len(states))
+        end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        part = self._part_of(states)
+        if len(states) <= part:
+            return await self._answer_part(states, end, alone)
+        responses: _Responses = []
+        for begin in range(0, len(states), part):
+            responses += await self._answer_part(states[begin : begin + part], end, alone=False)
+        return responses
+
+    def _part_of(self, states: Sequence[triage_pb2.EvidenceState]) -> int:
+        """Returns how many states of a call may run together."""
+        size = self._parameters.max_batch_size
+        if len(states) == 1:
+            return size
+        part = size if len(states) <= size else -(-size // 2)  # the other half of a batch is for others
+        pieces = sum(len(state.evidence) for state in states)
+        return max(1, min(part, _PIECES_OF_A_PART * len(states) // max(1, pieces)))
+
+    def _check_room(self, states: int) -> None:
+        """Raises ExhaustedError if too many states wait; a quarter of the room is kept for single ones."""
+        room = self._parameters.max_enqueued_batches * self._parameters.max_batch_size
+        if self.waiting >= room - (room // 4 if states > 1 else 0):
+            raise ExhaustedError(f"{self.waiting} evidence states wait for the model: try again later")
+
+    async def _answer_part(
+        self, states: Sequence[triage_pb2.EvidenceState], end: float | None, alone: bool
+    ) -> _Responses:
+        request = _Request(states, end)
+        answered = request.answered
+        idle = not self._running and not self._waiting
+        if alone and idle and len(states) <= self.brief_states:
+            contextvars.copy_context().run(self._answer, [request])  # a run makes another call the current one
+            request.resolve()
+        else:
+            self._waiting.put(request.call.caller, request, 1 + len(states) / _STATES_OF_A_CALL)
+            self._waiting_states += len(states)
+            self._begin(self._complete())
+        outcome = await answered
+        if isinstance(outcome, Exception):
+            try:
+                raise outcome
+            finally:
+                del outcome, request, answered  # they refer to this frame
+        return outcome
+
+    def _begin(self, complete: bool) -> None:
+        """Starts a run, or waits until as many requests have arrived as in the run before, up to the batch timeout.
+
+        After a run of a single request the next one starts at once: waiting would only slow a single client down.
+        """
+        if self._running == self._parameters.num_batch_threads or not self._waiting:
+            return
+        if not complete:
+            if not self.gathering:
+                seconds = self._parameters.batch_timeout_micros / 1e6
+                self._timer = asyncio.get_running_loop().call_later(seconds, self._begin, True)
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        batch = self._take()
+        if batch:
+            self._running += 1
+            self._threads.submit(self._run, batch, asyncio.get_running_loop())
+            self._begin(self._complete())
+
+    def _complete(self) -> bool:
+        return len(self._waiting) >= self._expected or self.waiting >= self._parameters.max_batch_size
+
+    def _take(self) -> list[_Request]:
+        """Removes a batch from the queue."""
+        batch: list[_Request] = []
+        size = 0
+        while self._waiting:
+            states = len(self._waiting.first.states)
+            if size + states > self._parameters.max_batch_size:
+                break
+            request = self._waiting.pop()
+            self._waiting_states -= states
+            if not request.answered.done():  # otherwise the caller has gone
+                batch.append(request)
+                size += states
+        return batch
+
+    def _run(self, batch: list[_Request], loop: asyncio.AbstractEventLoop) -> None:
+        """Answers a batch in a thread."""
+        try:
+            self._answer(batch)
+        finally:
+            with contextlib.suppress(RuntimeError):  # the loop has closed, and nobody waits any more
+                loop.call_soon_threadsafe(self._finish, batch)
+
+    def _finish(self, batch: list[_Request]) -> None:
+        """Starts the next run, and hands out the outcomes of this one."""
+        self._running -= 1
+        self._expected = len(batch) + len(self._waiting)
+        self._begin(self._complete())
+        for request in batch:
+            request.resolve()
+
+    def _answer(self, batch: list[_Request]) -> None:
+        """Sets the outcome of each request."""
+        begin = time.perf_counter()
+        for request in batch:
+            request.stages.append((calls.QUEUE, request.entered, begin))
+        in_time = [request for request in batch if not _expired(request)]
+        try:
+            self._ask(in_time)
+        except Exception as error:
+            for request in in_time:
+                if len(in_time) == 1:
+                    request.outcome = error
+                elif isinstance(error, _ENGINE_FAILURES):
+                    request.outcome = copy.copy(error)  # each caller raises its own
+                else:
+                    self._ask_alone(request)  # one faulty request must not fail the others
+
+    def _ask_alone(self, request: _Request) -> None:
+        try:
+            self._ask([request])
+        except Exception as error:
+            request.outcome = error
+
+    def _ask(self, batch: Sequence[_Request]) -> None:
+        """Runs the engine once for all requests; raises what it raises."""
+        if not batch:
+            return
+        call = calls.Call(request_id=batch[0].call.request_id)
+        call.outgoing = batch[0].call.outgoing  # a remote server sees the ids of one of the calls
+        calls.enter(call)
+        states = [state for request in batch for state in request.states]
+        remaining = [request.remaining() for request in batch]
+        timeout = None if None in remaining else max(seconds for seconds in remaining if seconds is not None)
+        responses = self.triage(self._filled_up(states), timeout)
+        batch[0].runs = [len(states)]  # the first request counts the run
+        place = 0
+        for request in batch:
+            request.outcome = responses[place : place + len(request.states)]
+            request.stages.extend(call.stages)
+            place += len(request.states)
+
+    def _filled_up(self, states: list[triage_pb2.EvidenceState]) -> list[triage_pb2.EvidenceState]:
+        """Repeats the first state up to the next allowed size."""
+        size = next((size for size in self._parameters.allowed_batch_sizes if size >= len(states)), len(states))
+        return states + states[:1] * (size - len(states))
+
+
+class BatchedModels:
+    """Versions from another source, each with its own batching.
+
+    Args:
+        source: where the versions come from.
+        parameters: as for `BatchedEngine`.
+    """
+
+    def __init__(self, source: Source, parameters: BatchingParameters):
+        self._source = source
+        self._parameters = parameters
+
+    def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
+        """Returns the folder of each version; raises what the other source raises."""
+        return self._source.versions(base)
+
+    def load(self, folder: pathlib.Path) -> BatchedEngine:
+        """Returns the engine of a version, warm; raises what the other source raises."""
+        return BatchedEngine(self._source.load(folder), self._parameters)
+
+
+def _expired(request: _Request) -> bool:
+    remaining = request.remaining()
+    if remaining is None or remaining > 0:
+        return False
+    request.outcome = DeadlineError.before_the_model()
+    return True

@@ -1,0 +1,193 @@
+"""The interface of an engine, which runs one version of a model, and what engines in this process have in common."""
+
+import abc
+import os
+import pathlib
+import types
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schemas import features
+from schemas.evidence import Vocabulary
+from schemas.model_directory import ModelInfo, read_version
+from serving.call import MODEL, PARSE, RESPOND, current
+from serving.engine.dense_states import MessageEncoder, to_questions
+from serving.engine.state_tensors import to_responses
+from triage.v1 import triage_pb2
+
+if TYPE_CHECKING:  # loads TensorFlow
+    from tensorflow.core.protobuf import meta_graph_pb2
+THREADS = "TF_NUM_INTRAOP_THREADS"
+"""TensorFlow's variable for the number of threads that share one operation."""
+
+
+RunInThread = Callable[..., Awaitable[Any]]
+"""Runs a function with its arguments in a worker thread, and returns or raises what it does."""
+
+
+class Engine(abc.ABC):
+    """One version of a model, wherever it runs. All methods may be called from several threads at once.
+
+    Attributes:
+        info: the model that answers.
+        vocabulary: the evidence that the model knows.
+        signatures: the signatures that `predict` runs, by name, as the SavedModel declares them. None where the graph
+            belongs to a TensorFlow Serving, which offers them itself.
+    """
+
+    info: ModelInfo
+    vocabulary: Vocabulary
+    signatures: Mapping[str, "meta_graph_pb2.SignatureDef"] = types.MappingProxyType({})
+
+    @property
+    def brief_states(self) -> int:
+        """The most evidence states that take less time to answer than to hand to a thread; 0 if none do."""
+        return 0
+
+    def next_questions(
+        self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
+    ) -> list[list[triage_pb2.NextQuestion]]:
+        """Returns the best questions to put next in each state, the best first.
+
+        Args:
+            states: evidence states; what has no part in a decision has none here.
+            number: of questions, at most; `info.questions` says whether the model can choose any.
+            not_to_ask: codes that no question is about; codes that the model does not know are ignored.
+        """
+        raise NotImplementedError
+
+    @abc.abstractmethod
+    def triage(
+        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns one response for each state, in the same order.
+
+        A code that the model does not know, or that is both present and absent, has no part in the decision and is
+        listed in the response. Where nothing is known the answer is ASK.
+
+        Args:
+            states: evidence states.
+            timeout_seconds: what is left of the caller's deadline, None if there is none.
+        """
+
+    async def answer(
+        self,
+        states: Sequence[triage_pb2.EvidenceState],
+        timeout_seconds: float | None,
+        run_in_thread: RunInThread,
+        alone: bool = False,
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns what `triage` does, without blocking the event loop.
+
+        Args:
+            states: the states of one call, at least one.
+            timeout_seconds: what is left of the caller's deadline, None if there is none.
+            run_in_thread: runs `triage` for an engine that has no threads of its own.
+            alone: whether the server holds no other call, which work on the event loop would delay.
+        """
+        responses: list[triage_pb2.TriageResponse] = await run_in_thread(self.triage, states, timeout_seconds)
+        return responses
+
+    def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of one signature for inputs of the types and shapes that it declares.
+
+        Raises:
+            KeyError: `signatures` has no such name.
+        """
+        raise KeyError(signature)
+
+
+class WrappedEngine(Engine):
+    """Another engine; a subclass changes how it answers."""
+
+    def __init__(self, engine: Engine):
+        self.engine = engine
+        self.info = engine.info
+        self.vocabulary = engine.vocabulary
+        self.signatures = engine.signatures
+
+    @property
+    def brief_states(self) -> int:
+        """As the wrapped engine's."""
+        return self.engine.brief_states
+
+    def triage(
+        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns one response for each state, in the same order, from the wrapped engine."""
+        return self.engine.triage(states, timeout_seconds)
+
+    def next_questions(
+        self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
+    ) -> list[list[triage_pb2.NextQuestion]]:
+        """Returns the questions of the wrapped engine."""
+        return self.engine.next_questions(states, number, not_to_ask)
+
+    def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of one signature of the wrapped engine."""
+        return self.engine.predict(signature, inputs)
+
+
+def run_in_one_thread() -> None:
+    """Makes TensorFlow run each operation in one thread, unless TF_NUM_INTRAOP_THREADS is set.
+
+    Splitting the products of a small batch costs more than it gains, and the other cores have other calls to answer.
+    TensorFlow reads the variable once, when it first runs an operation in this process.
+    """
+    os.environ.setdefault(THREADS, "1")
+
+
+class LocalEngine(Engine):
+    """Runs one version of an exported model in this process. Codes are looked up here, as that takes less time.
+
+    Args:
+        folder: the version, `<model base path>/<number>`.
+
+    Raises:
+        InputError: the version's manifest or vocabulary is damaged.
+    """
+
+    def __init__(self, folder: pathlib.Path):
+        self.info, self.vocabulary = read_version(folder)
+        self._encoder = MessageEncoder(self.vocabulary)
+
+    def triage(
+        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns one response for each state, in the same order, from one run of the model, which cannot time out.
+
+        Raises:
+            Exception: what `decide` raises.
+        """
+        if not states:
+            return []
+        call = current()
+        with call.timed(PARSE):
+            encoded = self._encoder.encode(states)
+        with call.timed(MODEL):
+            outputs = self.decide(encoded.states, encoded.questions_asked)
+        with call.timed(RESPOND):
+            codes = {
+                features.UNKNOWN_CODES: encoded.unknown_codes,
+                features.CONFLICTING_CODES: encoded.conflicting_codes,
+            }
+            return to_responses({**outputs, **codes}, self.info)
+
+    def next_questions(
+        self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
+    ) -> list[list[triage_pb2.NextQuestion]]:
+        """Returns the best questions to put next in each state."""
+        if not states:
+            return []
+        outputs = self.choose_questions(self._encoder.encode_questions(states, not_to_ask))
+        return to_questions(outputs, self.vocabulary, number)
+
+    @abc.abstractmethod
+    def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of the signature `state` for states float32 `[B, E]` and questions asked int32 `[B]`."""
+
+    @abc.abstractmethod
+    def choose_questions(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of the signature `questions` for its inputs, `[B, E]` each."""

@@ -1,0 +1,127 @@
+"""TensorFlow Serving's configuration of models: a `ModelServerConfig`, in a call or, as text, in a file."""
+
+import dataclasses
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from google.protobuf import text_format
+
+from schemas.errors import InputError
+from serving.engine.version_policy import VersionPolicy
+from triage_runtime.storage import locations
+
+if TYPE_CHECKING:  # an extra
+    from tensorflow_serving.config import model_server_config_pb2
+
+PLATFORM = "tensorflow"
+_TENSORFLOW = 1  # tensorflow.serving.ModelType, which says the same in an older way
+_EXAMPLE = 'model_config_list { config { name: "triage" base_path: "/srv/models" model_platform: "tensorflow" } }'
+# Texts in quotes, in which a # begins no comment, and comments.
+_TEXT_OR_COMMENT = re.compile(r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*""")
+_ENTRY = re.compile(r"\bconfig\s*:?\s*[{<\[]")
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelConfig:
+    """A model to serve.
+
+    Attributes:
+        name: by which requests choose it.
+        base_path: directory with a folder for each version, local or in an object store.
+        policy: which versions to load.
+        labels: the version that each label names.
+    """
+
+    name: str
+    base_path: str
+    policy: VersionPolicy = dataclasses.field(default_factory=VersionPolicy)
+    labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+class _EntryError(InputError):
+    """An entry of the list is faulty."""
+
+    def __init__(self, place: int, message: str):
+        super().__init__(message)
+        self.place = place
+
+
+def read_file(path: pathlib.Path) -> list[ModelConfig]:
+    """Returns the models in a file, at least one.
+
+    Raises:
+        InputError: the file cannot be read, is no such message, or an entry is faulty; the message has the line.
+    """
+    from tensorflow_serving.config import model_server_config_pb2
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"--model-config-file {path}: cannot read: {reason}") from error
+    try:
+        return read_message(text_format.Parse(text, model_server_config_pb2.ModelServerConfig()))
+    except text_format.ParseError as error:
+        fault = str(error).rstrip(".")
+        raise InputError(
+            f"--model-config-file {path}:{fault}: expected TensorFlow Serving's ModelServerConfig, such as {_EXAMPLE}"
+        ) from error
+    except _EntryError as error:
+        raise InputError(f"--model-config-file {path}:{_line(text, error.place)}: {error}") from error
+    except InputError as error:
+        raise InputError(f"--model-config-file {path}: {error}: expected one such as {_EXAMPLE}") from error
+
+
+def read_message(config: "model_server_config_pb2.ModelServerConfig") -> list[ModelConfig]:
+    """Returns the models in a message, at least one.
+
+    Raises:
+        InputError: it is no list, two models have one name, or a field is missing or not supported.
+    """
+    if config.WhichOneof("config") != "model_config_list":
+        raise InputError("only a model_config_list is supported")
+    models: list[ModelConfig] = []
+    for place, entry in enumerate(config.model_config_list.config):
+        model = _read_entry(place, entry)
+        if model.name in {other.name for other in models}:
+            raise _EntryError(place, f"model {model.name}: the name is given twice: each model needs its own")
+        models.append(model)
+    if not models:
+        raise InputError("model_config_list has no config")
+    return models
+
+
+def _read_entry(place: int, entry: "model_server_config_pb2.ModelConfig") -> ModelConfig:
+    if not entry.name:
+        raise _EntryError(place, 'a model without a name: add one, such as name: "triage"')
+    if entry.model_platform != PLATFORM and entry.model_type != _TENSORFLOW:
+        raise _EntryError(
+            place, f"Model {entry.name} requests unsupported platform {entry.model_platform!r}: use {PLATFORM!r}"
+        )
+    if not (pathlib.PurePath(entry.base_path).is_absolute() or locations.is_remote(entry.base_path)):
+        raise _EntryError(
+            place, f"Expected model {entry.name} to have an absolute path; got base_path()={entry.base_path}"
+        )
+    kind = entry.model_version_policy.WhichOneof("policy_choice")
+    policy = VersionPolicy(count=entry.model_version_policy.latest.num_versions or 1)
+    if kind == "all":
+        policy = VersionPolicy(count=None)
+    elif kind == "specific":
+        policy = VersionPolicy(numbers=frozenset(entry.model_version_policy.specific.versions))
+        if not policy.numbers:
+            raise _EntryError(place, f"model {entry.name}: the policy 'specific' has no versions")
+    return ModelConfig(entry.name, entry.base_path, policy, dict(entry.version_labels))
+
+
+def _line(text: str, place: int) -> int:
+    """Returns the number of the line on which the entry at `place` begins."""
+
+    def blank(match: re.Match[str]) -> str:
+        return " " * len(match[0])
+
+    begins = list(_ENTRY.finditer(_TEXT_OR_COMMENT.sub(blank, text)))
+    # Entries in one pair of brackets, `config: [{...}, {...}]`, count as one.
+    begin = begins[min(place, len(begins) - 1)].start()
+    return text.count("\n", 0, begin) + 1

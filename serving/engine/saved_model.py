@@ -1,0 +1,168 @@
+"""A SavedModel in a TensorFlow session of its own, and the engines that run it."""
+
+import copy
+import logging
+import os
+import pathlib
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.protobuf import meta_graph_pb2
+
+from schemas import features, parity
+from schemas.errors import InputError
+from serving.engine.engine import LocalEngine
+from serving.engine.litert import MOST_STATES, InterpreterPool, read_litert_model
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class SavedModel:
+    """Runs the signatures of the SavedModel in a folder, from any number of threads.
+
+    A session imports the graph as a whole, as TensorFlow Serving does. `tf.saved_model.load` makes a Python object of
+    each operation, during which calls in other threads wait for the interpreter again and again.
+
+    Args:
+        folder: the SavedModel.
+
+    Raises:
+        Exception: any of several kinds, if the SavedModel is damaged.
+    """
+
+    def __init__(self, folder: pathlib.Path):
+        config = tf.compat.v1.ConfigProto()
+        # Grappler, which rewrites the graph, slows loading down and speeds no run up.
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
+        graph = tf.Graph()
+        self._session = tf.compat.v1.Session(graph=graph, config=config)
+        with graph.as_default():
+            meta_graph = tf.compat.v1.saved_model.load(self._session, [tf.saved_model.SERVING], os.fspath(folder))
+        graph.finalize()
+        # Copied, as a reference to a part of a message keeps all of it in memory.
+        self.signatures = {name: copy.deepcopy(value) for name, value in meta_graph.signature_def.items()}
+        self._inputs, self._outputs = {}, {}
+        for name, signature in self.signatures.items():
+            if signature.inputs:  # the one that initialises tables is an operation, not a function
+                self._inputs[name] = _tensors(graph, signature.inputs)
+                self._outputs[name] = _tensors(graph, signature.outputs)
+
+    def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Returns the outputs of a signature by alias.
+
+        Args:
+            signature: its name, a key of `signatures`.
+            inputs: by alias, of the types and shapes that the signature declares.
+
+        Raises:
+            KeyError: there is no such signature, or it has no such input.
+            ValueError: an input has another shape.
+            tf.errors.OpError: the graph failed, or an input is missing.
+        """
+        tensors = self._inputs[signature]
+        outputs: dict[str, np.ndarray] = self._session.run(
+            self._outputs[signature], {tensors[alias]: value for alias, value in inputs.items()}
+        )
+        return outputs
+
+
+def _tensors(graph: tf.Graph, named: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, tf.Tensor]:
+    return {alias: graph.get_tensor_by_name(info.name) for alias, info in named.items()}
+
+
+def _is_for_operators(record: logging.LogRecord) -> bool:
+    """Returns whether to log a record of TensorFlow's, except its paths and its advice on the deprecated loader."""
+    return record.levelno > logging.INFO and "is deprecated" not in record.getMessage()
+
+
+tf.get_logger().addFilter(_is_for_operators)
+
+
+class SavedModelEngine(LocalEngine):
+    """Runs the SavedModel of one version.
+
+    Args:
+        folder: the version, `<model base path>/<number>`.
+
+    Raises:
+        InputError: the version is damaged.
+    """
+
+    def __init__(self, folder: pathlib.Path):
+        super().__init__(folder)
+        try:
+            self._model = SavedModel(folder)
+        except Exception as error:  # TensorFlow raises ValueError, KeyError and others for a half-written model
+            raise InputError(f"{folder}: cannot load the SavedModel: export the model again: {error}") from error
+        self.signatures = self._model.signatures
+        for name in (features.SERVING_DEFAULT, features.STATE):
+            if name not in self.signatures:
+                raise InputError(f"{folder}: no signature {name!r}: expected a model from `triage export`")
+
+    def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Returns the outputs of one signature for inputs that have been checked against `signatures`.
+
+        Raises:
+            KeyError: there is no such signature.
+            tf.errors.OpError: the graph failed.
+        """
+        return self._model.run(signature, inputs)
+
+    def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of the signature `state` for states float32 `[B, E]` and questions asked int32 `[B]`."""
+        return self.predict(features.STATE, {features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
+
+    def choose_questions(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of the signature `questions` for its inputs, `[B, E]` each."""
+        return self.predict(features.QUESTIONS, inputs)
+
+
+class SavedModelWithLiteRt(SavedModelEngine):
+    """Runs small batches with LiteRT, and everything else with the SavedModel.
+
+    If the TFLite file is missing or damaged, or its answers differ from the SavedModel's, the log says so, and the
+    SavedModel runs everything.
+
+    Args:
+        folder: the version, `<model base path>/<number>`.
+        most_states: largest batch for LiteRT.
+
+    Raises:
+        InputError: the SavedModel is damaged.
+    """
+
+    def __init__(self, folder: pathlib.Path, most_states: int = MOST_STATES):
+        super().__init__(folder)
+        self._most_states = most_states
+        self.litert: InterpreterPool | None = None
+        version = self.info.model_version
+        try:
+            model = read_litert_model(folder, self.info)
+            with model.lent() as interpreter:
+                fault = parity.compare(interpreter.run, super().decide, self.info)
+            if fault:
+                raise InputError(f"LiteRT and the SavedModel differ: {fault}")
+        except InputError as error:
+            _LOGGER.warning("version %s: LiteRT is not used: %s", version, error)
+            return
+        self.litert = model
+        _LOGGER.info("version %s: LiteRT runs up to %d states at once", version, most_states)
+
+    @property
+    def brief_states(self) -> int:
+        """1 for a network so small that LiteRT answers one state faster than a thread takes over, else 0."""
+        return 0 if self.litert is None else self.litert.brief_states
+
+    def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of the signature `state`, as those of `SavedModelEngine`."""
+        if self.litert is not None and 0 < len(states) <= self._most_states:
+            try:
+                outputs = self.litert.run(states, questions_asked)
+            except InputError as error:  # such as lack of memory; the SavedModel can still answer the caller
+                version, self.litert = self.info.model_version, None
+                _LOGGER.error("version %s: LiteRT failed and is no longer used: %s", version, error)
+            else:
+                if outputs is not None:
+                    return outputs
+        return super().decide(states, questions_asked)

@@ -1,0 +1,176 @@
+"""The models of a server: assembled from the settings, and found by their names."""
+
+import contextlib
+import logging
+import pathlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+
+from schemas import directories
+from schemas.model_directory import list_versions
+from serving.call import current
+from serving.config.settings import ServeConfig
+from serving.engine import warmup
+from serving.engine.batching import BatchedModels
+from serving.engine.engine import LocalEngine, run_in_one_thread
+from serving.engine.litert import LiteRtEngine
+from serving.engine.model_store import ModelStore, StoredModels
+from serving.engine.safeguards import SafeguardedModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Source, Watcher
+from serving.errors import NotFoundError
+from serving.security import VersionKey, verified
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class LocalModels:
+    """Finds versions below a model base path, and loads them into this process.
+
+    Args:
+        litert: whether LiteRT runs small batches.
+        key: with which versions must be signed, None if they need not be.
+    """
+
+    def __init__(self, litert: bool = True, key: VersionKey | None = None):
+        self._litert, self._key = litert, key
+        self._ignored: set[str] = set()  # names that have been logged
+
+    def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
+        """Returns the folder of each version.
+
+        Raises:
+            InputError: the base path cannot be read.
+        """
+        versions = list_versions(base)
+        with contextlib.suppress(OSError):  # the base path is gone again
+            for name in {path.name for path in base.iterdir() if directories.is_too_large(path.name)} - self._ignored:
+                _LOGGER.warning("%s: ignored: the largest version is %d", base / name, directories.LARGEST_VERSION)
+                self._ignored.add(name)
+        return versions
+
+    def load(self, folder: pathlib.Path) -> LocalEngine:
+        """Returns the engine of a version, warm.
+
+        Raises:
+            InputError: the version is damaged, is not signed, or fails on its own warm-up requests.
+        """
+        from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt  # loads TensorFlow
+
+        with verified(folder, self._key) as files:
+            engine = SavedModelWithLiteRt(files) if self._litert else SavedModelEngine(files)
+            requests = warmup.run_requests(engine, files)
+        warmup.warm_up(engine)
+        _LOGGER.info("version %s: loaded, %d warm-up requests answered", engine.info.model_version, requests)
+        return engine
+
+
+class LiteRtModels(LocalModels):
+    """The same, with LiteRT alone and without TensorFlow."""
+
+    def load(self, folder: pathlib.Path) -> LocalEngine:
+        """Returns the engine of a version, warm.
+
+        Raises:
+            InputError: the version is damaged, or is not signed.
+        """
+        with verified(folder, self._key) as files:
+            engine = LiteRtEngine(files)
+        warmup.warm_up(engine)
+        return engine
+
+
+def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = None) -> Watcher:
+    """Returns the watcher for the engine that `config` names; it has not looked for versions yet.
+
+    Args:
+        config: the settings of the server.
+        wanted: which versions to serve.
+        store: the object store that the model base path mirrors, None without one.
+    """
+    source: Source
+    if config.engine == "tensorflow-serving":
+        from serving.engine.connection import Connection  # loads TensorFlow
+        from serving.engine.remote import RemoteModels
+
+        connection = Connection(config.tf_serving, config.engine_timeout_seconds)
+        source = RemoteModels(connection, config.model_name)
+    elif config.engine == "litert":
+        source = LiteRtModels(key=config.version_key)
+    else:
+        run_in_one_thread()
+        source = LocalModels(config.litert, config.version_key)
+    if store:
+        source = StoredModels(source, store)
+    source = SafeguardedModels(source, config.rules)
+    if config.enable_batching:
+        source = BatchedModels(source, config.batching)  # outermost, so that batches pass the rest in their own threads
+    return Watcher(Versions(config.model_name), source, wanted)
+
+
+class ServedModels:
+    """The models of a server by name; every service asks here which model a request names.
+
+    Args:
+        watchers: one for each model, with different names; the first answers requests that name none.
+    """
+
+    def __init__(self, watchers: Sequence[Watcher]):
+        self._models = {watcher.versions.model_name: watcher for watcher in watchers}
+        self._first = watchers[0]
+        self._reloading = threading.Lock()
+
+    def __iter__(self) -> Iterator[Watcher]:
+        return iter(self._models.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, the first model's first."""
+        return tuple(self._models)
+
+    @property
+    def ready(self) -> bool:
+        """Whether each model can answer."""
+        return all(model.ready for model in self)
+
+    def named(self, name: str) -> Watcher:
+        """Returns the model called `name`, the first one for "", and notes it in the current call.
+
+        Raises:
+            NotFoundError: there is no such model; the message lists the names.
+        """
+        model = self._models.get(name) if name else self._first
+        if model is None:
+            raise NotFoundError(f"no model {name[:80]!r}: this server has {', '.join(self.names)}")
+        current().model_name = model.versions.model_name
+        return model
+
+    def reload(self, wanted: Mapping[str, Wanted]) -> None:
+        """Changes what to serve of each model, or changes nothing if one of them cannot be served.
+
+        Versions of all models are loaded before the first changes.
+
+        Args:
+            wanted: what to serve, for each model by its name.
+
+        Raises:
+            PreconditionError: no version of a model can be served; the message says why.
+        """
+        with self._reloading:
+            before: list[tuple[Watcher, Wanted]] = []
+            try:
+                for name, each in wanted.items():
+                    self._models[name].prepare(each)
+                for name, each in wanted.items():
+                    model = self._models[name]
+                    old = model.wanted
+                    model.reload(each)
+                    before.append((model, old))
+            except Exception:  # files that were there when they were loaded have gone
+                for model, old in before:
+                    model.reload(old)
+                raise
+            finally:
+                for name in wanted:
+                    self._models[name].drop_prepared()

@@ -1,0 +1,144 @@
+"""All paths of the HTTP port."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from serving.call import REQUEST_ID
+from serving.config import vertex
+from serving.config.settings import ServeConfig
+from serving.engine.served_models import ServedModels
+from serving.protocols.http_endpoints import Endpoints, json_response
+from serving.protocols.http_pages import KnownPages
+from serving.protocols.http_problems import TITLES, problem
+from serving.protocols.openapi import POLICY, document, page
+from serving.protocols.triage_routes import TriageRoutes
+from serving.telemetry import Telemetry
+from serving.triage import TriageService
+
+if TYPE_CHECKING:  # load TensorFlow
+    from serving.protocols.open_inference_routes import OpenInferenceRoutes
+    from serving.protocols.tf_serving_routes import TfServingRoutes
+
+_MODEL = "/v1/models/{model}"
+_OPEN_MODEL = "/v2/models/{model}"
+
+
+def application_of(
+    endpoints: Endpoints, models: ServedModels, config: ServeConfig, service: TriageService, telemetry: Telemetry
+) -> Starlette:
+    """Returns the application of a server.
+
+    Args:
+        endpoints: answer requests.
+        models: what to answer from.
+        config: the server's settings.
+        service: the typed service.
+        telemetry: records predictions.
+    """
+    signatures = []
+    if config.engine == "saved-model":
+        from serving.protocols.model_service import ModelService
+        from serving.protocols.open_inference_models import OpenModels
+        from serving.protocols.open_inference_routes import OpenInferenceRoutes  # load TensorFlow
+        from serving.protocols.prediction_service import PredictionService
+        from serving.protocols.signatures import Signatures
+        from serving.protocols.tf_serving_routes import TfServingRoutes
+
+        runs = Signatures(models, config, telemetry)
+        signatures += _tf_serving(endpoints, TfServingRoutes(runs, PredictionService(runs), ModelService(models)))
+        signatures += _open_inference(endpoints, OpenInferenceRoutes(OpenModels(runs)))
+    return application(endpoints, TriageRoutes(service), signatures, lambda: models.ready, config)
+
+
+def application(
+    endpoints: Endpoints,
+    triage: TriageRoutes,
+    signatures: Sequence[Route],
+    ready: Callable[[], bool],
+    config: ServeConfig,
+) -> Starlette:
+    """Returns the ASGI application.
+
+    Args:
+        endpoints: answer requests.
+        triage: our own API.
+        signatures: the paths that run signatures, none if the engine has no signatures.
+        ready: whether each model can answer.
+        config: for which other sites pages may call (`cors_origins`).
+    """
+
+    async def is_ready(request: Request) -> Response:
+        return json_response({"ready": True}) if ready() else problem(503, {"detail": "no model version is ready"})
+
+    async def is_live(request: Request) -> Response:
+        return json_response({"live": True})
+
+    async def described(request: Request) -> Response:
+        return json_response(document())
+
+    async def shown(request: Request) -> Response:
+        return HTMLResponse(page(), headers={"content-security-policy": POLICY})
+
+    routes = [
+        Route("/healthz", is_live),
+        Route("/readyz", is_ready),
+        Route("/v2/health/live", is_live),
+        Route("/v2/health/ready", is_ready),
+        Route("/openapi.json", described),
+        Route("/", shown),
+        Route("/v1/triage", endpoints.route("v1/triage", triage.triage, triage.cost_of), methods=["POST"]),
+        Route("/v1/interview", endpoints.route("v1/interview", triage.interview, triage.cost_of), methods=["POST"]),
+        Route("/v1/vocabulary", endpoints.route("v1/vocabulary", triage.vocabulary)),
+        Route("/v1/model", endpoints.route("v1/model", triage.model)),
+    ]
+    predict_path, health_path = vertex.routes()
+    if health_path:
+        routes.append(Route(health_path, is_ready))
+    if predict_path:
+        endpoint = endpoints.route("vertex/predict", triage.predictions, triage.cost_of)
+        routes.append(Route(predict_path, endpoint, methods=["POST"]))
+    origins = config.cors_origins.split(",") if config.cors_origins else []
+    cors = Middleware(
+        CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"],
+        allow_headers=["authorization", "content-type", REQUEST_ID], expose_headers=[REQUEST_ID, "retry-after"],
+    )  # fmt: skip
+    handlers: Any = {404: _missing, 405: _missing}
+    routes += signatures
+    middleware = [Middleware(KnownPages, config=config), *([cors] if origins else [])]
+    return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
+
+
+def _tf_serving(endpoints: Endpoints, routes: "TfServingRoutes") -> list[Route]:
+    paths = []
+    for place in ("", "/versions/{version}", "/labels/{label}"):
+        predict = endpoints.route("v1/models:predict", routes.predict, TriageRoutes.cost_of)
+        paths += [
+            Route(f"{_MODEL}{place}:predict", predict, methods=["POST"]),
+            Route(f"{_MODEL}{place}/metadata", endpoints.route("v1/models/metadata", routes.metadata)),
+            Route(f"{_MODEL}{place}", endpoints.route("v1/models", routes.status)),
+        ]
+    return paths
+
+
+def _open_inference(endpoints: Endpoints, routes: "OpenInferenceRoutes") -> list[Route]:
+    paths = [Route("/v2", endpoints.route("v2", routes.server))]
+    for place in ("", "/versions/{version}"):
+        infer = endpoints.route("v2/models/infer", routes.infer, routes.cost_of)
+        paths += [
+            Route(f"{_OPEN_MODEL}{place}", endpoints.route("v2/models", routes.metadata)),
+            Route(f"{_OPEN_MODEL}{place}/ready", endpoints.route("v2/models/ready", routes.is_ready)),
+            Route(f"{_OPEN_MODEL}{place}/infer", infer, methods=["POST"]),
+        ]
+    return paths
+
+
+async def _missing(request: Request, error: Any) -> Response:
+    detail = f"there is no {request.method} of this path: see /openapi.json"
+    return problem(error.status_code, {"detail": detail, "reason": TITLES[error.status_code]}, error.headers)

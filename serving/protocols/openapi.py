@@ -1,0 +1,259 @@
+"""The OpenAPI document of the HTTP port, and a page that shows it and loads nothing from elsewhere."""
+
+import functools
+import html
+import json
+from typing import Any
+
+import msgspec
+
+from schemas.triage import ACTION_LABELS
+from serving.protocols.http_problems import MEDIA_TYPE, TITLES
+from serving.protocols.triage_json import Batch, Patient, State
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""The page's content security policy: it loads nothing, not even from here."""
+
+_CODE_LIST = {"type": "array", "items": {"type": "string"}, "description": "codes of the vocabulary"}
+_NUMBER = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
+_FLAG = {"type": "boolean"}
+_MODEL_NAME = {"type": "string", "description": "name of the model; by default the first one of the server"}
+_EXAMPLE = {"present": ["chest_pain"], "absent": ["fever"], "questions_asked": 3}
+_ACTION = {"type": "string", "enum": list(ACTION_LABELS)}
+_TEXT = {"type": "string"}
+_VALUE = {"type": "number"}
+_PIECE = {"code": _TEXT, "status": {**_TEXT, "enum": ["present", "absent"]}}
+_PROBABILITIES = {
+    "type": "object",
+    "additionalProperties": {"type": "object", "properties": {"appropriate": _VALUE, "safe": _VALUE}},
+}
+
+
+def _object(properties: dict[str, Any], required: tuple[str, ...] = (), closed: bool = False) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = list(required)
+    if closed:
+        schema["additionalProperties"] = False
+    return schema
+
+
+def _reference(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _requests() -> dict[str, Any]:
+    """Returns the schemas of bodies as they are read."""
+    _, schemas = msgspec.json.schema_components((State, Patient, Batch), ref_template="#/components/schemas/{name}")
+    for name in ("State", "Patient"):
+        schemas[name]["example"] = _EXAMPLE
+    return schemas
+
+
+_SCHEMAS: dict[str, Any] = {
+    **_requests(),
+    "Answer": _object(
+        {
+            "action": {**_ACTION, "description": "ask for more evidence, or triage; after the safety rules"},
+            "best_triage": {**_ACTION, "description": "the best triage decision on what is known"},
+            "q_values": {"type": "object", "additionalProperties": _VALUE},
+            "probabilities": _PROBABILITIES,
+            "forced": {**_FLAG, "description": "asking was not possible"},
+            "unknown_codes": _CODE_LIST,
+            "conflicting_codes": _CODE_LIST,
+            "fired_rules": {
+                "type": "array",
+                "items": _object({"rule_id": _TEXT, "reason": _TEXT, "from_action": _ACTION, "to_action": _ACTION}),
+            },
+            "novelty": {"type": ["number", "null"]},
+            "is_novel": _FLAG,
+            "model_version": _TEXT,
+            "vocabulary_fingerprint": _TEXT,
+            "next_questions": {"type": "array", "items": _reference("Question")},
+            "explanation": {"anyOf": [_reference("Explanation"), {"type": "null"}]},
+        },
+        ("action", "best_triage", "q_values", "forced", "model_version"),
+    ),
+    "Question": _object(
+        {
+            "code": {**_TEXT, "description": "the answer is this evidence, present or absent"},
+            "question": {**_TEXT, "description": "to ask a patient"},
+            "expected_gain": {**_VALUE, "description": "in bits"},
+            "reason": {**_TEXT, "enum": ["information", "red_flag"]},
+            "likely": {**_VALUE, "description": "the probability of a yes"},
+            "worth_asking": {**_FLAG, "description": "worth more than a question costs"},
+            "rationale": {**_TEXT, "description": "with explain: the reason of the safety rule that a yes would fire"},
+        },
+        ("code", "question"),
+    ),
+    "Explanation": _object(
+        {
+            "effects": {
+                "type": "array",
+                "description": "how much the probabilities change where a piece is left out, the largest first",
+                "items": _object(
+                    {
+                        **_PIECE,
+                        "effect": _VALUE,
+                        "best_triage_without": _ACTION,
+                        "support": {**_VALUE, "description": "above 0 it speaks for the decision, below 0 against it"},
+                    }
+                ),
+            },
+            "sufficient": {
+                "type": "array",
+                "description": "the smallest set of pieces that gives the same decision by itself",
+                "items": _object(_PIECE),
+            },
+            "turning": {
+                "type": "array",
+                "description": "answers to the best next questions that would change the decision",
+                "items": _object({**_PIECE, "best_triage": _ACTION, "likely": _VALUE}),
+            },
+        },
+        ("effects", "sufficient", "turning"),
+    ),
+    "Answers": _object({"answers": {"type": "array", "items": _reference("Answer")}}, ("answers",)),
+    "Interview": _object(
+        {
+            "done": {**_FLAG, "description": "whether the interview is over"},
+            "decision": {"type": ["string", "null"], "description": "the triage decision, null while asking"},
+            "questions": {
+                "type": "array",
+                "description": "what to ask next, the best first; empty where nothing is left to ask, and where the "
+                "model leaves that to the caller",
+                "items": _reference("Question"),
+            },
+            "answer": _reference("Answer"),
+        },
+        ("done", "decision", "questions", "answer"),
+    ),
+    "Vocabulary": _object(
+        {
+            "vocabulary_fingerprint": _TEXT,
+            "entries": {
+                "type": "array",
+                "items": _object(
+                    {
+                        "code": _TEXT,
+                        "kind": _TEXT,
+                        "name": _TEXT,
+                        "question": _TEXT,
+                        "synonyms": {
+                            "type": "array",
+                            "items": _TEXT,
+                            "description": "what patients say for it; one that begins with ! tells of a crisis",
+                        },
+                    }
+                ),
+            },
+        }
+    ),
+    "Model": _object({"model_version": _TEXT, "evidence_count": _NUMBER, "max_questions": _NUMBER}),
+    "Problem": _object(
+        {
+            "title": _TEXT,
+            "status": {"type": "integer"},
+            "detail": {**_TEXT, "description": "what is wrong, and what to do"},
+            "reason": {**_TEXT, "description": "for programs: the same as over gRPC"},
+            "request_id": _TEXT,
+            "retry_after_seconds": _VALUE,
+            "errors": {
+                "type": "array",
+                "items": _object(
+                    {"field": _TEXT, "description": _TEXT, "reason": _TEXT, "code": _TEXT, "nearest_codes": _CODE_LIST}
+                ),
+            },
+        },
+        ("title", "status"),
+    ),
+}  # fmt: skip
+
+
+def _operation(name: str, summary: str, answer: dict[str, Any], body: dict[str, Any] | None = None) -> dict[str, Any]:
+    failures = (400, 401, 403, 404, 411, 413, 415, 429, 503, 504) if body else (401, 403, 404, 429, 503)
+    problems = {
+        str(status): {"description": TITLES[status], "content": {MEDIA_TYPE: {"schema": _reference("Problem")}}}
+        for status in failures
+    }
+    operation: dict[str, Any] = {
+        "operationId": name,
+        "summary": summary,
+        "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": answer}}}, **problems},
+    }
+    if body:
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    else:
+        operation["parameters"] = [{"name": "model", "in": "query", "schema": _MODEL_NAME}]
+    return operation
+
+
+@functools.cache
+def document() -> dict[str, Any]:
+    """Returns the OpenAPI 3.1 document."""
+    either = {"anyOf": [_reference("Patient"), _reference("Batch")]}
+    answers = {"anyOf": [_reference("Answer"), _reference("Answers")]}
+    operations: dict[str, tuple[str, str, str, dict[str, Any], dict[str, Any] | None]] = {
+        "/v1/triage": ("post", "triage", "Decide on one evidence state, or on several", answers, either),
+        "/v1/interview": (
+            "post", "interview", "Decide on all that is known so far, or say what to ask next",
+            _reference("Interview"), _reference("Patient"),
+        ),
+        "/v1/vocabulary": (
+            "get", "vocabulary", "List the evidence that the model knows", _reference("Vocabulary"), None,
+        ),
+        "/v1/model": ("get", "model", "Describe the model that answers", _reference("Model"), None),
+    }  # fmt: skip
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Triage",
+            "version": "1",
+            "description": "Decides whether to ask for more evidence or to triage. Research software, not a medical "
+            "device.",
+        },
+        "paths": {
+            path: {method: _operation(name, summary, answer, body)}
+            for path, (method, name, summary, answer, body) in operations.items()
+        },
+        "components": {
+            "schemas": _SCHEMAS,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"token": []}],
+    }
+
+
+@functools.cache
+def page() -> str:
+    """Returns the document as a page."""
+    parts = []
+    for path, methods in document()["paths"].items():
+        for method, operation in methods.items():
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+            parts.append(f"<h2><code>{method.upper()} {html.escape(path)}</code></h2><p>{operation['summary']}.</p>")
+            if body:
+                parts.append(f"<h3>Body</h3>{_shown(body)}")
+                parts.append(
+                    f"<pre>curl http://127.0.0.1:8501{path} -H 'content-type: application/json' \\\n"
+                    f"  -d '{html.escape(json.dumps(_EXAMPLE), quote=False)}'</pre>"
+                )
+            answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
+            parts.append(f"<h3>Answer</h3>{_shown(answer)}")
+    schemas = "".join(
+        f'<h3 id="{name}">{name}</h3><pre>{html.escape(json.dumps(schema, indent=2))}</pre>'
+        for name, schema in _SCHEMAS.items()
+    )
+    info = document()["info"]
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{info["title"]}</title>'
+        '<meta name="viewport" content="width=device-width"><style>body{font:16px/1.5 sans-serif;max-width:50em;'
+        "margin:2em auto;padding:0 1em}pre{background:#f3f3f3;padding:.7em;overflow:auto}</style>"
+        f'<h1>{info["title"]}</h1><p>{info["description"]} <a href="/openapi.json">openapi.json</a></p>'
+        f"{''.join(parts)}<h2>Schemas</h2>{schemas}</html>"
+    )
+
+
+def _shown(schema: dict[str, Any]) -> str:
+    names = [entry["$ref"].rpartition("/")[2] for entry in schema.get("anyOf", [schema])]
+    return "<p>" + " or ".join(f'<a href="#{name}">{name}</a>' for name in names) + "</p>"

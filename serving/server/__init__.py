@@ -1,0 +1,1 @@
+"""The server: its gRPC services and its ports."""

@@ -1,0 +1,191 @@
+"""A server: TriageService and TensorFlow Serving's services over gRPC, with health and reflection, and HTTP."""
+
+import pathlib
+import threading
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+
+from schemas.errors import InputError
+from serving.admission import (
+    Admission,
+    Cost,
+    EventLoop,
+    GrpcHandler,
+    HealthService,
+    Limits,
+    Listener,
+    ProbePort,
+    Workers,
+)
+from serving.config.settings import ServeConfig
+from serving.security import Access, LocalReloads, ServerCertificate, TokenAccess, TokenFile
+from serving.telemetry import Telemetry
+from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
+
+if TYPE_CHECKING:
+    from serving.engine.served_models import ServedModels
+    from serving.engine.watcher import Watcher
+
+SERVICE = triage_service_pb2.DESCRIPTOR.services_by_name["TriageService"].full_name
+
+
+class TriageServer:
+    """A gRPC server that binds its port when it is made and answers between `start` and `stop`.
+
+    It answers calls on an event loop in a thread of its own, so call its methods from other threads.
+
+    Raises:
+        InputError: the address cannot be bound, or a file of certificates, a key or tokens is faulty.
+    """
+
+    def __init__(self, config: ServeConfig):
+        certificate = None
+        if config.encrypted:
+            certificate = ServerCertificate(config.tls_certificate, config.tls_key, config.tls_client_ca)
+        tokens = TokenFile(pathlib.Path(config.tokens)) if config.tokens else None
+        access: Access = LocalReloads()
+        if tokens is not None:
+            access = TokenAccess(tokens)
+        self._config = config
+        self._telemetry = Telemetry.of(config)
+        self._workers = Workers(config.max_workers)
+        most = config.max_workers + config.max_interviews + config.max_waiting
+        pending = Cost(config.max_pending_states, config.max_pending_bytes)
+        self._admission = Admission(Limits(most, pending), access)
+        may_idle = frozenset([f"/{SERVICE}/Interview"])
+        self._handler = GrpcHandler(self._admission, self._workers, self._telemetry, config.silence_seconds, may_idle)
+        self._health = health.HealthServicer()
+        self._stopped = False
+        self._health_lock = threading.Lock()
+        self._healthy: bool | None = None  # what health reports, None before its first report
+        self._loop = EventLoop("calls")
+        try:
+            self._listener, self.probes = self._listen(None if certificate is None else certificate.credentials())
+        except InputError:
+            self._loop.close()
+            raise
+        self.port, self.address = self._listener.port, self._listener.address
+        self.http: Any = None
+        if config.http_port >= 0:
+            from serving.server.http_port import HttpPort  # loads uvicorn
+
+            self.http = HttpPort(self._loop, config, certificate)
+        metrics = self._telemetry.metrics
+        self.metrics_port: Any = None
+        if metrics is not None:
+            from serving.server.metrics_port import MetricsPort  # loads uvicorn
+
+            readers = tokens if config.metrics_tokens else None
+            self.metrics_port = MetricsPort(config, metrics.registry, readers, certificate)
+
+    def start(self, *watchers: "Watcher") -> None:
+        """Starts answering from models, one for each watcher; the first answers requests that name none.
+
+        Until a version of a model is loaded, calls of it end with UNAVAILABLE.
+
+        The server also offers TensorFlow Serving's services and the Open Inference Protocol, unless a TensorFlow
+        Serving is the engine.
+        """
+        from serving.engine.served_models import ServedModels
+        from serving.triage import TriageService
+
+        self._models = ServedModels(watchers)
+        self._telemetry.watch(*(watcher.versions for watcher in watchers))
+        service = TriageService(self._models, self._config, self._workers, self._admission, self._telemetry)
+        triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._handler)
+        services = [SERVICE]
+        if self._config.engine == "saved-model":
+            services += _add_signatures(self._handler, self._models, self._config, self._telemetry)
+        health_pb2_grpc.add_HealthServicer_to_server(HealthService(self._health), self._handler)
+        reflected = reflection.aio.ReflectionServicer((*services, health.SERVICE_NAME, reflection.SERVICE_NAME))
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, self._handler)
+        self._health_services = ("", *services)
+        self.update_health()
+        self._listener.start()
+        if self.probes is not None:
+            self.probes.start()
+        if self.http is not None:
+            from serving.protocols.http_application import application_of  # loads starlette
+            from serving.protocols.http_endpoints import Endpoints  # loads starlette
+
+            endpoints = Endpoints(self._admission, self._workers, self._telemetry, self._config)
+            self.http.start(application_of(endpoints, self._models, self._config, service, self._telemetry))
+
+    def update_health(self) -> None:
+        """Reports SERVING for the server ("") and each service if each model can answer, NOT_SERVING otherwise."""
+        with self._health_lock:
+            ready = self._models.ready
+            if ready is self._healthy:
+                return  # watchers get changes only
+            self._healthy = ready
+            status = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
+            for service in self._health_services:
+                self._health.set(service, status)
+
+    def drain(self) -> None:
+        """Reports NOT_SERVING from now on, while calls are still answered."""
+        self._health.enter_graceful_shutdown()
+
+    def stop(self) -> None:
+        """Reports NOT_SERVING, refuses new calls, and gives those in progress the grace period to finish."""
+        self.drain()
+        if self._stopped:
+            return
+        self._stopped = True
+        if self.http is not None:
+            self.http.stop(self._config.grace_seconds)
+        self._listener.stop(self._config.grace_seconds)
+        if self.probes is not None:
+            self.probes.stop()
+        self._loop.close()
+        self._workers.close()
+        self._telemetry.close()
+        if self.metrics_port is not None:
+            self.metrics_port.close()
+
+    def _listen(self, credentials: grpc.ServerCredentials | None) -> tuple[Listener, ProbePort | None]:
+        config = self._config
+        options = [
+            ("grpc.max_receive_message_length", config.max_message_bytes),
+            ("grpc.max_concurrent_streams", config.max_streams),
+            ("grpc.max_allowed_incoming_connections", config.max_connections),
+            ("grpc.so_reuseport", int(config.reuse_port)),
+        ]
+        address, silence = (config.host, config.port), config.silence_seconds
+        try:
+            listener = Listener(self._loop, self._handler, address, silence, options, credentials)
+        except OSError as error:
+            raise InputError(
+                f"{error}: is another server running there? Choose another --port, "
+                "or 0 for any free port; --host must be an address of this machine"
+            ) from error
+        if config.probe_port < 0:
+            return listener, None
+        return listener, ProbePort(self._loop, config.host, config.probe_port, self._health, silence)
+
+
+def _add_signatures(
+    handler: GrpcHandler, models: "ServedModels", config: ServeConfig, telemetry: Telemetry
+) -> list[str]:
+    """Offers the services that run signatures, TensorFlow Serving's and Open Inference's, and returns their names."""
+    from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # load TensorFlow
+
+    from serving.protocols.model_service import SERVICE as MODEL_SERVICE
+    from serving.protocols.model_service import ModelService
+    from serving.protocols.open_inference_models import OpenModels
+    from serving.protocols.open_inference_service import SERVICE as INFERENCE_SERVICE
+    from serving.protocols.open_inference_service import InferenceService
+    from serving.protocols.prediction_service import SERVICE as PREDICTION_SERVICE
+    from serving.protocols.prediction_service import PredictionService
+    from serving.protocols.signatures import Signatures
+    from triage.open_inference import inference_pb2_grpc
+
+    signatures = Signatures(models, config, telemetry)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(signatures), handler)
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(models), handler)
+    service = InferenceService(OpenModels(signatures))
+    inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(service, handler)
+    return [PREDICTION_SERVICE, MODEL_SERVICE, INFERENCE_SERVICE]

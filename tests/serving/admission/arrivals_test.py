@@ -1,0 +1,151 @@
+"""Requests that are arriving: a few are read at a time, and many slow ones are thinned out fairly."""
+
+import asyncio
+import contextlib
+
+import grpc
+import pytest
+
+from serving import call as calls
+from serving.admission import arrivals
+from serving.admission.arrivals import LARGE_BYTES, MOMENT_SECONDS, MOST_AMONG_LARGE, MOST_NEW, MOST_SLOW, Arrivals
+from serving.admission.idle_timeout import IdleTimeout
+from serving.errors import ExhaustedError
+
+
+class Stream:
+    """A call whose message arrives when the test says so."""
+
+    def __init__(self, caller="somebody"):
+        self.call = calls.Call("/test.Service/Method")
+        self.call.caller = caller
+        self.messages, self.status = asyncio.Queue(), None
+
+    async def read(self):
+        message = await self.messages.get()
+        if isinstance(message, Exception):
+            raise message
+        return message
+
+    async def abort(self, code, details, metadata=()):
+        self.status = code
+        self.messages.put_nowait(grpc.aio.AbortError())
+        raise grpc.aio.AbortError
+
+
+def reading(reader, stream):
+    async def read():
+        calls.enter(stream.call)
+        return await reader.read(stream)
+
+    return asyncio.create_task(read())
+
+
+async def begun(reader, streams):
+    tasks = [reading(reader, stream) for stream in streams]
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def settle():
+    """Waits for two looks: the first notes what is there, the second ends what is still there."""
+    await asyncio.sleep(3 * MOMENT_SECONDS)
+
+
+def run(scenario):
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+async def ended(tasks):
+    for task in tasks:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, grpc.aio.BaseError):
+            await task
+
+
+def test_a_few_are_read_at_a_time_and_the_last_to_come_is_the_next():
+    async def scenario():
+        reader, streams = Arrivals(IdleTimeout(20.0)), [Stream() for _ in range(MOST_NEW + 2)]
+        tasks = await begun(reader, streams)
+        for stream in streams:
+            stream.messages.put_nowait(b"there")
+        assert await tasks[0] == b"there"
+        assert not tasks[-2].done()
+        assert await tasks[-1] == b"there"
+        assert await asyncio.gather(*tasks) == [b"there"] * len(tasks)
+
+    run(scenario)
+
+
+def test_while_large_ones_arrive_fewer_are_read_and_callers_of_small_ones_come_first():
+    async def scenario():
+        reader = Arrivals(IdleTimeout(20.0))
+        for caller, size in (("large", LARGE_BYTES + 1), ("larger", LARGE_BYTES + 2), ("small", 10)):
+            stream = Stream(caller)
+            stream.messages.put_nowait(bytes(size))
+            await reading(reader, stream)
+        reads = [Stream("reads") for _ in range(MOST_AMONG_LARGE)]
+        first = await begun(reader, reads)
+        waiting = [Stream(caller) for caller in ("small", "new", "larger", "large")]
+        tasks, order = await begun(reader, waiting), []
+        for task, stream in zip(tasks, waiting, strict=True):
+            task.add_done_callback(lambda _, caller=stream.call.caller: order.append(caller))
+            stream.messages.put_nowait(b"there")
+        reads[0].messages.put_nowait(b"there")  # one place becomes free, which they take in turn
+        await asyncio.gather(*tasks)
+        assert order == ["small", "new", "large", "larger"]  # "new" may be anybody; the last two sent much
+        await ended(first)
+
+    run(scenario)
+
+
+def test_slow_ones_make_room_for_others_and_the_greediest_callers_are_refused_if_there_are_many():
+    async def scenario():
+        reader = Arrivals(IdleTimeout(20.0))
+        greedy = [Stream("greedy") for _ in range(MOST_NEW)]
+        tasks = await begun(reader, greedy)
+        await settle()
+        others = [Stream(f"caller {number}") for number in range(MOST_NEW)]
+        tasks += await begun(reader, others)
+        await settle()
+        assert [stream.status for stream in (*greedy, *others)] == [None] * MOST_SLOW
+        more = [Stream(f"another {number}") for number in range(4)]
+        tasks += await begun(reader, more)
+        await settle()
+        assert [stream.status for stream in greedy] == [None] * 4 + [grpc.StatusCode.RESOURCE_EXHAUSTED] * 4
+        assert {stream.status for stream in (*others, *more)} == {None}
+        assert {stream.call.reason for stream in greedy[4:]} == {"OVERLOADED"}
+        await ended(tasks)
+
+    run(scenario)
+
+
+def test_a_caller_who_waits_too_long_to_be_read_is_refused(monkeypatch):
+    monkeypatch.setattr(arrivals, "MOMENT_SECONDS", 60.0)
+    monkeypatch.setattr(arrivals, "_WAIT_SECONDS", 0.01)
+
+    async def scenario():
+        reader = Arrivals(IdleTimeout(20.0))
+        tasks = await begun(reader, [Stream() for _ in range(MOST_NEW)])
+        with pytest.raises(ExhaustedError, match="too many requests are arriving at once: try again later"):
+            await reading(reader, Stream())
+        await ended(tasks)
+        late = Stream()
+        late.messages.put_nowait(b"there")
+        assert await reading(reader, late) == b"there"
+
+    run(scenario)
+
+
+def test_a_caller_who_leaves_while_waiting_to_be_read_takes_no_turn():
+    async def scenario():
+        reader, streams = Arrivals(IdleTimeout(20.0)), [Stream() for _ in range(MOST_NEW + 2)]
+        tasks = await begun(reader, streams)
+        tasks[-1].cancel()
+        await asyncio.sleep(0)
+        streams[0].messages.put_nowait(b"there")
+        streams[-2].messages.put_nowait(b"there")
+        assert await tasks[-2] == b"there"
+        await ended(tasks)
+
+    run(scenario)

@@ -1,0 +1,93 @@
+"""A full server refuses calls at once, and still reports its health."""
+
+import contextlib
+import queue
+import threading
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_status import rpc_status
+
+from serving.admission.concurrency import ConcurrencyLimit
+from serving.config.settings import ServeConfig
+from serving.errors import ExhaustedError
+from serving.messages import state_message
+from serving.server.triage_server import TriageServer
+from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+@contextlib.contextmanager
+def full_server(gated):
+    """A server of one place for calls and one for interviews, and none to wait, both of them taken."""
+    server = TriageServer(ServeConfig(port=0, grace_seconds=30, max_workers=1, max_interviews=1, max_waiting=0))
+    server.start(gated.watcher())
+    ended = queue.SimpleQueue()
+    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+        request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
+        for _ in range(3):
+            stub.Triage.future(request, timeout=60).add_done_callback(ended.put)
+        try:
+            yield server, channel, ended.get(timeout=30)
+        finally:
+            gated.gate.set()
+            assert {ended.get(timeout=30).code() for _ in range(2)} == {grpc.StatusCode.OK}
+            server.stop()
+
+
+def test_a_refusal_says_when_to_try_again(gated):
+    with full_server(gated) as (_, _, refused):
+        assert refused.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert refused.details() == "2 calls are running or waiting, and no more are accepted: try again later"
+        status = rpc_status.from_call(refused)
+    info, retry = error_details_pb2.ErrorInfo(), error_details_pb2.RetryInfo()
+    assert status.details[0].Unpack(info)
+    assert info.reason == "OVERLOADED"
+    assert status.details[1].Unpack(retry)
+    assert retry.retry_delay.seconds == 1
+
+
+def test_a_full_server_reports_health_and_draining(gated):
+    with full_server(gated) as (server, channel, _):
+        stub = health_pb2_grpc.HealthStub(channel)
+        for service in ("", "triage.v1.TriageService"):
+            assert stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=30).status == SERVING
+        changes = stub.Watch(health_pb2.HealthCheckRequest(), timeout=60)
+        assert next(changes).status == SERVING
+        stop = threading.Thread(target=server.stop)
+        stop.start()
+        assert next(changes).status == NOT_SERVING
+        changes.cancel()
+    stop.join()
+
+
+def test_a_place_that_is_given_back_can_be_taken_again():
+    places = ConcurrencyLimit(2)
+    places.take("a")
+    places.take("b")
+    with pytest.raises(
+        ExhaustedError, match="2 calls are running or waiting, and no more are accepted: try again later"
+    ):
+        places.take("c")
+    assert places.taken == 2
+    places.leave("a")
+    places.take("b")
+    assert places.taken == 2
+
+
+def test_a_quarter_more_is_kept_for_callers_who_have_no_place():
+    places = ConcurrencyLimit(4)
+    for _ in range(4):
+        places.take("greedy")
+    with pytest.raises(ExhaustedError):
+        places.take("greedy")
+    places.take("modest")
+    with pytest.raises(ExhaustedError):
+        places.take("another")
+    places.leave("modest")
+    places.take("another")

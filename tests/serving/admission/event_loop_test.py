@@ -1,0 +1,123 @@
+"""The event loop's thread, and the worker threads."""
+
+import asyncio
+import contextvars
+import os
+import sys
+import threading
+
+import pytest
+
+from serving import call as calls
+from serving.admission.event_loop import EventLoop, Workers, step_back, take_short_turns
+
+
+@pytest.fixture
+def loop():
+    loop = EventLoop("under test")
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def workers():
+    workers = Workers(1)
+    yield workers
+    workers.close()
+
+
+def test_coroutines_run_in_one_thread_and_their_outcome_comes_back(loop):
+    async def name():
+        return threading.current_thread().name
+
+    async def fail():
+        raise KeyError("seven")
+
+    assert [loop.run(name()) for _ in range(2)] == ["under test"] * 2
+    with pytest.raises(KeyError, match="seven"):
+        loop.run(fail())
+
+
+def test_running_tasks_are_cancelled_at_the_end(loop):
+    ended = []
+
+    async def wait():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+
+    async def begin():
+        return asyncio.create_task(wait())
+
+    task = loop.run(begin())
+    loop.run(asyncio.sleep(0))
+    loop.close()
+    loop.close()  # does nothing
+    assert task.cancelled()
+    assert ended == ["cancelled"]
+    assert loop.loop.is_closed()
+
+
+def test_a_worker_does_not_hold_the_loop_up_and_knows_the_call(loop, workers):
+    gate = threading.Event()
+
+    def work(number):
+        assert gate.wait(60)
+        return number, calls.current().request_id, threading.current_thread() is threading.main_thread()
+
+    async def ask():
+        calls.enter(calls.Call("/s/m", "r-17"))
+        running = asyncio.create_task(workers.run(work, 7))
+        await asyncio.sleep(0)
+        gate.set()  # by the loop, while the worker waits for it
+        return await running, calls.current()
+
+    outcome, call = loop.run(ask())
+    assert outcome == (7, "r-17", False)
+    ((stage, begin, end),) = call.stages
+    assert stage == calls.QUEUE
+    assert begin <= end
+
+
+def test_work_cancelled_before_its_turn_is_not_done(loop, workers):
+    gate, done = threading.Event(), []
+
+    async def ask():
+        first = asyncio.create_task(workers.run(gate.wait, 60))
+        second = asyncio.create_task(workers.run(done.append, "second"))
+        third = asyncio.create_task(workers.run(done.append, "third"))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.wait([second])
+        gate.set()
+        await asyncio.gather(first, third)
+
+    contextvars.copy_context().run(loop.run, ask())
+    assert done == ["third"]
+
+
+def test_turns_at_the_interpreter_are_shorter_than_a_call():
+    before = sys.getswitchinterval()
+    try:
+        take_short_turns()
+        assert sys.getswitchinterval() <= 0.001
+    finally:
+        sys.setswitchinterval(before)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="priorities of threads")
+def test_a_thread_that_steps_back_leaves_the_others_where_they_are():
+    def priority():
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    def work():
+        step_back()
+        priorities.append(priority())
+
+    priorities, before = [], priority()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert priorities == [min(before + 10, 19)]
+    assert priority() == before

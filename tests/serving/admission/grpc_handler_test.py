@@ -1,0 +1,576 @@
+"""Calls through a real server: where they run, how they end, and what is recorded of them."""
+
+import asyncio
+import gc
+import json
+import logging
+import queue
+import subprocess
+import threading
+import time
+import types
+import urllib.request
+from typing import NamedTuple
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from google.protobuf import message
+from grpc_status import rpc_status
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+from serving.admission.admission import Admission, Limits
+from serving.admission.budget import LARGE_BYTES
+from serving.admission.event_loop import EventLoop, Workers
+from serving.admission.grpc_handler import GrpcHandler
+from serving.admission.listener import Listener
+from serving.config.settings import ServeConfig
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.errors import NotFoundError
+from serving.messages import state_message
+from serving.server.triage_server import TriageServer
+from serving.telemetry.recorder import Telemetry
+from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+from triage_client import TriageClient
+
+TRIAGE = {"grpc_type": "unary", "grpc_service": "triage.v1.TriageService", "grpc_method": "Triage"}
+
+
+@pytest.fixture
+def server(serving):
+    with serving(metrics_port=0) as server:
+        yield server
+
+
+@pytest.fixture
+def channel(server):
+    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        yield channel
+
+
+def read(server, name, **labels):
+    """Returns the value of one metric as Prometheus reads it, None if there is none."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(server.metrics_port.url, timeout=30) as answer:
+        for family in text_string_to_metric_families(answer.read().decode()):
+            for sample in family.samples:
+                if sample.name == name and labels.items() <= sample.labels.items():
+                    return sample.value
+    return None
+
+
+def read_until(server, wanted, name, **labels):
+    """Returns the value once it is `wanted`, or after half a minute: calls are counted after their end."""
+    end = time.monotonic() + 30
+    while (value := read(server, name, **labels)) != wanted and time.monotonic() < end:
+        pass
+    return value
+
+
+def triage(channel, code, **options):
+    request = triage_service_pb2.TriageRequest(state=state_message([code]))
+    stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+    return stub.Triage.with_call(request, timeout=30, **options)
+
+
+def test_the_callers_request_id_comes_back_and_another_is_made_where_there_is_none(channel):
+    _, call = triage(channel, "fever", metadata=(("x-request-id", "r-17"),))
+    assert dict(call.trailing_metadata())["x-request-id"] == "r-17"
+    made = [dict(triage(channel, "fever")[1].trailing_metadata())["x-request-id"] for _ in range(2)]
+    assert len(set(made)) == 2
+
+
+def test_a_failure_keeps_the_request_id_beside_its_details(channel):
+    with pytest.raises(grpc.RpcError) as error:
+        triage(channel, "fevr", metadata=(("x-request-id", "r-17"),))
+    assert dict(error.value.trailing_metadata())["x-request-id"] == "r-17"
+    assert rpc_status.from_call(error.value).message == error.value.details()
+
+
+def test_answers_and_their_stages_are_counted_when_they_are_sent(server, channel):
+    triage(channel, "fever")
+    triage(channel, "chest_pain")
+    with pytest.raises(grpc.RpcError):
+        triage(channel, "fevr")
+    with TriageClient(server.address, timeout_seconds=30.0) as client, client.interview() as interview:
+        interview.present("fever")
+        interview.no_more_evidence()
+        with pytest.raises(ValueError, match="has ended"):  # and so has the call on the server
+            interview.not_known()
+    assert read(server, "grpc_server_handled_total", **TRIAGE, grpc_code="OK") == 2
+    assert read(server, "grpc_server_handled_total", **TRIAGE, grpc_code="INVALID_ARGUMENT") == 1
+    assert read(server, "grpc_server_handling_seconds_count", **TRIAGE) == 3
+    for stage in ("queue", "parse", "model", "respond"):
+        named = {"model_version": "3", "signature": "serving_default", "stage": stage}
+        assert read(server, "triage_stage_seconds_count", **named) == 4, stage
+    assert read(server, "triage_actions_total", model_version="3", action="ask") == 2
+    assert read(server, "triage_actions_total", model_version="3", action="Red") == 1
+    assert read(server, "triage_forced_decisions_total", model_version="3") == 1
+    assert read(server, "triage_unknown_codes_total", outcome="refused") == 1
+    assert read(server, "triage_default_version", model_name="triage") == 3
+
+
+def test_a_call_of_a_method_that_does_not_exist_leaves_its_name_nowhere(server, channel):
+    with pytest.raises(grpc.RpcError):
+        channel.unary_unary("/triage.v1.TriageService/Chosen")(b"", timeout=30)
+    unknown = {"grpc_service": "unknown", "grpc_method": "unknown", "grpc_code": "UNIMPLEMENTED"}
+    assert read(server, "grpc_server_handled_total", **unknown) == 1
+    assert read(server, "grpc_server_handled_total", grpc_method="Chosen") is None
+
+
+def test_a_refused_token_is_counted_too(serving, tmp_path):
+    (tmp_path / "tokens").write_text("secret\n")
+    with (
+        serving(metrics_port=0, tokens=str(tmp_path / "tokens")) as server,
+        grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,
+    ):
+        with pytest.raises(grpc.RpcError) as error:
+            triage(channel, "fever")
+        assert "x-request-id" in dict(error.value.trailing_metadata())
+        named = {"grpc_method": "Triage", "grpc_code": "UNAUTHENTICATED"}
+        assert read(server, "grpc_server_handled_total", **named) == 1
+
+
+def test_calls_whose_callers_leave_are_counted_whether_they_run_or_wait(gated):
+    ended = queue.SimpleQueue()
+    # One thread, and two places more.
+    config = ServeConfig(port=0, grace_seconds=1, max_workers=1, max_interviews=1, max_waiting=1, metrics_port=0)
+    server = TriageServer(config)
+    server.start(gated.watcher())
+    request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
+    try:
+        with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+            stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+            held = [stub.Triage.future(request, timeout=60) for _ in range(4)]
+            for call in held:
+                call.add_done_callback(ended.put)
+            assert ended.get(timeout=30).code() is grpc.StatusCode.RESOURCE_EXHAUSTED  # so the others are there
+            for call in held:
+                call.cancel()
+            assert read_until(server, 3, "grpc_server_handled_total", **TRIAGE, grpc_code="CANCELLED") == 3
+            with pytest.raises(grpc.RpcError):
+                stub.Triage(request, timeout=0.2)  # there is no answer
+            late = read_until(server, 1, "grpc_server_handled_total", **TRIAGE, grpc_code="DEADLINE_EXCEEDED")
+            gated.gate.set()
+            triage(channel, "fever")
+        refused = read(server, "grpc_server_handled_total", **TRIAGE, grpc_code="RESOURCE_EXHAUSTED")
+        assert (late, refused) == (1, 1)
+        assert read(server, "grpc_server_handled_total", **TRIAGE, grpc_code="OK") == 1
+        assert read(server, "grpc_server_handling_seconds_count", **TRIAGE) == 6
+    finally:
+        gated.gate.set()
+        server.stop()
+
+
+def test_decisions_and_rules_are_counted_by_whichever_service_and_signature_they_are_made(guarded_base_path):
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(guarded_base_path))
+    watcher.look()
+    server = TriageServer(ServeConfig(port=0, grace_seconds=1, metrics_port=0))
+    server.start(watcher)
+    try:
+        with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+            triage(channel, "chest_pain")  # pain
+            ask = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict
+            for request in PREDICTIONS:
+                ask(request, timeout=30)
+        counts = {
+            (name, value): read(server, f"triage_{name}_total", model_version="4", **{label: value})
+            for name, label, values in (
+                ("rules_fired", "rule_id", ("pain", "fever", "hot_smoker")),
+                ("actions", "action", ("Red", "ask")),
+                ("urgencies", "urgency", ("Red", "Yellow")),
+            )
+            for value in values
+        }
+        unknown = read(server, "triage_unknown_codes_total", outcome="left_out")
+        forced = read(server, "triage_forced_decisions_total", model_version="4")
+    finally:
+        server.stop()
+    assert counts == {
+        ("rules_fired", "pain"): 4,  # of the typed service, and of each of three signatures
+        ("rules_fired", "fever"): 2,
+        ("rules_fired", "hot_smoker"): 1,
+        ("actions", "Red"): 5,
+        ("actions", "ask"): 1,  # fever alone: the rule does not stop asking
+        ("urgencies", "Red"): 5,
+        ("urgencies", "Yellow"): 1,
+    }
+    assert (unknown, forced) == (1, 1)
+
+
+def prediction(signature, output, **inputs):
+    """A request for one output only: decisions are counted even if the output filter drops them."""
+    request = predict_pb2.PredictRequest(output_filter=[output])
+    request.model_spec.name, request.model_spec.signature_name = "triage", signature
+    for alias, values in inputs.items():
+        request.inputs[alias].CopyFrom(tf.make_tensor_proto(values))
+    return request
+
+
+PREDICTIONS = (
+    prediction(
+        "serving_default",
+        "q_values",
+        present=[["fever", "smoker"], ["chest_pain", ""], ["fever", ""]],  # fever and hot_smoker, pain, fever
+        absent=[[""], [""], [""]],
+        questions_asked=np.int32([0, 0, 0]),
+    ),
+    prediction("state", "action", states=np.float32([[1, 0, 0]]), questions_asked=np.int32([10])),  # pain, forced
+    prediction(
+        "triage", "triage_responses", evidence_states=[state_message(["chest_pain", "gout"]).SerializeToString()]
+    ),  # pain, and a code that is not known
+)
+
+
+class Recorded(Telemetry):
+    """Records how calls ended."""
+
+    def __init__(self):
+        super().__init__()
+        self.ends = queue.SimpleQueue()
+
+    def end(self, call, kind, code):
+        self.ends.put((call.method, kind, code))
+
+    def next(self):
+        return self.ends.get(timeout=30)
+
+
+def number(data):
+    """Parses a number, and records the thread."""
+    try:
+        return int(data), threading.current_thread().name
+    except ValueError as error:
+        raise message.DecodeError from error
+
+
+class Service:
+    """Methods of every kind, on numbers."""
+
+    def __init__(self):
+        self.gate, self.closed = threading.Event(), threading.Event()
+
+    async def double(self, request, context):
+        return f"{2 * request[0]} parsed by {request[1]}"
+
+    def slow(self, request, context):
+        assert self.gate.wait(60)
+        return f"{request[0]} in {threading.current_thread().name}"
+
+    async def fail(self, request, context):
+        raise NotFoundError(f"no {request[0]} here")
+
+    async def up_to(self, request, context):
+        for value in range(request[0]):
+            yield str(value)
+
+    async def echo(self, requests, context):
+        try:
+            async for request in requests:
+                yield str(request[0])
+        finally:
+            self.closed.set()
+
+    def handlers(self):
+        make = {"Double": self.double, "Slow": self.slow, "Fail": self.fail}
+        unary = {name: grpc.unary_unary_rpc_method_handler(method, number, str.encode) for name, method in make.items()}
+        return grpc.method_handlers_generic_handler(
+            "test.Service",
+            {
+                **unary,
+                "UpTo": grpc.unary_stream_rpc_method_handler(self.up_to, number, str.encode),
+                "Echo": grpc.stream_stream_rpc_method_handler(self.echo, number, str.encode),
+            },
+        )
+
+
+class Handled(NamedTuple):
+    service: Service
+    telemetry: Recorded
+    channel: grpc.Channel
+    handler: GrpcHandler
+
+
+@pytest.fixture
+def handled():
+    """Any service behind a handler, with three places and one worker."""
+    service, telemetry = Service(), Recorded()
+    handler = GrpcHandler(Admission(Limits(calls=3)), Workers(1), telemetry)
+    handler.add_generic_rpc_handlers((service.handlers(),))
+    loop = EventLoop("calls")
+    listener = Listener(loop, handler, ("127.0.0.1", 0), 20.0)
+    listener.start()
+    with grpc.insecure_channel(listener.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        yield Handled(service, telemetry, channel, handler)
+    service.gate.set()
+    listener.stop(0)
+    loop.close()
+
+
+def wait_until(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_coroutines_run_on_the_loop_and_functions_in_a_worker_meanwhile(handled):
+    slow = handled.channel.unary_unary("/test.Service/Slow").future(b"7", timeout=60)
+    assert handled.channel.unary_unary("/test.Service/Double")(b"4", timeout=60) == b"8 parsed by calls"
+    handled.service.gate.set()
+    assert slow.result().startswith(b"7 in worker")
+
+
+def test_a_large_request_is_parsed_in_a_worker(handled):
+    double = handled.channel.unary_unary("/test.Service/Double")
+    assert double(b"4".rjust(LARGE_BYTES), timeout=60) == b"8 parsed by calls"
+    assert double(b"4".rjust(LARGE_BYTES + 1), timeout=60).startswith(b"8 parsed by worker")
+
+
+def test_streams_are_answered_one_by_one_and_their_generators_are_closed(handled):
+    assert list(handled.channel.unary_stream("/test.Service/UpTo")(b"3", timeout=60)) == [b"0", b"1", b"2"]
+    assert handled.telemetry.next() == ("/test.Service/UpTo", "bidi_stream", "OK")
+    said = queue.SimpleQueue()
+    answers = handled.channel.stream_stream("/test.Service/Echo")(iter(said.get, None), timeout=60)
+    for value in (b"7", b"8"):
+        said.put(value)
+        assert next(answers) == value
+    answers.cancel()
+    assert handled.service.closed.wait(60)
+    method, kind, code = handled.telemetry.next()
+    assert (method, kind) == ("/test.Service/Echo", "bidi_stream")
+    assert code in ("CANCELLED", "OK")  # gRPC may report the end of the requests before its reason
+
+
+@pytest.mark.parametrize(
+    ("method", "data", "code"),
+    [
+        ("Fail", b"7", grpc.StatusCode.NOT_FOUND),
+        ("Double", b"seven", grpc.StatusCode.INVALID_ARGUMENT),
+        ("Slow", b"seven", grpc.StatusCode.INVALID_ARGUMENT),
+    ],
+)
+def test_a_failure_ends_a_call_with_its_status_and_gives_its_place_back(handled, method, data, code):
+    for _ in range(4):  # more than there are places
+        with pytest.raises(grpc.RpcError) as error:
+            handled.channel.unary_unary(f"/test.Service/{method}")(data, timeout=60)
+        assert error.value.code() is code
+        assert handled.telemetry.next() == (f"/test.Service/{method}", "unary", code.name)
+    wait_until(lambda: handled.handler.admission.concurrency.taken == 0)
+
+
+class GoneContext:
+    """A call whose caller leaves just before it would get the status."""
+
+    def __init__(self):
+        self.error = grpc.aio.InternalError("cannot be sent")
+
+    def peer(self):
+        return "ipv4:127.0.0.1:5000"
+
+    def time_remaining(self):
+        return None
+
+    async def read(self):
+        return b"7"
+
+    async def abort(self, code, details, metadata):
+        raise self.error
+
+
+def test_a_failure_after_the_caller_left_leaves_nothing_in_the_log(handled, caplog):
+    context = GoneContext()
+
+    async def answer():
+        details = types.SimpleNamespace(method="/test.Service/Fail", invocation_metadata=())
+        return await handled.handler.service(details).stream_unary(None, context)
+
+    with caplog.at_level(logging.DEBUG):
+        assert asyncio.run(answer()) is None
+    assert context.error.__context__ is None  # otherwise the failure would be logged with it
+    assert handled.telemetry.next() == ("/test.Service/Fail", "unary", "NOT_FOUND")
+    assert handled.handler.admission.concurrency.taken == 0
+    assert "no 7 here" not in caplog.text
+
+
+@pytest.fixture
+def no_collection():
+    """Disables garbage collection, so that cycles stay."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def interview(channel, *evidence):
+    requests = [triage_service_pb2.InterviewRequest(evidence={"code": code, "status": 1}) for code in evidence]
+    requests.append(triage_service_pb2.InterviewRequest(no_more_evidence=True))
+    list(triage_service_pb2_grpc.TriageServiceStub(channel).Interview(iter(requests), timeout=30))
+
+
+def silent(channel):
+    channel.stream_unary("/triage.v1.TriageService/Triage")(iter(queue.SimpleQueue().get, None), timeout=30)
+
+
+def left(channel):
+    answers = channel.stream_stream("/triage.v1.TriageService/Interview")(iter(queue.SimpleQueue().get, None), 30)
+    answers.cancel()
+    answers.result()
+
+
+@pytest.mark.parametrize(
+    ("call", "codes"),
+    [
+        (lambda channel: triage(channel, "fever"), {"OK"}),
+        (lambda channel: triage(channel, "fevr"), {"INVALID_ARGUMENT"}),
+        (lambda channel: channel.unary_unary("/triage.v1.TriageService/Triage")(b"\x13"), {"INVALID_ARGUMENT"}),
+        (lambda channel: channel.unary_unary("/triage.v1.TriageService/Other")(b""), {"UNIMPLEMENTED"}),
+        (lambda channel: interview(channel, "fever"), {"OK"}),
+        (lambda channel: interview(channel, "fever", "fevr"), {"INVALID_ARGUMENT"}),
+        (
+            lambda channel: channel.unary_unary("/tensorflow.serving.PredictionService/Predict")(b""),
+            {"INVALID_ARGUMENT"},
+        ),
+        (silent, {"CANCELLED"}),
+        (left, {"CANCELLED"}),
+    ],
+    ids=[
+        "answered",
+        "faulty",
+        "no message",
+        "no method",
+        "interview",
+        "refused there",
+        "in a worker",
+        "silent",
+        "left",
+    ],
+)
+def test_a_call_that_has_ended_is_released_at_once_and_not_at_the_next_garbage_collection(
+    serving, no_collection, call, codes
+):
+    """gRPC refuses calls with UNAVAILABLE on a connection that has too many of them in memory."""
+    with (
+        serving(max_streams=16, silence_seconds=0.05) as server,
+        grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,
+    ):
+        ended_with = set()
+        for _ in range(50):
+            try:
+                call(channel)
+                ended_with.add("OK")
+            except grpc.FutureCancelledError:
+                ended_with.add("CANCELLED")
+            except grpc.RpcError as error:
+                ended_with.add(error.code().name)
+    assert ended_with == codes
+
+
+def test_a_unary_call_without_a_request_is_reported_so(handled):
+    with pytest.raises(grpc.RpcError) as error:
+        handled.channel.stream_unary("/test.Service/Double")(iter([]), timeout=60)
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.details() == "the request is missing: send one message"
+
+
+def test_calls_take_places_when_their_headers_arrive(handled):
+    said = queue.SimpleQueue()
+    silent = [handled.channel.stream_unary("/test.Service/Double").future(iter(said.get, None)) for _ in range(3)]
+    wait_until(lambda: handled.handler.admission.concurrency.taken == 3)
+    with pytest.raises(grpc.RpcError) as error:
+        handled.channel.unary_unary("/test.Service/Double")(b"4", timeout=60)
+    assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    for call in silent:
+        call.cancel()
+
+
+def test_the_command_logs_each_call_as_json_without_evidence(prepared_python, model_base_path):
+    options = ["--model-base-path", str(model_base_path), "--port", "0", "--metrics-port", "0"]
+    process = prepared_python.start(
+        "-m", "triage_cli", "serve", *options, "--log-format", "json", "--log-calls",
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        address = process.stdout.readline().split()[2].rstrip(",")
+        assert process.stdout.readline().startswith("metrics at http://127.0.0.1:")
+        with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+            triage(channel, "chest_pain", metadata=(("x-request-id", "r-17"),))
+            with pytest.raises(grpc.RpcError):
+                triage(channel, "chest_pains", metadata=(("x-request-id", "r-18"),))
+        process.terminate()
+        errors = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+        process.communicate()
+    assert [line for line in errors.splitlines() if not line.startswith("{")] == []
+    entries = {entry.get("request_id"): entry for entry in map(json.loads, errors.splitlines())}
+    assert (entries["r-17"]["code"], entries["r-17"]["model_version"], entries["r-17"]["states"]) == ("OK", "3", 1)
+    assert (entries["r-18"]["code"], entries["r-18"]["reason"]) == ("INVALID_ARGUMENT", "INVALID_REQUEST")
+    assert "chest_pain" not in errors
+
+
+BROKEN = b"\x0a\xff"  # field 1, of a length that is cut short
+
+FEVER = triage_service_pb2.InterviewRequest(
+    evidence={"code": "fever", "status": triage_pb2.EVIDENCE_STATUS_PRESENT}
+).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "/triage.v1.TriageService/Triage",
+        "/triage.v1.TriageService/BatchTriage",
+        "/tensorflow.serving.PredictionService/Predict",
+        "/tensorflow.serving.ModelService/GetModelStatus",
+        "/grpc.health.v1.Health/Check",
+    ],
+)
+def test_bytes_that_are_no_message_are_an_invalid_argument(channel, method):
+    call = channel.unary_unary(method)
+    with pytest.raises(grpc.RpcError) as error:
+        call(BROKEN, timeout=30)
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.details().startswith("the request cannot be parsed")
+    assert rpc_status.from_call(error.value) is not None
+
+
+@pytest.mark.parametrize("before", [[], [FEVER]])
+def test_malformed_bytes_end_an_interview_wherever_they_arrive(channel, before):
+    call = channel.stream_stream("/triage.v1.TriageService/Interview")(iter([*before, BROKEN]), timeout=30)
+    answers = []
+    with pytest.raises(grpc.RpcError) as error:
+        answers.extend(iter(lambda: next(call), None))
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.details().startswith("the request cannot be parsed")
+
+
+@pytest.mark.parametrize("repeated", range(5))  # gRPC alone does not always hang
+def test_a_server_can_stop_after_malformed_bytes(serving, repeated):
+    with (
+        serving() as server,
+        grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,
+    ):
+        reflection = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+        for call in (
+            lambda: channel.unary_unary("/triage.v1.TriageService/Triage")(BROKEN, timeout=30),
+            lambda: channel.unary_unary("/grpc.health.v1.Health/Check")(BROKEN, timeout=30),
+            lambda: next(channel.unary_stream("/grpc.health.v1.Health/Watch")(BROKEN, timeout=30)),
+            lambda: next(channel.stream_stream(reflection)(iter([BROKEN]), timeout=30)),
+        ):
+            with pytest.raises(grpc.RpcError) as error:
+                call()
+            assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_health_equals_grpcs_own_servicer(channel):
+    assert channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=30) == b"\x08\x01"
+    watch = channel.unary_stream("/grpc.health.v1.Health/Watch")(b"", timeout=30)
+    assert next(watch) == b"\x08\x01"
+    watch.cancel()

@@ -1,0 +1,267 @@
+"""Slow, half-open and vanishing clients: the server answers the others, and frees their places."""
+
+import asyncio
+import contextlib
+import os
+import pathlib
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from serving.admission.idle_timeout import IdleTimeout
+from serving.config.settings import ServeConfig
+from serving.messages import state_message
+from serving.server.triage_server import TriageServer
+from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+from triage_client import ResourceExhaustedError, TriageClient, evidence_state
+
+ROOT = pathlib.Path(__file__).parents[3]
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+HALF_A_FRAME = b"\x00\x00\x40\x01\x04\x00\x00\x00\x01half"  # HEADERS of 64 bytes, of which 4 arrive
+OWN_CONNECTION = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
+
+
+def own_channel(server):
+    return grpc.insecure_channel(server.address, options=OWN_CONNECTION)
+
+
+def never():
+    """Returns an iterator of requests that never yields."""
+    return iter(queue.SimpleQueue().get, None)
+
+
+def begin(channel, method):
+    """Sends only the headers of a call."""
+    return channel.stream_unary(method).future(never())
+
+
+@contextlib.contextmanager
+def client_process(script, *arguments):
+    """Runs a client in a process, which prints a line when it has begun."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout.readline() == "begun\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until(met):
+    """Returns when `met()` is true; fails after a minute."""
+    end = time.monotonic() + 60
+    while not met():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("method", ["triage.v1.TriageService/Triage", "tensorflow.serving.PredictionService/Predict"])
+def test_callers_that_send_no_request_keep_neither_threads_nor_places(serving, method):
+    settings = {"max_workers": 1, "max_interviews": 1, "max_waiting": 1, "silence_seconds": 1.0}
+    with (
+        serving(**settings) as server,
+        own_channel(server) as channel,
+        TriageClient(server.address, timeout_seconds=60.0) as client,
+    ):
+        silent = [begin(channel, f"/{method}") for _ in range(2)]  # all but one of the places
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        silent.append(begin(channel, f"/{method}"))
+        assert {call.code() for call in silent} == {grpc.StatusCode.CANCELLED}
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+
+
+def test_a_stream_of_which_nothing_comes_is_cut_off_unless_it_is_an_interview(serving):
+    with serving(silence_seconds=0.5) as server, own_channel(server) as channel:
+        method = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+        assert channel.stream_stream(method)(never(), timeout=60).code() is grpc.StatusCode.CANCELLED
+
+
+def test_health_checks_that_send_no_request_do_not_keep_health_from_the_others(serving):
+    with serving(silence_seconds=1.0) as server, own_channel(server) as channel, own_channel(server) as other:
+        silent = [begin(channel, "/grpc.health.v1.Health/Check") for _ in range(2)]
+        answer = health_pb2_grpc.HealthStub(other).Check(health_pb2.HealthCheckRequest(), timeout=60)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        assert {call.code() for call in silent} == {grpc.StatusCode.CANCELLED}
+
+
+class Stream:
+    """A call whose messages arrive when the test says so."""
+
+    def __init__(self):
+        self.messages, self.aborted = asyncio.Queue(), asyncio.Event()
+
+    async def read(self):
+        return await self.messages.get()
+
+    async def abort(self, code, details):
+        self.aborted.set()
+        raise grpc.aio.AbortError
+
+
+def test_a_stream_is_cut_off_for_one_long_silence_and_not_for_two_short_ones():
+    async def talk():
+        idle_timeout, stream = IdleTimeout(20.0), Stream()
+        for _ in range(2):  # a message arrives between two looks
+            listening = asyncio.create_task(idle_timeout.read(stream))
+            await asyncio.sleep(0)
+            idle_timeout.look()
+            stream.messages.put_nowait(b"something")
+            assert await listening == b"something"
+        listening = asyncio.create_task(idle_timeout.read(stream))
+        await asyncio.sleep(0)
+        idle_timeout.look()
+        assert not stream.aborted.is_set()
+        idle_timeout.look()
+        await asyncio.wait_for(stream.aborted.wait(), 30)
+        listening.cancel()
+
+    asyncio.run(talk())
+
+
+FEVER = triage_service_pb2.InterviewRequest(
+    evidence={"code": "fever", "status": triage_pb2.EVIDENCE_STATUS_PRESENT}
+).SerializeToString()
+
+
+INTERVIEW = """
+import queue, sys, grpc
+channel = grpc.insecure_channel(sys.argv[1], options=[("grpc.enable_http_proxy", 0)])
+said = queue.SimpleQueue()
+said.put(bytes.fromhex(sys.argv[2]))
+answers = channel.stream_stream("/triage.v1.TriageService/Interview")(iter(said.get, None), timeout=3000)
+next(answers)
+print("begun", flush=True)
+next(answers)
+"""
+
+
+def can_interview(client):
+    try:
+        with client.interview(timeout_seconds=60) as interview:
+            return interview.present("fever").response.model_version == "3"
+    except ResourceExhaustedError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_an_interview_whose_client_vanishes_gives_its_place_back(serving, number):
+    settings = {"max_interviews": 1, "silence_seconds": 1.0}
+    with (
+        serving(**settings) as server,
+        client_process(INTERVIEW, server.address, FEVER.hex()) as process,
+        TriageClient(server.address, timeout_seconds=60.0) as client,
+    ):
+        assert not can_interview(client)
+        # A process that stands still is like a machine that lost its network: its kernel acknowledges, it does not.
+        process.send_signal(number)
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        until(lambda: can_interview(client))
+
+
+def test_an_interview_in_which_nothing_is_said_holds_a_place_and_no_more(serving):
+    settings = {"max_workers": 1, "max_interviews": 1, "silence_seconds": 0.2}
+    with (
+        serving(**settings) as server,
+        own_channel(server) as channel,
+        TriageClient(server.address, timeout_seconds=60.0) as client,
+    ):
+        silent = channel.stream_stream("/triage.v1.TriageService/Interview")(never(), timeout=2)
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        assert silent.code() is grpc.StatusCode.DEADLINE_EXCEEDED  # a client that answers pings may take its time
+        until(lambda: can_interview(client))
+
+
+@pytest.mark.parametrize("sent", [b"", PREFACE[:10], PREFACE, PREFACE + SETTINGS + HALF_A_FRAME])
+def test_a_connection_on_which_half_of_something_comes_is_closed(serving, sent):
+    with (
+        serving(silence_seconds=1.0) as server,
+        socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw,
+        TriageClient(server.address, timeout_seconds=60.0) as client,
+    ):
+        raw.sendall(sent)
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        while raw.recv(4096):
+            pass
+
+
+def test_calls_cancelled_while_they_run_or_wait_give_their_places_back(gated):
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0.0, max_workers=1, max_interviews=1, max_waiting=2))
+    server.start(gated.watcher())
+    request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
+    try:
+        with own_channel(server) as channel:
+            stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+            calls = [stub.Triage.future(request, timeout=60) for _ in range(4)]  # 1 runs, 3 wait: no place is left
+            gated.asked.get(timeout=60)
+            for call in calls:
+                assert call.cancel()
+            gated.gate.set()
+
+            def full():
+                answers = [stub.Triage.future(request, timeout=60) for _ in range(4)]
+                return {answer.code() for answer in answers} == {grpc.StatusCode.OK}
+
+            until(full)
+    finally:
+        gated.gate.set()
+        server.stop()
+
+
+def resident_mb():
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_connection_that_sends_pings_and_reads_nothing_takes_no_memory(serving):
+    ping = b"\x00\x00\x08\x06\x00\x00\x00\x00\x00" + b"12345678"
+    with (
+        serving() as server,
+        socket.create_connection(("127.0.0.1", server.port)) as connection,
+        TriageClient(server.address, timeout_seconds=60.0) as client,
+    ):
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        before, end = resident_mb(), time.monotonic() + 1.5
+        connection.settimeout(0.1)
+        connection.sendall(PREFACE + SETTINGS)
+        while time.monotonic() < end:
+            with contextlib.suppress(TimeoutError):
+                connection.sendall(ping * 4096)
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        # 10,000 answers of 17 bytes are held at most; with gRPC's defaults it was a gigabyte in two seconds.
+        assert resident_mb() - before < 100
+
+
+def test_a_connection_beyond_the_limit_is_closed_at_once_and_a_later_one_is_not(serving):
+    def greeted(connection):
+        """Whether the server answers on a connection, and does not close it."""
+        connection.settimeout(60)
+        connection.sendall(PREFACE + SETTINGS)
+        try:
+            return connection.recv(64) != b""
+        except ConnectionResetError:
+            return False
+
+    with serving(max_connections=2) as server:
+        connections = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(2)]
+        assert all(map(greeted, connections))
+        with socket.create_connection(("127.0.0.1", server.port)) as third:
+            assert not greeted(third)
+        connections.pop().close()
+
+        def accepted():
+            with socket.create_connection(("127.0.0.1", server.port)) as later:
+                return greeted(later)
+
+        until(accepted)
+        connections.pop().close()

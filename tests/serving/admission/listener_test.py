@@ -1,0 +1,67 @@
+"""A port, from binding to release."""
+
+import grpc
+import pytest
+
+from serving.admission.admission import Admission, Limits
+from serving.admission.event_loop import EventLoop, Workers
+from serving.admission.grpc_handler import GrpcHandler
+from serving.admission.listener import Listener
+
+
+@pytest.fixture
+def loop():
+    loop = EventLoop("under test")
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def listen(loop):
+    """Listens with a service whose one method echoes its request."""
+
+    async def echo(request, context):
+        return request
+
+    handlers = {"Echo": grpc.unary_unary_rpc_method_handler(echo)}
+
+    def listen(port=0, host="127.0.0.1"):
+        handler = GrpcHandler(Admission(Limits(calls=8)), Workers(1))
+        handler.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Service", handlers),))
+        return Listener(loop, handler, (host, port), 20.0)
+
+    return listen
+
+
+def echo(listener, data):
+    with grpc.insecure_channel(listener.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        return channel.unary_unary("/test.Service/Echo")(data, timeout=30)
+
+
+def test_it_answers_between_start_and_stop_and_releases_the_port(listen):
+    listener = listen()
+    listener.start()
+    assert listener.address == f"127.0.0.1:{listener.port}"
+    assert echo(listener, b"seven") == b"seven"
+    listener.stop(0)
+    again = listen(listener.port)
+    again.start()
+    assert echo(again, b"eight") == b"eight"
+    again.stop(0)
+
+
+def test_a_port_is_held_before_it_is_answered_on_and_released_without_that(listen):
+    listener = listen()
+    with pytest.raises(OSError, match=rf"cannot listen on 127\.0\.0\.1:{listener.port}"):
+        listen(listener.port)
+    listener.stop(0)
+    listen(listener.port).stop(0)
+
+
+def test_an_address_of_version_6_is_written_in_brackets(listen):
+    try:
+        listener = listen(host="::1")
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    assert listener.address == f"[::1]:{listener.port}"
+    listener.stop(0)

@@ -1,0 +1,165 @@
+"""The probe port: what the server says about itself, also while its event loop hangs."""
+
+import collections
+import queue
+import threading
+import time
+
+import grpc
+import pytest
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from schemas.errors import InputError
+from serving.admission import probes
+from serving.admission.event_loop import EventLoop
+from serving.admission.probes import LIVENESS, ProbePort
+from serving.config.settings import ServeConfig
+from serving.messages import state_message
+from serving.server.triage_server import SERVICE
+from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+@pytest.fixture
+def loop():
+    loop = EventLoop("under test")
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def open_channel():
+    channels = []
+
+    def open_channel(address):
+        channels.append(grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]))
+        return channels[-1]
+
+    yield open_channel
+    for channel in channels:
+        channel.close()
+
+
+@pytest.fixture
+def check(open_channel):
+    """Checks a port as a probe does: over a new connection each time."""
+
+    def check(address, service=""):
+        request = health_pb2.HealthCheckRequest(service=service)
+        return health_pb2_grpc.HealthStub(open_channel(address)).Check(request, timeout=30).status
+
+    return check
+
+
+def test_it_says_what_the_server_says_in_plain_text_where_the_server_wants_tls_and_a_token(
+    serving, certificates, tmp_path, check, open_channel
+):
+    (tmp_path / "tokens").write_text("secret\n")
+    tls = {
+        "tls_certificate": certificates.server,
+        "tls_key": certificates.key(certificates.server),
+        "tls_client_ca": certificates.ca,
+        "tokens": str(tmp_path / "tokens"),
+    }
+    with serving(probe_port=0, **tls) as server:
+        address = server.probes.address
+        assert [check(address, service) for service in ("", SERVICE, LIVENESS)] == [SERVING] * 3
+        # and no other service is offered there
+        stub = triage_service_pb2_grpc.TriageServiceStub(open_channel(address))
+        with pytest.raises(grpc.RpcError) as error:
+            stub.Triage(triage_service_pb2.TriageRequest(state=state_message(["fever"])), timeout=30)
+        assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_an_unknown_service_is_not_found_and_nobody_may_watch(serving, check, open_channel):
+    with serving(probe_port=0) as server:
+        with pytest.raises(grpc.RpcError) as error:
+            check(server.probes.address, "other")
+        assert error.value.code() is grpc.StatusCode.NOT_FOUND
+        watch = health_pb2_grpc.HealthStub(open_channel(server.probes.address)).Watch
+        with pytest.raises(grpc.RpcError) as error:
+            next(watch(health_pb2.HealthCheckRequest(), timeout=30))
+        assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_process_that_cannot_serve_is_alive(check, loop):
+    servicer = health.HealthServicer()
+    servicer.set("", NOT_SERVING)
+    port = ProbePort(loop, "127.0.0.1", 0, servicer, 20.0)
+    port.start()
+    try:
+        assert [check(port.address), check(port.address, LIVENESS)] == [NOT_SERVING, SERVING]
+        servicer.set("", SERVING)
+        servicer.enter_graceful_shutdown()
+        assert [check(port.address), check(port.address, LIVENESS)] == [NOT_SERVING, SERVING]
+    finally:
+        port.stop()
+
+
+def test_without_the_setting_there_is_no_probe_port(serving):
+    with serving() as server:
+        assert server.probes is None
+
+
+def test_a_port_that_is_taken_is_refused_with_the_option(serving, loop):
+    with serving() as server, pytest.raises(InputError, match=r"--probe-port: cannot listen on 127\.0\.0\.1:\d+"):
+        ProbePort(loop, "127.0.0.1", server.port, health.HealthServicer(), 20.0)
+
+
+@pytest.mark.parametrize("port", [-2, 65536])
+def test_a_number_that_is_not_a_port_is_refused(port):
+    with pytest.raises(InputError, match=rf"--probe-port {port}: expected a number from 0 to 65535, or -1 for none"):
+        ServeConfig(probe_port=port)
+
+
+def test_while_the_event_loop_is_blocked_nothing_is_serving(check, loop, monkeypatch):
+    monkeypatch.setattr(probes, "BLOCKED_SECONDS", 0.5)
+    servicer = health.HealthServicer()
+    servicer.set("", SERVING)
+    port = ProbePort(loop, "127.0.0.1", 0, servicer, 20.0)
+    port.start()
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def block():
+        begun.set()
+        goes_on.wait(60)
+
+    def statuses():
+        return [check(port.address), check(port.address, LIVENESS)]
+
+    try:
+        assert statuses() == [SERVING, SERVING]
+        loop.loop.call_soon_threadsafe(block)
+        assert begun.wait(60)
+        await_that(lambda: statuses() == [NOT_SERVING, NOT_SERVING])
+        goes_on.set()
+        await_that(lambda: statuses() == [SERVING, SERVING])
+    finally:
+        goes_on.set()
+        port.stop()
+
+
+def await_that(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_callers_who_send_no_request_are_cut_off_and_leave_room_for_others(check, loop):
+    servicer = health.HealthServicer()
+    servicer.set("", SERVING)
+    port = ProbePort(loop, "127.0.0.1", 0, servicer, 2.0)
+    port.start()
+    options = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
+    try:
+        with grpc.insecure_channel(port.address, options=options) as channel:
+            checks = channel.stream_unary(f"/{health.SERVICE_NAME}/Check")
+            silent = [checks.future(iter(queue.SimpleQueue().get, None)) for _ in range(40)]
+            assert check(port.address) == SERVING
+            ended = collections.Counter(call.code() for call in silent)
+    finally:
+        port.stop()
+    assert ended == {grpc.StatusCode.CANCELLED: 16, grpc.StatusCode.RESOURCE_EXHAUSTED: 24}

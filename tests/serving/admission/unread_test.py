@@ -1,0 +1,83 @@
+"""Answers that nobody reads: how much a caller may leave, and that others are answered meanwhile."""
+
+import socket
+import struct
+import time
+import urllib.request
+
+import pytest
+
+from serving.admission.unread import Unread
+from serving.errors import ExhaustedError
+from serving.messages import state_message
+from triage.v1 import triage_service_pb2
+from triage_client import TriageClient, evidence_state
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+def test_one_caller_may_leave_half_unread_and_one_with_nothing_unread_always_gets_in():
+    unread = Unread(100)
+    unread.add("a", 50)
+    unread.check("a")  # 50 of its own, 100 - 50 left to others
+    unread.add("a", 1)
+    with pytest.raises(ExhaustedError, match="51 bytes of answers to earlier calls have not been read"):
+        unread.check("a")
+    unread.check("b")
+    unread.add("b", 60)  # 111 in all: answers that were computed meanwhile
+    unread.check("c")
+    unread.remove("b", 60)
+    unread.remove("a", 1)
+    unread.check("a")
+    assert unread.total == 50
+
+
+def frame(kind, payload, stream=0, flags=0):
+    """A frame of HTTP/2."""
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def header(name, value):
+    return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+CALL = b"".join(
+    header(name, value)
+    for name, value in (
+        (b":method", b"POST"),
+        (b":scheme", b"http"),
+        (b":path", b"/triage.v1.TriageService/BatchTriage"),
+        (b":authority", b"test"),
+        (b"te", b"trailers"),
+        (b"content-type", b"application/grpc"),
+    )
+)
+
+
+def handled(server, code):
+    """Returns how many calls of BatchTriage ended with a status."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(server.metrics_port.url, timeout=30) as answer:
+        begin = f'grpc_server_handled_total{{grpc_code="{code}",grpc_method="BatchTriage"'
+        return sum(float(line.split()[-1]) for line in answer.read().decode().splitlines() if line.startswith(begin))
+
+
+def test_a_connection_that_reads_nothing_is_refused_more_answers_and_others_are_not(serving):
+    request = triage_service_pb2.BatchTriageRequest(states=[state_message(["fever"])] * 60).SerializeToString()
+    with serving(max_pending_bytes=50_000, metrics_port=0) as server:
+        with TriageClient(server.address, timeout_seconds=60.0) as client:
+            size = 60 * client.triage(evidence_state(["fever"])).ByteSize()
+        # Answers of more than 5 kB each: a later call finds more than 25 kB of its caller's unread, half of 50 kB.
+        assert 5_000 < size < 25_000
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+            no_window = struct.pack(">HI", 4, 0)  # SETTINGS_INITIAL_WINDOW_SIZE 0: no byte of an answer may come
+            connection.sendall(PREFACE + frame(4, no_window))
+            body = frame(0, b"\x00" + struct.pack(">I", len(request)) + request, 0, 1)
+            for stream in range(1, 21, 2):
+                connection.sendall(frame(1, CALL, stream, 4) + body[:5] + struct.pack(">I", stream) + body[9:])
+                end = time.monotonic() + 60
+                while handled(server, "OK") + handled(server, "RESOURCE_EXHAUSTED") <= stream // 2:
+                    assert time.monotonic() < end
+            assert handled(server, "OK") == min(25_000 // size + 1, 10)
+            with TriageClient(server.address, timeout_seconds=60.0) as client:
+                assert len(client.batch_triage([evidence_state(["fever"])] * 60)) == 60

@@ -1,0 +1,250 @@
+"""`triage ask` against a real server."""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import pytest
+
+import triage_cli
+from serving.commands.ask import DISCLAIMER
+from serving.config.settings import ServeConfig
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.server.triage_server import TriageServer
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+@pytest.fixture
+def ask(server, capsys):
+    """Runs `triage ask` and returns exit code, standard output and standard error."""
+
+    def run(*arguments):
+        code = triage_cli.main(["ask", "--server", server.address, "--timeout", "30", *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_an_answer_for_people_shows_decision_values_and_disclaimer(ask):
+    code, output, _ = ask("--present", "fever", "--questions-asked", "10", "--model-name", "triage")
+    lines = [line.strip() for line in output.splitlines()]
+    assert code == 0
+    assert lines[0] == "action       Yellow (asking was not possible)"
+    assert lines[1] == "best triage  Yellow"
+    # 30 columns are 1: 0.5 is 15, 0.75 is 22.5, which rounds to the even 22, and 0.9 is 27.
+    for label, value, columns in (("Red", "0.500", 15), ("Yellow", "0.750", 22), ("ask", "0.900", 27)):
+        assert any(line.split() == [label, value, "█" * columns] for line in lines)
+    assert lines[-2:] == ["model version 3", DISCLAIMER]
+
+
+def test_unknown_codes_are_shown_where_they_are_allowed(ask):
+    code, output, _ = ask("--present", "fever", "gout", "--allow-unknown-codes")
+    assert code == 0
+    assert "unknown codes, ignored in the decision: gout" in output
+
+
+def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
+    code, output, _ = ask("--absent", "smoker", "--no-more-evidence", "--json", "-")
+    answer = json.loads(output)
+    assert code == 0
+    assert dict(zip(("Red", "Yellow", "Green", "Blue", "ask"), hand_set.no_smoker_q, strict=True)) == pytest.approx(
+        answer.pop("q_values"), abs=1e-6
+    )
+    assert answer == {
+        "action": "Blue",
+        "best_triage": "Blue",
+        "probabilities": {},
+        "forced": True,
+        "unknown_codes": [],
+        "conflicting_codes": [],
+        "fired_rules": [],
+        "next_questions": [],
+        "explanation": None,
+        "novelty": None,
+        "is_novel": False,
+        "model_version": "3",
+        "vocabulary_fingerprint": vocabulary.fingerprint,
+    }
+
+
+def test_an_answer_says_why_where_that_is_asked_for(ask):
+    _, output, _ = ask("--present", "chest_pain", "fever")
+    assert "for      chest_pain" not in output
+    # Q(Red) is .75 with chest pain and .5 without; fever changes Q(Yellow) alone. Red and Yellow
+    # are equal, so the more urgent one comes first.
+    code, output, _ = ask("--present", "chest_pain", "fever", "--explain")
+    assert code == 0
+    assert "for      chest_pain (+0.250; without it Yellow)\nneither  fever (+0.000)\n" in output
+    assert "enough for Red: chest_pain\n" in output
+
+
+@pytest.fixture
+def ask_guarded(guarded_base_path, capsys):
+    """As `ask`, of the model with rules and novelty; exit code and the lines of the output."""
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(guarded_base_path))
+    watcher.look()
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(watcher)
+
+    def run(*arguments):
+        code = triage_cli.main(["ask", "--server", server.address, "--timeout", "60", *arguments])
+        return code, [line.strip() for line in capsys.readouterr().out.splitlines()]
+
+    yield run
+    server.stop()
+
+
+def test_rules_that_fired_and_novel_evidence_are_reported_to_people_and_to_programs(ask_guarded):
+    # A smoker with fever: Q of Yellow is sigmoid(L), that of ask sigmoid(2 L - L), and triage comes before ask.
+    fever = "safety rule fever (Yellow -> Yellow): Fever in a smoker or an unknown one."
+    hot = "safety rule hot_smoker (Yellow -> Red): Fever in a smoker."
+    pain = "safety rule pain (Red -> Red): Pain in the chest."
+    novel = "unlike anything seen in training (novelty 1.000)"
+    code, lines = ask_guarded("--present", "fever", "smoker")
+    assert (code, lines[0]) == (0, "action       Red")
+    assert lines[-5:-1] == [fever, hot, novel, "model version 4"]
+    code, lines = ask_guarded("--present", "chest_pain")
+    assert lines[lines.index(pain) + 1] == "model version 4"  # and nothing of novelty, which is 0
+    code, lines = ask_guarded("--absent", "smoker")
+    assert not any(line.startswith(("safety rule", "unlike")) for line in lines)
+    answer = json.loads("".join(ask_guarded("--present", "fever", "smoker", "--json", "-")[1]))
+    assert (answer["novelty"], answer["is_novel"]) == (1.0, True)
+    assert answer["fired_rules"][1] == {
+        "rule_id": "hot_smoker",
+        "reason": "Fever in a smoker.",
+        "from_action": "Yellow",
+        "to_action": "Red",
+    }
+
+
+def test_where_nothing_is_known_the_answer_is_ask_and_neither_a_rule_nor_novel(ask_guarded):
+    for more in ((), ("--no-more-evidence",), ("--questions-asked", "10")):
+        answer = json.loads("".join(ask_guarded(*more, "--json", "-")[1]))
+        assert (answer["action"], answer["fired_rules"], answer["novelty"]) == ("ask", [], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--present", "fevr"], "state.evidence[0].code: unknown evidence code 'fevr': did you mean fever?"),
+        (["--present", "fever", "--questions-asked", "99999999999"], "not an evidence state: Value out of range"),
+        (
+            ["--present", "fever", "--model-name", "adults"],
+            "--model-name adults: no model 'adults': this server has triage",
+        ),
+        (["--present", "fever", "--timeout", "0"], "--timeout 0.0: expected a number of seconds above 0"),
+        (["--present", "fever", "--timeout", "nan"], "--timeout nan: expected a number of seconds above 0"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(ask, arguments, complaint):
+    code, output, errors = ask(*arguments)
+    assert (code, output) == (2, "")
+    assert errors.startswith(f"triage ask: error: {complaint}")
+    assert errors.count("\n") == 1
+
+
+def test_a_server_that_is_missing_is_reported(capsys):
+    with socket.socket() as taken:  # bound but not listening, so no other process answers on this port
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert triage_cli.main(["ask", "--server", address, "--present", "fever"]) == 1
+    line = capsys.readouterr().err
+    assert line.startswith(f"triage ask: error: no server at {address}: start one with `triage serve")
+
+
+def test_a_server_that_cannot_answer_now_says_why(tmp_path, capsys):
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path)))  # which has not looked for versions yet
+    assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 1
+    server.stop()
+    expected = f"triage ask: error: {server.address}: UNAVAILABLE: no model version is ready: try again later\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_a_server_that_does_not_answer_in_time_is_reported(capsys):
+    with socket.socket() as silent:  # accepts the connection and sends nothing
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        assert triage_cli.main(["ask", "--server", address, "--present", "fever", "--timeout", "0.5"]) == 1
+    assert f"no answer from {address} within 0.5 s" in capsys.readouterr().err
+
+
+def test_a_proxy_of_the_environment_gets_no_evidence(ask, monkeypatch):
+    for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("no_grpc_proxy", raising=False)
+    assert ask("--present", "fever")[0] == 0
+
+
+def test_a_token_goes_to_another_machine_in_plain_text_only_with_insecure(tmp_path, capsys):
+    token = "secret"  # noqa: S105
+    (tmp_path / "token").write_text(f"{token}\n")
+    arguments = [
+        "ask",
+        "--server",
+        "triage.invalid:8500",
+        "--token-file",
+        str(tmp_path / "token"),
+        "--present",
+        "fever",
+    ]
+    assert triage_cli.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("triage ask: error: triage.invalid:8500: others on the network could read the token")
+    assert error.endswith("--insecure to send it in plain text\n")
+    assert token not in error
+    assert triage_cli.main([*arguments, "--insecure"]) == 1  # there is no such host
+    assert "others on the network" not in capsys.readouterr().err
+
+
+def test_a_token_that_the_client_refuses_is_bad_input_and_not_shown(server, tmp_path, ask):
+    (tmp_path / "token").write_text("sec=ret\n")  # RFC 6750 has = at the end only
+    code, _, error = ask("--present", "fever", "--token-file", str(tmp_path / "token"))
+    assert code == 2
+    assert error.startswith("triage ask: error: token: expected letters, digits")
+    assert "sec=ret" not in error
+
+
+def test_a_call_is_tried_again_until_the_server_is_ready(model_base_path, capsys):
+    class ReadyAtTheSecondCall(Versions):
+        calls = 0
+
+        def borrow_default(self):
+            self.calls += 1
+            if self.calls == 2:
+                watcher.look()
+            return super().borrow_default()
+
+    watcher = Watcher(ReadyAtTheSecondCall("triage"), LocalModels(), Wanted(model_base_path))
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(watcher)
+    assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 0
+    server.stop()
+    assert "model version 3" in capsys.readouterr().out
+    assert watcher.versions.calls == 2
+
+
+def test_the_client_needs_no_tensorflow():
+    loaded = "[name for name in sys.modules if name.startswith(('tensor', 'keras'))]"
+    script = f"import sys, serving.commands.ask; print({loaded})"
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python"}
+    output = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, check=True, timeout=60
+    )
+    assert output.stdout == b"[]\n"
+
+
+def test_questions_that_a_model_cannot_choose_are_an_input_error(ask):
+    code, _, errors = ask("--present", "fever", "--questions", "2")
+    assert code == 2
+    assert "cannot choose questions" in errors

@@ -1,0 +1,96 @@
+"""`triage console` as a command."""
+
+import re
+import shutil
+import signal
+import socket
+import subprocess
+
+import httpx
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from starlette.testclient import TestClient
+
+import triage_cli
+from serving.commands import console as command
+from trainer.export.signing import sign
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "either --model-base-path BASE or --server HOST:PORT"),
+        (["--server", "127.0.0.1:1", "--model-base-path", "."], "either --model-base-path BASE or --server HOST:PORT"),
+        (["--model-base-path", "nowhere"], "nowhere: no such directory"),
+        (["--server", "127.0.0.1:1", "--require-signature", "a"], "--require-signature: needs --model-base-path"),
+        (["--model-base-path", ".", "--require-signature", "nowhere"], "nowhere: cannot read: No such file"),
+        (["--server", "127.0.0.1:1", "--port", "65536"], "--port 65536: expected a number from 0"),
+        (["--server", "127.0.0.1:1", "--vignettes", "a"], "--vignettes and --out need each other"),
+        (["--server", "127.0.0.1:1", "--vignettes", "a", "--out", "./a"], "--out a: is the file of --vignettes"),
+        (["--server", "127.0.0.1:1", "--port", "0", "--timeout", "0.5"], "no server at 127.0.0.1:1"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_line(options, message, capsys):
+    assert triage_cli.main(["console", "--no-open", *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_taken_port_is_named_at_once(capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert triage_cli.main(["console", "--no-open", "--server", "127.0.0.1:1", "--port", str(port)]) == 2
+    assert f"--port {port}: cannot listen on 127.0.0.1" in capsys.readouterr().err
+
+
+def test_the_command_serves_on_loopback_until_ctrl_c_and_logs_no_evidence(prepared_python, server):
+    arguments = ("-m", "triage_cli", "console", "--server", server.address, "--port", "0", "--no-open")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with prepared_python.start(*arguments, **pipes) as process:
+        try:
+            assert process.stdout.readline() == "model version 3\n"
+            url = re.fullmatch(r"console at (http://127\.0\.0\.1:\d+/) .*\n", process.stdout.readline())[1]
+            assert "Yellow" in httpx.post(url, data={"do": "add present fever"}, timeout=30, trust_env=False).text
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert (output, errors) == ("", "triage console: interrupted\n")
+
+
+def test_vignettes_that_the_model_does_not_know_are_named_with_their_line(server, tmp_path, capsys):
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"vignette_id": "v1", "present": ["gout"], "absent": []}\n')
+    options = ["--server", server.address, "--vignettes", str(path), "--out", str(tmp_path / "out.jsonl")]
+    assert triage_cli.main(["console", "--no-open", "--port", "0", *options]) == 2
+    assert f"{path}: line 1: unknown evidence code 'gout'" in capsys.readouterr().err
+
+
+def test_a_required_signature_covers_what_is_loaded_and_the_model_card(model_base_path, tmp_path, monkeypatch, capsys):
+    private = Ed25519PrivateKey.generate()
+    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    (tmp_path / "public.pem").write_bytes(private.public_key().public_bytes(*form))
+    version = shutil.copytree(model_base_path / "3", tmp_path / "models" / "3")
+    (version / "model_card.md").write_text("# Signed")
+    options = ["--model-base-path", str(version.parent), "--require-signature", str(tmp_path / "public.pem")]
+    shown = []
+
+    def visit(app, bound):
+        (version / "model_card.md").write_text("# Exchanged")
+        shown.append(TestClient(app, base_url="http://127.0.0.1").get("/model").text)
+
+    monkeypatch.setattr(command, "_serve", visit)  # a browser that comes once
+    assert triage_cli.main(["console", "--no-open", "--port", "0", *options]) == 2
+    assert f"{version}: is not signed, which --require-signature demands" in capsys.readouterr().err
+    sign(version, private)
+    assert triage_cli.main(["console", "--no-open", "--port", "0", *options]) == 0
+    [card] = shown
+    assert "Signed" in card
+    assert "Exchanged" not in card
+    assert triage_cli.main(["console", "--no-open", "--port", "0", *options]) == 2
+    assert f"{version / 'model_card.md'}: is not the file that was signed" in capsys.readouterr().err

@@ -1,0 +1,60 @@
+"""`triage health`, against the real server."""
+
+import json
+
+import pytest
+
+import triage_cli
+from serving.config.settings import ServeConfig
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.server.triage_server import TriageServer
+
+LONG = ["--timeout", "30"]
+
+
+def test_the_exit_code_is_0_for_a_serving_server(server, capsys):
+    assert triage_cli.main(["health", "--server", server.address, *LONG]) == 0
+    assert capsys.readouterr().out == "SERVING\n"
+
+
+def test_a_service_is_asked_by_its_name_and_told_as_json(server, capsys):
+    service = "tensorflow.serving.ModelService"
+    assert triage_cli.main(["health", "--server", server.address, "--service", service, "--json", "-", *LONG]) == 0
+    assert json.loads(capsys.readouterr().out) == {"service": service, "status": "SERVING"}
+    assert triage_cli.main(["health", "--server", server.address, "--service", "other", *LONG]) == 1
+    assert capsys.readouterr().err == f"triage health: error: {server.address} has no service other\n"
+
+
+def test_the_exit_code_is_1_for_a_server_without_a_model(tmp_path, capsys):
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path)))
+    try:
+        assert triage_cli.main(["health", "--server", server.address, *LONG]) == 1
+    finally:
+        server.stop()
+    assert capsys.readouterr().out == "NOT_SERVING\n"
+
+
+def test_the_exit_code_is_1_without_a_server_and_the_message_helps(capsys):
+    assert triage_cli.main(["health", "--server", "127.0.0.1:1", "--timeout", "30"]) == 1
+    assert "no server at 127.0.0.1:1: start one with `triage serve" in capsys.readouterr().err
+
+
+def test_a_server_over_tls_is_asked_over_tls(serving, certificates, capsys):
+    key = certificates.key(certificates.server)
+    with serving(tls_certificate=certificates.server, tls_key=key) as server:
+        assert triage_cli.main(["health", "--server", server.address, "--tls-ca", certificates.ca, *LONG]) == 0
+        assert triage_cli.main(["health", "--server", server.address, *LONG]) == 1
+        assert "it may require TLS" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [(["--timeout", "0"], "--timeout 0.0: expected"), (["--token-file", "tokens"], "health needs no token")],
+)
+def test_the_exit_code_is_2_for_a_wrong_option(option, message, capsys):
+    assert triage_cli.main(["health", *option]) == 2
+    assert message in capsys.readouterr().err

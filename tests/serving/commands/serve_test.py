@@ -1,0 +1,416 @@
+"""`triage serve`: settings, signals, the port file, and versions that come later."""
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import grpc
+import httpx
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from tensorflow_serving.apis import get_model_status_pb2, model_pb2, model_service_pb2_grpc
+
+import triage_cli
+from schemas.errors import InputError
+from serving.admission.probes import LIVENESS
+from serving.commands import serve as command
+from serving.messages import state_message
+from serving.server.triage_server import TriageServer
+from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
+from triage_client import TriageClient, TriageError, evidence_state
+from triage_runtime.command_line import extras
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+def direct_channel(address):
+    return grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
+
+
+@pytest.fixture
+def start_server(prepared_python):
+    """Starts `triage serve`."""
+
+    def start(*options):
+        return prepared_python.start(
+            "-m", "triage_cli", "serve", *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    return start
+
+
+def test_a_port_in_use_is_one_line_on_the_command_line(server, model_base_path, capsys):
+    arguments = ["serve", "--model-base-path", str(model_base_path), "--port", str(server.port)]
+    assert triage_cli.main(arguments) == 2
+    assert capsys.readouterr().err.startswith(f"triage serve: error: cannot listen on {server.address}")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--host", "::"], "--host ::: others on the network could read"),
+        (["--host", "::", "--tokens", "tokens"], "--host ::: others on the network could read"),
+        (["--tokens", "missing"], "missing: cannot read: No such file or directory"),
+        (
+            ["--tls-certificate", "missing.pem", "--tls-key", "missing.key"],
+            "--tls-certificate missing.pem: cannot read",
+        ),
+    ],
+)
+def test_a_server_that_would_not_be_safe_does_not_start(server, tmp_path, monkeypatch, capsys, options, complaint):
+    monkeypatch.chdir(tmp_path)
+    taken = ["--port", str(server.port)]  # faulty settings are reported before that
+    assert triage_cli.main(["serve", "--model-base-path", str(tmp_path), *taken, *options]) == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"triage serve: error: {complaint}")
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "setting", "litert"),
+    [(signal.SIGTERM, 0, "--litert", 1), (signal.SIGINT, 130, "--no-litert", 0)],
+)
+def test_the_command_serves_until_a_signal_and_ends_in_order(
+    start_server, model_base_path, tmp_path, number, code, setting, litert
+):
+    port_file = tmp_path / "port"
+    port_file.write_text("1\n")  # left by a server that was killed
+    options = ["--model-base-path", str(model_base_path), "--port", "0", "--port-file", str(port_file), setting]
+    process = start_server(*options)
+    try:
+        line = process.stdout.readline()
+        port = int(port_file.read_text())
+        assert line == f"listening on 127.0.0.1:{port}, model version 3\n"
+        with TriageClient(f"127.0.0.1:{port}", timeout_seconds=30.0) as client:
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+        process.send_signal(number)
+        assert process.wait(60) == code
+    finally:
+        process.kill()
+        errors = process.communicate()[1]
+    assert "Traceback" not in errors
+    assert errors.count("version 3: LiteRT runs up to 64 states at once") == litert
+    assert os.listdir(tmp_path) == []  # the port file is gone
+
+
+def test_the_command_keeps_answering_while_it_drains_so_that_load_balancers_can_notice(start_server, model_base_path):
+    options = ["--model-base-path", str(model_base_path), "--port", "0", "--drain-seconds", "600"]
+    process = start_server(*options)
+    try:
+        address = process.stdout.readline().split()[2].rstrip(",")
+        with direct_channel(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
+            changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
+            statuses = [next(changes).status]
+            process.send_signal(signal.SIGTERM)
+            statuses.append(next(changes).status)
+            assert statuses == [SERVING, NOT_SERVING]
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+            changes.cancel()
+        process.send_signal(signal.SIGTERM)  # a second one does not wait
+        assert process.wait(60) == -signal.SIGTERM
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_command_swaps_a_new_version_in_without_failing_a_call(start_server, model_base_path, tmp_path):
+    base = tmp_path / "models"
+    shutil.copytree(model_base_path / "3", base / "3")
+    options = ["--model-base-path", str(base), "--port", "0", "--poll-seconds", "0.1", "--label", "stable=3"]
+    process = start_server(*options)
+    try:
+        port = process.stdout.readline().split(":")[1].split(",")[0]
+        shutil.copytree(model_base_path / "3", tmp_path / "whole")
+        (tmp_path / "whole").rename(base / "5")
+        seen = []
+        with TriageClient(f"127.0.0.1:{port}", timeout_seconds=30.0) as client:
+            end = time.monotonic() + 120
+            while "5" not in seen and time.monotonic() < end:
+                seen.append(client.triage(evidence_state(["fever"])).model_version)
+        assert sorted(set(seen)) == ["3", "5"]
+        assert seen == sorted(seen)
+        with direct_channel(f"127.0.0.1:{port}") as channel:
+            request = get_model_status_pb2.GetModelStatusRequest(model_spec=model_pb2.ModelSpec(name="triage"))
+            states = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(request, timeout=30)
+        assert {entry.version for entry in states.model_version_status if entry.state == 30} == {3, 5}  # 3 has a label
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def models_file(path, **bases):
+    """Writes a configuration of models, each with the policy and the labels that follow its base path."""
+    entries = (f'config {{ name: "{name}" model_platform: "tensorflow" {rest} }}' for name, rest in bases.items())
+    path.write_text("model_config_list {\n" + "\n".join(entries) + "\n}\n")
+    return str(path)
+
+
+class Load(threading.Thread):
+    """Calls a server over a connection of its own, one call after the other and without second attempts."""
+
+    def __init__(self, address):
+        super().__init__()
+        self._address, self._stop_calling = address, threading.Event()
+        self.answers, self.failures = [], []  # begin and end of a call, and the version that answered
+
+    def run(self):
+        options = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+        state = state_message(["fever"])
+        with grpc.insecure_channel(self._address, options=options) as channel:
+            stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+            while not self._stop_calling.is_set():
+                begin, version = time.monotonic(), ""
+                with contextlib.suppress(grpc.RpcError):
+                    request = triage_service_pb2.TriageRequest(state=state)
+                    version = stub.Triage(request, timeout=30, wait_for_ready=True).model_version
+                (self.answers if version else self.failures).append((begin, time.monotonic(), version))
+                time.sleep(0.01)
+
+    def end(self):
+        self._stop_calling.set()
+        self.join(60)
+
+
+def test_servers_share_a_port_and_go_on_without_one_that_is_killed(start_server, model_base_path):
+    options = ["--model-base-path", str(model_base_path), "--reuse-port", "--http-port", "0", "--port"]
+    first = start_server(*options, "0")
+    started = [first]
+    try:
+        address, http = (first.stdout.readline().split()[place].rstrip(",") for place in (2, -1))
+        options[options.index("--http-port") + 1] = http.rpartition(":")[2]
+        started += [start_server(*options, address.rpartition(":")[2]) for _ in range(2)]
+        assert all(each.stdout.readline().startswith(f"listening on {address}, ") for each in started[1:])
+        assert all(each.stdout.readline() == f"HTTP at {http}\n" for each in started[1:])
+        loads = [Load(address) for _ in range(16)]
+        for load in loads:
+            load.start()
+        wait_for(lambda: all(len(load.answers) > 20 for load in loads))
+        killed = time.monotonic()
+        first.kill()
+        first.wait(60)
+        died = time.monotonic()
+        wait_for(lambda: all(load.answers[-1][0] > died + 1 for load in loads))
+        for load in loads:
+            load.end()
+        failures = [call for load in loads for call in load.failures]
+        # Only calls that were in progress: the connections of those that begin later are new.
+        assert all(begin < died + 0.1 and end > killed for begin, end, _ in failures)
+        assert len(failures) <= len(loads)
+        assert httpx.post(f"{http}/v1/triage", json={"present": ["fever"]}, trust_env=False).json()["action"] == "ask"
+        alone = start_server(*(option for option in options if option != "--reuse-port"), address.rpartition(":")[2])
+        assert "is another server running there?" in alone.communicate(timeout=120)[1]
+        assert alone.returncode == 2
+        for each in started[1:]:
+            each.send_signal(signal.SIGTERM)
+        assert [each.wait(60) for each in started[1:]] == [0, 0]
+    finally:
+        for each in started:
+            each.kill()
+            each.communicate()
+
+
+BLOCKED = """
+import sys, time
+import triage_cli
+from serving.triage import TriageService
+
+async def block(self, request, context):
+    time.sleep(600)
+
+TriageService.Triage = block
+sys.exit(triage_cli.main(["serve", *sys.argv[1:]]))
+"""
+
+
+def test_a_server_whose_event_loop_hangs_says_so_to_probes_and_to_systemd(prepared_python, model_base_path, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, socket.socket() as free:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(120)
+        free.bind(("127.0.0.1", 0))
+        probes = f"127.0.0.1:{free.getsockname()[1]}"
+        free.close()
+        options = ["--model-base-path", str(model_base_path), "--port", "0", "--probe-port", probes.rpartition(":")[2]]
+        process = prepared_python.start(
+            "-c", BLOCKED, *options, env=os.environ | {"NOTIFY_SOCKET": str(tmp_path / "notify")},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        try:
+            address = process.stdout.readline().split()[2].rstrip(",")
+            while systemd.recv(64) != b"READY=1":
+                pass
+            assert systemd.recv(64) == b"WATCHDOG=1"  # and every second from now on
+            with direct_channel(probes) as channel, TriageClient(address, timeout_seconds=1.0) as client:
+
+                def status():
+                    request = health_pb2.HealthCheckRequest(service=LIVENESS)
+                    return health_pb2_grpc.HealthStub(channel).Check(request, timeout=30).status
+
+                assert status() == SERVING
+                with pytest.raises(TriageError):
+                    client.triage(evidence_state(["fever"]))
+                wait_for(lambda: status() == NOT_SERVING)
+            systemd.settimeout(2)
+            with contextlib.suppress(TimeoutError):
+                while systemd.recv(64):  # until nothing more comes
+                    pass
+            process.send_signal(signal.SIGABRT)  # systemd's, when WatchdogSec has passed
+            assert process.wait(60) == -signal.SIGABRT
+        finally:
+            process.kill()
+            errors = process.communicate()[1]
+        assert "in block" in errors  # where it hung
+
+
+def wait_for(condition):
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.05)
+
+
+RULES = """
+[smoke]
+reason = "Smokes."
+urgency = "Red"
+all.present = ["smoker"]
+"""
+
+
+def test_the_command_serves_several_models_each_with_its_own_versions_and_rules(
+    start_server, model_base_path, contrary_version, tmp_path
+):
+    base = tmp_path / "models"
+    shutil.copytree(model_base_path / "3", base / "3")
+    (tmp_path / "rules.toml").write_text(RULES)
+    file = models_file(
+        tmp_path / "models.config",
+        adults=f'base_path: "{base}"',
+        contrary=f'base_path: "{contrary_version.parent}" version_labels {{ key: "stable" value: 6 }}',
+    )
+    rules = f"contrary={tmp_path / 'rules.toml'}"
+    process = start_server("--model-config-file", file, "--port", "0", "--poll-seconds", "0.1", "--rules", rules)
+    try:
+        line = process.stdout.readline()
+        assert line.endswith(", models adults version 3, contrary version 6\n")
+        with TriageClient(line.split()[2].rstrip(","), timeout_seconds=30.0) as client:
+            smoker = evidence_state(["smoker"])
+            fired = {name: client.triage(smoker, model=name).fired_rules for name in ("adults", "contrary")}
+            assert {name: len(rules) for name, rules in fired.items()} == {"adults": 0, "contrary": 1}
+            shutil.copytree(model_base_path / "3", tmp_path / "whole")
+            (tmp_path / "whole").rename(base / "5")
+            end = time.monotonic() + 120
+            while client.model_info(model="adults").model_version != "5" and time.monotonic() < end:
+                time.sleep(0.05)
+            versions = [client.triage(smoker, model=name).model_version for name in ("adults", "contrary")]
+            assert versions == ["5", "6"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--model-base-path", "m"], "--model-config-file names the models: leave out --model-base-path"),
+        (["--label", "stable=3"], "--model-config-file names the models: leave out --label"),
+        (["--model-name", "adults"], "--model-config-file names the models: leave out --model-name"),
+        (
+            ["--rules", "infants=rules.toml"],
+            "--rules infants=rules.toml: expected MODEL=FILE with one of the models adults",
+        ),
+        (["--canary-percent", "5"], "no version has the label canary: set it with --label canary=VERSION"),
+        ([], "no version 7: the versions here are 3"),
+    ],
+)
+def test_a_fault_in_the_options_of_several_models_is_one_line(model_base_path, tmp_path, capsys, options, complaint):
+    policy = "model_version_policy { specific { versions: 7 } }"
+    file = models_file(tmp_path / "models.config", adults=f'base_path: "{model_base_path}" {policy}')
+    arguments = ["serve", "--model-config-file", file, "--port", "0", "--grace-seconds", "0", *options]
+    assert triage_cli.main(arguments) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("triage serve: error: ")
+    assert complaint in line
+
+
+def test_a_remote_engine_may_come_later_than_the_server(start_server, model_base_path, config, watcher):
+    with socket.socket() as taken:  # bound but not listening, so no other process answers on this port
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        options = ["--model-base-path", str(model_base_path), "--port", "0", "--poll-seconds", "0.1"]
+        remote = ["--engine", "tensorflow-serving", "--tf-serving", f"127.0.0.1:{port}"]
+        process = start_server(*options, *remote)
+        line = process.stdout.readline()
+    address = line.split()[2].rstrip(",")
+    late = TriageServer(dataclasses.replace(config, port=port))
+    try:
+        assert line.endswith("no model version yet\n")
+        with direct_channel(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
+            with pytest.raises(TriageError) as error:
+                client.triage(evidence_state(["fever"]))
+            assert error.value.status is grpc.StatusCode.UNAVAILABLE
+            changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
+            assert next(changes).status == NOT_SERVING
+            late.start(watcher)
+            assert next(changes).status == SERVING
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+            late.stop()
+            assert next(changes).status == NOT_SERVING
+            with pytest.raises(TriageError) as error:
+                client.triage(evidence_state(["fever"]))
+            assert error.value.status is grpc.StatusCode.UNAVAILABLE
+            assert error.value.message.startswith(f"TensorFlow Serving at 127.0.0.1:{port} cannot be reached")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--version", "7"], "no version 7: the versions here are 3"),
+        (["--label", "stable=7"], "no version 7: the versions here are 3"),
+        (["--shadow-version", "7"], "no version 7: the versions here are 3"),
+        (["--canary-percent", "5"], "no version has the label canary: set it with --label canary=VERSION"),
+        (["--label", "stable"], "--label stable: expected NAME=VERSION, such as stable=3"),
+    ],
+)
+def test_a_version_that_is_missing_ends_the_command_with_one_line(model_base_path, capsys, options, complaint):
+    arguments = ["serve", "--model-base-path", str(model_base_path), "--port", "0", "--grace-seconds", "0", *options]
+    assert triage_cli.main(arguments) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("triage serve: error: ")
+    assert line.endswith(complaint)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ([], None),
+        (["--engine", "saved-model"], "--engine saved-model"),
+        (["--engine", "tensorflow-serving", "--tf-serving", "host:1"], "--engine tensorflow-serving"),
+        (["--audit-log", "log"], "--audit-log"),
+        (["--model-base-path", "gs://bucket/models"], "--model-base-path gs://bucket/models"),
+    ],
+)
+def test_without_tensorflow_each_option_that_needs_it_is_refused_with_the_extra(options, what, monkeypatch, capsys):
+    monkeypatch.setattr(extras, "is_installed", lambda module: module not in ("tensorflow", "trainer"))
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    arguments = parser.parse_args(["--model-base-path", "models", "--engine", "litert", *options])
+    if what is None:
+        command.check(arguments)
+        assert not command.needs_tensorflow(arguments)
+        return
+    with pytest.raises(InputError) as error:
+        command.check(arguments)
+    assert str(error.value) == f"{what} needs tensorflow: pip install 'dyqn-triage-serving[tensorflow]'"

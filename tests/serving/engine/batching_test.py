@@ -1,0 +1,480 @@
+"""Batching: an engine that stands still while the calls gather, so that each batch is known beforehand."""
+
+import asyncio
+import gc
+import threading
+import time
+import types
+import weakref
+
+import pytest
+
+from serving import call as calls
+from serving.admission.event_loop import EventLoop
+from serving.config.batching_parameters import BatchingParameters
+from serving.config.settings import ServeConfig
+from serving.engine.batching import BatchedEngine, BatchedModels
+from serving.engine.engine import Engine
+from serving.engine.saved_model import SavedModelEngine
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.errors import DeadlineError, ExhaustedError, UnavailableError
+from serving.messages import state_message
+from serving.server.triage_server import TriageServer
+from triage.v1 import triage_pb2
+from triage_client import TriageClient, TriageError, evidence_state
+
+
+class GatedEngine(Engine):
+    """Answers each state with its number of questions as the version, one run for each `let` of the test."""
+
+    info = vocabulary = None
+
+    def __init__(self):
+        self.runs = []  # the numbers of questions of each run
+        self.timeouts = []
+        self.fault = None  # raised by a run that holds a state with 13 questions
+        self._entered = threading.Semaphore(0)
+        self._gate = threading.Semaphore(0)
+
+    def triage(self, states, timeout_seconds=None):
+        numbers = [state.questions_asked for state in states]
+        self.runs.append(numbers)
+        self.timeouts.append(timeout_seconds)
+        self._entered.release()
+        self._gate.acquire()
+        if self.fault is not None and 13 in numbers:
+            raise self.fault
+        return [triage_pb2.TriageResponse(model_version=str(number)) for number in numbers]
+
+    def entered(self):
+        assert self._entered.acquire(timeout=30)
+
+    def let(self, runs=1):
+        for _ in range(runs):
+            self._gate.release()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loop():
+    """The event loop on which requests wait."""
+    Batched.loop = EventLoop("batching")
+    yield Batched.loop
+    Batched.loop.close()
+
+
+class Batched:
+    """A batched engine that can be asked from any thread."""
+
+    loop = None
+
+    def __init__(self, engine, parameters):
+        self.front = BatchedEngine(engine, parameters)
+        self.info = getattr(engine, "info", None)
+
+    @property
+    def waiting(self):
+        return self.front.waiting
+
+    @property
+    def gathering(self):
+        return self.front.gathering
+
+    def triage(self, states, timeout=None):
+        return self.loop.run(self.front.answer(states, timeout))
+
+
+class Call(threading.Thread):
+    """A call in a new thread, with one state per number of questions."""
+
+    def __init__(self, engine, *numbers, timeout=None):
+        super().__init__(daemon=True)
+        self._engine, self._timeout = engine, timeout
+        self._states = [state_message(["fever"], questions_asked=number) for number in numbers]
+        self.outcome = None
+        self.start()
+
+    def run(self):
+        try:
+            self.outcome = [response.model_version for response in self._engine.triage(self._states, self._timeout)]
+        except Exception as error:
+            self.outcome = error
+
+    def result(self):
+        self.join(timeout=30)
+        return self.outcome
+
+
+def batched(engine, **settings):
+    return Batched(engine, BatchingParameters(**{"batch_timeout_micros": 0, **settings}))
+
+
+def wait_until(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def gathered(engine, front, *calls):
+    """Starts one call that runs, and then the others behind it in their order; returns all of them."""
+    first = Call(front, 0)
+    engine.entered()
+    started = [first]
+    for numbers in calls:
+        before = front.waiting
+        started.append(Call(front, *numbers))
+        wait_until(lambda before=before, numbers=numbers: front.waiting == before + len(numbers))
+    return started
+
+
+def test_calls_that_come_while_the_model_runs_are_answered_by_one_run():
+    engine = GatedEngine()
+    calls = gathered(engine, batched(engine), [1], [2, 3], [4])
+    engine.let(2)
+    assert [call.result() for call in calls] == [["0"], ["1"], ["2", "3"], ["4"]]
+    assert engine.runs == [[0], [1, 2, 3, 4]]
+
+
+def test_a_batch_holds_no_more_than_its_largest_size_and_keeps_the_order():
+    engine = GatedEngine()
+    calls = gathered(engine, batched(engine, max_batch_size=3), [1, 2], [3], [4])
+    engine.let(3)
+    assert [call.result() for call in calls] == [["0"], ["1", "2"], ["3"], ["4"]]
+    assert engine.runs == [[0], [1, 2, 3], [4]]
+
+
+def test_a_call_above_the_largest_batch_runs_in_parts_that_leave_room_for_others():
+    engine = GatedEngine()
+    front = batched(engine, max_batch_size=4)
+    first = Call(front, 0)
+    engine.entered()
+    large = Call(front, 1, 2, 3, 4, 5)
+    wait_until(lambda: front.waiting == 2)  # the first half of a batch
+    small = Call(front, 9)
+    wait_until(lambda: front.waiting == 3)
+    engine.let(4)
+    assert [call.result() for call in (first, large, small)] == [["0"], ["1", "2", "3", "4", "5"], ["9"]]
+    assert engine.runs == [[0], [1, 2, 9], [3, 4], [5]]
+
+
+def test_a_call_with_much_evidence_runs_in_parts():
+    engine = GatedEngine()
+    codes = [f"e{number}" for number in range(600)]  # three states of 600 pieces have fewer than 2,048, four have more
+    states = [state_message(codes, questions_asked=number) for number in range(4)]
+    engine.let(2)
+    responses = batched(engine).triage(states)
+    assert [response.model_version for response in responses] == ["0", "1", "2", "3"]
+    assert engine.runs == [[0, 1, 2], [3]]
+
+
+def test_several_batches_run_at_a_time_if_the_parameters_allow_it():
+    engine = GatedEngine()
+    front = batched(engine, num_batch_threads=2)
+    calls = [Call(front, 1), Call(front, 2)]
+    engine.entered()
+    engine.entered()  # before either has ended
+    engine.let(2)
+    assert sorted(call.result() for call in calls) == [["1"], ["2"]]
+
+
+def test_a_batch_is_filled_up_to_an_allowed_size_and_the_filling_is_dropped():
+    engine = GatedEngine()
+    calls = gathered(engine, batched(engine, max_batch_size=4, allowed_batch_sizes=(1, 4)), [1], [2], [3])
+    engine.let(2)
+    assert [call.result() for call in calls] == [["0"], ["1"], ["2"], ["3"]]
+    assert engine.runs == [[0], [1, 2, 3, 1]]
+
+
+def test_a_full_queue_refuses_at_once():
+    engine = GatedEngine()
+    front = batched(engine, max_batch_size=2, max_enqueued_batches=1)
+    calls = gathered(engine, front, [1], [2])
+    with pytest.raises(ExhaustedError, match="2 evidence states wait for the model: try again later"):
+        front.triage([state_message(["fever"])])
+    engine.let(2)
+    assert [call.result() for call in calls] == [["0"], ["1"], ["2"]]
+
+
+def test_a_failure_affects_only_the_request_that_causes_it():
+    engine = GatedEngine()
+    engine.fault = ValueError("thirteen")
+    calls = gathered(engine, batched(engine), [1], [13], [2])
+    engine.let(5)
+    outcomes = [call.result() for call in calls]
+    assert outcomes[:2] + outcomes[3:] == [["0"], ["1"], ["2"]]
+    assert outcomes[2] is engine.fault
+    assert engine.runs[1] == [1, 13, 2]
+    assert sorted(engine.runs[2:]) == [[1], [2], [13]]  # each by itself, once
+
+
+def test_an_engine_that_is_away_is_not_asked_again_for_each_request():
+    engine = GatedEngine()
+    engine.fault = UnavailableError("away")
+    calls = gathered(engine, batched(engine), [1], [13], [2])
+    engine.let(2)
+    assert [str(call.result()) for call in calls[1:]] == ["away"] * 3
+    assert len({id(call.result()) for call in calls[1:]}) == 3  # one exception raised by several threads grows a stack
+    assert len(engine.runs) == 2
+
+
+def test_a_request_whose_deadline_passed_while_it_waited_is_left_out():
+    engine = GatedEngine()
+    front = batched(engine)
+    first = Call(front, 0)
+    engine.entered()
+    late = Call(front, 1, timeout=0.0)
+    wait_until(lambda: front.waiting == 1)
+    in_time = Call(front, 2, timeout=1000.0)
+    wait_until(lambda: front.waiting == 2)
+    engine.let(2)
+    assert first.result() == ["0"]
+    assert isinstance(late.result(), DeadlineError)
+    assert in_time.result() == ["2"]
+    assert engine.runs == [[0], [2]]
+    assert engine.timeouts[0] is None
+    assert 900 < engine.timeouts[1] <= 1000
+
+
+def test_a_batch_gets_the_longest_of_its_deadlines():
+    engine = GatedEngine()
+    front = batched(engine)
+    calls = [Call(front, 0)]
+    engine.entered()
+    for waiting, timeout in enumerate((100.0, 1000.0), 1):
+        calls.append(Call(front, 1, timeout=timeout))
+        wait_until(lambda waiting=waiting: front.waiting == waiting)
+    engine.let(2)
+    assert [call.result() for call in calls] == [["0"], ["1"], ["1"]]
+    assert 900 < engine.timeouts[1] <= 1000
+
+
+def test_a_batch_waits_for_as_many_callers_as_there_were_before():
+    engine = GatedEngine()
+    front = batched(engine, batch_timeout_micros=30_000_000)
+    calls = gathered(engine, front, [1], [2])
+    engine.let()  # three were in progress, so the next batch waits for a third
+    wait_until(lambda: front.gathering)
+    assert engine.runs == [[0]]
+    calls.append(Call(front, 3))
+    engine.let()
+    assert [call.result() for call in calls] == [["0"], ["1"], ["2"], ["3"]]
+    assert engine.runs == [[0], [1, 2, 3]]
+
+
+def test_a_batch_does_not_wait_longer_than_the_parameters_say():
+    engine = GatedEngine()
+    front = batched(engine, batch_timeout_micros=1000)
+    calls = gathered(engine, front, [1], [2])
+    engine.let(2)
+    assert [call.result() for call in calls] == [["0"], ["1"], ["2"]]
+    alone = Call(front, 3)  # two others came before, and do not come again
+    engine.let()
+    assert alone.result() == ["3"]
+
+
+def test_a_single_caller_does_not_wait():
+    engine = GatedEngine()
+    front = batched(engine, batch_timeout_micros=2_000_000_000)
+    engine.let(3)
+    for number in range(3):
+        assert Call(front, number).result() == [str(number)]
+
+
+def test_many_callers_all_get_their_own_answers(engine, hand_set):
+    front = batched(engine, batch_timeout_micros=500, max_batch_size=4, num_batch_threads=2)
+    questions = [(["chest_pain"], hand_set.chest_pain_q), (["fever"], hand_set.fever_q)] * 8
+    wrong = []
+
+    def ask(codes, expected):
+        for _ in range(25):
+            (response,) = front.triage([state_message(codes)], 60.0)
+            if [q_value.value for q_value in response.q_values] != pytest.approx(expected, abs=1e-6):
+                wrong.append(response)
+
+    threads = [threading.Thread(target=ask, args=question) for question in questions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert front.waiting == 0
+
+
+def test_versions_from_another_source_are_batched_and_released(model_base_path):
+    source = BatchedModels(LocalModels(), BatchingParameters())
+    versions = source.versions(model_base_path)
+    engine = source.load(versions[3])
+    assert engine.info.model_version == "3"
+    assert "serving_default" in engine.signatures
+    gone = weakref.ref(engine.engine)
+    assert isinstance(engine.engine, SavedModelEngine)
+    del engine
+    assert gone() is None
+
+
+def test_a_server_that_ends_answers_the_calls_that_wait(model_base_path):
+    models = BatchedModels(LocalModels(litert=False), BatchingParameters())  # which are not brief
+    watcher = Watcher(Versions("triage"), models, Wanted(model_base_path))
+    watcher.look()
+    gate = GatedEngine()
+    with watcher.versions.borrow() as engine:
+        engine.engine.triage = gate.triage  # the model stands still, the batching and the server are real
+    server = TriageServer(ServeConfig(port=0, grace_seconds=30.0))
+    server.start(watcher)
+    answers = []
+
+    def ask(number):
+        with TriageClient(server.address, timeout_seconds=30.0) as client:
+            try:
+                answers.append(client.triage(evidence_state(["fever"], questions_asked=number)).model_version)
+            except TriageError as error:
+                answers.append(error.status)
+
+    threads = [threading.Thread(target=ask, args=(1,))]
+    threads[0].start()
+    gate.entered()
+    for number in (2, 3):
+        threads.append(threading.Thread(target=ask, args=(number,)))
+        threads[-1].start()
+    wait_until(lambda: engine.waiting == 2)
+    stop = threading.Thread(target=server.stop)
+    stop.start()
+    gate.let(2)
+    for thread in (*threads, stop):
+        thread.join(timeout=60)
+    assert sorted(answers) == ["1", "2", "3"]
+
+
+class TimedEngine(Engine):
+    """Takes a second for the model, by its own account, in each run."""
+
+    info = vocabulary = None
+
+    def triage(self, states, timeout_seconds=None):
+        calls.current().add(calls.MODEL, 1.0, 2.0)
+        return [triage_pb2.TriageResponse() for _ in states]
+
+
+def test_each_call_has_the_stages_of_its_run_and_one_of_them_counts_it(loop):
+    front = BatchedEngine(TimedEngine(), BatchingParameters(batch_timeout_micros=0))
+    seen = []
+
+    async def ask(states):
+        calls.enter(calls.Call())
+        await front.answer([state_message(["fever"])] * states)
+        seen.append(calls.current())
+
+    async def ask_all():
+        await asyncio.gather(ask(1), ask(2), ask(3))  # the first goes at once, the others gather meanwhile
+
+    loop.run(ask_all())
+    assert [call.runs for call in seen] == [[1], [5], []]
+    for call in seen:
+        (queue, begin, end), *others = call.stages
+        assert queue == calls.QUEUE
+        assert call.arrived <= begin <= end
+        assert others == [(calls.MODEL, 1.0, 2.0)]
+
+
+class AwayEngine(Engine):
+    """An engine that is unavailable until `away` is unset."""
+
+    info = vocabulary = None
+    brief_states = 1
+    away = True
+
+    def triage(self, states, timeout_seconds=None):
+        if self.away:
+            raise UnavailableError("away")
+        return [triage_pb2.TriageResponse() for _ in states]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_only_the_caller_refers_to_an_error(loop, alone):
+    engine = AwayEngine()
+    front = BatchedEngine(engine, BatchingParameters())
+
+    async def ask():
+        try:
+            await front.answer([state_message(["fever"])], alone=alone)
+        except UnavailableError as error:
+            return weakref.ref(error)
+
+    gc.collect()
+    gc.disable()  # or a cycle would not show
+    try:
+        gone = loop.run(ask())
+        wait_until(lambda: gone() is None)
+    finally:
+        gc.enable()
+    engine.away = False
+    assert len(loop.run(front.answer([state_message(["fever"])], alone=alone))) == 1
+
+
+def test_a_request_that_is_given_up_is_left_out_of_the_run(loop):
+    engine = GatedEngine()
+    front = batched(engine)
+    first = Call(front, 0)
+    engine.entered()
+    given_up = asyncio.run_coroutine_threadsafe(
+        front.front.answer([state_message(["fever"], questions_asked=1)]), loop.loop
+    )
+    wait_until(lambda: front.waiting == 1)
+    second = Call(front, 2)
+    wait_until(lambda: front.waiting == 2)
+    given_up.cancel()
+    loop.run(asyncio.sleep(0))
+    engine.let(2)
+    assert [first.result(), second.result()] == [["0"], ["2"]]
+    assert engine.runs == [[0], [2]]
+    assert front.waiting == 0
+
+
+class Version(Engine):
+    """A gated engine with the number that `Versions` asks for."""
+
+    vocabulary = None
+
+    def __init__(self, number):
+        self.info = types.SimpleNamespace(model_version=str(number))
+        self.gate = GatedEngine()
+
+    def triage(self, states, timeout_seconds=None):
+        return self.gate.triage(states, timeout_seconds)
+
+
+def test_calls_that_wait_when_a_version_is_replaced_are_answered_by_the_one_they_began_with():
+    versions = Versions("triage")
+    old, new = Version(1), Version(2)
+    fronts = {1: batched(old), 2: batched(new)}
+    versions.publish(fronts[1])
+    versions.set_default(1)
+    answers = {}
+
+    def ask(number):
+        with versions.borrow_default() as engine:
+            engine.triage([state_message(["fever"], questions_asked=number)])
+            answers[number] = engine.info.model_version
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+    threads[0].start()
+    old.gate.entered()
+    for number in (1, 2):
+        threads[number].start()
+        wait_until(lambda number=number: fronts[1].waiting == number)
+    versions.publish(fronts[2])
+    versions.set_default(2)
+    versions.retire(1)
+    threads[3].start()
+    new.gate.entered()
+    assert not versions.take_released()  # three calls still have it
+    old.gate.let(2)
+    new.gate.let()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert answers == {0: "1", 1: "1", 2: "1", 3: "2"}
+    assert old.gate.runs == [[0], [1, 2]]
+    assert versions.take_released()

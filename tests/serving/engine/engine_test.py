@@ -1,0 +1,131 @@
+"""The in-process engine: batches of states against answers worked out by hand."""
+
+import asyncio
+import os
+import shutil
+import threading
+
+import numpy as np
+import pytest
+
+from schemas.errors import InputError
+from serving.engine.engine import THREADS, Engine, WrappedEngine, run_in_one_thread
+from serving.engine.saved_model import SavedModelEngine
+from serving.messages import state_message
+from triage.v1 import triage_pb2
+
+
+@pytest.fixture(scope="module", params=["engine", "litert_engine", "litert_alone"])
+def engine(request):
+    """The SavedModel alone, with LiteRT for batches as small as these, and LiteRT alone."""
+    return request.getfixturevalue(request.param)
+
+
+def values(response):
+    return [q_value.value for q_value in response.q_values]
+
+
+def test_each_state_of_a_batch_gets_its_own_response(engine, hand_set):
+    responses = engine.triage(
+        [state_message(["chest_pain"]), state_message(["fever"]), state_message([], ["smoker"], 10)]
+    )
+    expected = (hand_set.chest_pain_q, hand_set.fever_q, hand_set.no_smoker_q)
+    for response, q_values in zip(responses, expected, strict=True):
+        assert values(response) == pytest.approx(q_values, abs=1e-6)
+    assert [response.action for response in responses] == [
+        triage_pb2.TRIAGE_ACTION_RED,
+        triage_pb2.TRIAGE_ACTION_ASK,
+        triage_pb2.TRIAGE_ACTION_BLUE,
+    ]
+    assert [response.forced for response in responses] == [False, False, True]
+
+
+def test_no_states_get_no_responses(engine):
+    assert engine.triage([]) == []
+
+
+def test_codes_without_a_place_are_listed(engine, hand_set):
+    (response,) = engine.triage([state_message(["fever", "gout", "smoker"], ["smoker"])])
+    assert (response.unknown_codes, response.conflicting_codes) == (["gout"], ["smoker"])
+    assert values(response) == pytest.approx(hand_set.fever_q, abs=1e-6)
+
+
+def test_the_version_is_the_name_of_the_folder_wherever_it_was_moved(model_base_path, tmp_path):
+    moved = SavedModelEngine(shutil.copytree(model_base_path / "3", tmp_path / "12"))
+    (response,) = moved.triage([state_message(["fever"])])
+    assert moved.info.model_version == response.model_version == "12"
+
+
+@pytest.mark.parametrize("damage", [b"damaged", b""])
+def test_a_model_that_cannot_be_loaded_is_reported(model_base_path, tmp_path, damage):
+    version = shutil.copytree(model_base_path / "3", tmp_path / "1")
+    (version / "saved_model.pb").write_bytes(damage)
+    with pytest.raises(InputError, match="cannot load the SavedModel"):
+        SavedModelEngine(version)
+
+
+def test_threads_get_the_answers_to_their_own_states(engine, hand_set):
+    questions = [(["chest_pain"], hand_set.chest_pain_q), (["fever"], hand_set.fever_q)] * 4
+    answers = [None] * len(questions)
+
+    def ask(place):
+        for _ in range(20):
+            (response,) = engine.triage([state_message(questions[place][0])])
+            answers[place] = values(response)
+
+    threads = [threading.Thread(target=ask, args=(place,)) for place in range(len(questions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for answer, (_, expected) in zip(answers, questions, strict=True):
+        assert answer == pytest.approx(expected, abs=1e-6)
+
+
+# Runs a product that TensorFlow splits among its threads, and prints the number of threads.
+COUNT_THREADS = """
+import os, sys, tensorflow as tf
+from serving.engine.engine import run_in_one_thread
+if sys.argv[1] == "one":
+    run_in_one_thread()
+tf.linalg.matmul(tf.ones((512, 512)), tf.ones((512, 512)))
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+def threads_of_tensorflow(python, argument, **environment):
+    variables = {name: value for name, value in os.environ.items() if name != THREADS}
+    return int(python.run("-c", COUNT_THREADS, argument, env=variables | environment, timeout=120).stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="counts threads as Linux tells them")
+def test_an_operation_runs_in_one_thread_unless_the_environment_wants_more(prepared_python):
+    one = threads_of_tensorflow(prepared_python, "one")
+    assert threads_of_tensorflow(prepared_python, "one", **{THREADS: "7"}) == one + 6
+
+
+def test_one_thread_is_asked_of_tensorflow_by_its_own_variable(monkeypatch):
+    monkeypatch.delenv(THREADS, raising=False)
+    run_in_one_thread()
+    assert os.environ[THREADS] == "1"
+
+
+def test_a_wrapped_engine_offers_all_that_an_engine_does(litert_engine):
+    wrapped = WrappedEngine(litert_engine)
+    assert (wrapped.info, wrapped.vocabulary) == (litert_engine.info, litert_engine.vocabulary)
+    assert wrapped.signatures.keys() >= {"serving_default", "state", "triage"}
+    assert wrapped.brief_states == 1
+    inputs = {"states": np.array([[0, 1, 0]], np.float32), "questions_asked": np.array([0], np.int32)}
+    assert wrapped.predict("state", inputs)["action"].tolist() == [4]  # fever: ask
+    assert asyncio.run(wrapped.answer([state_message(["fever"])], None, asyncio.to_thread))[0].best_triage == 2
+
+
+def test_an_engine_without_signatures_refuses_to_predict():
+    class Deciding(Engine):
+        def triage(self, states, timeout_seconds=None):
+            return []
+
+    assert dict(Deciding().signatures) == {}
+    with pytest.raises(KeyError, match="state"):
+        Deciding().predict("state", {})

@@ -1,0 +1,443 @@
+"""LiteRT runs the file of a version in several threads, or reports a faulty file."""
+
+import concurrent.futures
+import hashlib
+import json
+import logging
+import math
+import os
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas import safety_rules
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from schemas.knowledge_base import KnowledgeBase
+from schemas.model_directory import ModelInfo, read_version
+from schemas.parity import decided_clearly, probes
+from serving.engine import litert
+from serving.engine.litert import (
+    MOST_STATES,
+    InterpreterPool,
+    LiteRtEngine,
+    read_litert_model,
+)
+from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
+from serving.engine.state_tensors import to_inputs, to_responses
+from serving.errors import EngineError
+from serving.messages import state_message
+from trainer.config import NetworkConfig
+from trainer.decision.novelty import Novelty
+from trainer.dyqn.network import build_network
+from trainer.export import saved_model
+from trainer.training.job import TrainedNetwork
+from triage_runtime.litert import LiteRtModel
+
+INFO = ModelInfo("1", "", "", 3, 5, "{}")  # of a model without probabilities
+STATES = np.array([[1, 0, 0], [0, 1, 0], [0, 0, -1], [0, 0, 0]], np.float32)
+
+
+@pytest.fixture(scope="module")
+def content(model_base_path):
+    return (model_base_path / "3" / "assets.extra" / "state.tflite").read_bytes()
+
+
+@pytest.fixture
+def version(model_base_path, tmp_path):
+    return shutil.copytree(model_base_path / "3", tmp_path / "3")
+
+
+def read(folder):
+    return read_litert_model(folder, read_version(folder)[0])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_any_number_of_states_is_answered(version, hand_set, rows):
+    outputs = read(version).run(STATES[:rows], np.array([0, 0, 10, 0], np.int32)[:rows])
+    expected = [hand_set.chest_pain_q, hand_set.fever_q, hand_set.no_smoker_q, [0.5] * 5]
+    np.testing.assert_allclose(outputs["q_values"], expected[:rows], atol=1e-6)
+    assert outputs["action"].tolist() == [0, 4, 3, 4][:rows]  # Red; ask; Blue, as asking is not possible; ask
+    assert outputs["forced"].tolist() == [False, False, True, False][:rows]
+
+
+def test_threads_get_their_own_answers(content, hand_set):
+    model = InterpreterPool(content, interpreters=3)
+
+    def ask(row):
+        answers = [model.run(STATES[row : row + 1], np.zeros(1, np.int32)) for _ in range(200)]
+        return row, [answer["q_values"][0] for answer in answers if answer is not None]
+
+    with concurrent.futures.ThreadPoolExecutor(6) as threads:
+        results = list(threads.map(ask, [0, 1, 2] * 2))
+    expected = (hand_set.chest_pain_q, hand_set.fever_q, hand_set.no_smoker_q)
+    assert sum(len(repeated) for _, repeated in results) >= 200
+    for row, repeated in results:
+        for q_values in repeated:
+            np.testing.assert_allclose(q_values, expected[row], atol=1e-6)
+
+
+def test_interpreters_are_made_when_needed_and_no_more_than_allowed(content, monkeypatch):
+    model = InterpreterPool(content, interpreters=2)
+    made, meanwhile = [], []
+
+    class Counted:
+        def __init__(self, content):
+            made.append(len(made))
+
+        def run(self, states, questions_asked):  # while it runs, others ask
+            meanwhile.append(model.run(STATES, np.zeros(4, np.int32)) if len(meanwhile) < 2 else None)
+            return {}
+
+    monkeypatch.setattr(litert, "LiteRtModel", Counted)
+    model._idle.get_nowait()
+    model._idle.put(None)  # both interpreters are still to be made
+    assert model.run(STATES, np.zeros(4, np.int32)) is not None
+    assert made == [0, 1]
+    # The innermost call came while both were at work, the one around it while one was.
+    assert [answer is None for answer in meanwhile] == [True, False]
+    assert model.run(STATES, np.zeros(4, np.int32)) is not None
+    assert made == [0, 1]
+
+
+def test_an_interpreter_that_failed_is_not_used_again(content, hand_set):
+    model = InterpreterPool(content, interpreters=1)
+    with pytest.raises(InputError, match="LiteRT cannot run the file"):
+        model.run(np.zeros([1, 7], np.float32), np.zeros(1, np.int32))  # of another width
+    (answer,) = model.run(STATES[:1], np.zeros(1, np.int32))["q_values"]
+    np.testing.assert_allclose(answer, hand_set.chest_pain_q, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the line stays there")
+def test_the_banner_of_litert_is_removed_and_other_output_is_kept(prepared_python, content, tmp_path):
+    path = tmp_path / "state.tflite"
+    path.write_bytes(content)
+    script = (
+        "import os, pathlib, sys\n"
+        "from ai_edge_litert.interpreter import Interpreter\n"
+        "from serving.engine.litert import InterpreterPool\n"
+        "allocate = Interpreter.allocate_tensors\n"
+        "say = lambda text: os.write(2, text.encode() + b'\\n')\n"
+        "Interpreter.allocate_tensors = lambda self: (say('before'), allocate(self), say('after'))\n"
+        "InterpreterPool(pathlib.Path(sys.argv[1]).read_bytes())\n"
+        "print('at the end', file=sys.stderr)\n"
+    )
+    finished = prepared_python.run("-c", script, str(path), timeout=120)
+    assert finished.returncode == 0
+    assert finished.stderr.splitlines()[-3:] == ["before", "after", "at the end"]
+
+
+def test_litert_runs_without_in_memory_files(content, monkeypatch):
+    def refuse(name):
+        raise PermissionError(name)
+
+    monkeypatch.setattr(os, "memfd_create", refuse, raising=False)
+    assert InterpreterPool(content).run(STATES, np.zeros(4, np.int32)) is not None
+
+
+def test_a_file_that_is_not_the_exported_one_is_not_run(version, content):
+    path = version / "assets.extra" / "state.tflite"
+    for damaged in (b"", content[:-1], content[:500] + b"\xff" + content[501:]):
+        path.write_bytes(damaged)
+        with pytest.raises(
+            InputError, match=r"state\.tflite: damaged: its SHA-256 differs from the one in manifest\.json"
+        ):
+            read(version)
+
+
+def test_a_file_that_is_gone_is_reported(version):
+    (version / "assets.extra" / "state.tflite").unlink()
+    with pytest.raises(InputError, match=r"state\.tflite: cannot read: No such file"):
+        read(version)
+
+
+def test_a_file_that_litert_does_not_take_is_reported(version):
+    (version / "assets.extra" / "state.tflite").write_bytes(b"something else")
+    path = version / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["litert"]["sha256"] = hashlib.sha256(b"something else").hexdigest()
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"state\.tflite: LiteRT cannot run the file"):
+        read(version)
+
+
+FILE = "assets.extra/state.tflite"
+TOLERANCE = 1e-5
+
+
+def export(base, vocabulary, hidden=(16, 8), rules=safety_rules.NO_RULES, novelty=None, max_questions=5):
+    """Writes a random network, biases too; returns its engine."""
+    network = build_network(len(vocabulary), NetworkConfig(hidden_sizes=hidden), seed=0)
+    generator = np.random.default_rng(1)
+    network.set_weights([generator.normal(0, w.shape[0] ** -0.5, w.shape) for w in network.get_weights()])
+    trained = TrainedNetwork(
+        network, vocabulary, {}, max_questions, "sha256:data", {}, {}, rules=rules, novelty=novelty
+    )
+    return SavedModelWithLiteRt(saved_model.write_version(base, trained))
+
+
+def statistics(evidence_count, classes=4):
+    generator = np.random.default_rng(5)
+    prior, literals = (
+        generator.normal(size=size).astype(np.float16).astype(np.float32)
+        for size in ([classes], [2 * evidence_count, classes + 1])
+    )
+    return Novelty(prior, literals, np.sort(generator.normal(size=[4, 200])).astype(np.float32), 200)
+
+
+def assert_same(responses, expected):
+    """Compares the answers of LiteRT and the SavedModel; rounding may decide ties of Q-values."""
+    assert len(responses) == len(expected)
+    for response, message in zip(responses, expected, strict=True):
+        actual, wanted = ([q.value for q in answer.q_values] for answer in (response, message))
+        np.testing.assert_allclose(actual, wanted, atol=TOLERANCE, rtol=0)
+        assert response.novelty == pytest.approx(message.novelty, abs=0.0051)  # a percentile is one of 200
+        rounded = ["q_values", "novelty", *(["is_novel"] if response.novelty != message.novelty else [])]
+        if not decided_clearly({"q_values": np.array([wanted])}, INFO, TOLERANCE)[0]:
+            rounded += ["action", "best_triage", "fired_rules"]  # a rule names the decisions before and after it
+        for answer in (response, message):
+            for name in rounded:
+                answer.ClearField(name)
+        assert response == message
+
+
+def by_codes(engine, states):
+    """Returns the answers of the signature `serving_default`, which looks up codes in the graph."""
+    return to_responses(engine.predict("serving_default", to_inputs(states)), engine.info)
+
+
+@pytest.fixture(scope="module")
+def twelve():
+    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in [*"abcdefghij", "fièvre", "o'clock"])
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def engines(twelve, base):
+    text = (
+        '[sure]\nreason = "Sure."\nurgency = "Red"\nall.present = ["a", "b"]\nnone.present = ["c"]\n'
+        '[either]\nreason = "Or."\nurgency = "Yellow"\nstop_asking = false\nany.present = ["d"]\nany.absent = ["e"]\n'
+    )
+    rules = safety_rules.parse(text, "rules.toml", twelve)
+    one = Vocabulary([Evidence("a", "symptom", "a", "a?")])
+    made = {
+        "whole": (twelve, {"rules": rules, "novelty": statistics(12)}),
+        "without novelty and hidden layers": (twelve, {"hidden": (), "rules": rules}),
+        "of one piece of evidence, without rules": (one, {"novelty": statistics(1)}),
+    }
+    return {name: export(base, vocabulary, **parts) for name, (vocabulary, parts) in made.items()}
+
+
+NAMES = ("whole", "without novelty and hidden layers", "of one piece of evidence, without rules")
+CODES = st.lists(st.sampled_from([*"abcdeabcde", "fièvre", "o'clock", "gout", "code", ""]), max_size=8)
+NUMBERS = st.sampled_from([0, 1, 4, 5, 6, 2**31 - 1])
+EVIDENCE_STATES = st.builds(
+    state_message,
+    CODES,
+    CODES,
+    NUMBERS,
+    no_more_evidence=st.booleans(),
+    max_questions=st.one_of(NUMBERS, st.just(-1)),
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(states=st.lists(EVIDENCE_STATES, min_size=1, max_size=9))
+def test_any_evidence_gets_the_answer_of_the_graph(engines, name, states):
+    engine = engines[name]
+    assert engine.litert is not None
+    assert_same(engine.triage(states), by_codes(engine, states))
+
+
+@pytest.fixture
+def watched(engines, monkeypatch):
+    """An engine, and the sizes of the batches that LiteRT answers."""
+    engine, sizes = engines["whole"], []
+    run = engine.litert.run
+
+    def noting(states, questions_asked):
+        sizes.append(len(states))
+        return run(states, questions_asked)
+
+    monkeypatch.setattr(engine.litert, "run", noting)
+    return engine, sizes
+
+
+def test_litert_answers_small_batches_and_the_saved_model_larger_ones(watched):
+    engine, sizes = watched
+    states = [state_message(["a"], ["b"], number) for number in range(MOST_STATES + 1)]
+    for number in (1, 3, MOST_STATES, MOST_STATES + 1):
+        assert_same(engine.triage(states[:number]), by_codes(engine, states[:number]))
+    assert sizes == [1, 3, MOST_STATES]
+    assert engine.triage([]) == []
+
+
+def test_the_saved_model_answers_while_all_interpreters_are_at_work(engines, monkeypatch):
+    engine, states = engines["whole"], [state_message(["a"], ["b"])]
+    monkeypatch.setattr(engine.litert, "run", lambda states, questions_asked: None)
+    assert_same(engine.triage(states), by_codes(engine, states))
+
+
+def test_where_litert_fails_the_saved_model_answers_from_then_on(engines, monkeypatch, caplog):
+    engine, states = engines["whole"], [state_message(["a"], ["b"])]
+
+    def fail(states, questions_asked):
+        raise InputError("no memory")
+
+    monkeypatch.setattr(engine, "litert", engine.litert)  # and so back again, after the test
+    monkeypatch.setattr(engine.litert, "run", fail)
+    assert_same(engine.triage(states), by_codes(engine, states))
+    assert engine.litert is None
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.getMessage() == "version 1: LiteRT failed and is no longer used: no memory"
+
+
+def test_predict_is_the_saved_models(watched):
+    engine, sizes = watched
+    engine.predict("state", {"states": np.zeros([1, 12], np.float32), "questions_asked": np.zeros(1, np.int32)})
+    assert sizes == []
+
+
+def replace_file(version, content):
+    """Puts another file there, as if it had been exported so."""
+    (version / FILE).write_bytes(content)
+    path = version / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["litert"]["sha256"] = hashlib.sha256(content).hexdigest()
+    path.write_text(json.dumps(manifest))
+
+
+def assert_answered_by_the_saved_model(version, hand_set, caplog, level, complaint):
+    with caplog.at_level(logging.INFO):
+        engine = SavedModelWithLiteRt(version)
+    assert engine.litert is None
+    (record,) = caplog.records
+    assert record.levelno == level
+    assert complaint in record.getMessage()
+    (response,) = engine.triage([state_message(["chest_pain"])])
+    assert [q.value for q in response.q_values] == pytest.approx(hand_set.chest_pain_q, abs=1e-6)
+
+
+def test_a_file_that_decides_otherwise_is_not_used(version, contrary_version, hand_set, caplog):
+    replace_file(version, (contrary_version / FILE).read_bytes())
+    # Chest pain in a smoker: Blue has 0.1 in the one and, as Red has in the other, 0.75.
+    complaint = "LiteRT and the SavedModel differ: q_values by up to 0.65, more than 0.0001"
+    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, complaint)
+
+
+def test_a_damaged_file_is_not_used(version, hand_set, caplog):
+    (version / FILE).write_bytes((version / FILE).read_bytes()[:-100])
+    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "damaged: its SHA-256")
+
+
+def test_a_file_for_states_of_another_width_is_not_used(version, engines, hand_set, caplog):
+    replace_file(version, engines["whole"].litert._content)
+    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "LiteRT cannot run the file")
+
+
+def test_a_version_without_the_file_is_answered_by_the_saved_model(version, hand_set, caplog):
+    (version / FILE).unlink()
+    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "state.tflite: cannot read")
+
+
+def test_the_log_says_that_litert_runs_small_batches(version, caplog):
+    with caplog.at_level(logging.INFO):
+        SavedModelWithLiteRt(version)
+    assert [record.getMessage() for record in caplog.records] == ["version 3: LiteRT runs up to 64 states at once"]
+
+
+def test_a_damaged_saved_model_is_reported(version):
+    (version / "saved_model.pb").write_bytes(b"damaged")
+    with pytest.raises(InputError, match="cannot load the SavedModel"):
+        SavedModelWithLiteRt(version)
+
+
+@pytest.mark.slow
+def test_ten_thousand_states_are_decided_as_by_the_saved_model(tmp_path):
+    vocabulary = KnowledgeBase.load().catalogue.vocabulary
+    rules, _ = safety_rules.choose("default", vocabulary)
+    novelty = statistics(len(vocabulary), classes=32)
+    engine = export(tmp_path, vocabulary, (1024, 1024), rules, novelty, max_questions=23)
+    states, asked = probes(len(vocabulary), 23, 10_000, seed=7)
+    sizes = [size for _ in range(5) for size in range(1, MOST_STATES + 1)]
+    ends = np.minimum(np.cumsum(sizes), len(states))
+    parts = [
+        engine.litert.run(states[begin:end], asked[begin:end])
+        for begin, end in zip([0, *ends[:-1]], ends, strict=True)
+        if begin < end
+    ]
+    outputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    expected = SavedModelEngine.decide(engine, states, asked)
+    assert np.abs(outputs["q_values"] - expected["q_values"]).max() < TOLERANCE
+    assert set(expected["action"].tolist()) == set(range(5))
+    clear = decided_clearly(expected, engine.info)
+    assert clear.mean() > 0.9
+    for name in ("action", "best_triage"):
+        np.testing.assert_array_equal(outputs[name][clear], expected[name][clear])
+    for name in ("forced", "rules_fired"):
+        np.testing.assert_array_equal(outputs[name], expected[name])
+    assert np.abs(outputs["novelty"] - expected["novelty"]).max() < 0.0051
+    assert (outputs["is_novel"] != expected["is_novel"]).mean() < 0.001
+
+
+@pytest.fixture(scope="module")
+def alone(base, engines):
+    """The same versions, run by LiteRT alone."""
+    return {name: LiteRtEngine(base / engine.info.model_version) for name, engine in engines.items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(states=st.lists(EVIDENCE_STATES, min_size=1, max_size=9))
+def test_litert_alone_gives_the_answer_of_the_graph(engines, alone, name, states):
+    assert_same(alone[name].triage(states), by_codes(engines[name], states))
+
+
+def test_litert_alone_runs_large_batches_in_parts(engines, alone):
+    states = [state_message(["a"], ["b"], number) for number in range(2 * MOST_STATES + 1)]
+    for number in (MOST_STATES, MOST_STATES + 1, 2 * MOST_STATES + 1):
+        assert_same(alone["whole"].triage(states[:number]), by_codes(engines["whole"], states[:number]))
+
+
+def test_litert_alone_offers_no_signatures(litert_alone):
+    assert dict(litert_alone.signatures) == {}
+    with pytest.raises(KeyError):
+        litert_alone.predict("state", {})
+
+
+def test_where_litert_alone_fails_the_engine_has_failed_and_the_next_call_is_answered(version, monkeypatch, caplog):
+    engine = LiteRtEngine(version)
+    with monkeypatch.context() as patch:
+        patch.setattr(LiteRtModel, "run", lambda *_: raising(InputError("no memory")))
+        with pytest.raises(EngineError, match="LiteRT failed"):
+            engine.triage([state_message(["fever"])])
+    assert caplog.messages[-1] == "version 3: no memory"
+    assert len(engine.triage([state_message(["fever"])])) == 1
+
+
+def raising(error):
+    raise error
+
+
+def test_a_file_whose_weights_are_no_numbers_is_not_served_alone(version, content):
+    weight, nan = (np.float32(value).tobytes() for value in (math.log(3), math.nan))
+    assert weight in content
+    replace_file(version, content.replace(weight, nan))
+    with pytest.raises(InputError, match=r"state\.tflite: the Q-values are not finite"):
+        LiteRtEngine(version)
+
+
+def test_a_file_without_questions_is_served_without_them(version, caplog):
+    manifest = json.loads((version / "manifest.json").read_text()) | {"questions": {"most": 3, "cost": 0.0}}
+    (version / "manifest.json").write_text(json.dumps(manifest))
+    assert read_version(version)[0].questions
+    assert not LiteRtEngine(version).info.questions
+    assert caplog.messages == ["version 3: LiteRT cannot choose questions: export it again"]

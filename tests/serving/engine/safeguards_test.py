@@ -1,0 +1,163 @@
+"""The server's own rules, applied after the model's."""
+
+import pathlib
+import subprocess
+
+import pytest
+
+import triage_cli
+from schemas.errors import InputError
+from serving.config.settings import ServeConfig
+from serving.engine.safeguards import SafeguardedEngine, SafeguardedModels, described_rules
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.messages import state_message
+from serving.server.triage_server import TriageServer
+from triage.v1 import triage_pb2, triage_service_pb2
+from triage_client import TriageClient, evidence_state
+
+ROOT = pathlib.Path(__file__).parents[3]
+ASK, RED, YELLOW = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW
+BLUE = triage_pb2.TRIAGE_ACTION_BLUE
+RULES = """
+[nonsmoker]
+reason = "No smoker."
+urgency = "Yellow"
+all.absent = ["smoker"]
+[hot_nonsmoker]
+reason = "Fever without smoking."
+urgency = "Red"
+all.present = ["fever"]
+all.absent = ["smoker"]
+"""
+
+
+@pytest.fixture
+def rules(tmp_path):
+    path = tmp_path / "server.toml"
+    path.write_text(RULES)
+    return str(path)
+
+
+@pytest.fixture
+def ruled(guarded_base_path, rules):
+    return SafeguardedModels(LocalModels(), rules).load(guarded_base_path / "4")
+
+
+def told(response):
+    return [(rule.rule_id, rule.from_action, rule.to_action) for rule in response.fired_rules]
+
+
+def test_the_servers_rules_apply_after_those_of_the_model(ruled):
+    states = [state_message([], ["smoker"], 10), state_message(["fever"], ["smoker"]), state_message(["chest_pain"])]
+    no_smoker, both, pain = ruled.triage(states)
+    assert (no_smoker.action, no_smoker.best_triage, told(no_smoker)) == (YELLOW, YELLOW, [("nonsmoker", BLUE, YELLOW)])
+    assert told(both) == [("nonsmoker", ASK, ASK), ("hot_nonsmoker", ASK, RED)]
+    assert both.action == both.best_triage == RED
+    assert told(pain) == [("pain", RED, RED)]
+
+
+def test_a_code_that_is_both_present_and_absent_fires_nothing(ruled):
+    (response,) = ruled.triage([state_message(["smoker", "fever"], ["smoker"])])
+    assert told(response) == [("fever", ASK, ASK)]
+
+
+def test_all_rules_are_reported_with_their_source(ruled):
+    reported = [(rule.rule_id, rule.urgency, rule.stops_asking, rule.source) for rule in described_rules(ruled.info)]
+    model, server = triage_service_pb2.RULE_SOURCE_MODEL, triage_service_pb2.RULE_SOURCE_SERVER
+    assert reported == [
+        ("pain", RED, True, model),
+        ("fever", YELLOW, False, model),
+        ("hot_smoker", RED, True, model),
+        ("nonsmoker", YELLOW, False, server),
+        ("hot_nonsmoker", RED, True, server),
+    ]
+
+
+def test_a_service_with_rules_answers_and_describes_itself(guarded_base_path, rules):
+    config = ServeConfig(port=0, grace_seconds=0, rules=rules)
+    watcher = Watcher(Versions("triage"), SafeguardedModels(LocalModels(), config.rules), Wanted(guarded_base_path))
+    watcher.look()
+    watcher.check()
+    server = TriageServer(config)
+    server.start(watcher)
+    with TriageClient(server.address, timeout_seconds=60.0) as client:
+        assert told(client.triage(evidence_state(["fever"], ["smoker"])))[-1] == ("hot_nonsmoker", ASK, RED)
+        info = client.model_info()
+        assert [rule.rule_id for rule in info.rules][2:] == ["hot_smoker", "nonsmoker", "hot_nonsmoker"]
+        assert info.novelty_threshold == pytest.approx(0.99)
+        with client.interview() as interview:
+            assert interview.not_known().response.action == ASK
+            last = interview.no_more_evidence()
+        assert (last.ended, last.response.action, last.response.forced) == (True, ASK, True)
+    server.stop()
+
+
+def test_the_command_serves_with_the_rules_of_a_file(prepared_python, guarded_base_path, rules):
+    command = ["serve", "--model-base-path", str(guarded_base_path), "--port", "0", "--rules", rules]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = prepared_python.start("-m", "triage_cli", *command, **streams)
+    try:
+        address = process.stdout.readline().split()[2].rstrip(",")
+        with TriageClient(address, timeout_seconds=60.0) as client:
+            response = client.triage(evidence_state(["fever"], ["smoker"]))
+            sources = [rule.source for rule in client.model_info().rules]
+            nothing = client.triage(evidence_state([], no_more_evidence=True))
+        process.terminate()
+        errors = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+        process.communicate()
+    assert told(response) == [("nonsmoker", ASK, ASK), ("hot_nonsmoker", ASK, RED)]
+    assert response.fired_rules[1].reason == "Fever without smoking."
+    assert response.action == RED
+    assert sources == [triage_service_pb2.RULE_SOURCE_MODEL] * 3 + [triage_service_pb2.RULE_SOURCE_SERVER] * 2
+    assert (nothing.action, told(nothing)) == (ASK, [])
+    assert "Traceback" not in errors
+    assert "PredictionService does not apply them" in errors
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (RULES.replace('"fever"', '"fevr"').encode(), "line 9: rule 'hot_nonsmoker': all.present: unknown evidence"),
+        (b"\xff\xfe", "not UTF-8"),
+    ],
+)
+def test_the_command_ends_with_one_line_on_a_file_without_rules(
+    guarded_base_path, tmp_path, capsys, content, complaint
+):
+    path = tmp_path / "rules.toml"
+    path.write_bytes(content)
+    command = ["serve", "--model-base-path", str(guarded_base_path), "--port", "0", "--rules", str(path)]
+    assert triage_cli.main(command) == 2
+    output, errors = capsys.readouterr()
+    [line] = [line for line in errors.splitlines() if line.startswith("triage serve: error: ")]
+    assert complaint in line
+    assert "Traceback" not in errors
+    assert output == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (RULES.replace('"fever"', '"fevr"'), "line 9: rule 'hot_nonsmoker': all.present: unknown evidence code 'fevr'"),
+        (RULES.replace("nonsmoker]", "pain]", 1), "rule 'pain' is in .* already: rename it"),
+    ],
+)
+def test_a_version_that_the_rules_do_not_fit_is_not_served(guarded_base_path, tmp_path, text, complaint):
+    path = tmp_path / "rules.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=complaint):
+        SafeguardedModels(LocalModels(), str(path)).load(guarded_base_path / "4")
+
+
+def test_without_rules_the_engine_is_the_models_own(guarded_base_path):
+    assert not isinstance(SafeguardedModels(LocalModels(), "").load(guarded_base_path / "4"), SafeguardedEngine)
+
+
+def test_without_evidence_the_action_stays_ask(ruled):
+    (nothing,) = ruled.triage([state_message(no_more_evidence=True)])
+    assert (nothing.action, told(nothing)) == (ASK, [])

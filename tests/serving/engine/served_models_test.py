@@ -1,0 +1,234 @@
+"""Versions on this machine's disk, and that one which is let go gives its memory back."""
+
+import contextvars
+import gc
+import shutil
+import weakref
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+
+from schemas.errors import InputError
+from serving.call import Call, current, enter
+from serving.config.settings import ServeConfig
+from serving.engine.batching import BatchedEngine
+from serving.engine.safeguards import SafeguardedEngine
+from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
+from serving.engine.served_models import LocalModels, ServedModels, watcher_of
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.errors import NotFoundError, PreconditionError, UnavailableError
+from serving.messages import action_label, state_message
+from trainer.export.signing import sign
+
+
+def test_versions_are_found_and_loaded(model_base_path, hand_set):
+    models = LocalModels()
+    assert models.versions(model_base_path) == {3: model_base_path / "3"}
+    (response,) = models.load(model_base_path / "3").triage([state_message(["chest_pain"])])
+    assert [q.value for q in response.q_values] == pytest.approx(hand_set.chest_pain_q, abs=1e-6)
+
+
+def test_a_version_that_does_not_answer_its_warm_up_requests_is_not_loaded(model_base_path, tmp_path):
+    version = shutil.copytree(model_base_path / "3", tmp_path / "4")
+    (version / "assets.extra" / "tf_serving_warmup_requests").write_bytes(b"no record of anything at all")
+    with pytest.raises(InputError, match="request 1 failed"):
+        LocalModels().load(version)
+
+
+def test_a_model_that_nobody_holds_is_freed(model_base_path):
+    engine = LocalModels().load(model_base_path / "3")
+    weights, litert = weakref.ref(engine._model), weakref.ref(engine.litert)
+    del engine
+    gc.collect()
+    assert weights() is None
+    assert litert() is None
+
+
+@pytest.mark.parametrize(("litert", "expected"), [(True, SavedModelWithLiteRt), (False, SavedModelEngine)])
+def test_litert_answers_small_batches_unless_it_is_turned_off(model_base_path, litert, expected):
+    assert type(LocalModels(litert).load(model_base_path / "3")) is expected
+
+
+RULES = """
+[smoke]
+reason = "Smokes."
+urgency = "Yellow"
+all.present = ["smoker"]
+"""
+
+
+@pytest.fixture
+def served(model_base_path):
+    """Returns the engine of the default version."""
+
+    def served(**settings):
+        watcher = watcher_of(ServeConfig(**settings), Wanted(model_base_path))
+        watcher.look()
+        with watcher.versions.borrow_default() as engine:
+            return engine
+
+    return served
+
+
+def test_runs_are_batched_around_the_rules_and_those_around_the_model(served, tmp_path):
+    (tmp_path / "rules.toml").write_text(RULES)
+    batched = served(rules=str(tmp_path / "rules.toml"))
+    assert isinstance(batched, BatchedEngine)
+    assert isinstance(batched.engine, SafeguardedEngine)
+    assert [rule.rule_id for rule in batched.info.server_rules] == ["smoke"]
+
+
+@pytest.mark.parametrize(("litert", "kind"), [(True, SavedModelWithLiteRt), (False, SavedModelEngine)])
+def test_without_batching_and_rules_the_engine_is_not_wrapped(served, litert, kind):
+    assert type(served(enable_batching=False, litert=litert)) is kind
+
+
+def test_a_remote_engine_is_asked_for_its_versions(model_base_path):
+    settings = {"engine": "tensorflow-serving", "tf_serving": "127.0.0.1:1", "engine_timeout_seconds": 0.5}
+    watcher = watcher_of(ServeConfig(**settings), Wanted(model_base_path))
+    watcher.look()
+    with pytest.raises(UnavailableError):
+        watcher.check()
+
+
+def test_a_folder_whose_number_is_no_64_bit_integer_is_ignored_with_one_warning(tmp_path, caplog):
+    for name in ("3", str(2**63 - 1), str(2**63)):
+        (tmp_path / name).mkdir()
+    models = LocalModels()
+    for _ in range(2):
+        assert models.versions(tmp_path).keys() == {3, 2**63 - 1}
+    (record,) = caplog.records
+    assert record.getMessage() == f"{tmp_path / str(2**63)}: ignored: the largest version is 9223372036854775807"
+
+
+class Info:
+    def __init__(self, version):
+        self.model_version = version
+
+
+class Folder:
+    """An engine that knows where it came from."""
+
+    def __init__(self, path):
+        self.path, self.info = path, Info(path.name)
+
+
+class Folders:
+    """A source of folders, of which it loads those without a file `damaged`."""
+
+    def versions(self, base):
+        return {int(path.name): path for path in base.iterdir()}
+
+    def load(self, path):
+        if (path / "damaged").exists():
+            raise InputError(f"{path}: damaged")
+        return Folder(path)
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Two models, each with version 3, and a base path for each with version 4."""
+
+    def base(name, version):
+        path = tmp_path / name
+        (path / version).mkdir(parents=True)
+        return path
+
+    names = ("adults", "children")
+    watchers = [Watcher(Versions(name), Folders(), Wanted(base(name, "3"))) for name in names]
+    for watcher in watchers:
+        watcher.look()
+    return ServedModels(watchers), {name: Wanted(base(f"new {name}", "4")) for name in names}
+
+
+def defaults(models):
+    return {model.versions.model_name: model.versions.default for model in models}
+
+
+def test_a_name_becomes_a_model_which_the_call_then_has_and_none_is_the_first(two):
+    models, _ = two
+
+    def named(name):
+        enter(Call())
+        return models.named(name).versions.model_name, current().model_name
+
+    for name, expected in (("adults", "adults"), ("children", "children"), ("", "adults")):
+        assert contextvars.copy_context().run(named, name) == (expected, expected)
+    with pytest.raises(NotFoundError, match=r"^no model 'infants': this server has adults, children$"):
+        models.named("infants")
+
+
+def test_the_models_are_ready_when_each_of_them_is(two):
+    models, _ = two
+    assert models.ready
+    empty = Watcher(Versions("infants"), Folders(), Wanted(two[1]["adults"].base))
+    assert not ServedModels([*models, empty]).ready
+
+
+def test_a_reload_changes_all_models(two):
+    models, wanted = two
+    models.reload(wanted)
+    assert defaults(models) == {"adults": 4, "children": 4}
+
+
+def test_a_reload_changes_no_model_if_one_of_them_cannot_be_served(two, monkeypatch):
+    models, wanted = two
+    switched = []
+    monkeypatch.setattr(Versions, "set_default", lambda versions, number: switched.append(number))
+    (wanted["children"].base / "4" / "damaged").touch()
+    with pytest.raises(PreconditionError, match=r"^no such version of children can be served, .*4: damaged$"):
+        models.reload(wanted)
+    assert switched == []  # not even for a moment
+    assert defaults(models) == {"adults": 3, "children": 3}
+    states = [(status.version, status.state.name) for model in models for status in model.versions.statuses()]
+    assert states == [(3, "AVAILABLE"), (4, "END")] * 2
+
+
+def test_a_reload_is_undone_if_files_disappear_between_loading_and_changing(two):
+    models, wanted = two
+    _, children = models
+    prepare = children.prepare
+
+    def prepare_and_lose(wanted):
+        prepare(wanted)
+        shutil.rmtree(wanted.base / "4")
+
+    children.prepare = prepare_and_lose
+    with pytest.raises(PreconditionError, match="no such version of children can be served"):
+        models.reload(wanted)
+    assert defaults(models) == {"adults": 3, "children": 3}
+
+
+@pytest.mark.parametrize("settings", [{"litert": True}, {"litert": False}, {"engine": "litert"}])
+def test_a_version_that_is_not_what_was_signed_leaves_the_one_before_in_place(
+    settings, model_base_path, contrary_version, tmp_path, caplog
+):
+    key = ed25519.Ed25519PrivateKey.generate()
+    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    (tmp_path / "public.pem").write_bytes(key.public_key().public_bytes(*form))
+    base = tmp_path / "models"
+    for folder in (model_base_path / "3", contrary_version):
+        sign(shutil.copytree(folder, base / folder.name), key)
+    weights = base / "6" / "variables" / "variables.data-00000-of-00001"
+    signed = weights.read_bytes()
+    weights.write_bytes(bytes([signed[0] ^ 1]) + signed[1:])
+    config = ServeConfig(require_signature=str(tmp_path / "public.pem"), **settings)
+    watcher = watcher_of(config, Wanted(base))
+
+    def answer():
+        watcher.look()
+        with watcher.versions.borrow_default() as engine:
+            (response,) = engine.triage([state_message(["chest_pain"])])
+        return response.model_version, action_label(response.best_triage)
+
+    assert answer() == ("3", "Red")
+    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert record.getMessage() == (
+        "triage: version 6 cannot be loaded and is tried again when its files change: "
+        f"{weights}: is not the file that was signed: publish the version again"
+    )
+    weights.write_bytes(signed)
+    assert answer() == ("6", "Blue")

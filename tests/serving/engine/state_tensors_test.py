@@ -1,0 +1,86 @@
+"""Messages to tensors and back: the answers are those of the signature that takes the messages themselves."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from serving.engine.state_tensors import to_inputs
+from serving.messages import state_message
+from triage.v1 import triage_pb2
+
+CODES = st.lists(st.sampled_from(["chest_pain", "fever", "smoker", "gout", "code", "", "fièvre"]), max_size=6)
+NUMBERS = st.sampled_from([0, 1, 9, 10, 11, 2**31 - 1])
+STATES = st.builds(
+    state_message,
+    CODES,
+    CODES,
+    NUMBERS,
+    no_more_evidence=st.booleans(),
+    max_questions=st.one_of(NUMBERS, st.just(-1)),
+)
+
+
+@pytest.mark.parametrize("kind", ["engine", "guarded_engine", "litert_engine", "guarded_litert_engine"])
+@given(states=st.lists(STATES, max_size=5))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_answers_equal_those_of_the_signature_of_messages(request, kind, states):
+    engine = request.getfixturevalue(kind)  # the guarded ones have rules and a novelty
+    serialized = np.array([state.SerializeToString() for state in states], object)
+    expected = [
+        triage_pb2.TriageResponse.FromString(answer)
+        for answer in engine.predict("triage", {"evidence_states": serialized})["triage_responses"]
+    ]
+    for message in expected:
+        message.model_version = engine.info.model_version
+    responses = engine.triage(states)
+    for response, message in zip(responses, expected, strict=True):
+        np.testing.assert_allclose([q.value for q in response.q_values], [q.value for q in message.q_values], rtol=2e-6)
+        assert [q.action for q in response.q_values] == [q.action for q in message.q_values]
+        del response.q_values[:]
+        del message.q_values[:]
+        assert response == message
+
+
+def test_states_of_different_lengths_are_padded():
+    inputs = to_inputs([state_message(["a", "b"], ["c"]), state_message([], [], 4), state_message(["d"])])
+    assert inputs["present"].tolist() == [[b"a", b"b"], [b"", b""], [b"d", b""]]
+    assert inputs["absent"].tolist() == [[b"c"], [b""], [b""]]
+    assert inputs["questions_asked"].tolist() == [0, 4, 0]
+
+
+def test_evidence_of_no_known_status_is_left_out():
+    state = triage_pb2.EvidenceState(evidence=[triage_pb2.Evidence(code="a"), triage_pb2.Evidence(code="b", status=7)])
+    inputs = to_inputs([state])
+    assert inputs["present"].tolist() == inputs["absent"].tolist() == [[b""]]
+
+
+def test_no_question_is_left_at_the_states_own_limit_or_when_nobody_can_answer():
+    states = [
+        state_message(["a"], [], 2, max_questions=2),
+        state_message(["a"], [], 2, max_questions=3),
+        state_message(["a"], [], 2, max_questions=0),
+        state_message(["a"], [], 2, no_more_evidence=True),
+    ]
+    assert to_inputs(states)["questions_asked"].tolist() == [2**31 - 1, 2, 2, 2**31 - 1]
+
+
+def test_rules_and_novelty_are_reported(guarded_engine):
+    states = [state_message(["fever", "smoker"]), state_message(["fever"], ["smoker"])]
+    states += [state_message(["fever"]), state_message([], ["fever"])]
+    responses = guarded_engine.triage(states)
+    # Q of fever in a smoker: Yellow and ask 3/4 both, and triage comes first. Of fever alone: ask 9/10.
+    yellow, red, ask = (triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_ASK)
+    fired = [[(rule.rule_id, rule.from_action, rule.to_action) for rule in r.fired_rules] for r in responses]
+    assert fired == [[("fever", yellow, yellow), ("hot_smoker", yellow, red)], [], [("fever", ask, ask)], []]
+    assert responses[0].fired_rules[1].reason == "Fever in a smoker."
+    assert responses[0].action == responses[0].best_triage == triage_pb2.TRIAGE_ACTION_RED
+    assert not responses[1].fired_rules
+    assert [(r.HasField("novelty"), r.novelty, r.is_novel) for r in responses] == [
+        (True, 1.0, True), (True, 1.0, True), (True, 1.0, True), (True, 0.0, False),
+    ]  # fmt: skip
+
+
+def test_a_model_without_novelty_says_nothing_of_it(engine):
+    (response,) = engine.triage([state_message(["fever"])])
+    assert not response.HasField("novelty")

@@ -1,0 +1,92 @@
+"""A version's own warm-up requests, run before it answers anybody."""
+
+import dataclasses
+import shutil
+
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
+
+from schemas.errors import InputError
+from serving.engine.saved_model import SavedModelEngine
+from serving.engine.warmup import run_requests, warm_up
+from serving.messages import state_message
+
+
+@pytest.fixture
+def version(model_base_path, tmp_path):
+    return shutil.copytree(model_base_path / "3", tmp_path / "3")
+
+
+class Counting(SavedModelEngine):
+    """An engine that records which signatures ran on how many rows."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.calls = []
+
+    def predict(self, signature, inputs):
+        self.calls.append((signature, len(next(iter(inputs.values())))))
+        return super().predict(signature, inputs)
+
+
+def test_each_request_of_the_export_is_run(version):
+    engine = Counting(version)
+    assert run_requests(engine, version) == 6  # three signatures, each with one row and with eight
+    assert sorted(engine.calls) == [
+        (signature, rows) for signature in ("serving_default", "state", "triage") for rows in (1, 8)
+    ]
+
+
+def test_a_version_without_requests_is_fine(version):
+    shutil.rmtree(version / "assets.extra")
+    assert run_requests(SavedModelEngine(version), version) == 0
+
+
+def write(version, *logs):
+    with tf.io.TFRecordWriter(str(version / "assets.extra" / "tf_serving_warmup_requests")) as writer:
+        for log in logs:
+            writer.write(log.SerializeToString())
+
+
+def test_requests_that_no_signature_takes_are_left_out(version):
+    log = prediction_log_pb2.PredictionLog()
+    log.classify_log.SetInParent()
+    write(version, log)
+    assert run_requests(SavedModelEngine(version), version) == 0
+
+
+@pytest.mark.parametrize("signature", ["nothing", "state"])
+def test_a_request_that_the_model_does_not_answer_is_reported(version, signature):
+    log = prediction_log_pb2.PredictionLog()
+    log.predict_log.request.model_spec.signature_name = signature
+    log.predict_log.request.inputs["states"].CopyFrom(tf.make_tensor_proto([1.0]))
+    write(version, log)
+    with pytest.raises(InputError, match="tf_serving_warmup_requests: request 1 failed"):
+        run_requests(SavedModelEngine(version), version)
+
+
+def test_a_damaged_file_is_reported(version):
+    path = version / "assets.extra" / "tf_serving_warmup_requests"
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(InputError, match="tf_serving_warmup_requests: request 6 failed: DataLossError"):
+        run_requests(SavedModelEngine(version), version)
+
+
+def test_the_typed_service_is_warmed_up_with_one_known_piece_of_evidence(version):
+    class Asked:
+        def __init__(self, engine, questions):
+            self.vocabulary, self.info = engine.vocabulary, dataclasses.replace(engine.info, questions=questions)
+            self.states, self.asked = [], []
+
+        def triage(self, states):
+            self.states.append(list(states))
+
+        def next_questions(self, states, count):
+            self.asked.append((list(states), count))
+
+    known = [state_message(["chest_pain"])]
+    for questions, asked in ((False, []), (True, [(known, 1)])):
+        engine = Asked(SavedModelEngine(version), questions)
+        warm_up(engine)
+        assert (engine.states, engine.asked) == ([known], asked)

@@ -1,0 +1,450 @@
+"""As versions appear and disappear: which are loaded, which answers, and that broken ones change nothing."""
+
+import gc
+import logging
+import os
+import threading
+import weakref
+
+import pytest
+
+from schemas.errors import InputError
+from serving.engine.version_policy import VersionPolicy, Wanted
+from serving.engine.versions import State, Versions, VersionStatus
+from serving.engine.watcher import Watcher
+from serving.errors import PreconditionError, UnavailableError
+
+
+class Info:
+    def __init__(self, version):
+        self.model_version = version
+
+
+class Engine:
+    def __init__(self, folder):
+        self.folder = folder
+        self.info = Info(folder.name)
+
+
+class Folders:
+    """A source of real folders that loads each whose file says so, and counts its attempts."""
+
+    def __init__(self, base):
+        self.base = base
+        self.loads = []
+        self.offline = False
+        self.before_load = lambda folder: None
+
+    def put(self, number, content="good"):
+        (self.base / str(number)).mkdir(exist_ok=True)
+        (self.base / str(number) / "model").write_text(content)
+
+    def remove(self, number):
+        (self.base / str(number) / "model").unlink()
+        (self.base / str(number)).rmdir()
+
+    def versions(self, base):
+        if self.offline:
+            raise InputError(f"{base}: cannot read the model base path")
+        return {int(folder.name): folder for folder in base.iterdir()}
+
+    def load(self, folder):
+        self.loads.append(int(folder.name))
+        self.before_load(folder)
+        content = (folder / "model").read_text()
+        if content == "unreachable":
+            raise UnavailableError("nobody there")
+        if content != "good":
+            raise InputError(f"{folder}: damaged")
+        return Engine(folder)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    base = tmp_path / "models"
+    base.mkdir()
+    return Folders(base)
+
+
+@pytest.fixture
+def watch(folders):
+    def start(*numbers, policy=None, labels=None):
+        for number in numbers:
+            folders.put(number)
+        wanted = Wanted(folders.base, policy or VersionPolicy(), labels or {})
+        watcher = Watcher(Versions("triage"), folders, wanted)
+        watcher.look()
+        return watcher
+
+    return start
+
+
+def served(watcher):
+    return watcher.versions.default, set(watcher.versions.loaded)
+
+
+@pytest.mark.parametrize(
+    ("policy", "labels", "default", "loaded"),
+    [
+        (VersionPolicy(), {}, 5, {5}),
+        (VersionPolicy(count=2), {}, 5, {3, 5}),
+        (VersionPolicy(count=None), {}, 5, {1, 3, 5}),
+        (VersionPolicy(numbers=frozenset([3])), {}, 3, {3}),
+        (VersionPolicy(), {"stable": 1}, 5, {1, 5}),
+        (VersionPolicy(numbers=frozenset([3])), {"canary": 5}, 3, {3, 5}),
+    ],
+    ids=["latest", "two", "all", "pinned", "label", "pinned with a label"],
+)
+def test_the_policy_and_the_labels_are_loaded_and_the_policy_chooses_what_answers(
+    watch, policy, labels, default, loaded
+):
+    watcher = watch(1, 3, 5, policy=policy, labels=labels)
+    assert served(watcher) == (default, loaded)
+    assert {label: watcher.versions.version_of(label) for label in labels} == labels
+
+
+def test_a_new_version_replaces_the_old_one(watch, folders):
+    watcher = watch(3)
+    folders.put(5)
+    watcher.look()
+    assert served(watcher) == (5, {5})
+    assert watcher.versions.statuses()[0] == VersionStatus(3, State.END)
+    watcher.look()
+    assert folders.loads == [3, 5]
+
+
+def test_the_old_version_answers_while_the_new_one_is_loaded(watch, folders):
+    watcher = watch(3)
+    seen = []
+
+    def note(folder):
+        with watcher.versions.borrow() as engine:
+            seen.append((engine.info.model_version, watcher.versions.statuses()[-1]))
+
+    folders.before_load = note
+    folders.put(5)
+    watcher.look()
+    assert seen == [("3", VersionStatus(5, State.LOADING))]
+
+
+def test_a_pinned_version_stays_when_a_new_one_comes(watch, folders):
+    watcher = watch(3, policy=VersionPolicy(numbers=frozenset([3])))
+    folders.put(5)
+    watcher.look()
+    assert served(watcher) == (3, {3})
+
+
+def test_the_version_that_answers_is_loaded_before_a_labelled_one(watch, folders, caplog):
+    folders.put(5)
+    watch(3, policy=VersionPolicy(numbers=frozenset([3])), labels={"canary": 5})
+    assert folders.loads == [3, 5]
+    assert caplog.text == ""
+
+
+def test_a_broken_version_is_reported_once_and_tried_again_when_its_files_change(watch, folders, caplog):
+    watcher = watch(3)
+    folders.put(5, "half")
+    for _ in range(3):
+        watcher.look()
+    assert served(watcher) == (3, {3})
+    assert folders.loads == [3, 5]
+    assert watcher.versions.statuses()[1] == VersionStatus(5, State.END, f"{folders.base / '5'}: damaged")
+    assert caplog.text.count("version 5 cannot be loaded and is tried again when its files change") == 1
+    folders.put(5, "good")
+    watcher.look()
+    assert served(watcher) == (5, {5})
+    assert watcher.versions.statuses()[1] == VersionStatus(5, State.AVAILABLE)
+
+
+def test_nothing_is_left_in_memory_of_a_version_that_could_not_be_loaded(watch, folders):
+    class Half:
+        """Refers to itself, as parts of a SavedModel do."""
+
+        def __init__(self):
+            self.me = self
+
+    halves = []
+    watcher = watch(3)
+    folders.put(5, "broken")
+    folders.before_load = lambda folder: halves.append(weakref.ref(Half()))
+    gc.disable()
+    try:
+        watcher.look()
+        assert [half() for half in halves] == [None]
+    finally:
+        gc.enable()
+
+
+def test_a_version_that_is_still_being_written_is_read_again(watch, folders):
+    watcher = watch(3)
+    folders.put(5)
+    folders.before_load = lambda folder: (folder / f"more{len(folders.loads)}").touch()
+    watcher.look()
+    assert served(watcher) == (3, {3})
+    assert "changed while it was loaded" in watcher.versions.statuses()[1].error
+    folders.before_load = lambda folder: None
+    watcher.look()
+    assert served(watcher) == (5, {5})
+
+
+def test_a_start_beside_a_broken_version_serves_the_next_lower_one(watch, folders):
+    folders.put(5, "half")
+    watcher = watch(1, 3)
+    assert served(watcher) == (3, {3})
+    watcher.check()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_version_with_a_pipe_is_broken_at_once_and_the_next_lower_one_served(watch, folders):
+    folders.put(4)
+    (folders.base / "5" / "variables").mkdir(parents=True)
+    os.mkfifo(folders.base / "5" / "variables" / "pipe")
+    watcher = watch()
+    watcher.look()
+    assert watcher.versions.default == 4
+    (status,) = (each for each in watcher.versions.statuses() if each.version == 5)
+    assert status.error.endswith("variables/pipe: neither a file nor a folder: remove it from the version")
+    assert 5 not in folders.loads
+
+
+def test_after_many_versions_the_last_ones_and_existing_broken_ones_are_remembered(watch, folders):
+    watcher = watch(1)
+    folders.put(2, "broken")
+    watcher.look()
+    for number in range(3, 16):
+        folders.put(number)
+        watcher.look()
+    watcher.look()
+    ended = list(range(5, 15))  # each version but the last, 15, gave way to the next one
+    assert [status.version for status in watcher.versions.statuses()] == [2, *ended, 15]
+    folders.remove(2)
+    watcher.look()
+    assert [status.version for status in watcher.versions.statuses()] == [*ended, 15]
+
+
+def test_a_deleted_version_gives_way_to_the_next_lower_one(watch, folders):
+    watcher = watch(3, 5)
+    folders.remove(5)
+    watcher.look()
+    assert served(watcher) == (3, {3})
+
+
+def test_the_last_version_stays_when_its_files_are_deleted_and_that_is_reported_once(watch, folders, caplog):
+    watcher = watch(5)
+    folders.remove(5)
+    for _ in range(3):
+        watcher.look()
+    assert served(watcher) == (5, {5})
+    assert caplog.text.count("no wanted version: version 5 stays") == 1
+
+
+def test_a_base_path_that_cannot_be_read_changes_nothing_and_is_reported_once(watch, folders, caplog):
+    watcher = watch(3)
+    folders.offline = True
+    for _ in range(3):
+        watcher.look()
+    assert served(watcher) == (3, {3})
+    assert caplog.text.count("cannot read the model base path") == 1
+    folders.offline = False
+    watcher.look()
+    folders.offline = True
+    watcher.look()
+    assert caplog.text.count("cannot read the model base path") == 2
+
+
+def test_an_engine_that_could_not_be_reached_is_tried_at_each_look(watch, folders):
+    folders.put(5, "unreachable")
+    watcher = watch(3)
+    assert served(watcher) == (3, {3})
+    watcher.look()
+    assert folders.loads == [5, 3, 5]
+
+
+def test_a_label_of_a_version_that_is_gone_is_unknown(watch, folders):
+    watcher = watch(3, 5, labels={"stable": 3})
+    folders.remove(3)
+    watcher.look()
+    assert served(watcher) == (5, {5})
+    with pytest.raises(InputError, match="Unrecognized servable version label"):
+        watcher.versions.version_of("stable")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "broken", "policy", "labels", "complaint"),
+    [
+        ([], [], VersionPolicy(), {}, "no model version here"),
+        ([], [4, 5], VersionPolicy(), {}, "5: damaged"),
+        ([3], [], VersionPolicy(numbers=frozenset([4])), {}, "no version 4: the versions here are 3"),
+        ([3], [4], VersionPolicy(numbers=frozenset([4])), {}, "4: damaged"),
+        ([3], [], VersionPolicy(), {"stable": 4}, "no version 4: the versions here are 3"),
+        ([5], [4], VersionPolicy(), {"stable": 4}, "4: damaged"),
+    ],
+)
+def test_a_start_without_a_wanted_version_is_refused(watch, folders, numbers, broken, policy, labels, complaint):
+    for number in broken:
+        folders.put(number, "half")
+    watcher = watch(*numbers, policy=policy, labels=labels)
+    with pytest.raises(InputError, match=complaint):
+        watcher.check()
+
+
+def test_another_base_path_brings_other_engines_under_the_same_numbers(watch, folders, tmp_path):
+    watcher = watch(5)
+    other = Folders(tmp_path / "other")
+    other.base.mkdir()
+    other.put(5)
+    watcher.reload(Wanted(other.base))
+    with watcher.versions.borrow(5) as engine:
+        assert engine.folder == other.base / "5"
+    assert watcher.versions.statuses() == [VersionStatus(5, State.AVAILABLE)]
+
+
+def test_a_reload_that_cannot_be_served_says_why_and_the_old_one_stays(watch, folders):
+    watcher = watch(3, 5, labels={"stable": 3})
+    with pytest.raises(PreconditionError, match="the old configuration stays"):
+        watcher.reload(Wanted(folders.base, VersionPolicy(numbers=frozenset([7]))))
+    folders.put(6)
+    watcher.look()
+    assert served(watcher) == (6, {3, 6})
+    assert watcher.versions.version_of("stable") == 3
+
+
+def test_what_is_prepared_changes_nothing_and_a_reload_then_loads_nothing(watch, folders, tmp_path):
+    watcher = watch(3, 5)
+    other = tmp_path / "other"
+    other.mkdir()
+    for number in (4, 5):
+        (other / str(number)).mkdir()
+        (other / str(number) / "model").write_text("good")
+    wanted = Wanted(other, VersionPolicy(count=2))
+    watcher.prepare(wanted)
+    assert folders.loads == [5, 5, 4]
+    assert served(watcher) == (5, {5})
+    with watcher.versions.borrow(5) as engine:
+        assert engine.folder == folders.base / "5"
+    watcher.reload(wanted)
+    assert folders.loads == [5, 5, 4]
+    assert served(watcher) == (5, {4, 5})
+    with watcher.versions.borrow(5) as engine:
+        assert engine.folder == other / "5"
+
+
+def test_what_was_prepared_is_read_again_if_its_files_have_changed_or_it_was_dropped(watch, folders):
+    watcher = watch(3)
+    wanted = Wanted(folders.base, VersionPolicy(numbers=frozenset([4])))
+    folders.put(4)
+    watcher.prepare(wanted)
+    folders.put(4, "damaged since")
+    with pytest.raises(PreconditionError, match="4: damaged"):
+        watcher.reload(wanted)
+    folders.put(4)
+    watcher.prepare(wanted)
+    watcher.drop_prepared()
+    watcher.reload(wanted)
+    assert folders.loads == [3, 4, 4, 4, 4]
+    assert served(watcher) == (4, {4})
+
+
+def test_what_cannot_be_prepared_is_refused_with_the_reason(watch, folders):
+    watcher = watch(3)
+    folders.put(4, "half")
+    refused = "^no such version of triage can be served, the old configuration stays: .*"
+    with pytest.raises(PreconditionError, match=refused + "4: damaged"):
+        watcher.prepare(Wanted(folders.base, VersionPolicy(numbers=frozenset([4]))))
+    with pytest.raises(PreconditionError, match=refused + "no version 7: the versions here are 3, 4"):
+        watcher.prepare(Wanted(folders.base, VersionPolicy(numbers=frozenset([7]))))
+    folders.offline = True
+    with pytest.raises(PreconditionError, match=refused + "cannot read the model base path"):
+        watcher.prepare(Wanted(folders.base))
+    assert served(watcher) == (3, {3})
+    assert watcher.wanted == Wanted(folders.base)
+
+
+def test_a_reload_that_raises_keeps_the_old_configuration(watch, folders, monkeypatch):
+    watcher = watch(3)
+    monkeypatch.setattr(folders, "versions", lambda base: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        watcher.reload(Wanted(folders.base / "other"))
+    monkeypatch.undo()
+    folders.put(5)
+    watcher.look()
+    assert served(watcher) == (5, {5})
+    assert watcher._wanted.base == folders.base
+
+
+def test_looking_continues_after_an_error_and_stops_on_request(watch, folders, caplog):
+    watcher = watch(3)
+    stop, rounds = threading.Event(), []
+
+    def after():
+        rounds.append(None)
+        if len(rounds) == 1:
+            raise RuntimeError("a fault")
+        stop.set()
+
+    with caplog.at_level(logging.ERROR):
+        watcher.run(0.001, stop, after)
+    assert len(rounds) == 2
+    assert "looking for new versions failed" in caplog.text
+
+
+def test_an_unexpected_error_of_a_version_is_reported_without_its_text(watch, folders, caplog):
+    def fail(folder):
+        raise KeyError("raw text")
+
+    folders.before_load = fail
+    watcher = watch(3)
+    (status,) = watcher.versions.statuses()
+    assert status.error == f"{folders.base / '3'}: an unexpected KeyError: see the server's log"
+    assert "raw text" in caplog.text
+
+
+def test_a_version_that_blocks_is_given_up_and_the_others_are_served(folders):
+    gate = threading.Event()
+    folders.before_load = lambda folder: folder.name == "5" and gate.wait(60)
+    folders.put(3)
+    folders.put(5)
+    watcher = Watcher(Versions("triage"), folders, Wanted(folders.base), limit_seconds=0.2)
+    watcher.look()
+    assert served(watcher) == (3, {3})
+    (error,) = [status.error for status in watcher.versions.statuses() if status.version == 5]
+    assert error == f"{folders.base / '5'}: loading it takes longer than 0.2 s: does the file system answer?"
+    folders.put(4)
+    watcher.look()
+    assert served(watcher) == (4, {4})
+    gate.set()
+
+
+def test_a_base_path_that_blocks_leaves_what_is_served_until_it_answers_again(folders, caplog):
+    gate, seen = threading.Event(), folders.versions
+    folders.put(3)
+    watcher = Watcher(Versions("triage"), folders, Wanted(folders.base), limit_seconds=0.2)
+    watcher.look()
+    folders.versions = lambda base: gate.wait(60) and seen(base)
+    watcher.look()
+    watcher.look()
+    assert caplog.text.count("looking for versions takes longer than 0.2 s") == 1
+    assert watcher.ready
+    folders.versions = seen
+    gate.set()
+    folders.put(5)
+    watcher.look()
+    assert served(watcher) == (5, {5})
+
+
+def test_a_broken_version_is_prepared_again_only_when_its_files_change(watch, folders, caplog):
+    watcher = watch(3)
+    folders.put(5, "half")
+    wanted = watcher.wanted
+    for _ in range(3):
+        watcher.prepare(wanted)
+    assert folders.loads == [3, 5]
+    assert caplog.text.count("version 5 cannot be loaded") == 1
+    folders.put(5)
+    watcher.prepare(wanted)
+    watcher.prepare(wanted)
+    assert folders.loads == [3, 5, 5]
+    assert watcher.versions.statuses()[1:] == [VersionStatus(5, State.LOADING)]
+    watcher.drop_prepared()
+    assert watcher.versions.statuses()[1:] == [VersionStatus(5, State.END)]
+    assert served(watcher) == (3, {3})

@@ -1,0 +1,179 @@
+"""The port itself: addresses that are taken, silent connections, and requests in progress at the end."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import threading
+import time
+
+import httpx
+import pytest
+from starlette.responses import PlainTextResponse
+
+from schemas.errors import InputError
+from serving.admission import EventLoop
+from serving.config.settings import ServeConfig
+from serving.security import ServerCertificate
+from serving.server.http_port import HttpPort
+
+
+class Slow:
+    """An application that answers when the test says so."""
+
+    def __init__(self):
+        self.asked, self.gate = threading.Event(), asyncio.Event()
+
+    async def __call__(self, scope, receive, send):
+        self.asked.set()
+        await self.gate.wait()
+        await PlainTextResponse("answered")(scope, receive, send)
+
+
+@pytest.fixture
+def loop():
+    loop = EventLoop("http")
+    yield loop
+    loop.close()
+
+
+def test_a_port_that_is_taken_is_reported(loop):
+    port = HttpPort(loop, ServeConfig(http_port=0))
+    with pytest.raises(InputError, match=r"^--http-port: cannot listen on 127.0.0.1:\d+: Address already in use"):
+        HttpPort(loop, ServeConfig(http_port=port.port))
+    port.stop(0)
+    HttpPort(loop, ServeConfig(http_port=port.port)).stop(0)  # it is free again
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\nHalf-a-hea"])
+def test_a_connection_on_which_no_request_arrives_is_closed(loop, sent):
+    port = HttpPort(loop, ServeConfig(http_port=0, silence_seconds=0.3))
+    port.start(PlainTextResponse("answered"))
+    with socket.create_connection(("127.0.0.1", port.port), timeout=30) as raw:
+        raw.sendall(sent)
+        assert raw.recv(4096) == b""
+    port.stop(0)
+
+
+def test_a_request_in_progress_is_answered_when_the_server_ends(loop):
+    app, answers = Slow(), []
+    port = HttpPort(loop, ServeConfig(http_port=0, silence_seconds=0.2))
+    port.start(app)
+    asking = threading.Thread(target=lambda: answers.append(httpx.get(port.url, trust_env=False, timeout=60).text))
+    asking.start()
+    assert app.asked.wait(30)
+    stopping = threading.Thread(target=port.stop, args=(30,))
+    stopping.start()
+    loop.loop.call_soon_threadsafe(app.gate.set)
+    asking.join()
+    stopping.join()
+    assert answers == ["answered"]
+
+
+@pytest.fixture
+def listening(loop):
+    """Listens with an application that answers all requests, for the length of a `with` block."""
+
+    @contextlib.contextmanager
+    def listen(app=None, **settings):
+        port = HttpPort(loop, ServeConfig(http_port=0, **settings))
+        port.start(app or PlainTextResponse("answered"))
+        yield port
+        port.stop(0)
+
+    return listen
+
+
+def connect(port):
+    return socket.create_connection(("127.0.0.1", port.port), timeout=60)
+
+
+def rest(connection):
+    """All that the server still sends before it closes."""
+    parts = []
+    with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+        while part := connection.recv(65536):
+            parts.append(part)
+    return b"".join(parts)
+
+
+def send_all(connection, parts):
+    with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+        for part in parts:
+            connection.sendall(part)
+
+
+BEGIN = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [BEGIN, *[b"a" * 1024] * 1000],
+        [BEGIN, b"a: ", *[b"b" * 1024] * 1000],
+        [b"GET /", *[b"b" * 1024] * 1000],
+        [BEGIN, *[b"a: b\r\n"] * 100, b"\r\n"],  # with Host 101
+        [BEGIN, *[b"a: " + b"b" * 1000 + b"\r\n"] * 33, b"\r\n"],
+        [b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"1;", *[b"b" * 1024] * 1000],
+        [b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\na: ", *[b"b" * 1024] * 1000],
+    ],
+    ids=["name", "value", "path", "number", "sum", "extension", "trailer"],
+)
+def test_headers_beyond_the_limits_are_refused_before_they_have_come(listening, parts):
+    with listening(Slow()) as port, connect(port) as connection:
+        send_all(connection, parts)
+        answer = rest(connection)
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 431 ")  # where more came meanwhile, a reset takes it away
+
+
+def test_headers_up_to_the_limits_pass(listening):
+    with listening() as port, connect(port) as connection:
+        headers = b"".join(b"h%d: %s\r\n" % (number, b"b" * 300) for number in range(98))  # 30 kB, 99 with Host
+        connection.sendall(BEGIN + headers + b"connection: close\r\n\r\n")
+        assert rest(connection).endswith(b"answered")
+
+
+def test_requests_that_are_not_waited_for_are_limited(listening):
+    with listening(Slow()) as port, connect(port) as connection:
+        connection.sendall((BEGIN + b"\r\n") * 18)  # one in progress and 17 behind it
+        assert rest(connection).startswith(b"HTTP/1.1 400 ")
+
+
+def test_one_peer_has_as_many_connections_as_are_left_to_others(listening):
+    with listening(max_connections=4) as port:
+        kept = [connect(port) for _ in range(2)]
+        for connection in kept:
+            connection.sendall(BEGIN + b"\r\n")
+            assert b"answered" in connection.recv(4096)
+        with connect(port) as third:
+            assert rest(third) == b""
+        kept.pop().close()
+
+        def answered():
+            with connect(port) as later:
+                send_all(later, [BEGIN + b"connection: close\r\n\r\n"])
+                return rest(later).endswith(b"answered")
+
+        end = time.monotonic() + 60
+        while not answered():
+            assert time.monotonic() < end
+        kept.pop().close()
+
+
+def test_a_connection_that_does_not_read_its_answer_is_closed(listening):
+    with listening(PlainTextResponse("a" * 50_000_000), silence_seconds=0.3) as port, connect(port) as connection:
+        connection.sendall(BEGIN + b"\r\n")
+        time.sleep(2)
+        assert len(rest(connection)) < 50_000_000
+
+
+def test_a_handshake_that_does_not_end_is_ended(loop, certificates):
+    keys = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
+    certificate = ServerCertificate(*keys.values())
+    port = HttpPort(loop, ServeConfig(http_port=0, silence_seconds=0.3, **keys), certificate)
+    port.start(PlainTextResponse("answered"))
+    with connect(port) as connection:
+        assert rest(connection) == b""
+    context = ssl.create_default_context(cafile=certificates.ca)
+    assert httpx.get(f"https://localhost:{port.port}", verify=context, trust_env=False, timeout=60).text == "answered"
+    port.stop(0)

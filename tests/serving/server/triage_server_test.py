@@ -1,0 +1,288 @@
+"""The server around the service: health, reflection and ports."""
+
+import contextlib
+import logging
+import pathlib
+import queue
+import threading
+import time
+
+import grpc
+import httpx
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from schemas.errors import InputError
+from serving.config.settings import ServeConfig
+from serving.engine.engine import Engine
+from serving.engine.served_models import watcher_of
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.messages import state_message
+from serving.server.triage_server import TriageServer
+from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
+from triage_client import TriageAction, TriageClient, TriageError, evidence_state
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+def direct_channel(address):
+    return grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
+
+
+SERVICES = [
+    "triage.v1.TriageService", "tensorflow.serving.PredictionService", "tensorflow.serving.ModelService",
+    "inference.GRPCInferenceService",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("service", ["", *SERVICES])
+def test_health_is_serving_for_the_server_and_the_service(channel, service):
+    request = health_pb2.HealthCheckRequest(service=service)
+    assert health_pb2_grpc.HealthStub(channel).Check(request, timeout=30).status == SERVING
+
+
+def test_health_of_another_service_is_not_found(channel):
+    with pytest.raises(grpc.RpcError) as error:
+        health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service="other"), timeout=30)
+    assert error.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_reflection_lists_the_services(channel):
+    request = reflection_pb2.ServerReflectionRequest(list_services="")
+    (answer,) = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([request]), timeout=30)
+    assert {service.name for service in answer.list_services_response.service} == {
+        *SERVICES,
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1alpha.ServerReflection",
+    }
+
+
+class SlowEngine(Engine):
+    """An engine that is slow, and signals when it was called."""
+
+    def __init__(self, engine, seconds):
+        self._engine, self._seconds = engine, seconds
+        self.asked = threading.Event()
+        self.info, self.vocabulary = engine.info, engine.vocabulary
+
+    def triage(self, states, timeout_seconds=None):
+        self.asked.set()
+        time.sleep(self._seconds)
+        return self._engine.triage(states)
+
+
+class Shelf:
+    """A source of one version, which appears when the test says so."""
+
+    def __init__(self, engine, there=True):
+        self.engine, self.there = engine, there
+
+    def versions(self, base):
+        return {3: base / "3"} if self.there else {}
+
+    def load(self, folder):
+        return self.engine
+
+
+def test_a_server_without_a_version_is_not_serving_until_one_is_warm(engine):
+    shelf = Shelf(engine, there=False)
+    watcher = Watcher(Versions("triage"), shelf, Wanted(pathlib.Path("models")))
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
+    server.start(watcher)
+    try:
+        with TriageClient(server.address, timeout_seconds=30.0) as client, direct_channel(server.address) as channel:
+            requests = [health_pb2.HealthCheckRequest(service=service) for service in ("", *SERVICES)]
+            stub = health_pb2_grpc.HealthStub(channel)
+            assert {stub.Check(request, timeout=30).status for request in requests} == {NOT_SERVING}
+            with pytest.raises(TriageError) as error:
+                client.triage(evidence_state(["fever"]))
+            assert error.value.status is grpc.StatusCode.UNAVAILABLE
+            assert error.value.message == "no model version is ready: try again later"
+            shelf.there = True
+            watcher.look()
+            server.update_health()
+            assert {stub.Check(request, timeout=30).status for request in requests} == {SERVING}
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+    finally:
+        server.stop()
+
+
+def test_a_stop_turns_health_off_and_lets_a_running_call_end(engine):
+    slow = SlowEngine(engine, 1.0)
+    server = TriageServer(ServeConfig(port=0, grace_seconds=20))
+    watcher = Watcher(Versions("triage"), Shelf(slow), Wanted(pathlib.Path("models")))
+    watcher.look()
+    server.start(watcher)
+    answers = []
+    with TriageClient(server.address, timeout_seconds=30.0) as client, direct_channel(server.address) as channel:
+        changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=30)
+        statuses = [next(changes).status]
+        call = threading.Thread(target=lambda: answers.append(client.triage(evidence_state(["fever"]))))
+        call.start()
+        assert slow.asked.wait(30)
+        stop = threading.Thread(target=server.stop)
+        stop.start()
+        statuses.append(next(changes).status)
+        changes.cancel()
+        call.join()
+        stop.join()
+        with pytest.raises(TriageError) as error:
+            client.triage(evidence_state(["fever"]))
+    assert statuses == [SERVING, NOT_SERVING]
+    assert [answer.model_version for answer in answers] == ["3"]
+    assert error.value.status is grpc.StatusCode.UNAVAILABLE
+
+
+class GatedEngine(Engine):
+    """An engine that answers nothing until its gate is opened."""
+
+    def __init__(self, engine):
+        self._engine = engine
+        self.gate = threading.Event()
+        self.info, self.vocabulary = engine.info, engine.vocabulary
+
+    def triage(self, states, timeout_seconds=None):
+        assert self.gate.wait(60)
+        return self._engine.triage(states)
+
+
+@contextlib.contextmanager
+def served(engine, **settings):
+    watcher = Watcher(Versions("triage"), Shelf(engine), Wanted(pathlib.Path("models")))
+    watcher.look()
+    server = TriageServer(ServeConfig(port=0, grace_seconds=0, **settings))
+    server.start(watcher)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def ask_at_once(channel, number, ended):
+    """Puts each of `number` calls into the queue `ended` as it ends."""
+    request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
+    stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+    for _ in range(number):
+        stub.Triage.future(request, timeout=60).add_done_callback(ended.put)
+
+
+def test_calls_beyond_the_threads_and_the_queue_are_refused_while_the_others_wait(engine):
+    gated, ended = GatedEngine(engine), queue.SimpleQueue()
+    with (
+        served(gated, max_workers=1, max_interviews=2, max_waiting=4) as server,
+        direct_channel(server.address) as channel,
+    ):
+        ask_at_once(channel, 50, ended)
+        refused = [ended.get(timeout=30) for _ in range(43)]  # 50 less 1 + 2 threads and a queue of 4
+        assert {call.code() for call in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+        gated.gate.set()
+        answered = [ended.get(timeout=30) for _ in range(7)]
+        assert {call.result().model_version for call in answered} == {"3"}
+        ask_at_once(channel, 1, ended)
+        assert ended.get(timeout=30).result().model_version == "3"  # the places are free again
+
+
+def test_one_connection_cannot_fill_the_server(engine):
+    gated, ended, other_ended = GatedEngine(engine), queue.SimpleQueue(), queue.SimpleQueue()
+    # 2 calls of the one connection, 2 whose threads have answered and not yet ended, and the other's are 5 of 2 + 4.
+    settings = {"max_workers": 1, "max_interviews": 1, "max_waiting": 4, "max_streams": 2}
+    apart = [
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.use_local_subchannel_pool", 1),
+    ]  # otherwise both would share a connection
+    with (
+        served(gated, **settings) as server,
+        direct_channel(server.address) as channel,
+        grpc.insecure_channel(server.address, options=apart) as other,
+    ):
+        ask_at_once(channel, 50, ended)
+        ask_at_once(other, 1, other_ended)
+        gated.gate.set()
+        codes = {ended.get(timeout=30).code() for _ in range(50)}
+        assert other_ended.get(timeout=30).code() is grpc.StatusCode.OK
+    # gRPC refuses a stream with UNAVAILABLE that arrives before the end of another one is processed.
+    assert grpc.StatusCode.OK in codes
+    assert codes <= {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}
+
+
+class BrokenEngine(Engine):
+    """An engine whose error contains the evidence."""
+
+    def __init__(self, engine):
+        self.info, self.vocabulary = engine.info, engine.vocabulary
+
+    def triage(self, states, timeout_seconds=None):
+        raise RuntimeError(f"cannot answer {states}")
+
+
+def code_of(error):
+    return error.status if isinstance(error, TriageError) else error.code()
+
+
+def test_no_output_contains_evidence(engine, caplog, capfd):
+    secret = triage_service_pb2.TriageRequest(state=state_message(["chest_pain"])).SerializeToString()
+    with (
+        caplog.at_level(logging.DEBUG),
+        served(BrokenEngine(engine)) as server,
+        TriageClient(server.address, timeout_seconds=30.0) as client,
+        direct_channel(server.address) as channel,
+    ):
+        raw = channel.unary_unary("/triage.v1.TriageService/Triage")
+        for call, code in (
+            (lambda: client.triage(evidence_state(["chest_pain"])), "INTERNAL"),
+            (lambda: client.batch_triage([evidence_state(["chest_pain"])]), "INTERNAL"),
+            (lambda: client.interview(timeout_seconds=30).present("chest_pain"), "INTERNAL"),
+            (lambda: client.triage(evidence_state(["chest_pains"])), "INVALID_ARGUMENT"),
+            (lambda: client.interview(timeout_seconds=30).present("chest_pains"), "INVALID_ARGUMENT"),
+            (lambda: raw(secret[:-1], timeout=30), "INVALID_ARGUMENT"),  # cannot be parsed
+        ):
+            with pytest.raises((TriageError, grpc.RpcError)) as error:
+                call()
+            assert code_of(error.value).name == code
+    written = caplog.text + "".join(capfd.readouterr())
+    assert "Triage: unexpected RuntimeError" in written  # the log is not empty
+    assert "chest_pain" not in written
+
+
+def test_a_port_in_use_is_reported(server):
+    with pytest.raises(InputError, match=f"cannot listen on {server.address}: is another server running there"):
+        TriageServer(ServeConfig(port=server.port))
+
+
+def test_with_a_remote_engine_only_the_typed_service_is_offered(remote_server):
+    request = reflection_pb2.ServerReflectionRequest(list_services="")
+    with direct_channel(remote_server.address) as channel:
+        stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+        (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=30)
+    names = {service.name for service in answer.list_services_response.service}
+    assert "triage.v1.TriageService" in names
+    assert not any(name.startswith("tensorflow") for name in names)
+
+
+def test_with_litert_alone_the_typed_service_is_offered_over_both_protocols(model_base_path):
+    config = ServeConfig(port=0, http_port=0, engine="litert", grace_seconds=0.0)
+    watcher = watcher_of(config, Wanted(model_base_path))
+    watcher.look()
+    server = TriageServer(config)
+    server.start(watcher)
+    try:
+        with TriageClient(server.address, timeout_seconds=30) as client:
+            assert client.triage(evidence_state(["chest_pain"])).action == TriageAction.TRIAGE_ACTION_RED
+        with httpx.Client(base_url=server.http.url, trust_env=False, timeout=30) as http:
+            body = {"present": ["chest_pain"]}
+            assert http.post("/v1/triage", json=body).json()["action"] == "Red"
+            assert http.get("/v1/models/triage").status_code == 404
+        with direct_channel(server.address) as channel:
+            request = reflection_pb2.ServerReflectionRequest(list_services="")
+            (answer,) = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(
+                iter([request]), timeout=30
+            )
+        assert [service.name for service in answer.list_services_response.service if "grpc." not in service.name] == [
+            "triage.v1.TriageService"
+        ]
+    finally:
+        server.stop()
