@@ -86,10 +86,10 @@ def _evaluate(given: EvaluateOptions, dial: DialOptions) -> None:
     for caution in report["cautions"]:
         sys.stderr.write(f"warning: {caution}\n")
     if given.json != "-":
-        print_report(report, given.slices or bool(given.slice))
-        if report["safety_rules"] is not None:
+        print_report(report, given.details, bool(given.slice))
+        if report["safety_rules"] is not None and (given.details or given.rules):
             print_effect(report["safety_rules"])
-        if report["textbook_cases"] is not None:
+        if report["textbook_cases"] is not None and (given.details or given.cases):
             case_report.print_report({**report["textbook_cases"], "training": report["training"]})
     figures.write(report, given.json)
     if given.symptomcheckr is not None:

@@ -22,7 +22,7 @@ class EvaluateOptions:
     orders: int
     seed: int
     minimum_decisions: int
-    slices: bool
+    details: bool
     slice: list[str]
     rules: pathlib.Path | None
     cases: pathlib.Path | None
@@ -70,7 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--minimum-decisions", type=int, default=3, help="decisions a vignette needs for the human baseline (default 3)"
     )
     parser.add_argument(
-        "--slices", action="store_true", help="print the metrics by tag, majority decision, evidence, age and sex"
+        "--details",
+        action="store_true",
+        help="print all figures, also calibration, the frontier, and the metrics by tag, evidence, age and sex; "
+        "without it, the verdict and the agent beside the clinicians",
     )
     parser.add_argument(
         "--slice",

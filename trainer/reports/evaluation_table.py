@@ -8,19 +8,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trainer.reports.headline import agent_headline
 from triage_runtime.command_line.progress import print_table
 
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
 
 
-def print_report(report: Mapping[str, Any], with_slices: bool) -> None:
-    """Prints the report of `trainer.commands.evaluate`.
+def print_report(report: Mapping[str, Any], details: bool, with_slices: bool = False) -> None:
+    """Prints the report of `trainer.commands.evaluate`: the verdict, and the agent beside the clinicians.
 
     Args:
         report: as `--json` writes it.
-        with_slices: also the slices, and the behaviour on vignettes with the tag `unseen`.
+        details: also calibration, the frontier, constant policies, slices, and vignettes with the tag `unseen`.
+        with_slices: also the slices.
     """
     console = Console(highlight=False)
+    console.print(Text(f"{agent_headline(report)}\n", style="bold"))
     console.print(
         f"{report['split']} split: {report['vignettes']:,} vignettes, each in {report['orders']} evidence orders; "
         f"agent after {report['training']['steps']:,} steps.\n"
@@ -30,6 +33,17 @@ def print_report(report: Mapping[str, Any], with_slices: bool) -> None:
     print_table(_agent_table(report))
     if report["as_clinicians"] is not None:
         _print_as_clinicians(console, report)
+    if details:
+        _print_details(console, report)
+    if details or with_slices:
+        print_table(_slices_table(report["slices"]))
+    if details and report["unseen"] is not None:
+        print_table(_unseen_table(report["unseen"]))
+    if not details:
+        console.print("All figures: --details, or as a page: --html FILE.")
+
+
+def _print_details(console: Console, report: Mapping[str, Any]) -> None:
     if report["calibration"] is not None:
         console.print(_calibration_line(report["calibration"]["best_decision"]))
     if report["probabilities"] is not None:
@@ -37,10 +51,6 @@ def print_report(report: Mapping[str, Any], with_slices: bool) -> None:
     if report["frontier"] is not None:
         print_table(_frontier_table(report))
     print_table(_constants_table(report["constants"]))
-    if with_slices:
-        print_table(_slices_table(report["slices"]))
-        if report["unseen"] is not None:
-            print_table(_unseen_table(report["unseen"]))
 
 
 def _agent_table(report: Mapping[str, Any]) -> Table:

@@ -107,13 +107,15 @@ def test_the_report_contains_every_figure_beyond_the_papers(job, data_directory,
     assert report["unseen"] is None
     assert set(report["human_agreement"]) == set(report["agreement"])
     printed = capsys.readouterr().out
-    for line in ("red sensitivity", "weighted kappa", "Calibration at the decision", "Brier score"):
+    assert printed.startswith("Not shown: ")  # the verdict comes first
+    for line in ("red sensitivity", "weighted kappa", "--details"):
         assert line in printed
     assert "majority" not in printed
+    assert "Calibration at the decision" not in printed
 
 
 def test_slices_are_printed_on_demand_and_tags_are_not_markup(job, tagged, capsys):
-    assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(tagged), "--slices"]) == 0
+    assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(tagged), "--details"]) == 0
     printed = capsys.readouterr().out
     for line in ("majority", "tag:system", "[red]skin", "eye", "tag unseen", "difference"):
         assert line in printed
@@ -142,7 +144,7 @@ def test_a_single_vignette_is_reported_without_intervals(job, data_directory, tm
     assert report["agreement"]["red_sensitivity"] is None
     assert report["human_agreement"] is None
     assert report["calibration"]["best_decision"]["gap"]["low"] is None
-    assert triage_cli.main([*arguments, "--slices"]) == 0
+    assert triage_cli.main([*arguments, "--details"]) == 0
 
 
 def test_the_agent_is_also_played_with_rules_and_their_effect_is_reported(job, data_directory, tmp_path, capsys):

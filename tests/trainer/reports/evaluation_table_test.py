@@ -72,41 +72,45 @@ REPORT = {
 }
 
 
-def _rows(capsys, report, with_slices):
-    print_report(report, with_slices)
+def _rows(capsys, report, details=True):
+    print_report(report, details)
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 
 def test_agent_and_clinicians_are_side_by_side_and_undefined_is_a_dash(capsys):
-    rows = _rows(capsys, REPORT, with_slices=False)
+    rows = _rows(capsys, REPORT, details=False)
     assert "safety 0.500 [0.250, 0.750] 0.900 [0.800, 1.000]" in rows
     assert "red sensitivity - 1.000" in rows
     assert "weighted kappa 0.625 [-0.125, 0.750] -" in rows
-    assert "always red 0.500 0.500 0.500 0.500" in rows
-    assert not any("skin" in row or "unseen" in row for row in rows)
+    assert rows[0].startswith("Not known: no vignette has the decisions of 3 clinicians")
+    assert not any("always red" in row or "skin" in row or "unseen" in row for row in rows)
+
+
+def test_details_are_shown_on_demand(capsys):
+    assert "always red 0.500 0.500 0.500 0.500" in _rows(capsys, REPORT)
 
 
 def test_the_frontier_marks_the_agent_and_ends_with_the_clinicians(capsys):
-    rows = _rows(capsys, REPORT, with_slices=False)
+    rows = _rows(capsys, REPORT)
     assert "0.25 price 0.008 0.850 0.950 0.100 - 9.2 4.5 0.30" in rows
     place = rows.index("1.5 * sure 0.92 0.850 0.950 0.100 0.700 9.2 4.5 0.30")
     assert rows[place + 1] == "clinicians - 0.900 - 1.000 - all -"
 
 
 def test_the_agent_is_shown_judged_as_clinicians_are_and_with_its_calibration(capsys):
-    text = " ".join(_rows(capsys, REPORT, with_slices=False))
+    text = " ".join(_rows(capsys, REPORT))
     assert "on the same 900 vignettes by all clinicians but one" in text
     for which in ("of its decision", "of all four"):
         assert re.search(rf"P\(safe\) {which} +0\.920 +0\.940 +0\.020 \[0\.010, 0\.030\]", text)
 
 
 def test_calibration_is_one_sentence(capsys):
-    text = " ".join(_rows(capsys, REPORT, with_slices=False))
+    text = " ".join(_rows(capsys, REPORT))
     assert "mean Q of the triage 0.900, appropriate 0.700, error 0.200 [0.100, 0.300], Brier score 0.250" in text
 
 
 def test_slices_are_listed_under_their_kind(capsys):
-    rows = _rows(capsys, REPORT, with_slices=True)
+    rows = _rows(capsys, REPORT)
     place = rows.index("tag:system")
     assert rows.count("tag:system") == 1
     assert rows[place + 1 : place + 3] == [
@@ -122,17 +126,17 @@ def test_slices_are_listed_under_their_kind(capsys):
 def test_missing_parts_of_the_report_are_left_out(name, capsys):
     report = copy.deepcopy(REPORT)
     report[name] = None
-    assert "safety 0.500 [0.250, 0.750]" in " ".join(_rows(capsys, report, with_slices=True))
+    assert "safety 0.500 [0.250, 0.750]" in " ".join(_rows(capsys, report))
 
 
 def test_no_line_is_wider_than_80_columns(capsys):
-    print_report(REPORT, with_slices=True)
+    print_report(REPORT, details=True)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
 def test_a_long_tag_is_folded_and_the_figures_stay_whole(capsys):
     report = copy.deepcopy(REPORT)
     report["slices"][0]["value"] = "x" * 256
-    rows = _rows(capsys, report, with_slices=True)
+    rows = _rows(capsys, report)
     assert any(row.endswith("0.50 [0.25, 0.75] 0.50 [0.25, 0.75] 4.5") and row.startswith("xxx") for row in rows)
     assert sum(row.split()[0].count("x") for row in rows if row.startswith("x")) == 256
