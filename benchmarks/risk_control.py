@@ -2,8 +2,8 @@
 
     python benchmarks/risk_control.py --job-dir job --data data
 
-Each time, the dial is chosen on one half of the test split, in place of the held-out vignettes, and under-triage is
-measured on the other half. The bound holds in expectation, so the mean over the splits should keep it.
+Each time, the operating point is chosen on one half of the test split, in place of the held-out vignettes, and
+under-triage is measured on the other half. The bound holds in expectation, so the mean over the splits should keep it.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.decision.operating_point import WEIGHTS, HeldOutOutputs, least_dial, quality, with_price
+from trainer.decision.operating_point import WEIGHTS, HeldOutOutputs, least_point, quality, with_price
 from trainer.evaluation.frontier import RecordedTriage
 from trainer.evaluation.prefixes import metrics_by_evidence
 from trainer.training.job import load_network
@@ -25,7 +25,7 @@ SPLITS = 200
 
 
 class Kept(NamedTuple):
-    """Under-triage on the halves that did not choose the dial."""
+    """Under-triage on the halves that did not choose the operating point."""
 
     bound: float
     mean: float
@@ -46,11 +46,11 @@ def resplit(outputs: HeldOutOutputs, bounds: Sequence[float], splits: int, seed:
     for _ in range(splits):
         chosen = generator.permutation(count) < count // 2
         choosing, judged = part(outputs, chosen), part(outputs, ~chosen)
-        dials = [with_price(choosing, weight) for weight in WEIGHTS]
+        points = [with_price(choosing, weight) for weight in WEIGHTS]
         for bound in bounds:
-            dial = least_dial(choosing, bound, dials)
-            reached = quality(judged, dial)
-            rows.append((1 - reached.safety, reached.over_triage, dial.safety_weight))
+            point = least_point(choosing, bound, points)
+            reached = quality(judged, point)
+            rows.append((1 - reached.safety, reached.over_triage, point.safety_weight))
     rates = np.array(rows).reshape(splits, len(bounds), 3)
     return [
         Kept(bound, float(under.mean()), float((under > bound).mean()), float(over.mean()), float(weights.mean()))
@@ -69,7 +69,7 @@ def outputs_of(job_dir: pathlib.Path, data: pathlib.Path, seed: int) -> HeldOutO
     """Returns the outputs of the agent of a job directory on the test split, in one random evidence order."""
     trained = load_network(job_dir)
     vignettes = DataDirectory.open(data).read("test")
-    triage = RecordedTriage(trained.model, trained.dial)
+    triage = RecordedTriage(trained.model, trained.operating_point)
     metrics_by_evidence(vignettes, len(trained.vocabulary), triage, [seed], seed)
     outputs = triage.outputs(orders=1)
     if outputs is None:

@@ -252,7 +252,9 @@ def agent_figures(config: Mapping[str, Any], data: pathlib.Path, test: VignetteA
         triage("train", "--data", data, "--job-dir", job, "--config", settings)
         times = {"training_seconds": time.monotonic() - began}
         trained = load_network(job)
-    outcomes = play(trained.model, test, order_seeds(seed, ORDERS), trained.max_questions, dial=trained.dial)
+    outcomes = play(
+        trained.model, test, order_seeds(seed, ORDERS), trained.max_questions, point=trained.operating_point
+    )
     counts = test.decision_counts
     figures: dict[str, Any] = decision_figures(outcomes.decisions, counts)
     figures["evidence_share"] = float(outcomes.evidence_seen.mean() / np.diff(test.offsets).mean())

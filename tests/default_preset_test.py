@@ -35,7 +35,7 @@ def _qualities(outcomes, test):
 def _trained(name, data, folder):
     open_run(folder, data, presets.preset(name)).train(lambda: False)
     trained, test = load_network(folder), data.read("test")
-    return _qualities(play(trained.model, test, order_seeds(0, 3), dial=trained.dial), test)
+    return _qualities(play(trained.model, test, order_seeds(0, 3), point=trained.operating_point), test)
 
 
 def test_the_default_preset_beats_always_green_and_the_paper_on_few_vignettes(data, tmp_path):

@@ -1,4 +1,4 @@
-"""The probabilities of a decision and the dial: the same in the Keras network, every signature, and on a phone."""
+"""The probabilities of a decision and the point: the same in the Keras network, every signature, and on a phone."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from schemas.triage import Action
 from trainer.config import NetworkConfig
 from trainer.decision.decision import (
     ASK_POINTS,
-    Dial,
+    OperatingPoint,
     anything_known,
     appropriate,
     ask_value,
@@ -31,7 +31,7 @@ from triage_runtime.litert import LiteRtModel
 
 EVIDENCE_COUNT, MAX_QUESTIONS, BATCH, ONE_BY_ONE = 30, 23, 10_000, 1_000
 VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", f"e{cell}", f"e{cell}?") for cell in range(EVIDENCE_COUNT))
-DIAL = Dial(0.25, price=0.006)  # between the operating points for which Q(ask) is learned
+POINT = OperatingPoint(0.25, price=0.006)  # between the operating points for which Q(ask) is learned
 TOLERANCE = 1e-5
 EXACT = ("action", "best_triage", "forced")
 SETTINGS = NetworkConfig(
@@ -54,7 +54,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def version(model, tmp_path_factory):
-    trained = TrainedNetwork(model, VOCABULARY, {}, MAX_QUESTIONS, "sha256:data", {}, {}, dial=DIAL)
+    trained = TrainedNetwork(model, VOCABULARY, {}, MAX_QUESTIONS, "sha256:data", {}, {}, operating_point=POINT)
     return load_version(saved_model.write_version(tmp_path_factory.mktemp("models"), trained))
 
 
@@ -75,23 +75,23 @@ def questions_asked():
 
 @pytest.fixture(scope="module")
 def expected(model, states, questions_asked):
-    """What the network and its dial say, without the rows in which rounding could decide."""
+    """What the network and its operating point say, without the rows in which rounding could decide."""
     outputs = model(states)
     forced = questions_asked >= MAX_QUESTIONS
-    ranked = np.sort(merits(outputs, DIAL), axis=1)
+    ranked = np.sort(merits(outputs, POINT), axis=1)
     clear = ranked[:, 3] - ranked[:, 2] > 10 * TOLERANCE
-    clear &= np.abs(ranked[:, 3] - ask_value(outputs, DIAL)) > 10 * TOLERANCE
-    actions = decide(outputs, tf.constant(forced), anything_known(tf.constant(states)), DIAL).numpy()
+    clear &= np.abs(ranked[:, 3] - ask_value(outputs, POINT)) > 10 * TOLERANCE
+    actions = decide(outputs, tf.constant(forced), anything_known(tf.constant(states)), POINT).numpy()
     # What is compared: all actions, rows that only the price ends, and rows that only the weight decides.
     assert clear.mean() > 0.95
     assert set(actions) == set(Action)
-    cheap = Dial(DIAL.safety_weight, price=0.001)
+    cheap = OperatingPoint(POINT.safety_weight, price=0.001)
     asks = decide(outputs, tf.constant(forced), anything_known(tf.constant(states)), cheap).numpy()
     assert ((asks == Action.ASK) & (actions != Action.ASK)).sum() > 100
-    assert (best_triage(outputs, DIAL).numpy() != best_triage(outputs, Dial(0.0)).numpy()).sum() > 100
-    values = {"q_values": q_values(outputs, DIAL), "p_appropriate": appropriate(outputs), "p_safe": safe(outputs)}
+    assert (best_triage(outputs, POINT).numpy() != best_triage(outputs, OperatingPoint(0.0)).numpy()).sum() > 100
+    values = {"q_values": q_values(outputs, POINT), "p_appropriate": appropriate(outputs), "p_safe": safe(outputs)}
     values = {name: value.numpy() for name, value in values.items()}
-    return values | {"action": actions, "best_triage": best_triage(outputs, DIAL).numpy(), "forced": forced}, clear
+    return values | {"action": actions, "best_triage": best_triage(outputs, POINT).numpy(), "forced": forced}, clear
 
 
 def assert_same(answer, expected, rows=slice(None)):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import triage_cli
-from trainer.decision.decision import ASK_POINTS, Dial
-from trainer.decision.operating_point import HeldOutOutputs, least_dial
+from trainer.decision.decision import ASK_POINTS, OperatingPoint
+from trainer.decision.operating_point import HeldOutOutputs, least_point
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 Q_VALUES, ASKS, STOPS = [0.0] * 5, [1.0] * len(ASK_POINTS), [0.0] * len(ASK_POINTS)
@@ -20,12 +20,13 @@ YELLOW, GREEN = [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0], [0.0, 0.2, 0.6, 0.0, 1
 
 def test_a_vignette_that_a_larger_weight_makes_worse_counts_at_the_smaller_one_too():
     # After one piece of evidence the decision is Green up to the weight 4/3, then Yellow; after two pieces Yellow up to
-    # 5/3, then Red. The vignette is Yellow. The second dial is sure enough at once (Green has .6), and under-triages.
+    # 5/3, then Red. The vignette is Yellow. The second operating point is sure enough at once (Green has .6), and
+    # under-triages.
     outputs = np.array([Q_VALUES + GREEN + ASKS, Q_VALUES + YELLOW + STOPS] * 40, np.float32)
     held_out = HeldOutOutputs(outputs, np.full(40, 2), np.array([[0, 3, 0, 0]] * 40))
-    patient, hasty, safe = Dial(0.0), Dial(1.0, 0.5), Dial(2.0)
-    assert least_dial(held_out, 0.1, [patient, safe]) == patient
-    assert least_dial(held_out, 0.1, [patient, hasty, safe]) == safe
+    patient, hasty, safe = OperatingPoint(0.0), OperatingPoint(1.0, 0.5), OperatingPoint(2.0)
+    assert least_point(held_out, 0.1, [patient, safe]) == patient
+    assert least_point(held_out, 0.1, [patient, hasty, safe]) == safe
 
 
 def program(*arguments):

@@ -38,7 +38,9 @@ def ours(settings: Mapping[str, Any]) -> Answers:
 
     def decide() -> list[list[int]]:
         trained = load_network(job)
-        return play(trained.model, tests, list(ORDERS), trained.max_questions, dial=trained.dial).decisions.tolist()
+        return play(
+            trained.model, tests, list(ORDERS), trained.max_questions, point=trained.operating_point
+        ).decisions.tolist()
 
     return worker.learning(train, decide)
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from schemas.errors import InputError
 from trainer.evaluation import question_options
 from trainer.reports.evaluate_options import EvaluateOptions, add_arguments
-from trainer.training import dial_options
-from trainer.training.dial_options import DialOptions
+from trainer.training import operating_point_options
+from trainer.training.operating_point_options import OperatingPointOptions
 from triage_runtime.command_line import figures, options
 from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
@@ -43,12 +43,12 @@ def check(arguments: argparse.Namespace) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     check(arguments)  # again, for addresses in an object store
-    dial = options.read(DialOptions, arguments)
+    point = options.read(OperatingPointOptions, arguments)
     if arguments.data is None:
         from trainer.reports import case_report
 
         cases = options.read(case_report.CaseOptions, arguments)
-        case_report.run(cases, dial)
+        case_report.run(cases, point)
         _say_end(cases.job_dir, None, [cases.json])
         return 0
     given = options.read(EvaluateOptions, arguments)
@@ -56,12 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
         from trainer.reports import question_report
 
         limits = options.read(question_options.QuestionOptions, arguments)
-        report = figures.plain(question_report.report(limits, *_load(given, dial)))
+        report = figures.plain(question_report.report(limits, *_load(given, point)))
         if given.json != "-":
             question_report.print_report(report)
         figures.write(report, given.json)
     else:
-        _evaluate(given, dial)
+        _evaluate(given, point)
     _say_end(given.job_dir, given.data, [given.html, given.symptomcheckr, given.json])
     return 0
 
@@ -74,15 +74,15 @@ def _say_end(job_dir: pathlib.Path, data: pathlib.Path | None, files: Sequence[s
     say_result(Console(stderr=True), result, following + (f" --data {locations.shown(data)}" if data else ""))
 
 
-def _evaluate(given: EvaluateOptions, dial: DialOptions) -> None:
+def _evaluate(given: EvaluateOptions, point: OperatingPointOptions) -> None:
     from trainer.evaluation.rule_effect import print_effect
     from trainer.reports import agent_report, case_report, symptom_checker_csv
     from trainer.reports.agent_page import write_page
     from trainer.reports.evaluation_table import print_report
     from trainer.reports.provenance import provenance
 
-    data, trained, vignettes = _load(given, dial)
-    report, decisions = agent_report.agent_report(given, dial, data, trained, vignettes)
+    data, trained, vignettes = _load(given, point)
+    report, decisions = agent_report.agent_report(given, point, data, trained, vignettes)
     for caution in report["cautions"]:
         sys.stderr.write(f"warning: {caution}\n")
     if given.json != "-":
@@ -98,7 +98,9 @@ def _evaluate(given: EvaluateOptions, dial: DialOptions) -> None:
         write_page(report, provenance(), given.html)
 
 
-def _load(given: EvaluateOptions, dial: DialOptions) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:
+def _load(
+    given: EvaluateOptions, point: OperatingPointOptions
+) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:
     """Returns the data, the agent and the vignettes that the options name.
 
     Raises:
@@ -108,7 +110,7 @@ def _load(given: EvaluateOptions, dial: DialOptions) -> tuple["DataDirectory", "
     from trainer.vignettes.tfrecord import DataDirectory
 
     data = DataDirectory.open(given.data).whole()
-    trained = dial_options.apply(dial, load_network(given.job_dir, given.step), given.job_dir)
+    trained = operating_point_options.apply(point, load_network(given.job_dir, given.step), given.job_dir)
     if data.vocabulary.fingerprint != trained.vocabulary.fingerprint:
         raise InputError(
             f"{given.data}: its vocabulary is not the one that {given.job_dir} was trained with: prepare the data with "

@@ -11,8 +11,8 @@ from rich.console import Console
 from schemas.errors import InputError
 from trainer.decision import rule_options
 from trainer.evaluation.measurement import ORDERS
-from trainer.training import dial_options
-from trainer.training.dial_options import DialOptions
+from trainer.training import operating_point_options
+from trainer.training.operating_point_options import OperatingPointOptions
 from triage_runtime.command_line import figures, options
 from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
@@ -118,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--version", type=int, help="number of the version; the highest that exists plus 1 by default")
     parser.add_argument("--step", type=int, help="checkpoint to export; the last one by default")
     rule_options.add_argument(parser)
-    dial_options.add_arguments(parser)
+    operating_point_options.add_arguments(parser)
     parser.add_argument("--model-name", help='name under which TensorFlow Serving offers the model; default: "triage"')
     parser.add_argument(
         "--data",
@@ -170,13 +170,13 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: there is no trained agent in the job directory, the version cannot be written, or it cannot be
             evaluated on the data.
     """
-    given, dial = options.read(ExportOptions, arguments), options.read(DialOptions, arguments)
+    given, point = options.read(ExportOptions, arguments), options.read(OperatingPointOptions, arguments)
     from trainer.export import gate, publish, saved_model, signing
     from trainer.training import job
     from trainer.vignettes.textbook_case import read_cases
 
     key = signing.read_key(given.sign) if given.sign else None
-    trained = dial_options.apply(dial, job.load_network(given.job_dir, given.step), given.job_dir)
+    trained = operating_point_options.apply(point, job.load_network(given.job_dir, given.step), given.job_dir)
     trained = dataclasses.replace(trained, rules=rule_options.read_rules(given.rules, trained.vocabulary))
     cases = read_cases(given.cases, trained.vocabulary) if given.cases else ()
     exam = publish.Examination(given.data, given.orders, given.seed, cases) if given.data else None

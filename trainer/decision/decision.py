@@ -27,7 +27,7 @@ ASK_POINTS = tuple((share, price) for share in SAFETY_SHARES for price in PRICES
 
 
 @dataclasses.dataclass(frozen=True)
-class Dial:
+class OperatingPoint:
     """How an agent weighs its probabilities. A network without probabilities decides by its Q-values alone.
 
     The triage decision is the one with the highest merit, (P(appropriate) + w P(safe)) / (1 + w), where w is the
@@ -40,24 +40,24 @@ class Dial:
     price: float = 0.004
 
 
-NEUTRAL = Dial()
+NEUTRAL = OperatingPoint()
 
 
-def decide(outputs: tf.Tensor, forced: tf.Tensor, known: tf.Tensor, dial: Dial = NEUTRAL) -> tf.Tensor:
+def decide(outputs: tf.Tensor, forced: tf.Tensor, known: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
     """Returns the best action of each row, int32 `[B]`.
 
     Args:
         outputs: float32 `[B, A]` or `[B, O]`, see `trainer.dyqn.network`.
         forced: bool `[B]`, rows that must triage because asking is not possible.
         known: bool `[B]`, rows in which anything is known, see `anything_known`; the others ask.
-        dial: how probabilities are weighed.
+        point: how probabilities are weighed.
     """
     if has_probabilities(outputs):
-        best = tf.reduce_max(merits(outputs, dial), axis=1)
-        asks = ask_value(outputs, dial) > best + TIE if dial.sure_enough is None else best < dial.sure_enough
+        best = tf.reduce_max(merits(outputs, point), axis=1)
+        asks = ask_value(outputs, point) > best + TIE if point.sure_enough is None else best < point.sure_enough
     else:
         asks = _first_best(outputs[:, :NUM_ACTIONS]) == Action.ASK
-    return tf.where(known & (forced | ~asks), best_triage(outputs, dial), int(Action.ASK))
+    return tf.where(known & (forced | ~asks), best_triage(outputs, point), int(Action.ASK))
 
 
 def anything_known(states: tf.Tensor) -> tf.Tensor:
@@ -65,16 +65,16 @@ def anything_known(states: tf.Tensor) -> tf.Tensor:
     return tf.reduce_any(states != 0, axis=1)
 
 
-def best_triage(outputs: tf.Tensor, dial: Dial = NEUTRAL) -> tf.Tensor:
+def best_triage(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
     """Returns the best triage decision of each row of `outputs` `[B, A]` or `[B, O]`, int32 `[B]`, never ask."""
-    return _first_best(merits(outputs, dial))
+    return _first_best(merits(outputs, point))
 
 
-def merits(outputs: tf.Tensor, dial: Dial = NEUTRAL) -> tf.Tensor:
-    """Returns the values by which a triage decision is chosen, `[B, 4]` in [0, 1]: merits (`Dial`) or Q-values."""
+def merits(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
+    """Returns the values by which a triage decision is chosen, `[B, 4]` in [0, 1]: merits or Q-values."""
     if not has_probabilities(outputs):
         return outputs[:, :NUM_DECISIONS]
-    return (appropriate(outputs) + dial.safety_weight * safe(outputs)) / (1 + dial.safety_weight)
+    return (appropriate(outputs) + point.safety_weight * safe(outputs)) / (1 + point.safety_weight)
 
 
 def has_probabilities(outputs: tf.Tensor) -> bool:
@@ -92,14 +92,14 @@ def safe(outputs: tf.Tensor) -> tf.Tensor:
     return outputs[:, NUM_ACTIONS + NUM_DECISIONS : NUM_ACTIONS + 2 * NUM_DECISIONS]
 
 
-def ask_value(outputs: tf.Tensor, dial: Dial = NEUTRAL) -> tf.Tensor:
+def ask_value(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
     """Returns Q(ask) `[B]` of outputs `[B, O]` at an operating point, interpolated between those that were learned.
 
     It is linear in the share of P(safe), up to the share 1, at which a question can bring nothing; and in the logarithm
     of the price, which counts as the nearest learned one where it lies beyond them.
     """
-    share = dial.safety_weight / (1 + dial.safety_weight)
-    price = min(max(dial.price, PRICES[0]), PRICES[-1])
+    share = point.safety_weight / (1 + point.safety_weight)
+    price = min(max(point.price, PRICES[0]), PRICES[-1])
     by_price = _interpolation(math.log(price), tuple(map(math.log, PRICES)))  # [P]
     by_share = _interpolation(share, (*SAFETY_SHARES, 1.0))  # [S + 1]
     weights: np.ndarray = np.outer(by_share[:-1], by_price).ravel().astype(np.float32)  # [S P]
@@ -107,11 +107,11 @@ def ask_value(outputs: tf.Tensor, dial: Dial = NEUTRAL) -> tf.Tensor:
     return tf.linalg.matvec(learned, weights) + float(by_share[-1]) * (1 - price)
 
 
-def q_values(outputs: tf.Tensor, dial: Dial = NEUTRAL) -> tf.Tensor:
-    """Returns the Q-values `[B, A]` of outputs `[B, A]` or `[B, O]`; that of `ask` is the one by which `dial` stops."""
+def q_values(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
+    """Returns the Q-values `[B, A]` of outputs `[B, A]` or `[B, O]`; that of `ask` is the one at `point`."""
     if not has_probabilities(outputs):
         return outputs
-    return tf.concat([outputs[:, :NUM_DECISIONS], ask_value(outputs, dial)[:, tf.newaxis]], axis=1)
+    return tf.concat([outputs[:, :NUM_DECISIONS], ask_value(outputs, point)[:, tf.newaxis]], axis=1)
 
 
 def _interpolation(place: float, knots: tuple[float, ...]) -> np.ndarray:

@@ -16,7 +16,7 @@ from schemas.evidence import Vocabulary
 from schemas.features import MOST_QUESTIONS
 from schemas.safety_rules import SafetyRule
 from schemas.triage import NUM_DECISIONS, Action
-from trainer.decision.decision import Dial, anything_known, appropriate, decide, safe
+from trainer.decision.decision import OperatingPoint, anything_known, appropriate, decide, safe
 from trainer.decision.mixture import Mixture
 from trainer.decision.red_flags import OpenRedFlags
 from trainer.decision.relations import settled_by
@@ -72,7 +72,7 @@ class QuestionGraph:
         mixture: of its training vignettes.
         vocabulary: of E pieces of evidence.
         rules: that it obeys; open red flags come first.
-        dial: its operating point.
+        point: its operating point.
         network: that decides, with probabilities; None leaves the choice of questions to the mixture.
         shortlist: number of questions of which the network judges both answers.
     """
@@ -82,20 +82,20 @@ class QuestionGraph:
         mixture: Mixture,
         vocabulary: Vocabulary,
         rules: Sequence[SafetyRule],
-        dial: Dial,
+        point: OperatingPoint,
         network: Network | None = None,
         shortlist: int = SHORTLIST,
     ):
         self._mixture = mixture
         self._network = network
-        self._dial = dial
+        self._point = point
         self._shortlist = min(shortlist, len(vocabulary))
         self._settled_by = settled_by(vocabulary)
         self.red_flags = OpenRedFlags(rules, vocabulary)
         self._worth: np.ndarray = np.zeros(len(vocabulary), np.float32)  # [E]
         self._worth[self.red_flags.cells] = RED_FLAG_WORTH
-        weights: np.ndarray = np.repeat([1.0, dial.safety_weight], NUM_DECISIONS)
-        # A mean over truths, so that values with different dials are comparable.
+        weights: np.ndarray = np.repeat([1.0, point.safety_weight], NUM_DECISIONS)
+        # A mean over truths, so that values with different operating points are comparable.
         self._weights = (weights / weights.sum() / np.log(2)).astype(np.float32)  # [8]
         self._most = min(MOST_QUESTIONS, len(vocabulary))
 
@@ -133,7 +133,7 @@ class QuestionGraph:
         if self._network is None:
             return tf.ones_like(states[:, 0], tf.bool)
         known = anything_known(states)
-        return decide(self._network(states), tf.zeros_like(known), known, self._dial) == Action.ASK
+        return decide(self._network(states), tf.zeros_like(known), known, self._point) == Action.ASK
 
     def _valued(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> "_Valued":
         gains, likely = self.values(states)

@@ -12,7 +12,7 @@ from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import Action
 from trainer.config import ExplorationConfig
-from trainer.decision.decision import NEUTRAL, Dial, anything_known, best_triage, decide
+from trainer.decision.decision import NEUTRAL, OperatingPoint, anything_known, best_triage, decide
 from trainer.decision.rules import RuleGraph
 
 AskNoise = Callable[[tf.Tensor], tf.Tensor]
@@ -32,11 +32,11 @@ class QPolicy(tf_policy.TFPolicy):
         network: keras.Model,
         ask_noise: AskNoise | None = None,
         rules: RuleGraph | None = None,
-        dial: Dial = NEUTRAL,
+        point: OperatingPoint = NEUTRAL,
     ):
         self._network = network
         self._rules = rules
-        self._dial = dial
+        self._point = point
         self._ask_noise = ask_noise
         info_spec = tensor_spec.BoundedTensorSpec(network.output_shape[1:], tf.float32, 0.0, 1.0, name="outputs")
         super().__init__(time_step_spec, action_spec, info_spec=info_spec, name="q_policy")
@@ -57,9 +57,9 @@ class QPolicy(tf_policy.TFPolicy):
         """
         noisy = outputs if self._ask_noise is None else add_ask_noise(outputs, self._ask_noise)
         known = tf.ones_like(forced) if states is None else anything_known(states)
-        action = decide(noisy, forced, known, self._dial)
+        action = decide(noisy, forced, known, self._point)
         if self._rules is not None and states is not None:
-            action = self._rules.apply(self._rules.fired(states), action, best_triage(noisy, self._dial)).action
+            action = self._rules.apply(self._rules.fired(states), action, best_triage(noisy, self._point)).action
         return action
 
 

@@ -12,7 +12,7 @@ from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.decision import rewards
-from trainer.decision.decision import NEUTRAL, Dial
+from trainer.decision.decision import NEUTRAL, OperatingPoint
 from trainer.decision.rules import RuleGraph
 from trainer.dyqn.environment import Mode, VignetteEnvironment, action_spec, time_step_spec
 from trainer.dyqn.policy import QPolicy
@@ -163,9 +163,9 @@ def _slices(vignettes: Vignettes) -> list[Slice]:
     return parts
 
 
-def greedy_policy(network: keras.Model, rules: RuleGraph | None = None, dial: Dial = NEUTRAL) -> QPolicy:
+def greedy_policy(network: keras.Model, rules: RuleGraph | None = None, point: OperatingPoint = NEUTRAL) -> QPolicy:
     """Returns the policy without noise of a Q-network; it obeys `rules`."""
-    return QPolicy(time_step_spec(network.input_shape[-1]), action_spec(), network, rules=rules, dial=dial)
+    return QPolicy(time_step_spec(network.input_shape[-1]), action_spec(), network, rules=rules, point=point)
 
 
 METRICS = ("appropriateness", "safety", "questions")

@@ -1,4 +1,4 @@
-"""The trade-off of each safety weight: the frontier on which an agent's dial selects a point.
+"""The trade-off of each safety weight: the frontier on which an agent's operating point selects a point.
 
 Whatever its weight, an agent meets the same states: the first one, two, ... pieces of evidence of a vignette. So the
 network's outputs are computed once for each state, and all weights are played on them.
@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS, Action
-from trainer.decision.decision import Dial, decide, merits
+from trainer.decision.decision import OperatingPoint, decide, merits
 from trainer.decision.operating_point import HeldOutOutputs, decisions_at, stops
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import agreement
@@ -46,15 +46,15 @@ class Point(NamedTuple):
 class RecordedTriage:
     """The triage of a network, as `trainer.evaluation.prefixes.Triage`, which keeps every output."""
 
-    def __init__(self, network: "keras.Model", dial: Dial):
-        self._network, self._dial = network, dial
+    def __init__(self, network: "keras.Model", point: OperatingPoint):
+        self._network, self._point = network, point
         self._parts: list[np.ndarray] = []
 
     def __call__(self, states: np.ndarray) -> np.ndarray:
         """Returns the merits of the triage decisions, float `[B, 4]`, in states `[B, E]`."""
         outputs = self._network(states)
         self._parts.append(np.asarray(outputs))
-        return np.asarray(merits(outputs, self._dial))
+        return np.asarray(merits(outputs, self._point))
 
     def outputs(self, orders: int) -> np.ndarray | None:
         """Returns the outputs float32 `[K, R, O]` in K evidence orders; None if the network has only Q-values."""
@@ -67,35 +67,35 @@ class RecordedTriage:
 def frontier(
     outputs: np.ndarray,
     vignettes: Vignettes,
-    dials: Sequence[Dial],
+    points: Sequence[OperatingPoint],
     max_questions: int,
-    chosen: Dial,
+    chosen: OperatingPoint,
     seed: int = 0,
 ) -> list[Point]:
-    """Returns a point for each of `dials`.
+    """Returns the figures of each of `points`.
 
     Args:
         outputs: float32 `[K, R, O]`, of the network after one, two and up to all pieces of evidence of each vignette,
             in K evidence orders.
         vignettes: those V vignettes; R is the number of their pieces of evidence.
-        dials: to play.
+        points: to play.
         max_questions: questions after which a decision is forced.
-        chosen: the agent's own dial.
+        chosen: the agent's own operating point.
         seed: of the bootstrap over vignettes.
     """
-    points = []
-    for dial in dials:
-        outcomes = play_outputs(outputs, vignettes, dial, max_questions)
+    played = []
+    for point in points:
+        outcomes = play_outputs(outputs, vignettes, point, max_questions)
         values = agent_metrics(outcomes, vignettes.decision_counts)
         red = agreement.detection_parts(outcomes.decisions, vignettes.decision_counts, Action.RED)
         estimates = _estimates(np.stack([values[name] for name in _QUALITY], axis=1), red, seed)
         figures: dict[str, Any] = {name: each and each.mean for name, each in estimates.items()}
         figures |= {name: float(values[name].mean()) for name in ("questions", "evidence_seen", "forced")}
         intervals = {name: (each.low, each.high) for name, each in estimates.items() if each is not None}
-        points.append(
-            Point(dial.safety_weight, dial.sure_enough, dial.price, dial == chosen, intervals=intervals, **figures)
+        played.append(
+            Point(point.safety_weight, point.sure_enough, point.price, point == chosen, intervals=intervals, **figures)
         )
-    return points
+    return played
 
 
 def _estimates(quality: np.ndarray, red: np.ndarray, seed: int) -> dict[str, Estimate | None]:
@@ -111,22 +111,22 @@ def _estimates(quality: np.ndarray, red: np.ndarray, seed: int) -> dict[str, Est
     return dict(zip(_ESTIMATED, estimates, strict=True))
 
 
-def play_outputs(outputs: np.ndarray, vignettes: Vignettes, dial: Dial, max_questions: int) -> Outcomes:
+def play_outputs(outputs: np.ndarray, vignettes: Vignettes, point: OperatingPoint, max_questions: int) -> Outcomes:
     """Returns the outcomes of an agent whose outputs `[K, R, O]` are known, see `frontier`.
 
     As in `trainer.dyqn.rollout.Rollout`, an agent that goes on asking when all evidence is known is forced in the end.
     """
     sizes = np.diff(vignettes.offsets)
-    columns = [_play(HeldOutOutputs(each, sizes, vignettes.decision_counts), dial, max_questions) for each in outputs]
+    columns = [_play(HeldOutOutputs(each, sizes, vignettes.decision_counts), point, max_questions) for each in outputs]
     return Outcomes(*(np.stack(column) for column in zip(*columns, strict=True)))
 
 
-def _play(known_outputs: HeldOutOutputs, dial: Dial, max_questions: int) -> Sequence[np.ndarray]:
+def _play(known_outputs: HeldOutOutputs, point: OperatingPoint, max_questions: int) -> Sequence[np.ndarray]:
     """Returns decisions, questions, evidence seen and whether the decision was forced, `[V]` each."""
-    seen = np.minimum(stops(known_outputs, dial), max_questions + 1)
+    seen = np.minimum(stops(known_outputs, point), max_questions + 1)
     ends = np.cumsum(known_outputs.sizes)
     here = tf.constant(known_outputs.outputs[ends - known_outputs.sizes + seen - 1])
     anything: np.ndarray = np.ones(len(seen), bool)
-    goes_on = decide(here, ~anything, anything, dial).numpy() == Action.ASK
+    goes_on = decide(here, ~anything, anything, point).numpy() == Action.ASK
     questions = np.where(goes_on, max_questions, seen - 1)
-    return decisions_at(known_outputs, seen, dial), questions, seen, questions == max_questions
+    return decisions_at(known_outputs, seen, point), questions, seen, questions == max_questions

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from schemas.triage import Action
 from trainer.decision import rewards
-from trainer.decision.decision import Dial, best_triage, decide, merits
+from trainer.decision.decision import OperatingPoint, best_triage, decide, merits
 from trainer.evaluation.patients import Patients
 from trainer.evaluation.question_policies import Network, Policy
 
@@ -29,10 +29,10 @@ class Interviews(NamedTuple):
     answers: np.ndarray  # int8 [Q, V] in {-1, 0, 1}
     flagged: np.ndarray  # bool [Q + 1, V], a red flag is open
 
-    def decisions(self, dial: Dial) -> np.ndarray:
+    def decisions(self, point: OperatingPoint) -> np.ndarray:
         """Returns the triage decision after each number of questions, int32 `[Q + 1, V]`."""
         flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
-        return best_triage(flat, dial).numpy().reshape(self.outputs.shape[:2])
+        return best_triage(flat, point).numpy().reshape(self.outputs.shape[:2])
 
     def states(self, patients: Patients) -> np.ndarray:
         """Returns what was known of the V `patients` after each number of questions, int8 `[Q + 1, V, E]`."""
@@ -43,15 +43,15 @@ class Interviews(NamedTuple):
             states[later + 1, row[here], self.asked[number[here], row[here]]] = self.answers[number[here], row[here]]
         return states
 
-    def ends(self, dial: Dial) -> np.ndarray:
+    def ends(self, point: OperatingPoint) -> np.ndarray:
         """Returns the number of questions after which an interview ends, or nothing is left to ask, int `[V]`.
 
         By the rule of `serving.messages.goes_on`.
         """
         flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
         here: np.ndarray = np.ones(len(flat), bool)
-        asks = (decide(flat, ~here, here, dial).numpy() == Action.ASK).reshape(self.outputs.shape[:2])
-        asks |= self.flagged & (self.decisions(dial) != Action.RED)
+        asks = (decide(flat, ~here, here, point).numpy() == Action.ASK).reshape(self.outputs.shape[:2])
+        asks |= self.flagged & (self.decisions(point) != Action.RED)
         # Where nothing is left to ask after q questions, question q + 1 is about nothing.
         asks[:-1] &= self.asked != NOTHING
         asks[-1] = False
@@ -64,7 +64,7 @@ def play(
     may_ask: MayAsk,
     policy: Policy | None,
     questions: int,
-    dial: Dial,
+    point: OperatingPoint,
     flags: Flags | None = None,
 ) -> Interviews:
     """Returns interviews with a number of `questions`.
@@ -75,7 +75,7 @@ def play(
         may_ask: which codes are open.
         policy: chooses among them; None stands for `_clairvoyant`.
         questions: put to each patient, though the agent may stop earlier.
-        dial: of the agent.
+        point: of the agent.
         flags: that keep an interview going, whoever chooses the questions; None where the agent alone ends it.
     """
     parts = [
@@ -85,7 +85,7 @@ def play(
             may_ask,
             policy,
             questions,
-            dial,
+            point,
             flags,
         )
         for start in range(0, len(patients.answers), _ROWS)
@@ -99,7 +99,7 @@ def _play(
     may_ask: MayAsk,
     policy: Policy | None,
     questions: int,
-    dial: Dial,
+    point: OperatingPoint,
     flags: Flags | None,
 ) -> Interviews:
     rows = np.arange(len(patients.answers))
@@ -113,7 +113,7 @@ def _play(
         if number:
             open_codes = may_ask(tf.constant(states)).numpy() & ~unanswerable
             if policy is None:
-                scores = _clairvoyant(patients, network, states, open_codes, dial)
+                scores = _clairvoyant(patients, network, states, open_codes, point)
             else:
                 scores = policy(states, open_codes)
             left = np.flatnonzero(open_codes.any(axis=1))
@@ -127,7 +127,7 @@ def _play(
 
 
 def _clairvoyant(
-    patients: Patients, network: Network, states: np.ndarray, open_codes: np.ndarray, dial: Dial
+    patients: Patients, network: Network, states: np.ndarray, open_codes: np.ndarray, point: OperatingPoint
 ) -> np.ndarray:
     """Returns the scores of a policy that knows each answer, the agent's decision after it, and the clinicians'.
 
@@ -141,9 +141,9 @@ def _clairvoyant(
     after[rows, np.arange(count), candidates] = patients.answers[rows, candidates]
     outputs = tf.convert_to_tensor(network(tf.constant(after.reshape(-1, states.shape[1]))))
     truth = [rule(patients.decision_counts).numpy().astype(float) for rule in (rewards.appropriate, rewards.safe)]
-    true = np.repeat((truth[0] + dial.safety_weight * truth[1]) / (1 + dial.safety_weight), count, axis=0)
-    merit = merits(outputs, dial).numpy()
-    chosen = best_triage(outputs, dial).numpy()
+    true = np.repeat((truth[0] + point.safety_weight * truth[1]) / (1 + point.safety_weight), count, axis=0)
+    merit = merits(outputs, point).numpy()
+    chosen = best_triage(outputs, point).numpy()
     gained = np.take_along_axis(true, chosen[:, np.newaxis], axis=1)[:, 0]
     # If several answers lead to a right decision, choose the one after which the agent is most certain of it.
     right = np.where(true >= true.max(axis=1, keepdims=True), merit, -np.inf).max(axis=1)

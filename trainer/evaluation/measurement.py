@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # TensorFlow takes seconds to load, and the commands need `OR
     import keras
     import numpy as np
 
-    from trainer.decision.decision import Dial
+    from trainer.decision.decision import OperatingPoint
     from trainer.decision.rules import RuleGraph
     from trainer.dyqn.rollout import Outcomes
     from trainer.evaluation.prefixes import Triage
@@ -27,16 +27,16 @@ def play(
     seeds: list[int],
     max_questions: int = MAX_QUESTIONS,
     rules: "RuleGraph | None" = None,
-    dial: "Dial | None" = None,
+    point: "OperatingPoint | None" = None,
 ) -> "Outcomes":
     """Returns the episodes of the greedy agent, one evidence order for each of `seeds`; shows the progress.
 
-    With `rules` the agent obeys them; `dial` says how it weighs the probabilities of a network that has them.
+    With `rules` the agent obeys them; `point` says how it weighs the probabilities of a network that has them.
     """
     from trainer.decision.decision import NEUTRAL
     from trainer.dyqn.rollout import Rollout, greedy_policy
 
-    policy = greedy_policy(network, rules, dial or NEUTRAL)
+    policy = greedy_policy(network, rules, point or NEUTRAL)
     rollout = Rollout(vignettes, network.input_shape[-1], max_questions, policy)
     return rollout.run(followed(seeds, "play", "orders"))
 

@@ -8,7 +8,7 @@ import scipy.special
 import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
-from trainer.decision.decision import Dial
+from trainer.decision.decision import OperatingPoint
 from trainer.decision.question_graph import QuestionGraph
 from trainer.evaluation.patients import whole_patients
 from trainer.evaluation.question_options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
@@ -40,7 +40,7 @@ def frequencies(vignettes: Vignettes, evidence_count: int) -> Frequencies:
     return Frequencies(table, shares.mean(axis=0))
 
 
-def simple_policies(known: Frequencies, dial: Dial, seed: int) -> Mapping[str, Policy]:
+def simple_policies(known: Frequencies, point: OperatingPoint, seed: int) -> Mapping[str, Policy]:
     """Returns the policies that need no model, by name.
 
     `random` is as in the paper. `prevalence` asks the most common piece first. `static` has one order for all patients,
@@ -61,7 +61,7 @@ def simple_policies(known: Frequencies, dial: Dial, seed: int) -> Mapping[str, P
         PREVALENCE: of_all(share),
         STATIC: of_all(information),
         UNCERTAINTY: lambda states, open_codes: -np.abs(_posterior(known, states) @ known.present - 0.5),
-        NAIVE_BAYES: lambda states, open_codes: _naive_bayes(known, dial, states),
+        NAIVE_BAYES: lambda states, open_codes: _naive_bayes(known, point, states),
     }
 
 
@@ -75,13 +75,13 @@ def learned_policy(graph: QuestionGraph) -> Policy:
     return scores
 
 
-def card_policy(graph: QuestionGraph, network: Network, dial: Dial) -> Policy:
+def card_policy(graph: QuestionGraph, network: Network, point: OperatingPoint) -> Policy:
     """Returns the learned policy for patients of whom only what is on a card can be asked.
 
     Few codes are open, so the network itself judges both answers to each. The value of a question is the expected
     Kullback-Leibler divergence of the probabilities of the decisions, with P(safe) weighted as in `graph`.
     """
-    weights: np.ndarray = np.repeat([1.0, dial.safety_weight], NUM_DECISIONS)
+    weights: np.ndarray = np.repeat([1.0, point.safety_weight], NUM_DECISIONS)
 
     def scores(states: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
         values = np.full(states.shape, -np.inf)
@@ -106,10 +106,10 @@ def divergence(after: np.ndarray, before: np.ndarray) -> np.ndarray:
     return after * np.log(after / before) + (1 - after) * np.log((1 - after) / (1 - before))
 
 
-def _naive_bayes(known: Frequencies, dial: Dial, states: np.ndarray) -> np.ndarray:
+def _naive_bayes(known: Frequencies, point: OperatingPoint, states: np.ndarray) -> np.ndarray:
     """Returns the expected gain of the best decision from each answer, plus a little of the answer's probability."""
     true, taken = np.arange(NUM_DECISIONS)[:, np.newaxis], np.arange(NUM_DECISIONS)
-    merit = ((true == taken) + dial.safety_weight * (taken <= true)) / (1 + dial.safety_weight)  # [4, 4]
+    merit = ((true == taken) + point.safety_weight * (taken <= true)) / (1 + point.safety_weight)  # [4, 4]
     posterior = _posterior(known, states)  # [B, 4]
     now = posterior @ merit  # [B, 4]
     yes = np.stack([(posterior * column) @ known.present for column in merit.T], axis=2)  # [B, E, 4]

@@ -10,7 +10,7 @@ from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, TRIAGE_DECISIONS, Action
 from trainer.decision import decision
-from trainer.decision.decision import NEUTRAL, Dial
+from trainer.decision.decision import NEUTRAL, OperatingPoint
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.effects import effects
@@ -29,7 +29,7 @@ class Agent(NamedTuple):
     network: Callable[[tf.Tensor], tf.Tensor]  # states [B, E] -> [B, A], or [B, O] with probabilities
     vocabulary: Vocabulary
     max_questions: int
-    dial: Dial = NEUTRAL
+    operating_point: OperatingPoint = NEUTRAL
     rules: RuleSet = NO_RULES  # not obeyed here: reports name those that would have made a decision more urgent
 
 
@@ -43,7 +43,7 @@ class Walk(NamedTuple):
     decision: int
 
 
-def walk(codes: list[int], outputs: np.ndarray, max_questions: int, dial: Dial = NEUTRAL) -> Walk:
+def walk(codes: list[int], outputs: np.ndarray, max_questions: int, point: OperatingPoint = NEUTRAL) -> Walk:
     """Returns the episode of the greedy agent over one evidence order; the first piece is known at the start.
 
     Asking when no evidence is left reveals nothing: the agent sees the same state, and asks until it is forced.
@@ -52,36 +52,36 @@ def walk(codes: list[int], outputs: np.ndarray, max_questions: int, dial: Dial =
         codes: n signed codes of the vignette in the order of their revelation.
         outputs: float `[n, A]` or `[n, O]`, of the states after 1, 2, ... pieces.
         max_questions: the question limit.
-        dial: how probabilities are weighed.
+        point: how probabilities are weighed.
     """
     known = min(len(codes), max_questions + 1)
     here = tf.constant(outputs, tf.float32)
     anything: np.ndarray = np.ones(len(codes), bool)
-    actions = decision.decide(here, ~anything, anything, dial).numpy()
+    actions = decision.decide(here, ~anything, anything, point).numpy()
     stops = np.flatnonzero(actions[:known] != Action.ASK)
     stopped = len(stops) > 0 and stops[0] < max_questions
     pieces = int(stops[0]) + 1 if stopped else known
-    best = decision.best_triage(here, dial).numpy()
+    best = decision.best_triage(here, point).numpy()
     return Walk(
-        codes, step_values(outputs, dial), pieces, pieces - 1 if stopped else max_questions, int(best[pieces - 1])
+        codes, step_values(outputs, point), pieces, pieces - 1 if stopped else max_questions, int(best[pieces - 1])
     )
 
 
-def step_values(outputs: np.ndarray, dial: Dial) -> np.ndarray:
+def step_values(outputs: np.ndarray, point: OperatingPoint) -> np.ndarray:
     """Returns the value of each triage decision, and what the best of them must reach to stop asking; float `[n, 5]`.
 
     These are the Q-values of the five actions, or the merits and Q(ask) of an agent that decides by its probabilities,
-    or its threshold in place of Q(ask), see `Dial`.
+    or its threshold in place of Q(ask), see `OperatingPoint`.
 
     Args:
         outputs: float `[n, A]` or `[n, O]`.
-        dial: how probabilities are weighed.
+        point: how probabilities are weighed.
     """
     here = tf.constant(outputs, tf.float32)
-    asking = np.asarray(decision.q_values(here, dial))[:, Action.ASK]
-    if decision.has_probabilities(here) and dial.sure_enough is not None:
-        asking = np.full(len(outputs), dial.sure_enough)
-    return np.column_stack([np.asarray(decision.merits(here, dial)), asking])
+    asking = np.asarray(decision.q_values(here, point))[:, Action.ASK]
+    if decision.has_probabilities(here) and point.sure_enough is not None:
+        asking = np.full(len(outputs), point.sure_enough)
+    return np.column_stack([np.asarray(decision.merits(here, point)), asking])
 
 
 def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:
@@ -126,7 +126,7 @@ def worst_cases(
 def _walk_shuffled(agent: Agent, codes: np.ndarray, order: int) -> Walk:
     shuffled = np.random.default_rng(order).permutation(codes).astype(np.int32)
     states = state.from_signed_codes(tf.constant(np.tril(np.tile(shuffled, [len(codes), 1]))), len(agent.vocabulary))
-    return walk(shuffled.tolist(), np.asarray(agent.network(states)), agent.max_questions, agent.dial)
+    return walk(shuffled.tolist(), np.asarray(agent.network(states)), agent.max_questions, agent.operating_point)
 
 
 def error_report(

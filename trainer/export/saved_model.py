@@ -25,7 +25,7 @@ from schemas.errors import InputError
 from schemas.model_directory import ModelInfo, list_versions, read_manifest
 from schemas.triage import NUM_ACTIONS
 from trainer.decision import novelty
-from trainer.decision.decision import Dial
+from trainer.decision.decision import OperatingPoint
 from trainer.decision.operating_point import HeldOut, quality
 from trainer.export import conversion, signatures, warmup
 from trainer.export.policy import LoadedVersion
@@ -171,7 +171,7 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
     with tempfile.TemporaryDirectory() as scratch:
         asset = pathlib.Path(scratch) / directories.VOCABULARY
         vocabulary.save(asset)
-        safeguards = signatures.Safeguards(trained.rules, trained.novelty, trained.dial, trained.questions)
+        safeguards = signatures.Safeguards(trained.rules, trained.novelty, trained.operating_point, trained.questions)
         signatures.write(folder, trained.model, asset, identity, safeguards)
     warmup.write_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
     if len(trained.rules):
@@ -202,8 +202,8 @@ def _how_it_decides(trained: TrainedNetwork) -> ModelInfo:
     return ModelInfo(
         "", "", "", len(trained.vocabulary), trained.max_questions, "",
         probabilities=trained.model.output_shape[-1] != NUM_ACTIONS,
-        safety_weight=trained.dial.safety_weight,
-        sure_enough=trained.dial.sure_enough,
+        safety_weight=trained.operating_point.safety_weight,
+        sure_enough=trained.operating_point.sure_enough,
     )  # fmt: skip
 
 
@@ -240,31 +240,31 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
 
 
 def decision(trained: TrainedNetwork) -> dict[str, Any]:
-    """Returns the manifest's entry on how the version decides: see `trainer.decision.decision.Dial`.
+    """Returns the manifest's entry on how the version decides: see `trainer.decision.decision.OperatingPoint`.
 
-    If the network has probabilities, `chosen` is the `dial_chosen` of `TrainedNetwork`, and `held_out` the quality with
-    this dial on the vignettes `apart`, from which no network learned, or else on those that are judged by the networks
-    that did not learn from them; None if there are none.
+    If the network has probabilities, `chosen` is the `point_chosen` of `TrainedNetwork`, and `held_out` the quality at
+    this operating point on the vignettes `apart`, from which no network learned, or else on those that are judged by
+    the networks that did not learn from them; None if there are none.
     """
     if trained.model.output_shape[-1] == NUM_ACTIONS:
         return {"probabilities": False}
     bound = {} if trained.under_triage_at_most is None else {"under_triage_at_most": trained.under_triage_at_most}
     return {
         "probabilities": True,
-        "safety_weight": trained.dial.safety_weight,
-        "sure_enough": trained.dial.sure_enough,
-        "price": trained.dial.price,
-        "chosen": trained.dial_chosen,
+        "safety_weight": trained.operating_point.safety_weight,
+        "sure_enough": trained.operating_point.sure_enough,
+        "price": trained.operating_point.price,
+        "chosen": trained.point_chosen,
         **bound,
-        "held_out": _held_out(trained.held_out, trained.dial),
+        "held_out": _held_out(trained.held_out, trained.operating_point),
     }
 
 
-def _held_out(held_out: HeldOut, dial: Dial) -> dict[str, Any] | None:
+def _held_out(held_out: HeldOut, point: OperatingPoint) -> dict[str, Any] | None:
     vignettes = held_out.apart or held_out.judged
     if vignettes is None:
         return None
-    reached = quality(vignettes, dial)
+    reached = quality(vignettes, point)
     return {
         "vignettes": len(vignettes.sizes),
         "apart": held_out.apart is not None,

@@ -18,7 +18,7 @@ from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import ACTION_LABELS, is_forced
 from trainer.decision.decision import (
     NEUTRAL,
-    Dial,
+    OperatingPoint,
     anything_known,
     appropriate,
     best_triage,
@@ -47,11 +47,11 @@ class Identity(NamedTuple):
 
 
 class Safeguards(NamedTuple):
-    """The rules, novelty and dial that are applied to the network's outputs."""
+    """The rules, novelty and operating point that are applied to the network's outputs."""
 
     rules: RuleSet = NO_RULES
     novelty: Novelty | None = None
-    dial: Dial = NEUTRAL
+    operating_point: OperatingPoint = NEUTRAL
     questions: Mixture | None = None  # from which questions are chosen
 
 
@@ -98,7 +98,7 @@ def write(
         model: from states `[B, E]` float32 to outputs `[B, A]` or `[B, O]` float32, see `trainer.dyqn.network`.
         vocabulary: path of the vocabulary file, which becomes an asset.
         identity: the version that the SavedModel becomes.
-        safeguards: rules, novelty and dial.
+        safeguards: rules, novelty and operating point.
 
     Raises:
         InputError: a rule has a code that is not in the vocabulary.
@@ -142,7 +142,7 @@ def write(
             safeguards.questions,
             Vocabulary.load(vocabulary),
             safeguards.rules.rules,
-            safeguards.dial,
+            safeguards.operating_point,
             model if has_probabilities(model.output) else None,
         )
         not_to_ask = tf.TensorSpec([None, identity.evidence_count], tf.bool, features.NOT_TO_ASK)
@@ -203,13 +203,13 @@ class _Decider:
         self._rules = safeguards.rules
         self._graph = RuleGraph(self._rules.rules, vocabulary) if len(self._rules) else None
         self._novelty = safeguards.novelty
-        self._dial = safeguards.dial
+        self._point = safeguards.operating_point
 
     def __call__(self, states: tf.Tensor, forced: tf.Tensor) -> dict[str, tf.Tensor]:
         """Returns the decision tensors for states `[B, E]` float32 and `forced` `[B]` bool."""
         outputs = self._model(states)
-        action = decide(outputs, forced, anything_known(states), self._dial)
-        triage = best_triage(outputs, self._dial)
+        action = decide(outputs, forced, anything_known(states), self._point)
+        triage = best_triage(outputs, self._point)
         optional: dict[str, tf.Tensor] = {}
         if has_probabilities(outputs):
             optional |= {features.P_APPROPRIATE: appropriate(outputs), features.P_SAFE: safe(outputs)}
@@ -224,7 +224,7 @@ class _Decider:
             optional |= {features.NOVELTY: novelty, features.IS_NOVEL: self._novelty.is_novel(novelty)}
         labels = tf.constant(ACTION_LABELS)
         return optional | {
-            features.Q_VALUES: q_values(outputs, self._dial),
+            features.Q_VALUES: q_values(outputs, self._point),
             features.ACTION: action,
             features.ACTION_LABEL: tf.gather(labels, action),
             features.BEST_TRIAGE: triage,

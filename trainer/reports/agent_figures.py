@@ -1,4 +1,4 @@
-"""Figures of one agent: beside clinicians, its dial, its learning, its confidence, and slices of its patients."""
+"""Figures of one agent: beside clinicians, its operating point, learning and confidence, and slices of patients."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -58,7 +58,7 @@ def _if_enough(estimate: Any) -> Any:
 
 
 def frontier_figure(report: Mapping[str, Any]) -> Drawing | None:
-    """Returns what each safety weight gains and costs, with the agent's own; None for an agent without a dial."""
+    """Returns what each safety weight gains and costs, with the agent's own; None for an agent without one."""
     points = report.get("frontier")
     if not points:
         return None
@@ -78,13 +78,13 @@ def frontier_figure(report: Mapping[str, Any]) -> Drawing | None:
     own = next((point for point in points if point["chosen"]), None)
     return Drawing(
         "frontier",
-        "What other positions of the dial would give, from the least safety weight (left) to the largest: more safety "
+        "What other operating points would give, from the least safety weight (left) to the largest: more safety "
         "costs more over-triage. Each point is this agent with another weight; the lines through its own point are 95% "
         "intervals. The weight can be changed without training (--safety-weight).",
         _own_point(own),
         tuple(Panel(f"{measure.label}, by over-triage", _frontier(points, measure)) for measure in measures),
         (Key("this agent", "orange", marker="o"), Key("other safety weights", "blue", "-", "o")),
-        Table("The dial: mean (95% interval)", columns, rows),
+        Table("The point: mean (95% interval)", columns, rows),
     )
 
 

@@ -15,9 +15,9 @@ from trainer.evaluation.rule_effect import rule_effect
 from trainer.reports import case_report
 from trainer.reports.evaluate_options import EvaluateOptions
 from trainer.reports.symptom_checker_csv import AGENT, RULED
-from trainer.training import dial_options
-from trainer.training.dial_options import DialOptions
+from trainer.training import operating_point_options
 from trainer.training.job import JobDirectory, TrainedNetwork
+from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import DEFAULT, Case, fitting_cases, read_cases
 from trainer.vignettes.tfrecord import DataDirectory
@@ -31,7 +31,11 @@ _NOT_COMPARED = ("majority", "evidence")
 
 
 def agent_report(
-    given: EvaluateOptions, dial: DialOptions, data: DataDirectory, trained: TrainedNetwork, vignettes: VignetteArrays
+    given: EvaluateOptions,
+    point: OperatingPointOptions,
+    data: DataDirectory,
+    trained: TrainedNetwork,
+    vignettes: VignetteArrays,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Returns all figures, ready for JSON, and the decisions `[K, V]` of the agent and of the agent with rules.
 
@@ -42,8 +46,8 @@ def agent_report(
     rules, no_rules = _rules(given, trained)
     groups = _evidence_groups(given, trained, vignettes)
     seeds = measurement.order_seeds(seed, given.orders)
-    outcomes = measurement.play(trained.model, vignettes, seeds, trained.max_questions, dial=trained.dial)
-    triage = frontier.RecordedTriage(trained.model, trained.dial)
+    outcomes = measurement.play(trained.model, vignettes, seeds, trained.max_questions, point=trained.operating_point)
+    triage = frontier.RecordedTriage(trained.model, trained.operating_point)
     report: dict[str, Any] = {
         **_identity(given, data, trained, vignettes),
         **measurement.baseline_figures(counts, minimum, seed),
@@ -58,14 +62,16 @@ def agent_report(
     }
     outputs = triage.outputs(given.orders)
     if outputs is not None:
-        dials = dial_options.dials_by_weight(dial, trained)
-        points = frontier.frontier(outputs, vignettes, dials, trained.max_questions, trained.dial, seed)
-        report["frontier"] = figures.plain(points)
+        points = operating_point_options.points_by_weight(point, trained)
+        played = frontier.frontier(outputs, vignettes, points, trained.max_questions, trained.operating_point, seed)
+        report["frontier"] = figures.plain(played)
     report |= _groups(outcomes, vignettes, groups, report["slices"], seed)
     decisions = {AGENT: outcomes.decisions}
     if len(rules):
         graph = RuleGraph(rules.rules, trained.vocabulary)
-        obedient = measurement.play(trained.model, vignettes, seeds, trained.max_questions, graph, trained.dial)
+        obedient = measurement.play(
+            trained.model, vignettes, seeds, trained.max_questions, graph, trained.operating_point
+        )
         decisions[RULED] = obedient.decisions
         report["safety_rules"] = {
             "rules": rules.described(),
@@ -74,7 +80,7 @@ def agent_report(
         }
     those = symptom_checkers.compared(decisions, counts, minimum, CLINICIANS)
     report["symptom_checkers"] = figures.plain(symptom_checkers.figures(those, seed))
-    agent = walk.Agent(trained.model, trained.vocabulary, trained.max_questions, trained.dial, rules)
+    agent = walk.Agent(trained.model, trained.vocabulary, trained.max_questions, trained.operating_point, rules)
     report["errors"] = walk.worst_cases(agent, outcomes, vignettes, seeds)
     textbook = _textbook(given, trained)
     if textbook:
@@ -108,10 +114,10 @@ def _identity(
         "networks": trained.config["network"]["networks"],
         "max_questions": trained.max_questions,
         "dial": {
-            "safety_weight": trained.dial.safety_weight,
-            "sure_enough": trained.dial.sure_enough,
-            "price": trained.dial.price,
-            "chosen": trained.dial_chosen,
+            "safety_weight": trained.operating_point.safety_weight,
+            "sure_enough": trained.operating_point.sure_enough,
+            "price": trained.operating_point.price,
+            "chosen": trained.point_chosen,
             "under_triage_at_most": trained.under_triage_at_most,
         }
         if probabilities

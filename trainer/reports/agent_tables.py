@@ -68,7 +68,7 @@ def answers(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Compared with clinicians", _compared(report)),
         ("With safety rules", _ruled(report)),
         ("How much it asks", _asking(report)),
-        ("How it decides", _dial(report)),
+        ("How it decides", _point(report)),
         ("Compared with a constant answer", _constant(report)),
     )
     return [(heading, text) for heading, text in candidates if text]
@@ -113,13 +113,13 @@ def _asking(report: Mapping[str, Any]) -> str:
     )
 
 
-def _dial(report: Mapping[str, Any]) -> str:
-    dial = report.get("dial")
-    if not dial:
+def _point(report: Mapping[str, Any]) -> str:
+    point = report.get("dial")
+    if not point:
         return "By its Q-values alone: it triages as soon as a decision is worth more than asking."
-    weight, sure = dial["safety_weight"], dial["sure_enough"]
-    chosen = _CHOSEN.get(str(dial["chosen"]), "{}").format(bound=dial["under_triage_at_most"] or 0)
-    stop = f"that is worth more than going on at {dial['price']:g} a question"
+    weight, sure = point["safety_weight"], point["sure_enough"]
+    chosen = _CHOSEN.get(str(point["chosen"]), "{}").format(bound=point["under_triage_at_most"] or 0)
+    stop = f"that is worth more than going on at {point['price']:g} a question"
     if sure is not None:
         stop = f"the best has {sure:g} of the possible value"
     return (

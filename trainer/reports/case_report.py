@@ -19,9 +19,9 @@ from trainer.decision.rules import RuleGraph
 from trainer.dyqn.rollout import greedy_policy
 from trainer.evaluation import cases
 from trainer.evaluation.case_play import play_cases
-from trainer.training import dial_options
-from trainer.training.dial_options import DialOptions
+from trainer.training import operating_point_options
 from trainer.training.job import TrainedNetwork, load_network
+from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.textbook_case import CATEGORIES, Case, read_cases
 from triage_runtime.command_line import figures
 from triage_runtime.command_line.progress import print_table
@@ -42,13 +42,13 @@ class CaseOptions:
     json: str | pathlib.Path | None
 
 
-def run(given: CaseOptions, dial: DialOptions) -> None:
+def run(given: CaseOptions, point: OperatingPointOptions) -> None:
     """Runs `triage evaluate --cases`.
 
     Raises:
         InputError: the cases, the job directory or the rules cannot be read, or do not fit each other.
     """
-    trained = dial_options.apply(dial, load_network(given.job_dir, given.step), given.job_dir)
+    trained = operating_point_options.apply(point, load_network(given.job_dir, given.step), given.job_dir)
     textbook = read_cases(given.cases, trained.vocabulary)
     rules = safety_rules.NO_RULES
     if given.rules is not None:
@@ -69,9 +69,11 @@ def run(given: CaseOptions, dial: DialOptions) -> None:
 
 def case_figures(textbook: Sequence[Case], trained: TrainedNetwork, rules: RuleSet) -> dict[str, Any]:
     """Returns `cases.figures` of the agent `WITHOUT`, and `WITH` rules if there are any."""
-    policies = {WITHOUT: greedy_policy(trained.model, dial=trained.dial)}
+    policies = {WITHOUT: greedy_policy(trained.model, point=trained.operating_point)}
     if len(rules):
-        policies[WITH] = greedy_policy(trained.model, RuleGraph(rules.rules, trained.vocabulary), trained.dial)
+        policies[WITH] = greedy_policy(
+            trained.model, RuleGraph(rules.rules, trained.vocabulary), trained.operating_point
+        )
     return {
         name: cases.figures(textbook, play_cases(policy, textbook, trained.vocabulary, trained.max_questions))
         for name, policy in policies.items()

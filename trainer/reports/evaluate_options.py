@@ -6,7 +6,7 @@ import pathlib
 
 from trainer.evaluation import question_options
 from trainer.evaluation.measurement import ORDERS
-from trainer.training import dial_options
+from trainer.training import operating_point_options
 from triage_runtime.command_line import figures, options
 from triage_runtime.storage import locations
 
@@ -89,5 +89,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="play the agent with these safety rules too, and print the difference: a file (docs/rules.md), or default",
     )
-    dial_options.add_arguments(parser)
+    operating_point_options.add_arguments(parser)
     figures.add_argument(parser)

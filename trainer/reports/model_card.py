@@ -219,19 +219,19 @@ def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluatio
     evaluated = (evaluation or {}).get("orders"), (evaluation or {}).get("seed")
     how = "" if evaluation is None else f" --orders {evaluated[0]} --seed {evaluated[1]}"
     ruled = f" --rules {directories.RULES}" if manifest["safety_rules"]["rules"] else ""
-    dial = _dial(manifest["decision"])
+    point = _point(manifest["decision"])
     return [
         *([_simulate(training_data)] if training_data.get("simulation") else []),
         f'python -c "{make_config}"',
         f"triage train --data DATA --job-dir JOB --config config.json --steps {steps}",
         f"triage export --job-dir JOB --step {steps} --model-base-path MODELS --data DATA{how}"
-        f"{ruled or ' --rules none'}{dial}",
-        f"triage evaluate --job-dir JOB --step {steps} --data DATA{how}{ruled}{dial}",
+        f"{ruled or ' --rules none'}{point}",
+        f"triage evaluate --job-dir JOB --step {steps} --data DATA{how}{ruled}{point}",
     ]
 
 
-def _dial(decision: dict[str, Any]) -> str:
-    """Returns the options that set the version's dial, "" if training chose it."""
+def _point(decision: dict[str, Any]) -> str:
+    """Returns the options that set the version's operating point, "" if training chose it."""
     if not decision["probabilities"] or decision["chosen"] == "default":
         return ""
     if decision["chosen"] == "bound":

@@ -16,7 +16,7 @@ from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS, Action
 from trainer.decision import rewards
-from trainer.decision.decision import Dial
+from trainer.decision.decision import OperatingPoint
 from trainer.decision.question_graph import QuestionGraph
 from trainer.evaluation import as_clinicians
 from trainer.evaluation.agreement import majority_decisions
@@ -102,18 +102,20 @@ def _interviews(
     name = None if given.rules is None else str(given.rules)
     rules, _ = safety_rules.choose(name, trained.vocabulary)
     network = trained.model if trained.model.output_shape[-1] > NUM_ACTIONS else None
-    graph = QuestionGraph(trained.questions, trained.vocabulary, rules.rules, trained.dial, network)
+    graph = QuestionGraph(trained.questions, trained.vocabulary, rules.rules, trained.operating_point, network)
     train = data.read("train", names=False)
     if not len(train.decision_counts):
         raise InputError(f"{given.data}: the train split has no vignettes, which the simple policies learn from")
-    policies = simple_policies(frequencies(train, len(data.vocabulary)), trained.dial, given.seed)
+    policies = simple_policies(frequencies(train, len(data.vocabulary)), trained.operating_point, given.seed)
     own = given.track == OWN_CARD
     judged = own and network is not None
-    learned = card_policy(graph, trained.model, trained.dial) if judged else learned_policy(graph)
+    learned = card_policy(graph, trained.model, trained.operating_point) if judged else learned_policy(graph)
     flags = None if own else tf.function(graph.open_red_flags, autograph=False)
     chosen: dict[str, Policy | None] = {**policies, LEARNED: learned, CLAIRVOYANT: None}
     return {
-        name: play(patients, trained.model, graph.may_ask, chosen[name], given.question_limit, trained.dial, flags)
+        name: play(
+            patients, trained.model, graph.may_ask, chosen[name], given.question_limit, trained.operating_point, flags
+        )
         for name in followed(given.questions, "play", "policies")
     }, graph
 
@@ -127,12 +129,12 @@ def _figures(
 ) -> dict[str, Any]:
     """Returns the figures of each policy; differences are paired with the first one."""
     first = next(iter(interviews))
-    against = quality(interviews[first], patients.decision_counts, trained.dial)
+    against = quality(interviews[first], patients.decision_counts, trained.operating_point)
     return {
         name: policy_figures(
             each,
             patients,
-            trained.dial,
+            trained.operating_point,
             graph.red_flags.cells,
             None if name == first else against,
             given.minimum_decisions,
@@ -142,9 +144,9 @@ def _figures(
     }
 
 
-def quality(interviews: Interviews, counts: np.ndarray, dial: Dial) -> dict[str, np.ndarray]:
+def quality(interviews: Interviews, counts: np.ndarray, point: OperatingPoint) -> dict[str, np.ndarray]:
     """Returns whether the decision after each number of questions is appropriate, and safe; bool `[Q + 1, V]` each."""
-    decisions = interviews.decisions(dial)
+    decisions = interviews.decisions(point)
     truths = (rule(counts).numpy() for rule in (rewards.appropriate, rewards.safe))
     return {
         name: np.take_along_axis(truth[np.newaxis], decisions[..., np.newaxis], axis=2)[..., 0]
@@ -155,7 +157,7 @@ def quality(interviews: Interviews, counts: np.ndarray, dial: Dial) -> dict[str,
 def policy_figures(
     interviews: Interviews,
     patients: Patients,
-    dial: Dial,
+    point: OperatingPoint,
     red_flags: np.ndarray,
     against: Mapping[str, np.ndarray] | None,
     minimum_decisions: int,
@@ -166,7 +168,7 @@ def policy_figures(
     Args:
         interviews: of the policy.
         patients: V of them.
-        dial: of the agent.
+        point: of the agent.
         red_flags: the cells that are red flags.
         against: the `quality` of the policy that it is compared with, None for that policy itself.
         minimum_decisions: patients with fewer are left out of comparisons with clinicians.
@@ -176,14 +178,14 @@ def policy_figures(
         `appropriateness` and `safety`, a list by number of questions; the same with `_difference`, paired with
         `against`; `first_red_flag` and `stopping`, see below.
     """
-    rows = quality(interviews, patients.decision_counts, dial)
+    rows = quality(interviews, patients.decision_counts, point)
     result: dict[str, Any] = {name: _estimates(values.astype(float), seed) for name, values in rows.items()}
     for name, values in rows.items():
         if against is not None:
             pairs = values.astype(float) - against[name]
             result[f"{name}_difference"] = _estimates(pairs, seed)
     result["first_red_flag"] = _first_red_flag(interviews, patients, red_flags, seed)
-    result["stopping"] = stopping(interviews, patients, dial, minimum_decisions, seed)
+    result["stopping"] = stopping(interviews, patients, point, minimum_decisions, seed)
     return result
 
 
@@ -220,7 +222,7 @@ def _first_red_flag(
 
 
 def stopping(
-    interviews: Interviews, patients: Patients, dial: Dial, minimum_decisions: int, seed: int
+    interviews: Interviews, patients: Patients, point: OperatingPoint, minimum_decisions: int, seed: int
 ) -> dict[str, Any]:
     """Returns the results of interviews that end as `Interviews.ends` says, or after the last question.
 
@@ -230,9 +232,9 @@ def stopping(
         also `as_clinicians`, the quality by all clinicians but one, and `less_clinicians`, its paired difference from
         the clinicians' own.
     """
-    ends = interviews.ends(dial)
+    ends = interviews.ends(point)
     rows, counts = np.arange(len(ends)), patients.decision_counts
-    decisions = interviews.decisions(dial)[ends, rows][np.newaxis]
+    decisions = interviews.decisions(point)[ends, rows][np.newaxis]
     judged = triage_quality(decisions, counts)
     shares = {"evidence_recall": patients.answers > 0, "evidence_seen": patients.answers != 0}
     values = {

@@ -67,7 +67,7 @@ def partially_observed(job: Work) -> dict[str, Any]:
 
 
 def preset(job: Work) -> dict[str, Any]:
-    """Trains an agent as `triage train` does, with its dial, and evaluates it when it is done."""
+    """Trains an agent as `triage train` does, with its operating point, and evaluates it when it is done."""
     settings, data = job.task.settings, DataDirectory.open(job.data)
     config = TrainConfig.from_dict(settings["config"])
     with tempfile.TemporaryDirectory() as scratch:
@@ -75,7 +75,7 @@ def preset(job: Work) -> dict[str, Any]:
         open_run(folder, data, config).train(lambda: False)
         trained = load_network(folder)
     splits = evaluated_splits(splits_of(data, settings), settings["train_sample"])
-    policy = greedy_policy(trained.model, dial=trained.dial)
+    policy = greedy_policy(trained.model, point=trained.operating_point)
     evaluations = rollout_evaluations(splits, len(data.vocabulary), policy, config)
     evaluations.add(trained.training["steps"])
     orders = order_seeds(config.loop.seed, config.loop.evaluation_orders)
@@ -83,7 +83,7 @@ def preset(job: Work) -> dict[str, Any]:
     return {
         **evaluations.report(converged=1),
         "beside_clinicians": _beside_clinicians(
-            lambda rules: play(trained.model, splits["test"], orders, limit, rules, trained.dial),
+            lambda rules: play(trained.model, splits["test"], orders, limit, rules, trained.operating_point),
             data.vocabulary, splits["test"].decision_counts, config.loop.seed,
         ),
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Two files of a job directory: the agent's outputs for held-out vignettes, and the dial chosen with them.
+"""Two files of a job directory: the agent's outputs for held-out vignettes, and the operating point chosen with them.
 
 The name of an array is a field of `HeldOut`, a slash, and a field of `HeldOutOutputs`. held_out.npz is written after
 dial.json, at the end of training.
@@ -11,23 +11,23 @@ import pathlib
 import numpy as np
 
 from schemas.errors import InputError
-from trainer.decision.decision import NEUTRAL, Dial
+from trainer.decision.decision import NEUTRAL, OperatingPoint
 from trainer.decision.operating_point import HeldOut, HeldOutOutputs
 from triage_runtime.storage import arrays_file, whole_file
 from triage_runtime.storage.whole_file import read_json
 
 OUTPUTS = "held_out.npz"
-DIAL = "dial.json"
+OPERATING_POINT = "dial.json"
 
 
-def write(folder: pathlib.Path, held_out: HeldOut, dial: Dial) -> None:
+def write(folder: pathlib.Path, held_out: HeldOut, point: OperatingPoint) -> None:
     """Writes both files.
 
     Raises:
         OSError: they cannot be written.
     """
-    with whole_file.replacing(folder / DIAL) as file:
-        file.write(json.dumps(dataclasses.asdict(dial), indent=2) + "\n")
+    with whole_file.replacing(folder / OPERATING_POINT) as file:
+        file.write(json.dumps(dataclasses.asdict(point), indent=2) + "\n")
     arrays = {
         f"{part}/{name}": array
         for part, outputs in held_out._asdict().items()
@@ -39,7 +39,7 @@ def write(folder: pathlib.Path, held_out: HeldOut, dial: Dial) -> None:
 
 def remove(folder: pathlib.Path) -> None:
     """Removes both files if they exist."""
-    for name in (OUTPUTS, DIAL):
+    for name in (OUTPUTS, OPERATING_POINT):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -62,17 +62,17 @@ def read(folder: pathlib.Path) -> HeldOut | None:
         raise InputError(f"{path}: damaged: train again in a new --job-dir") from error
 
 
-def read_dial(folder: pathlib.Path) -> Dial:
-    """Returns the dial, the neutral one if there is no such file.
+def read_operating_point(folder: pathlib.Path) -> OperatingPoint:
+    """Returns the operating point, the neutral one if there is no such file.
 
     Raises:
         InputError: the file is damaged.
     """
-    path = folder / DIAL
+    path = folder / OPERATING_POINT
     if not path.exists():
         return NEUTRAL
     try:
-        return Dial(**read_json(path))
+        return OperatingPoint(**read_json(path))
     except TypeError as error:
         raise InputError(
             f"{path}: expected safety_weight, sure_enough and price: train again in a new --job-dir"

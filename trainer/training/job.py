@@ -29,7 +29,7 @@ from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from trainer.config import TrainConfig
 from trainer.decision import novelty
-from trainer.decision.decision import NEUTRAL, Dial
+from trainer.decision.decision import NEUTRAL, OperatingPoint
 from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty, fit
 from trainer.decision.operating_point import NOTHING_HELD_OUT, HeldOut
@@ -67,8 +67,8 @@ class TrainedNetwork:
     training: dict[str, int]  # steps and episodes
     rules: RuleSet = NO_RULES  # that an exported version obeys
     novelty: Novelty | None = None  # statistics of the training states; None if there are too few vignettes
-    dial: Dial = NEUTRAL  # how its probabilities are weighed
-    dial_chosen: str = "default"  # by training; "given", by the options; or "bound", to keep a bound on under-triage
+    operating_point: OperatingPoint = NEUTRAL  # how its probabilities are weighed
+    point_chosen: str = "default"  # by training; "given", by the options; or "bound", to keep a bound on under-triage
     under_triage_at_most: float | None = None  # that bound
     held_out: HeldOut = NOTHING_HELD_OUT
     questions: Mixture | None = None  # from which it chooses questions; None if there are too few vignettes
@@ -207,14 +207,14 @@ class JobDirectory:
         path = self.path / NOVELTY
         return novelty.load(path, evidence_count) if path.exists() else None
 
-    def write_held_out(self, outputs: HeldOut, dial: Dial) -> None:
-        """Writes the agent's outputs for held-out vignettes, and the dial that was chosen with them.
+    def write_held_out(self, outputs: HeldOut, point: OperatingPoint) -> None:
+        """Writes the agent's outputs for held-out vignettes, and the operating point that was chosen with them.
 
         Raises:
             InputError: they cannot be written.
         """
         try:
-            held_out.write(self.path, outputs, dial)
+            held_out.write(self.path, outputs, point)
         except OSError as error:
             raise self.unwritable(error) from error
 
@@ -226,9 +226,9 @@ class JobDirectory:
         """
         return held_out.read(self.path)
 
-    def dial(self) -> Dial:
-        """Returns the agent's dial, the neutral one if training chose none; raises as `held_out`."""
-        return held_out.read_dial(self.path)
+    def operating_point(self) -> OperatingPoint:
+        """Returns the agent's operating point, the neutral one if training chose none; raises as `held_out`."""
+        return held_out.read_operating_point(self.path)
 
     def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
         """Returns the error to raise if writing failed."""
@@ -297,7 +297,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
     checkpoint = tf.train.Checkpoint(chosen=model, **counters)
     paths = existing_checkpoints(job.manager(checkpoint, kept=1))
     path = checkpoint_path(paths, step, job_dir)
-    newest = path == checkpoint_path(paths, None, job_dir)  # the dial is only for this one
+    newest = path == checkpoint_path(paths, None, job_dir)  # the operating point is only for this one
     restore(checkpoint, path).assert_existing_objects_matched().expect_partial()
     training = {"steps": int(counters["step"]), "episodes": int(counters["episode"])}
     evaluated = {evaluation["step"]: evaluation for evaluation in job.evaluations()}
@@ -311,7 +311,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         training=training,
         start_from=run["start_from"],
         novelty=job.novelty(len(vocabulary)),
-        dial=job.dial() if newest else NEUTRAL,
+        operating_point=job.operating_point() if newest else NEUTRAL,
         held_out=(job.held_out() if newest else None) or NOTHING_HELD_OUT,
         questions=questions.read(job_dir, len(vocabulary)),
     )

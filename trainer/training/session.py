@@ -287,21 +287,21 @@ class TrainingSession:
             self._save()
 
     def _settle(self) -> None:
-        """Calibrates the chosen weights, chooses the dial, and evaluates the resulting agent.
+        """Calibrates the chosen weights, chooses the operating point, and evaluates the resulting agent.
 
         The last file written marks all of this as done: a run that is killed earlier repeats it.
         """
         settled = self._loop.selection.settle()
-        dial = NEUTRAL
+        point = NEUTRAL
         if settled.judged is not None and self._config.network.outputs == "probabilities":
-            dial = choose(settled.judged)
+            point = choose(settled.judged)
         if self._rollout is not None:
             limit, chosen = self._config.environment.max_questions, self._loop.selection.chosen
-            policy = greedy_policy(chosen, dial=dial)
+            policy = greedy_policy(chosen, point=point)
             self._evaluate(Rollout(self._test, chosen.input_shape[-1], limit, policy))
         self._save()
         if self._workers.chief:
-            self._job.write_held_out(settled, dial)
+            self._job.write_held_out(settled, point)
 
     def _evaluate(self, rollout: Rollout) -> None:
         outcomes = rollout.run(order_seeds(EVALUATION_SEED, self._config.loop.evaluation_orders))

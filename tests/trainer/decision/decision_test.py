@@ -9,7 +9,7 @@ from trainer.decision.decision import (
     NEUTRAL,
     PRICES,
     SAFETY_SHARES,
-    Dial,
+    OperatingPoint,
     anything_known,
     ask_value,
     best_triage,
@@ -77,13 +77,15 @@ def _row(ask, appropriate, safe):
     ],
 )
 def test_merits_worked_out_by_hand(weight, expected):
-    assert merits(tf.constant([OUTPUTS]), Dial(weight)).numpy()[0].tolist() == pytest.approx(expected, abs=1e-6)
+    assert merits(tf.constant([OUTPUTS]), OperatingPoint(weight)).numpy()[0].tolist() == pytest.approx(
+        expected, abs=1e-6
+    )
 
 
 def test_the_safety_weight_moves_the_decision_and_not_the_q_values():
     batch = tf.constant([OUTPUTS])
     # Green has .8 + .8 w, Red .1 + w: equal at w = 3.5.
-    assert [int(best_triage(batch, Dial(weight))[0]) for weight in (0.0, 3.4, 3.6)] == [2, 2, 0]
+    assert [int(best_triage(batch, OperatingPoint(weight))[0]) for weight in (0.0, 3.4, 3.6)] == [2, 2, 0]
     # The rewards alone would triage Red. The merit of Green is .8 at weights 0 and 1, below Q(ask).
     assert decide(batch, tf.constant([False]), KNOWN).numpy().tolist() == [4]
     assert decide(batch, tf.constant([True]), KNOWN).numpy().tolist() == [2]
@@ -91,9 +93,9 @@ def test_the_safety_weight_moves_the_decision_and_not_the_q_values():
 
 def test_q_values_alone_decide_where_there_are_no_probabilities():
     q_values = tf.constant([[0.1, 0.9, 0.2, 0.3, 0.95]])
-    for dial in (NEUTRAL, Dial(30.0, 0.01)):
-        assert merits(q_values, dial).numpy()[0].tolist() == pytest.approx([0.1, 0.9, 0.2, 0.3])
-        assert decide(q_values, tf.constant([False]), KNOWN, dial).numpy().tolist() == [4]
+    for point in (NEUTRAL, OperatingPoint(30.0, 0.01)):
+        assert merits(q_values, point).numpy()[0].tolist() == pytest.approx([0.1, 0.9, 0.2, 0.3])
+        assert decide(q_values, tf.constant([False]), KNOWN, point).numpy().tolist() == [4]
 
 
 @pytest.mark.parametrize(
@@ -111,16 +113,16 @@ def test_q_values_alone_decide_where_there_are_no_probabilities():
 )
 def test_asking_ends_only_when_the_agent_is_sure_enough(ask, sure_enough, known, action):
     batch = _row(ask, [0.0, 0.25, 0.75, 0.0], [1.0, 1.0, 0.75, 0.0])
-    chosen = decide(batch, tf.constant([False]), tf.constant([known]), Dial(0.0, sure_enough))
+    chosen = decide(batch, tf.constant([False]), tf.constant([known]), OperatingPoint(0.0, sure_enough))
     assert chosen.numpy().tolist() == [action]
-    forced = decide(batch, tf.constant([True]), tf.constant([known]), Dial(0.0, sure_enough))
+    forced = decide(batch, tf.constant([True]), tf.constant([known]), OperatingPoint(0.0, sure_enough))
     assert forced.numpy().tolist() == [2 if known else 4]
 
 
 def test_equal_merits_go_to_the_more_urgent_decision():
     batch = _row(0.1, [0.0, 0.5, 0.5, 0.0], [1.0, 0.5, 0.5, 0.0])
-    assert int(best_triage(batch, Dial(0.0))[0]) == 1
-    assert int(best_triage(batch, Dial(1.0))[0]) == 0  # .5 for each of Red, Yellow and Green
+    assert int(best_triage(batch, OperatingPoint(0.0))[0]) == 1
+    assert int(best_triage(batch, OperatingPoint(1.0))[0]) == 0  # .5 for each of Red, Yellow and Green
 
 
 def _asking(values):
@@ -132,7 +134,7 @@ def test_q_ask_is_the_learned_one_at_each_operating_point():
     values = np.linspace(0.1, 0.9, len(ASK_POINTS)).reshape(len(SAFETY_SHARES), len(PRICES))
     for row, weight in enumerate((0.0, 1.0, 4.0)):  # w / (1 + w) is 0, .5 and .8
         for column, price in enumerate(PRICES):
-            asked = float(ask_value(_asking(values), Dial(weight, price=price))[0])
+            asked = float(ask_value(_asking(values), OperatingPoint(weight, price=price))[0])
             assert asked == pytest.approx(values[row, column], abs=1e-6)
 
 
@@ -141,20 +143,20 @@ def test_q_ask_is_interpolated_between_operating_points():
     values[1, 2:4] = 0.6, 0.4  # weight 1, prices .004 and .008
     # Half way between the logarithms of .004 and .008.
     middle = 0.004 * 2**0.5
-    assert float(ask_value(_asking(values), Dial(1.0, price=middle))[0]) == pytest.approx(0.5, abs=1e-6)
+    assert float(ask_value(_asking(values), OperatingPoint(1.0, price=middle))[0]) == pytest.approx(0.5, abs=1e-6)
     # A weight of 1 / 3 has the share .25, half way between those of 0 and 1.
-    assert float(ask_value(_asking(values), Dial(1 / 3, price=0.004))[0]) == pytest.approx(0.3, abs=1e-6)
+    assert float(ask_value(_asking(values), OperatingPoint(1 / 3, price=0.004))[0]) == pytest.approx(0.3, abs=1e-6)
     # A weight of 9 has the share .9, half way from .8 to 1, where a question brings nothing and costs its price.
     values[2, 2] = 0.7
     expected = (0.7 + 1 - 0.004) / 2
-    assert float(ask_value(_asking(values), Dial(9.0, price=0.004))[0]) == pytest.approx(expected, abs=1e-6)
+    assert float(ask_value(_asking(values), OperatingPoint(9.0, price=0.004))[0]) == pytest.approx(expected, abs=1e-6)
     # Beyond the learned prices the nearest one counts.
     values[1, 0] = 0.2
-    assert float(ask_value(_asking(values), Dial(1.0, price=1e-5))[0]) == pytest.approx(0.2, abs=1e-6)
+    assert float(ask_value(_asking(values), OperatingPoint(1.0, price=1e-5))[0]) == pytest.approx(0.2, abs=1e-6)
 
 
 def test_the_q_value_of_ask_is_the_one_by_which_the_agent_stops():
     outputs = _row(0.7, [0.0, 0.25, 0.75, 0.0], [1.0, 1.0, 0.75, 0.0])
-    assert q_values(outputs, Dial(1.0)).numpy()[0].tolist() == pytest.approx([0.5, 0.5, 0.5, 0.5, 0.7])
+    assert q_values(outputs, OperatingPoint(1.0)).numpy()[0].tolist() == pytest.approx([0.5, 0.5, 0.5, 0.5, 0.7])
     plain = tf.constant([[0.1, 0.9, 0.2, 0.3, 0.95]])
     assert q_values(plain).numpy().tolist() == plain.numpy().tolist()

@@ -1,4 +1,4 @@
-"""The choice of a dial: where the agent stops, what it then reaches, and what a bound on under-triage takes."""
+"""The choice of a point: where the agent stops, what it then reaches, and what a bound on under-triage takes."""
 
 import hypothesis
 import numpy as np
@@ -7,25 +7,25 @@ from hypothesis import strategies
 from hypothesis.extra import numpy as arrays
 
 from schemas.errors import InputError
-from trainer.decision.decision import ASK_POINTS, PRICES, Dial, best_triage
+from trainer.decision.decision import ASK_POINTS, PRICES, OperatingPoint, best_triage
 from trainer.decision.operating_point import (
     BUDGET,
     WEIGHTS,
     HeldOutOutputs,
     Quality,
     choose,
-    least_dial,
+    least_point,
     quality,
     stops,
     with_price,
 )
 
 ASKS, DECIDES = 0.99, 0.1  # Q(ask) at every operating point
-PLAIN = Dial(0.0)
+PLAIN = OperatingPoint(0.0)
 
 
 def weight_for(held_out, bound, sure_enough):
-    return least_dial(held_out, bound, [Dial(weight, sure_enough) for weight in WEIGHTS]).safety_weight
+    return least_point(held_out, bound, [OperatingPoint(weight, sure_enough) for weight in WEIGHTS]).safety_weight
 
 
 def _row(ask, appropriate, safe):
@@ -51,13 +51,13 @@ def test_asking_ends_with_the_evidence_or_where_q_ask_says_so(two):
 
 def test_asking_ends_as_soon_as_the_decision_is_sure_enough_and_not_before(two):
     # The merits with w = 0: .8, .7, .6 after one, two and three pieces of the first vignette, .7 and .8 of the second.
-    assert stops(two, Dial(0.0, sure_enough=0.75)).tolist() == [
+    assert stops(two, OperatingPoint(0.0, sure_enough=0.75)).tolist() == [
         1,
         2,
     ]  # by its Q(ask) the second would have stopped at 1
-    assert stops(two, Dial(0.0, sure_enough=0.81)).tolist() == [3, 2]  # with the last piece of evidence
+    assert stops(two, OperatingPoint(0.0, sure_enough=0.81)).tolist() == [3, 2]  # with the last piece of evidence
     # With w = 1 Green has (.8 + .85) / 2 = .825 and Yellow (.7 + .9) / 2 = .8.
-    assert stops(two, Dial(1.0, 0.82)).tolist() == [1, 2]
+    assert stops(two, OperatingPoint(1.0, 0.82)).tolist() == [1, 2]
 
 
 def test_quality_worked_out_by_hand(two):
@@ -66,7 +66,7 @@ def test_quality_worked_out_by_hand(two):
         appropriateness=0.5, safety=1.0, over_triage=0.5, red_found=1.0, evidence=pytest.approx(4 / 5)
     )
     # Sure enough at .75: Green for the first one, which is neither appropriate nor safe nor Red; Green for the second.
-    assert quality(two, Dial(0.0, sure_enough=0.75)) == Quality(0.5, 0.5, 0.0, 0.0, pytest.approx(3 / 5))
+    assert quality(two, OperatingPoint(0.0, sure_enough=0.75)) == Quality(0.5, 0.5, 0.0, 0.0, pytest.approx(3 / 5))
 
 
 def test_red_is_not_judged_where_there_is_none(two):
@@ -92,10 +92,10 @@ def test_easy_vignettes_are_asked_until_the_decision_is_known():
     yellow, green = (_row(DECIDES, [0.0, p, 1 - p, 0.0], [1.0, 1.0, 1 - p, 0.0]) for p in (1.0, 0.0))
     easy = _single([unsure, yellow, unsure, green] * 50, [[0, 3, 0, 0], [0, 0, 3, 0]] * 50)
     easy = easy._replace(sizes=np.full(100, 2))
-    assert quality(easy, Dial(32.0, 0.98)).appropriateness == 0.5
-    dial = choose(easy)
-    assert quality(easy, dial)[:2] == (1.0, 1.0)
-    assert stops(easy, dial).tolist() == [2] * 100
+    assert quality(easy, OperatingPoint(32.0, 0.98)).appropriateness == 0.5
+    point = choose(easy)
+    assert quality(easy, point)[:2] == (1.0, 1.0)
+    assert stops(easy, point).tolist() == [2] * 100
 
 
 @pytest.mark.parametrize("decided", [GREEN, YELLOW, RED])
@@ -140,16 +140,16 @@ def test_no_point_that_could_be_chosen_dominates_the_chosen_one(name):
     held_out = _interviews(5, 60, DATA_SETS[name])
     rows = np.arange(60)
 
-    def reached(dial):
-        known = stops(held_out, dial)
+    def reached(point):
+        known = stops(held_out, point)
         outputs = held_out.outputs.reshape(60, 5, -1)[rows, known - 1]
-        taken = best_triage(outputs, dial).numpy()
+        taken = best_triage(outputs, point).numpy()
         return np.array([outputs[rows, 5 + taken].mean(), outputs[rows, 9 + taken].mean(), -known.mean()])
 
     mine = reached(choose(held_out))
     for weight in (0.0, 0.5, 1.0, 2.0, 4.0):
         for price in PRICES:
-            other = reached(Dial(weight, price=price))
+            other = reached(OperatingPoint(weight, price=price))
             assert not ((other >= mine).all() and (other > mine + 1e-6).any()), (weight, price)
 
 
@@ -157,20 +157,20 @@ def test_no_point_that_could_be_chosen_dominates_the_chosen_one(name):
 @pytest.mark.parametrize("weight", [0.0, 1.0, 8.0])
 def test_the_budget_holds_for_both_probabilities_at_any_weight(name, weight):
     held_out = _interviews(6, 60, DATA_SETS[name])
-    dial = with_price(held_out, weight)
+    point = with_price(held_out, weight)
     rows = np.arange(60)
 
     def promised(known):
         outputs = held_out.outputs.reshape(60, 5, -1)[rows, known - 1]
-        taken = best_triage(outputs, dial).numpy()
+        taken = best_triage(outputs, point).numpy()
         return np.array([outputs[rows, 5 + taken].mean(), outputs[rows, 9 + taken].mean()])
 
-    lost = promised(np.full(60, 5)) - promised(stops(held_out, dial))
-    assert dial.safety_weight == weight
-    assert (lost <= BUDGET + 1e-6).all() or dial.price == PRICES[0]
+    lost = promised(np.full(60, 5)) - promised(stops(held_out, point))
+    assert point.safety_weight == weight
+    assert (lost <= BUDGET + 1e-6).all() or point.price == PRICES[0]
 
 
-def test_the_dial_is_chosen_by_the_probabilities_and_not_by_what_clinicians_said():
+def test_the_operating_point_is_chosen_by_the_probabilities_and_not_by_what_clinicians_said():
     rows = [_row(DECIDES, *GREEN)] * 4
     assert choose(_single(rows, [[0, 0, 3, 0]] * 4)) == choose(_single(rows, [[3, 0, 0, 0]] * 4))
 
@@ -190,7 +190,7 @@ def _outputs(draw):
 @hypothesis.settings(max_examples=50)
 @hypothesis.given(_outputs())
 def test_a_larger_weight_never_gives_a_less_urgent_decision(outputs):
-    decisions = np.stack([best_triage(outputs, Dial(weight)).numpy() for weight in WEIGHTS])
+    decisions = np.stack([best_triage(outputs, OperatingPoint(weight)).numpy() for weight in WEIGHTS])
     # Merits that are equal but for rounding may go either way: no step of the weights is judged there.
     clear = np.ones(len(outputs), bool)
     for weight in WEIGHTS:
@@ -226,7 +226,7 @@ def test_under_triage_stays_below_the_bound_on_the_average_over_resplits():
         )
         weight = weight_for(calibration, bound, None)
         weights.add(weight)
-        reached.append(1 - quality(fresh, Dial(weight)).safety)
+        reached.append(1 - quality(fresh, OperatingPoint(weight)).safety)
     assert np.mean(reached) <= bound + 0.01
     # The bound decides: without it more cases are under-triaged, and it is not met by sending everybody to Red.
     everything = HeldOutOutputs(outputs, ones, counts)

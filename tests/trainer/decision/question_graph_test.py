@@ -5,7 +5,7 @@ import tensorflow as tf
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
-from trainer.decision.decision import ASK_POINTS, Dial
+from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.decision.mixture import Mixture
 from trainer.decision.question_graph import QuestionGraph
 
@@ -30,7 +30,7 @@ def mixture():
 
 
 def _graph(mixture, vocabulary, rules=(), weight=0.0):
-    return QuestionGraph(mixture, vocabulary, rules, Dial(weight))
+    return QuestionGraph(mixture, vocabulary, rules, OperatingPoint(weight))
 
 
 def _entropy(share):
@@ -70,18 +70,18 @@ def test_the_network_that_decides_values_the_best_questions_of_the_mixture(mixtu
     """A rash says nothing to the mixture, but all to the network; of two questions it may judge, it is none."""
     network = _network(0.9, [0.0, 0.4, 0.0, 0.0])
     for shortlist, first in ((4, "rash"), (2, "cough")):
-        graph = QuestionGraph(mixture, vocabulary, (), Dial(0.0), network, shortlist)
+        graph = QuestionGraph(mixture, vocabulary, (), OperatingPoint(0.0), network, shortlist)
         questions = graph(tf.zeros([1, 4]), tf.zeros([1, 4], tf.bool))
         assert CODES[questions.codes.numpy()[0, 0]] == first
     # A rash is .3 likely: .9 after a yes, .5 after a no, .62 before. One of four decisions is uncertain.
-    graph = QuestionGraph(mixture, vocabulary, (), Dial(0.0), network)
+    graph = QuestionGraph(mixture, vocabulary, (), OperatingPoint(0.0), network)
     gain = graph(tf.zeros([1, 4]), tf.zeros([1, 4], tf.bool)).gains.numpy()[0, 0]
     assert gain == pytest.approx((_entropy(0.62) - 0.3 * _entropy(0.9) - 0.7 * _entropy(0.5)) / 4, abs=1e-4)
 
 
 @pytest.mark.parametrize(("asking", "worth"), [(0.9, [True, True, True, False]), (0.1, [False] * 4)])
 def test_asking_is_worth_it_where_going_on_is_worth_more_than_the_decision(mixture, vocabulary, asking, worth):
-    graph = QuestionGraph(mixture, vocabulary, (), Dial(0.0), _network(asking, [0.0] * 4))
+    graph = QuestionGraph(mixture, vocabulary, (), OperatingPoint(0.0), _network(asking, [0.0] * 4))
     questions = graph(tf.constant([[0.0, -1, 0, 0]]), tf.zeros([1, 4], tf.bool))
     assert questions.worth_asking.numpy()[0].tolist() == worth  # three codes are open
 
@@ -90,7 +90,9 @@ def test_a_red_flag_is_worth_asking_for_and_anything_where_nothing_is_known(mixt
     present = mixture.present.copy()
     present[:, 3] = 0.2
     rule = SafetyRule("collapse", "r", Action.RED, True, all_of=(("collapse", True),))
-    graph = QuestionGraph(mixture._replace(present=present), vocabulary, (rule,), Dial(0.0), _network(0.1, [0.0] * 4))
+    graph = QuestionGraph(
+        mixture._replace(present=present), vocabulary, (rule,), OperatingPoint(0.0), _network(0.1, [0.0] * 4)
+    )
     questions = graph(tf.constant([[0.0, -1, 0, 0], [0, -1, 0, -1], [0, 0, 0, 0]]), tf.zeros([3, 4], tf.bool))
     assert questions.worth_asking.numpy().tolist() == [[True, False, False, False], [False] * 4, [True] * 4]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trainer.decision.decision import ASK_POINTS, Dial
+from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.evaluation.frontier import RecordedTriage, frontier, play_outputs
 
 YELLOW = [0.0] * 5 + [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0]
@@ -25,30 +25,30 @@ def outputs():
 
 
 def test_episodes_end_where_the_agent_stops_or_is_forced(vignettes, outputs):
-    outcomes = play_outputs(outputs, vignettes, Dial(0.0), max_questions=5)
+    outcomes = play_outputs(outputs, vignettes, OperatingPoint(0.0), max_questions=5)
     assert outcomes.evidence_seen.tolist() == [[2, 1]]
     assert outcomes.questions.tolist() == [[1, 5]]
     assert outcomes.forced.tolist() == [[False, True]]
     assert outcomes.decisions.tolist() == [[1, 1]]
-    assert play_outputs(outputs, vignettes, Dial(2.0), max_questions=5).decisions.tolist() == [[0, 0]]
+    assert play_outputs(outputs, vignettes, OperatingPoint(2.0), max_questions=5).decisions.tolist() == [[0, 0]]
 
 
 def test_the_limit_of_questions_ends_an_episode_before_all_evidence_is_known(vignettes, outputs):
     outputs[0, 1] = outputs[0, 0]  # the first vignette goes on asking
-    outcomes = play_outputs(outputs, vignettes, Dial(0.0), max_questions=1)
+    outcomes = play_outputs(outputs, vignettes, OperatingPoint(0.0), max_questions=1)
     assert outcomes.evidence_seen.tolist() == [[2, 1]]
     assert outcomes.questions.tolist() == [[1, 1]]
     assert outcomes.forced.tolist() == [[True, True]]
 
 
 def test_an_agent_that_is_sure_enough_stops_at_once(vignettes, outputs):
-    outcomes = play_outputs(outputs, vignettes, Dial(0.0, sure_enough=0.7), max_questions=5)
+    outcomes = play_outputs(outputs, vignettes, OperatingPoint(0.0, sure_enough=0.7), max_questions=5)
     assert outcomes.questions.tolist() == [[0, 0]]
     assert not outcomes.forced.any()
 
 
-def test_a_point_for_each_dial_and_the_agents_own_is_marked(vignettes, outputs):
-    low, high = frontier(outputs, vignettes, [Dial(0.0), Dial(2.0)], 5, chosen=Dial(2.0))
+def test_a_point_for_each_operating_point_and_the_agents_own_is_marked(vignettes, outputs):
+    low, high = frontier(outputs, vignettes, [OperatingPoint(0.0), OperatingPoint(2.0)], 5, chosen=OperatingPoint(2.0))
     # Yellow is under-triage of the vignette that is Red; Red is over-triage of the one that is Yellow.
     assert (low.appropriateness, low.safety, low.over_triage, low.red_sensitivity) == (0.5, 0.5, 0.0, 0.0)
     assert (high.appropriateness, high.safety, high.over_triage, high.red_sensitivity) == (0.5, 1.0, 0.5, 1.0)
@@ -61,15 +61,15 @@ def test_a_point_for_each_dial_and_the_agents_own_is_marked(vignettes, outputs):
 
 def test_there_is_no_sensitivity_if_no_majority_is_red(vignettes_of, outputs):
     vignettes = vignettes_of([([1, 2, 3], [0, 3, 0, 0]), ([4], [0, 3, 0, 0])])
-    (point,) = frontier(outputs, vignettes, [Dial()], 5, chosen=Dial())
+    (point,) = frontier(outputs, vignettes, [OperatingPoint()], 5, chosen=OperatingPoint())
     assert point.red_sensitivity is None
 
 
 def test_outputs_are_recorded_in_order_and_there_is_no_frontier_without_probabilities():
-    triage = RecordedTriage(lambda states: np.tile(states[:, :1], 31).astype(np.float32), Dial())
+    triage = RecordedTriage(lambda states: np.tile(states[:, :1], 31).astype(np.float32), OperatingPoint())
     for first in ([1, 2], [3], [4, 5], [6]):  # two evidence orders of three states, in batches of two
         assert triage(np.array(first)[:, np.newaxis]).shape == (len(first), 4)
     assert triage.outputs(orders=2)[..., 0].tolist() == [[1, 2, 3], [4, 5, 6]]
-    plain = RecordedTriage(lambda states: np.zeros([len(states), 5], np.float32), Dial())
+    plain = RecordedTriage(lambda states: np.zeros([len(states), 5], np.float32), OperatingPoint())
     plain(np.zeros([2, 1]))
     assert plain.outputs(orders=1) is None

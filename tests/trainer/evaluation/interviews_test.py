@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.decision.decision import ASK_POINTS, Dial
+from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.evaluation.interviews import NOTHING, play
 from trainer.evaluation.patients import Patients
 
-SURE = Dial(0.0, sure_enough=0.5)
+SURE = OperatingPoint(0.0, sure_enough=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,8 @@ def _flags(cells):
 def test_an_interview_ends_with_red_where_the_agent_is_sure_of_it(patients):
     """The merit of the decision is .6 or more; after a yes to code 1 the second patient's is Blue, not Red any more."""
     interviews = play(patients, network, _may_ask, _in_order, 3, SURE, _flags({1, 2, 3}))
-    assert interviews.ends(Dial(0.0, sure_enough=0.5)).tolist() == [0, 0]
-    assert interviews.ends(Dial(0.0, sure_enough=0.7)).tolist() == [2, 1]
+    assert interviews.ends(OperatingPoint(0.0, sure_enough=0.5)).tolist() == [0, 0]
+    assert interviews.ends(OperatingPoint(0.0, sure_enough=0.7)).tolist() == [2, 1]
 
 
 def test_an_interview_ends_where_the_agent_is_sure_unless_a_red_flag_is_open():
@@ -58,7 +58,7 @@ def test_an_interview_ends_where_the_agent_is_sure_unless_a_red_flag_is_open():
     patients = Patients(np.eye(4, dtype=bool)[[1]], np.array([[1, 1, 1, 0]], np.int8), np.array([[0, 0, 0, 1]]))
     for cells, ends in ((set(), 0), ({0, 2}, 2)):
         interviews = play(patients, network, _may_ask, _in_order, 3, SURE, _flags(cells))
-        assert interviews.ends(Dial(0.0, sure_enough=0.5)).tolist() == [ends]
+        assert interviews.ends(OperatingPoint(0.0, sure_enough=0.5)).tolist() == [ends]
 
 
 def test_an_interview_ends_where_going_on_is_worth_no_more_than_the_decision(patients):
@@ -67,8 +67,11 @@ def test_an_interview_ends_where_going_on_is_worth_no_more_than_the_decision(pat
     def asking(states):
         return tf.concat([network(states), tf.fill([len(states), len(ASK_POINTS)], 0.7)], axis=1)
 
-    interviews = play(patients, asking, _may_ask, _in_order, 3, Dial(0.0))
-    assert interviews.ends(Dial(0.0)).tolist() == [2, 1]  # the first patient has nothing left to answer after two
+    interviews = play(patients, asking, _may_ask, _in_order, 3, OperatingPoint(0.0))
+    assert interviews.ends(OperatingPoint(0.0)).tolist() == [
+        2,
+        1,
+    ]  # the first patient has nothing left to answer after two
 
 
 def test_the_states_of_interviews_hold_what_is_known_after_each_question(patients):

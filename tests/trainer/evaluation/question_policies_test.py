@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.decision.decision import Dial
+from trainer.decision.decision import OperatingPoint
 from trainer.evaluation.question_options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
 from trainer.evaluation.question_policies import Frequencies, card_policy, frequencies, simple_policies
 
@@ -24,7 +24,7 @@ def known():
 
 @pytest.fixture(scope="module")
 def policies(known):
-    return simple_policies(known, Dial(1.0), seed=0)
+    return simple_policies(known, OperatingPoint(1.0), seed=0)
 
 
 def _first(policy, states):
@@ -78,7 +78,7 @@ def test_on_a_card_the_network_judges_both_answers_to_each_open_code():
         return tf.stack([half] * 9 + [red] + [half] * 3, axis=1)
 
     states, open_codes = np.zeros([2, 3], np.float32), np.array([[True, True, True], [True, True, False]])
-    values = card_policy(Graph(), network, Dial(2.0))(states, open_codes)
+    values = card_policy(Graph(), network, OperatingPoint(2.0))(states, open_codes)
     divergence = lambda share: share * np.log(share / 0.5) + (1 - share) * np.log((1 - share) / 0.5)  # noqa: E731
     expected = [0, 0.1 * divergence(0.9), 0.5 * (divergence(0.7) + divergence(0.3))]
     np.testing.assert_allclose(values[0], 2 * np.array(expected), atol=1e-6)

@@ -5,7 +5,7 @@ import tensorflow as tf
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
-from trainer.decision.decision import ASK_POINTS, Dial
+from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.walk import Agent, Walk, error_report, walk, worst_cases, worst_errors
 from trainer.vignettes.arrays import VignetteArrays
@@ -65,20 +65,20 @@ SURE = [*ASKS, 0.1, 0.9, 0.3, 0.1, 1.0, 0.9, 0.3, 0.1, *GOING_ON]
 
 
 @pytest.mark.parametrize(
-    ("dial", "expected", "values"),
+    ("point", "expected", "values"),
     [
         # Merits with weight 0 are P(appropriate): .6 is below the threshold, .9 is not.
-        (Dial(0.0, 0.8), (1, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.8]),
-        (Dial(0.0, 0.6), (0, 1, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.6]),
+        (OperatingPoint(0.0, 0.8), (1, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.8]),
+        (OperatingPoint(0.0, 0.6), (0, 1, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.6]),
         # With weight 1 the mean of both: Red has (.5 + 1) / 2, the most of all.
-        (Dial(1.0, 0.7), (0, 1, Action.RED), [0.75, 0.6, 0.3, 0.1, 0.7]),
+        (OperatingPoint(1.0, 0.7), (0, 1, Action.RED), [0.75, 0.6, 0.3, 0.1, 0.7]),
         # Without a threshold Q(ask) is what the merit must reach.
-        (Dial(0.0), (1, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.7]),
-        (Dial(1.0), (0, 1, Action.RED), [0.75, 0.6, 0.3, 0.1, 0.7]),
+        (OperatingPoint(0.0), (1, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.7]),
+        (OperatingPoint(1.0), (0, 1, Action.RED), [0.75, 0.6, 0.3, 0.1, 0.7]),
     ],
 )
-def test_an_agent_with_probabilities_walks_by_its_dial(dial, expected, values):
-    steps = walk([1, -2], np.array([UNSURE, SURE]), 23, dial)
+def test_an_agent_with_probabilities_walks_by_its_operating_point(point, expected, values):
+    steps = walk([1, -2], np.array([UNSURE, SURE]), 23, point)
     assert (steps.questions, steps.decided_after, steps.decision) == expected
     np.testing.assert_allclose(steps.values[0], values, atol=1e-6)
 

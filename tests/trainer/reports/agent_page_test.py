@@ -13,7 +13,7 @@ HOSTILE = '<script>alert(1)</script> "><img src=x onerror=alert(1)> $\\frac{ {{ 
 KEPT = ("Red", "Yellow", "Green", "Blue", "ask", "present", "absent", "emergency", "too_late", "safety", "default")
 SECTIONS = [
     "answer",
-    "dial",
+    "operating-point",
     "confusion",
     "confidence",
     "checkers",
@@ -79,7 +79,7 @@ def test_what_is_missing_is_said_where_it_would_stand(poor_agent_report):
     sections = Reader(page).sections
     said = {
         "head": "Not known: no vignette has the decisions of 3 clinicians",
-        "dial": "no probabilities to weigh",
+        "operating-point": "no probabilities to weigh",
         "confidence": "Not measured: how often its decisions are safe",
         "slices": "No group of patients is large enough",
         "errors": "In no case was the agent less urgent",

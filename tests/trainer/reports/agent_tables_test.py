@@ -38,7 +38,7 @@ def test_an_agent_that_no_better_than_a_constant_has_learned_nothing(agent_repor
 
 
 @pytest.mark.parametrize(
-    ("dial", "told"),
+    ("point", "told"),
     [
         (None, "By its Q-values alone"),
         (
@@ -48,8 +48,8 @@ def test_an_agent_that_no_better_than_a_constant_has_learned_nothing(agent_repor
         ({"chosen": "bound", "under_triage_at_most": 0.05}, "chosen to keep under-triage at most 0.05"),
     ],
 )
-def test_how_it_decides_follows_the_dial(agent_report, dial, told):
-    agent_report["dial"] = dial and agent_report["dial"] | dial
+def test_how_it_decides_follows_the_operating_point(agent_report, point, told):
+    agent_report["dial"] = point and agent_report["dial"] | point
     assert told in dict(agent_tables.answers(agent_report))["How it decides"]
 
 

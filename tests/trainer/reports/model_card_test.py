@@ -137,7 +137,7 @@ def test_rules_and_novelty_are_those_of_the_version_and_the_commands_repeat_the_
     ]
 
 
-DIAL = {
+DECISION = {
     "probabilities": True, "safety_weight": 2.0, "sure_enough": None, "price": 0.008, "chosen": "given",
     "held_out": None,
 }  # fmt: skip
@@ -146,13 +146,13 @@ DIAL = {
 @pytest.mark.parametrize(
     ("decision", "options"),
     [
-        (DIAL, " --safety-weight 2 --question-price 0.008"),
-        (DIAL | {"sure_enough": 0.9}, " --safety-weight 2 --sure-enough 0.9"),
+        (DECISION, " --safety-weight 2 --question-price 0.008"),
+        (DECISION | {"sure_enough": 0.9}, " --safety-weight 2 --sure-enough 0.9"),
         (
-            DIAL | {"chosen": "bound", "under_triage_at_most": 0.05, "sure_enough": 0.9},
+            DECISION | {"chosen": "bound", "under_triage_at_most": 0.05, "sure_enough": 0.9},
             " --under-triage-at-most 0.05 --sure-enough 0.9",
         ),
-        (DIAL | {"chosen": "default"}, " --seed 7"),  # training chooses it again
+        (DECISION | {"chosen": "default"}, " --seed 7"),  # training chooses it again
     ],
 )
 def test_the_commands_repeat_how_the_version_decides(decision, options):

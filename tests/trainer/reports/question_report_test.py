@@ -6,7 +6,7 @@ import pytest
 
 import triage_cli
 from trainer.config import TrainConfig
-from trainer.decision.decision import ASK_POINTS, Dial
+from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.evaluation.interviews import NOTHING, Interviews
 from trainer.evaluation.patients import Patients
 from trainer.reports.question_report import policy_figures, print_report, quality
@@ -48,11 +48,11 @@ def interviews():
 @pytest.fixture(scope="module")
 def found(interviews, patients):
     against = {name: np.zeros([3, 3], bool) for name in ("appropriateness", "safety")}
-    return policy_figures(interviews, patients, Dial(), np.array([2]), against, minimum_decisions=2, seed=0)
+    return policy_figures(interviews, patients, OperatingPoint(), np.array([2]), against, minimum_decisions=2, seed=0)
 
 
 def test_quality_is_that_of_the_decision_after_each_number_of_questions(interviews, patients, found):
-    right = quality(interviews, patients.decision_counts, Dial())["appropriateness"]
+    right = quality(interviews, patients.decision_counts, OperatingPoint())["appropriateness"]
     assert right.tolist() == [[False, False, True], [True, False, True], [False, True, True]]
     assert [each.mean for each in found["appropriateness"]] == pytest.approx([1 / 3, 2 / 3, 2 / 3])
     assert [each.mean for each in found["appropriateness_difference"]] == pytest.approx([1 / 3, 2 / 3, 2 / 3])
@@ -66,7 +66,7 @@ def test_a_red_flag_of_an_emergency_is_known_after_so_many_questions(found):
 
 def test_without_emergencies_there_are_no_figures_of_red_flags(interviews, patients):
     harmless = patients._replace(decision_counts=np.tile([0, 0, 0, 1], [3, 1]))
-    assert policy_figures(interviews, harmless, Dial(), np.array([2]), None, 2, 0)["first_red_flag"] is None
+    assert policy_figures(interviews, harmless, OperatingPoint(), np.array([2]), None, 2, 0)["first_red_flag"] is None
 
 
 def test_interviews_end_where_the_agent_decides_or_nothing_is_left(found):
@@ -89,7 +89,7 @@ def test_at_the_end_the_agent_is_judged_as_the_clinicians_are(found):
 
 def test_an_interview_ends_where_nothing_is_left_to_ask(interviews):
     asks_on = interviews._replace(outputs=np.tile(np.array([_outputs(ASKS, BLUE)], np.float32), [3, 3, 1]))
-    assert asks_on.ends(Dial()).tolist() == [1, 2, 2]
+    assert asks_on.ends(OperatingPoint()).tolist() == [1, 2, 2]
 
 
 def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):

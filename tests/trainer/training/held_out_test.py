@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import InputError
-from trainer.decision.decision import NEUTRAL, Dial
+from trainer.decision.decision import NEUTRAL, OperatingPoint
 from trainer.decision.operating_point import HeldOut, HeldOutOutputs
 from trainer.training import held_out
 
@@ -14,11 +14,11 @@ OUTPUTS = HeldOutOutputs(
 ONE = HeldOutOutputs(OUTPUTS.outputs[:1], OUTPUTS.sizes[1:], OUTPUTS.decision_counts[1:])
 
 
-@pytest.mark.parametrize("dial", [Dial(2.5, 0.9), Dial(0.0, None, 0.008)])
+@pytest.mark.parametrize("point", [OperatingPoint(2.5, 0.9), OperatingPoint(0.0, None, 0.008)])
 @pytest.mark.parametrize("given", [HeldOut(OUTPUTS, None), HeldOut(OUTPUTS, ONE), HeldOut(None, ONE)])
-def test_what_is_written_is_read_back(tmp_path, dial, given):
-    held_out.write(tmp_path, given, dial)
-    assert held_out.read_dial(tmp_path) == dial
+def test_what_is_written_is_read_back(tmp_path, point, given):
+    held_out.write(tmp_path, given, point)
+    assert held_out.read_operating_point(tmp_path) == point
     for mine, theirs in zip(held_out.read(tmp_path), given, strict=True):
         assert (mine is None) == (theirs is None)
         for array, wanted in zip(mine or (), theirs or (), strict=True):
@@ -26,11 +26,11 @@ def test_what_is_written_is_read_back(tmp_path, dial, given):
             np.testing.assert_array_equal(array, wanted)
 
 
-def test_without_files_there_are_no_outputs_and_the_dial_is_neutral(tmp_path):
+def test_without_files_there_are_no_outputs_and_the_operating_point_is_neutral(tmp_path):
     held_out.remove(tmp_path)  # nothing to remove is no error
     assert held_out.read(tmp_path) is None
-    assert held_out.read_dial(tmp_path) == NEUTRAL
-    held_out.write(tmp_path, HeldOut(OUTPUTS, None), Dial(1.0))
+    assert held_out.read_operating_point(tmp_path) == NEUTRAL
+    held_out.write(tmp_path, HeldOut(OUTPUTS, None), OperatingPoint(1.0))
     held_out.remove(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -43,7 +43,7 @@ def test_damaged_outputs_are_named(tmp_path, content):
 
 
 @pytest.mark.parametrize(("content", "message"), [("{", "not valid JSON"), ('{"weight": 1}', "expected safety_weight")])
-def test_a_damaged_dial_is_named(tmp_path, content, message):
-    (tmp_path / held_out.DIAL).write_text(content)
+def test_a_damaged_operating_point_is_named(tmp_path, content, message):
+    (tmp_path / held_out.OPERATING_POINT).write_text(content)
     with pytest.raises(InputError, match=rf"dial\.json: {message}"):
-        held_out.read_dial(tmp_path)
+        held_out.read_operating_point(tmp_path)

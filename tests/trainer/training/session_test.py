@@ -170,7 +170,7 @@ def settled(data, tmp_path_factory):
     return path, open_run(path, data, _default()).train(NEVER)
 
 
-def test_a_run_ends_with_a_calibrated_agent_and_its_dial(settled, data):
+def test_a_run_ends_with_a_calibrated_agent_and_its_operating_point(settled, data):
     path, report = settled
     job, network = JobDirectory(path), load_network(path)
     assert report["finished"]
@@ -182,10 +182,10 @@ def test_a_run_ends_with_a_calibrated_agent_and_its_dial(settled, data):
     assert len(apart.sizes) == 12  # .3 of 40
     assert len(judged.sizes) == 10  # a quarter of 40, as .1 of them would be too few
     assert judged.outputs.shape == (judged.sizes.sum(), 31)
-    assert network.dial == job.dial() != NEUTRAL
-    # The last evaluation is that of the chosen weights, calibrated, with their dial.
+    assert network.operating_point == job.operating_point() != NEUTRAL
+    # The last evaluation is that of the chosen weights, calibrated, with their operating point.
     test = data.read("test", names=False)
-    rollout = Rollout(test, len(data.vocabulary), 23, greedy_policy(network.model, dial=network.dial))
+    rollout = Rollout(test, len(data.vocabulary), 23, greedy_policy(network.model, point=network.operating_point))
     outcomes = rollout.run(order_seeds(EVALUATION_SEED, 3))
     expected = metrics.summary(metrics.agent_metrics(outcomes, test.decision_counts), EVALUATION_SEED)
     last = report["last_evaluation"]
@@ -194,7 +194,7 @@ def test_a_run_ends_with_a_calibrated_agent_and_its_dial(settled, data):
     assert last["metrics"]["evidence_seen"]["mean"] == pytest.approx(expected["evidence_seen"].mean)
 
 
-def test_a_run_that_has_chosen_its_dial_is_left_as_it_is(settled, data):
+def test_a_run_that_has_chosen_its_operating_point_is_left_as_it_is(settled, data):
     path, report = settled
     before = {file: file.read_bytes() for file in path.iterdir() if file.is_file() and file.name != "lock"}
     again = open_run(path, data, _default()).train(NEVER)
@@ -214,7 +214,7 @@ def test_a_run_stopped_before_any_weights_are_chosen_leaves_the_latest_and_ends_
     for mine, theirs in zip(load_network(tmp_path).model.get_weights(), latest.get_weights(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert JobDirectory(tmp_path).held_out() is None
-    assert load_network(tmp_path).dial == NEUTRAL
+    assert load_network(tmp_path).operating_point == NEUTRAL
     report = session.train(NEVER)
     assert report["last_evaluation"] == settled[1]["last_evaluation"]
     assert report["best_step"] == settled[1]["best_step"]
@@ -222,21 +222,21 @@ def test_a_run_stopped_before_any_weights_are_chosen_leaves_the_latest_and_ends_
         load_network(tmp_path).model.get_weights(), load_network(settled[0]).model.get_weights(), strict=True
     ):
         assert mine.tobytes() == theirs.tobytes()
-    assert JobDirectory(tmp_path).dial() == JobDirectory(settled[0]).dial()
+    assert JobDirectory(tmp_path).operating_point() == JobDirectory(settled[0]).operating_point()
 
 
-def test_a_run_killed_while_it_chose_its_dial_chooses_it_again(settled, data, tmp_path):
+def test_a_run_killed_while_it_chose_its_operating_point_chooses_it_again(settled, data, tmp_path):
     path = shutil.copytree(settled[0], tmp_path / "job")
     held_out.remove(path)  # as if it had been killed before it wrote its last files
     report = open_run(path, data, _default()).train(NEVER)
     assert report["steps_this_session"] == 0
     assert report["last_evaluation"] == settled[1]["last_evaluation"]
-    assert JobDirectory(path).dial() == JobDirectory(settled[0]).dial()
+    assert JobDirectory(path).operating_point() == JobDirectory(settled[0]).operating_point()
     for mine, theirs in zip(JobDirectory(path).held_out(), JobDirectory(settled[0]).held_out(), strict=True):
         np.testing.assert_array_equal(mine.outputs, theirs.outputs)
 
 
-def test_a_run_that_goes_on_forgets_the_dial(settled, data, tmp_path):
+def test_a_run_that_goes_on_forgets_the_operating_point(settled, data, tmp_path):
     path = shutil.copytree(settled[0], tmp_path / "job")
     assert JobDirectory(path).held_out() is not None
     asked = iter([False, True])
@@ -244,10 +244,10 @@ def test_a_run_that_goes_on_forgets_the_dial(settled, data, tmp_path):
     assert JobDirectory(path).held_out() is None
 
 
-def test_the_dial_belongs_only_to_the_newest_checkpoint(settled):
+def test_the_operating_point_belongs_only_to_the_newest_checkpoint(settled):
     job, _ = settled
     steps = sorted(int(path.stem.split("-")[1]) for path in (job / "checkpoints").glob("ckpt-*.index"))
     assert len(steps) > 1
-    assert load_network(job, steps[-1]).dial == JobDirectory(job).dial()
-    assert load_network(job, steps[0]).dial == NEUTRAL
+    assert load_network(job, steps[-1]).operating_point == JobDirectory(job).operating_point()
+    assert load_network(job, steps[0]).operating_point == NEUTRAL
     assert load_network(job, steps[0]).held_out == NOTHING_HELD_OUT

@@ -12,12 +12,12 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from trainer.decision.decision import ASK_POINTS, Dial
+from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.decision.operating_point import NOTHING_HELD_OUT, HeldOut, HeldOutOutputs
 from trainer.export import saved_model
-from trainer.training import dial_options
-from trainer.training.dial_options import DialOptions
+from trainer.training import operating_point_options
 from trainer.training.job import TrainedNetwork
+from trainer.training.operating_point_options import OperatingPointOptions
 from triage_runtime.command_line import options
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
@@ -48,40 +48,41 @@ def held_out():
 def trained():
     model = network(Q_VALUES + YELLOW)
     return TrainedNetwork(
-        model, VOCABULARY, {}, 5, "sha256:d", {}, {}, dial=Dial(0.5, price=0.008), held_out=HeldOut(held_out(), None)
+        model, VOCABULARY, {}, 5, "sha256:d", {}, {}, operating_point=OperatingPoint(0.5, price=0.008),
+        held_out=HeldOut(held_out(), None),
     )  # fmt: skip
 
 
 def parsed(*given):
     parser = argparse.ArgumentParser(exit_on_error=False)
-    dial_options.add_arguments(parser)
-    return options.read(DialOptions, parser.parse_args(given))
+    operating_point_options.add_arguments(parser)
+    return options.read(OperatingPointOptions, parser.parse_args(given))
 
 
 def apply(given, trained):
-    return dial_options.apply(parsed(*given), trained, pathlib.Path("job"))
+    return operating_point_options.apply(parsed(*given), trained, pathlib.Path("job"))
 
 
 @pytest.mark.parametrize(
-    ("given", "dial", "chosen"),
+    ("given", "point", "chosen"),
     [
-        ([], Dial(0.5, price=0.008), "default"),
+        ([], OperatingPoint(0.5, price=0.008), "default"),
         # With one piece of evidence each stopping costs nothing, so that the highest price suits any other weight.
-        (["--safety-weight", "4"], Dial(4.0, price=0.032), "given"),
-        (["--safety-weight", "0.5"], Dial(0.5, price=0.008), "given"),
-        (["--safety-weight", "4", "--question-price", "0.002"], Dial(4.0, price=0.002), "given"),
-        (["--question-price", "0.002"], Dial(0.5, price=0.002), "given"),
-        (["--safety-weight", "4", "--sure-enough", "0.9"], Dial(4.0, 0.9, 0.008), "given"),
-        (["--sure-enough", "0.8"], Dial(0.5, 0.8, 0.008), "given"),
+        (["--safety-weight", "4"], OperatingPoint(4.0, price=0.032), "given"),
+        (["--safety-weight", "0.5"], OperatingPoint(0.5, price=0.008), "given"),
+        (["--safety-weight", "4", "--question-price", "0.002"], OperatingPoint(4.0, price=0.002), "given"),
+        (["--question-price", "0.002"], OperatingPoint(0.5, price=0.002), "given"),
+        (["--safety-weight", "4", "--sure-enough", "0.9"], OperatingPoint(4.0, 0.9, 0.008), "given"),
+        (["--sure-enough", "0.8"], OperatingPoint(0.5, 0.8, 0.008), "given"),
         # Below 1.67 the 20 Red ones are sent to Yellow, 21 of 101 as risk control counts; 2 is the first weight above.
-        (["--under-triage-at-most", "0.05"], Dial(2.0, price=0.032), "bound"),
-        (["--under-triage-at-most", "0.21"], Dial(0.0, price=0.032), "bound"),
-        (["--under-triage-at-most", "0.2"], Dial(2.0, price=0.032), "bound"),
+        (["--under-triage-at-most", "0.05"], OperatingPoint(2.0, price=0.032), "bound"),
+        (["--under-triage-at-most", "0.21"], OperatingPoint(0.0, price=0.032), "bound"),
+        (["--under-triage-at-most", "0.2"], OperatingPoint(2.0, price=0.032), "bound"),
     ],
 )
-def test_the_options_set_the_dial(trained, given, dial, chosen):
+def test_the_options_set_the_operating_point(trained, given, point, chosen):
     result = apply(given, trained)
-    assert (result.dial, result.dial_chosen) == (dial, chosen)
+    assert (result.operating_point, result.point_chosen) == (point, chosen)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_values_out_of_range_and_too_few_vignettes_are_refused(trained, given, c
         apply(given, trained)
 
 
-def test_a_bound_needs_held_out_vignettes_and_a_dial_needs_probabilities(trained):
+def test_a_bound_needs_held_out_vignettes_and_a_operating_point_needs_probabilities(trained):
     without = dataclasses.replace(trained, held_out=NOTHING_HELD_OUT)
     with pytest.raises(InputError, match="job has no held-out vignettes for this checkpoint"):
         apply(["--under-triage-at-most", "0.05"], without)
@@ -116,7 +117,7 @@ def test_vignettes_that_no_network_learned_from_keep_a_bound(trained):
     apart = held_out()._replace(outputs=np.array([Q_VALUES + GREEN] * 100, np.float32), decision_counts=GREEN_ONLY)
     with_apart = dataclasses.replace(trained, held_out=trained.held_out._replace(apart=apart))
     result = apply(["--under-triage-at-most", "0.05"], with_apart)
-    assert result.dial.safety_weight == 0.0
+    assert result.operating_point.safety_weight == 0.0
     assert saved_model.decision(result)["held_out"]["apart"]
 
 
@@ -125,8 +126,12 @@ def test_a_weight_and_a_bound_exclude_each_other():
         parsed("--safety-weight", "2", "--under-triage-at-most", "0.05")
 
 
-def test_the_chosen_dial_decides_in_the_version_and_stands_in_its_manifest(trained, without_litert, tmp_path):
-    trained = dataclasses.replace(trained, dial=Dial(0.5, 0.6))  # Yellow has (.7 + .5 * .7) / 1.5 = .7
+def test_the_chosen_operating_point_decides_in_the_version_and_stands_in_its_manifest(
+    trained, without_litert, tmp_path
+):
+    trained = dataclasses.replace(
+        trained, operating_point=OperatingPoint(0.5, 0.6)
+    )  # Yellow has (.7 + .5 * .7) / 1.5 = .7
     result = apply(["--under-triage-at-most", "0.05"], trained)
     with without_litert():
         folders = [saved_model.write_version(tmp_path, each) for each in (trained, result)]

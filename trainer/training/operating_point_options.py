@@ -1,4 +1,4 @@
-"""The options that set how an agent with probabilities decides, see `trainer.decision.decision.Dial`."""
+"""The options that set how an agent with probabilities decides, see `trainer.decision.decision.OperatingPoint`."""
 
 import argparse
 import dataclasses
@@ -11,12 +11,12 @@ from schemas.triage import NUM_ACTIONS
 from triage_runtime.command_line import options
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `--help` needs none
-    from trainer.decision.decision import Dial
+    from trainer.decision.decision import OperatingPoint
     from trainer.training.job import TrainedNetwork
 
 
 @dataclasses.dataclass(frozen=True)
-class DialOptions:
+class OperatingPointOptions:
     """The options, see `add_arguments`; None for those that are not given."""
 
     safety_weight: float | None = None
@@ -62,8 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def apply(given: DialOptions, trained: "TrainedNetwork", job_dir: pathlib.Path) -> "TrainedNetwork":
-    """Returns `trained`, of `job_dir`, with the dial that the options set, or unchanged if none is given.
+def apply(given: OperatingPointOptions, trained: "TrainedNetwork", job_dir: pathlib.Path) -> "TrainedNetwork":
+    """Returns `trained`, of `job_dir`, with the operating point that the options set, or unchanged if none is given.
 
     Raises:
         InputError: the network has no probabilities, a value is out of range, or the held-out vignettes cannot keep the
@@ -81,35 +81,35 @@ def apply(given: DialOptions, trained: "TrainedNetwork", job_dir: pathlib.Path) 
         raise InputError(f"--safety-weight {weight:g}: expected a number from 0, such as 2")
     _check(given)
     if bound is not None:
-        dial = _bounded(given, trained, bound, job_dir)
+        point = _bounded(given, trained, bound, job_dir)
     else:
-        dial = with_weight(given, trained, trained.dial.safety_weight if weight is None else weight)
+        point = with_weight(given, trained, trained.operating_point.safety_weight if weight is None else weight)
     chosen_by = "given" if bound is None else "bound"
-    return dataclasses.replace(trained, dial=dial, dial_chosen=chosen_by, under_triage_at_most=bound)
+    return dataclasses.replace(trained, operating_point=point, point_chosen=chosen_by, under_triage_at_most=bound)
 
 
-def dials_by_weight(given: DialOptions, trained: "TrainedNetwork") -> "list[Dial]":
+def points_by_weight(given: OperatingPointOptions, trained: "TrainedNetwork") -> "list[OperatingPoint]":
     """Returns the operating point at each weight that training chooses from, and at the agent's own, in order."""
     from trainer.decision.operating_point import WEIGHTS
 
-    return [with_weight(given, trained, weight) for weight in sorted({*WEIGHTS, trained.dial.safety_weight})]
+    return [with_weight(given, trained, weight) for weight in sorted({*WEIGHTS, trained.operating_point.safety_weight})]
 
 
-def with_weight(given: DialOptions, trained: "TrainedNetwork", weight: float) -> "Dial":
+def with_weight(given: OperatingPointOptions, trained: "TrainedNetwork", weight: float) -> "OperatingPoint":
     """Returns the operating point with `weight`, and the price that is given, or else one that suits the weight."""
-    from trainer.decision.decision import Dial
+    from trainer.decision.decision import OperatingPoint
     from trainer.decision.operating_point import with_price
 
     judged = trained.held_out.judged
     if given.question_price is not None or given.sure_enough is not None:
-        price = trained.dial.price if given.question_price is None else given.question_price
-        return Dial(weight, given.sure_enough, price)
-    if judged is not None and weight != trained.dial.safety_weight:
+        price = trained.operating_point.price if given.question_price is None else given.question_price
+        return OperatingPoint(weight, given.sure_enough, price)
+    if judged is not None and weight != trained.operating_point.safety_weight:
         return with_price(judged, weight)
-    return dataclasses.replace(trained.dial, safety_weight=weight)
+    return dataclasses.replace(trained.operating_point, safety_weight=weight)
 
 
-def _check(given: DialOptions) -> None:
+def _check(given: OperatingPointOptions) -> None:
     from trainer.decision.decision import PRICES
 
     price, sure_enough = given.question_price, given.sure_enough
@@ -119,8 +119,10 @@ def _check(given: DialOptions) -> None:
         raise InputError(f"--sure-enough {sure_enough:g}: expected a number above 0 and at most 1, such as 0.9")
 
 
-def _bounded(given: DialOptions, trained: "TrainedNetwork", bound: float, job_dir: pathlib.Path) -> "Dial":
-    from trainer.decision.operating_point import WEIGHTS, least_dial
+def _bounded(
+    given: OperatingPointOptions, trained: "TrainedNetwork", bound: float, job_dir: pathlib.Path
+) -> "OperatingPoint":
+    from trainer.decision.operating_point import WEIGHTS, least_point
 
     vignettes = trained.held_out.apart or trained.held_out.judged
     if vignettes is None:
@@ -129,4 +131,4 @@ def _bounded(given: DialOptions, trained: "TrainedNetwork", bound: float, job_di
             "out none (--bound-share, --held-out-share), has not ended, or --step is not the last one; give "
             "--safety-weight instead"
         )
-    return least_dial(vignettes, bound, [with_weight(given, trained, weight) for weight in WEIGHTS])
+    return least_point(vignettes, bound, [with_weight(given, trained, weight) for weight in WEIGHTS])
