@@ -8,6 +8,7 @@ before TensorFlow loads, `needs_tensorflow(arguments)`, for a subcommand that do
 
 import argparse
 import contextlib
+import errno
 import importlib
 import importlib.metadata
 import os
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from schemas import VERSION
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from triage_runtime.command_line import extras
 from triage_runtime.command_line.extras import SERVING, WHOLE
 from triage_runtime.command_line.standard_error import silent_unless_failing
@@ -81,14 +82,16 @@ LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 GRPC_LOG = "GRPC_VERBOSITY"
 BAD_INPUT = 2
 INTERRUPTED = 128 + signal.SIGINT
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The errors of a full disk, which each library raises as an error of its own, with their words in it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand.
 
     Returns:
-        0 on success, 2 on bad input (with one line on standard error), 130 after Ctrl-C, 143 after SIGTERM with a
-        runner of Apache Beam, or the exit code of the subcommand.
+        0 on success, 2 on bad input or a full disk (with one line on standard error), 130 after Ctrl-C, 143 after
+        SIGTERM with a runner of Apache Beam, or the exit code of the subcommand.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["serve"]:
@@ -112,6 +115,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return module.run(given)
     except InputError as error:
         sys.stderr.write(f"triage {command}: error: {error}\n")
+        return BAD_INPUT
+    except Exception as error:
+        if not any(os.strerror(number) in str(error) for number in _NO_ROOM):
+            raise
+        where = getattr(error, "filename", None)
+        fault = f"{where}: {first_line(error)}" if where else first_line(error)
+        sys.stderr.write(f"triage {command}: error: {fault}: make room, then repeat the command\n")
         return BAD_INPUT
     except KeyboardInterrupt:
         sys.stderr.write(f"triage {command}: interrupted\n")

@@ -8,6 +8,7 @@ import gc
 import json
 import os
 import pathlib
+import resource
 import select
 import signal
 import socket
@@ -54,6 +55,22 @@ def pytest_make_parametrize_id(val, argname):
 def _quick_graphs():
     if os.environ.get("QUICK_GRAPHS") and "tensorflow" in sys.modules:
         sys.modules["tensorflow"].config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
+
+@pytest.fixture
+def full_disk():
+    """Limits files of this process to some bytes in a block; Python turns the signal into an OSError."""
+
+    @contextlib.contextmanager
+    def limited(room):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limited
 
 
 TOY_EVIDENCE = """\

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import resource
 import shutil
 import socket
 import subprocess
@@ -378,17 +377,6 @@ def health(server):
         return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=30).status
 
 
-@contextlib.contextmanager
-def full_disk(room):
-    """Limits files of this process to `room` bytes; Python turns the signal into an OSError."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def decides(watcher):
     """Returns the version that answers, and its action."""
     with watcher.versions.borrow_default() as engine:
@@ -397,7 +385,7 @@ def decides(watcher):
 
 
 def test_a_disk_that_is_full_when_a_version_is_fetched_leaves_the_old_one(
-    object_store, model_base_path, contrary_version, tmp_path, caplog
+    object_store, model_base_path, contrary_version, tmp_path, full_disk, caplog
 ):
     def put(folder, version):
         for path in folder.rglob("*"):

@@ -18,6 +18,7 @@ from trainer.reports.agent_figures import (
 from trainer.reports.drawing import Drawing
 from trainer.reports.headline import agent_headline
 from trainer.reports.page import clean, page
+from triage_runtime.storage.whole_file import removed_unless_written
 
 _FIGURES: dict[str, Callable[[Mapping[str, Any]], Drawing | None]] = {
     "beside": beside_figure,
@@ -69,6 +70,7 @@ def write_page(report: Mapping[str, Any], provenance: Mapping[str, Any], path: p
     """
     text = agent_page(report, provenance)
     try:
-        path.write_text(text, encoding="utf-8")
+        with removed_unless_written(path):
+            path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--html {path}: cannot write: {error.strerror or error}") from error

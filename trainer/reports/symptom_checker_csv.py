@@ -10,6 +10,7 @@ from schemas.errors import InputError
 from schemas.triage import DECISION_LABELS, NUM_DECISIONS
 from trainer.evaluation.agreement import majority_decisions
 from trainer.vignettes.arrays import VignetteArrays
+from triage_runtime.storage.whole_file import removed_unless_written
 
 COLUMNS = (
     "App_name",
@@ -46,7 +47,7 @@ def write(
         InputError: the file cannot be written.
     """
     try:
-        with path.open("w", encoding="utf-8", newline="") as file:
+        with removed_unless_written(path), path.open("w", encoding="utf-8", newline="") as file:
             table = csv.writer(file, lineterminator="\n")
             table.writerow(COLUMNS)
             table.writerows(_rows(decisions, vignettes, minimum_decisions, seed))

@@ -11,6 +11,7 @@ from typing import Any
 
 from schemas.errors import InputError
 from triage_runtime.storage import files, locations
+from triage_runtime.storage.whole_file import removed_unless_written
 
 
 def add_argument(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +63,9 @@ def write(figures: Mapping[str, Any], destination: str | pathlib.Path | location
         if isinstance(destination, locations.Remote):
             files.replace(destination.uri, io.BytesIO(text.encode()), destination.folder)
         else:
-            pathlib.Path(destination).write_text(text, encoding="utf-8")
+            path = pathlib.Path(destination)
+            with removed_unless_written(path):
+                path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--json {destination}: cannot write: {error.strerror or error}") from error
 

@@ -47,6 +47,9 @@ def path_replacing(path: pathlib.Path, scratch: pathlib.Path | None = None) -> I
     try:
         yield unfinished
         unfinished.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # none is set where a disk is full
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
 
@@ -63,6 +66,21 @@ def replacing(path: pathlib.Path, binary: bool = False, scratch: pathlib.Path | 
             yield file
             file.flush()
             os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def removed_unless_written(path: pathlib.Path) -> Iterator[None]:
+    """Removes the file at `path` if the block, which writes it, raises an OSError: no half of it is to look whole.
+
+    For destinations that may also be a pipe or a device, such as /dev/stdout, which stay.
+    """
+    try:
+        yield
+    except OSError:
+        if path.is_file() and not path.is_symlink():
+            with contextlib.suppress(OSError):
+                path.unlink()
+        raise
 
 
 def read_json(path: pathlib.Path) -> dict[str, Any]:

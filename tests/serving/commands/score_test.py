@@ -75,6 +75,18 @@ def test_a_faulty_file_keeps_what_is_done_and_is_scored_when_it_is_mended(guarde
     assert (out / "a.jsonl").stat().st_mtime_ns == before
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "tfrecord"])
+def test_a_full_disk_is_one_line_and_the_next_run_goes_on(guarded_base_path, inputs, tmp_path, full_disk, kind, capsys):
+    out = tmp_path / "out"
+    with full_disk(10):
+        assert _score(guarded_base_path, inputs, out, "--output-format", kind) == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.startswith(f"triage score: error: {out}/")
+    assert "File too large" in message
+    assert list(out.iterdir()) == []
+    assert _score(guarded_base_path, inputs, out, "--output-format", kind) == 0
+
+
 def test_answers_do_not_depend_on_batches_and_come_in_any_format(guarded_base_path, inputs, tmp_path):
     _score(guarded_base_path, inputs / "a.jsonl", tmp_path / "one", "--batch-size", "1")
     _score(guarded_base_path, inputs / "a.jsonl", tmp_path / "all")

@@ -71,6 +71,15 @@ def test_reports_agent_human_and_constant_policies_as_json(job, data_directory, 
     assert json.loads(capsys.readouterr().out)["agent"] == report["agent"]
 
 
+@pytest.mark.parametrize("option", ["--html", "--json", "--symptomcheckr"])
+def test_a_full_disk_leaves_no_half_file(job, data_directory, tmp_path, option, full_disk, capsys):
+    arguments = ["evaluate", "--job-dir", str(job), "--data", str(data_directory), "--orders", "1"]
+    with full_disk(100):
+        assert triage_cli.main([*arguments, option, str(tmp_path / "file")]) == 2
+    assert capsys.readouterr().err.endswith(f"error: {option} {tmp_path}/file: cannot write: File too large\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_data_with_another_vocabulary_are_refused(job, data_directory, tmp_path, capsys):
     other = tmp_path / "data"
     other.mkdir()

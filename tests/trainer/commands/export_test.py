@@ -110,6 +110,14 @@ def run(capsys, *arguments):
 
 
 @pytest.mark.usefixtures("light_exports")
+def test_a_full_disk_is_one_line_and_leaves_no_half_version(job_dir, tmp_path, full_disk, capsys):
+    with full_disk(1_000):
+        code = triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(tmp_path / "models")])
+    assert code == 2
+    assert capsys.readouterr().err.endswith("File too large: make room, then repeat the command\n")
+    assert list((tmp_path / "models").iterdir()) == []
+
+
 def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tmp_path, capsys):
     assert triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(tmp_path)]) == 0
     said = capsys.readouterr()

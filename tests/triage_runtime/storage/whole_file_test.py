@@ -49,6 +49,23 @@ def test_a_library_that_writes_to_a_path_sees_the_ending_of_the_name(tmp_path):
     assert path.read_text() == "new"
 
 
+def test_a_full_disk_names_the_file(tmp_path, full_disk):
+    path = tmp_path / "a.txt"
+    with full_disk(2), pytest.raises(OSError, match=f"File too large: '{path}'"), whole_file.replacing(path) as file:
+        file.write("longer")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_what_is_no_file_of_its_own_stays_where_writing_fails(tmp_path, kind):
+    path = tmp_path / kind
+    (tmp_path / "file").touch()
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to("file")
+    with pytest.raises(OSError, match="full"), whole_file.removed_unless_written(path):
+        raise OSError("full")
+    assert path.exists()
+
+
 def test_a_device_or_a_directory_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
