@@ -48,7 +48,7 @@ def main() -> None:
     run("train", "--data", data, "--job-dir", job)
     run("evaluate", "--data", data, "--job-dir", job)
     run("evaluate", "--cases", "default", "--job-dir", job)
-    run("export", "--job-dir", job, "--model-base-path", models)
+    run("export", "--job-dir", job, "--model-base-path", models, "--data", data)
     with server(models) as address, TriageClient(address) as client:
         answers = {name: client.triage(evidence_state(*evidence)) for name, evidence in PATIENTS.items()}
     show(answers)
