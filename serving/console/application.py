@@ -1,18 +1,22 @@
 """The pages of the console, and what their forms do.
 
-Forms send everything in their body; no address, cookie or log names a finding. All pages work without script.
+Forms send everything in their body; no address, cookie or log names a finding. A form leads to a page with a random
+address of its own, so that the browser's Back and Reload send nothing again. All pages work without script.
 """
 
+import collections
 import pathlib
+import secrets
 import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from schemas.directories import MODEL_CARD
@@ -26,6 +30,7 @@ from serving.console.labelling import Labelling
 from serving.console.pages import Pages, files, markup
 
 _MOST_BYTES = 1 << 20
+_MOST_PAGES = 500  # some 10 MB
 
 
 class Console:
@@ -72,13 +77,37 @@ class Console:
         return self.pages.show("case", page=page, case=case, typed=typed, results=results)
 
 
+class _Led:
+    """The pages that forms led to, the latest ones, in memory alone."""
+
+    def __init__(self) -> None:
+        self._pages: collections.OrderedDict[str, Response] = collections.OrderedDict()
+
+    def keep(self, page: Response) -> Response:
+        """Returns a response that leads to a page."""
+        name = secrets.token_urlsafe(16)
+        self._pages[name] = page
+        if len(self._pages) > _MOST_PAGES:
+            self._pages.popitem(last=False)
+        return RedirectResponse(f"/page/{name}", 303)
+
+    async def show(self, request: Request) -> Response:
+        """Returns a page; raises a 404 where it is no longer here."""
+        page = self._pages.get(request.path_params["name"])
+        if page is None:
+            raise HTTPException(404)
+        return page
+
+
 def application(console: Console, labelling: Labelling | None = None) -> Starlette:
     """Returns the ASGI application; `labelling` is None without vignettes to label."""
+    led = _Led()
 
-    def endpoint(answer: Callable[[dict[str, str]], Response]) -> Callable[[Request], Any]:
+    def endpoint(answer: Callable[[dict[str, str]], Response], leads: bool = False) -> Callable[[Request], Any]:
         async def respond(request: Request) -> Response:
             try:
-                return await run_in_threadpool(answer, await _form(request))
+                page = await run_in_threadpool(answer, await _form(request))
+                return led.keep(page) if leads else page
             except InputError as error:
                 return console.pages.error(400, "That does not work", str(error))
             except AgentError as error:
@@ -87,18 +116,19 @@ def application(console: Console, labelling: Labelling | None = None) -> Starlet
         return respond
 
     async def missing(request: Request, error: Any) -> Response:
-        return console.pages.error(error.status_code, "No such page", "The console has no such page.")
+        return console.pages.error(error.status_code, "No such page", "The console has no such page, or no longer.")
 
     routes = [
         Route("/", endpoint(console.start)),
-        Route("/", endpoint(console.go_on), methods=["POST"]),
+        Route("/", endpoint(console.go_on, leads=True), methods=["POST"]),
+        Route("/page/{name}", led.show),
         Route("/search", endpoint(console.search), methods=["POST"]),
         Route("/model", endpoint(console.model_card)),
         *files(),
     ]
     if labelling is not None:
         routes.append(Route("/label", endpoint(labelling.show)))
-        routes.append(Route("/label", endpoint(labelling.decide), methods=["POST"]))
+        routes.append(Route("/label", endpoint(labelling.decide, leads=True), methods=["POST"]))
     return Starlette(routes=routes, middleware=[Middleware(Guard)], exception_handlers={404: missing, 405: missing})
 
 

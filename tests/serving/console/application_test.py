@@ -47,6 +47,23 @@ def test_a_case_goes_from_complaint_to_decision_by_forms_alone(browser, send):
     assert _decision(page) == ("Yellow", False)
 
 
+def test_back_and_reload_show_a_page_without_sending_its_form_again(browser):
+    first = browser.post("/", data={"do": "add present fever"}, follow_redirects=False)
+    assert first.status_code == 303
+    second = browser.post("/", data={"do": "add present smoker"})
+    assert [response.status_code for response in second.history] == [303]
+    for _ in range(2):
+        assert "fever, by name" in browser.get(first.headers["location"]).text
+    assert first.headers["location"] != second.url.path
+
+
+def test_only_the_latest_pages_are_kept_and_others_are_gone_with_the_console(agent, browser):
+    address = browser.post("/", data={"do": "add present fever"}).url.path
+    again = TestClient(application(Console(agent, Pages(labels=False))), base_url="http://localhost")
+    assert again.get(address).status_code == 404
+    assert "no longer" in again.get(address).text
+
+
 def test_results_alone_are_what_the_script_shows(browser):
     response = browser.post("/search", data={"search": "chest"})
     assert "chest_pain, by name" in response.text

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -147,6 +148,20 @@ def test_the_keyboard_alone_is_enough(tab):
     assert len(_copied(tab)["case"]["absent"]) == 1
 
 
+def test_back_shows_the_case_before_and_forward_the_one_after(tab):
+    _complain(tab, "Headache")
+    before = tab.inner_text("#question")
+    tab.click("button:text-is('No')")
+    after = tab.inner_text("#question")
+    tab.go_back()
+    assert tab.inner_text("#question") == before
+    assert len(_copied(tab)["case"]["absent"]) == 0
+    tab.go_forward()
+    assert tab.inner_text("#question") == after
+    tab.reload()
+    assert tab.inner_text("#question") == after
+
+
 def test_a_vignette_is_labelled_with_the_keyboard_alone(tab, url):
     tab.goto(f"{url}label")
     vignette = tab.inner_text(".eyebrow")
@@ -174,8 +189,11 @@ def test_it_works_without_script(chromium, url):
 def test_nothing_stays_in_addresses_storage_or_cookies_and_nothing_comes_from_outside(tab, url):
     _complain(tab, "Headache")
     tab.click("button:text-is('Yes')")
-    assert tab.url == url
-    assert {address.removeprefix(url) for address in tab.seen} <= {"", "search", "console.css", "console.js"}
+    pages = [address.removeprefix(f"{url}page/") for address in tab.seen if address.startswith(f"{url}page/")]
+    assert all(re.fullmatch("[\\w-]{22}", page) for page in pages)
+    assert tab.url == f"{url}page/{pages[-1]}"
+    others = {address.removeprefix(url) for address in tab.seen} - {f"page/{page}" for page in pages}
+    assert others <= {"", "search", "console.css", "console.js"}
     assert tab.evaluate("localStorage.length + sessionStorage.length") == 0
     assert tab.context.cookies() == []
     assert tab.evaluate("performance.getEntries().every(entry => !/headache/i.test(entry.name))")
