@@ -1,6 +1,6 @@
 """Receives each call: gives it an id, admits or refuses it, reads its request, passes it on, and records its end.
 
-gRPC is told that all methods take streams, because it then hands a call over as soon as its headers arrive. A caller
+All methods are declared as streams to gRPC, because it then hands a call over as soon as its headers arrive. A caller
 that sends nothing more is then known, takes a place, and can be cut off. All of this runs on one event loop, which no
 call may block: long work goes to the workers.
 """

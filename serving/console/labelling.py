@@ -12,8 +12,8 @@ from serving.console.pages import Pages
 from serving.console.view import verdict
 
 
-class Told(NamedTuple):
-    """What a vignette tells, for reading."""
+class Findings(NamedTuple):
+    """What a vignette states, by name."""
 
     patient: list[str]
     """Risk factors, such as age and habits; those that are absent begin with "not"."""
@@ -36,10 +36,10 @@ class Labelling:
     def show(self, form: dict[str, str]) -> Response:
         """Returns the page of the next vignette. It names no decision."""
         vignette = self._labels.next()
-        told = self._told(vignette) if vignette else None
+        findings = self._findings(vignette) if vignette else None
         return self._pages.show(
-            "label", vignette_id=vignette.vignette_id if vignette else "", told=told, labels_done=self._labels.done,
-            total=self._labels.total,
+            "label", vignette_id=vignette.vignette_id if vignette else "", findings=findings,
+            labels_done=self._labels.done, total=self._labels.total,
         )  # fmt: skip
 
     def decide(self, form: dict[str, str]) -> Response:
@@ -57,11 +57,11 @@ class Labelling:
         except AgentError as error:  # the decision is written all the same
             problem = str(error)
         return self._pages.show(
-            "labelled", vignette_id=vignette.vignette_id, told=self._told(vignette), decision=decision, others=others,
-            verdict=answer, problem=problem, labels_done=self._labels.done, total=self._labels.total,
+            "labelled", vignette_id=vignette.vignette_id, findings=self._findings(vignette), decision=decision,
+            others=others, verdict=answer, problem=problem, labels_done=self._labels.done, total=self._labels.total,
         )  # fmt: skip
 
-    def _told(self, vignette: Vignette) -> Told:
+    def _findings(self, vignette: Vignette) -> Findings:
         evidence = self._agent.model().evidence
 
         def names(codes: tuple[str, ...], kind: str) -> list[str]:
@@ -69,7 +69,7 @@ class Labelling:
             return [entry.name for entry in entries if entry.kind == kind]
 
         denied = [f"not: {name}" for name in names(vignette.absent, "risk_factor")]
-        return Told(
+        return Findings(
             patient=names(vignette.present, "risk_factor") + denied,
             present=names(vignette.present, "symptom"),
             absent=names(vignette.absent, "symptom"),

@@ -189,12 +189,12 @@ class Search:
             total: their sum.
         """
         said: dict[str, float] = defaultdict(float)
-        found = 0.0
+        matched_weight = 0.0
         for known, typed in matched.items():
-            found += self._weight(known) * max(typed.values())
+            matched_weight += self._weight(known) * max(typed.values())
             for word, similarity in typed.items():
                 said[word] = max(said[word], similarity)
-        precision = found / sum(map(self._weight, phrase.words))
+        precision = matched_weight / sum(map(self._weight, phrase.words))
         recall = sum(weights[word] * similarity for word, similarity in said.items()) / total
         score = 2 * precision * recall / (precision + recall)
         whole = len(matched) == len(phrase.words) and phrase.counts > _IN_QUESTION

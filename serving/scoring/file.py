@@ -24,7 +24,7 @@ def score_file(
         source: the file of cases.
         target: the file of the answers, which is there as a whole in the end, or not at all.
         batch_size: cases at a time.
-        show: is told the number of cases so far.
+        show: is called with the number of cases so far.
 
     Raises:
         InputError: the file is faulty or has no cases, or the answers cannot be written.

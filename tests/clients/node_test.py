@@ -73,7 +73,7 @@ HEADER = """
 import * as triage from "dyqn-triage-client";
 const { evidenceState, TriageClient, TriageResponse, InterviewResponse } = triage;
 const [server, ...rest] = process.argv.slice(2);
-const told = async (call) => {
+const outcome = async (call) => {
   try {
     return await call();
   } catch (error) {
@@ -152,11 +152,11 @@ const interview = client.interview({ maxQuestions: 2 });
 const answers = [await interview.present("fever"), await interview.notKnown(), await interview.absent("chest_pain")];
 print({
   answers: answers.map((answer) => InterviewResponse.toJSON(answer)),
-  after: (await told(() => interview.notKnown())).message,
+  after: (await outcome(() => interview.notKnown())).message,
 });
 const forced = client.interview();
 const first = forced.present("fever");
-const early = (await told(() => forced.notKnown())).message;
+const early = (await outcome(() => forced.notKnown())).message;
 await first;
 print({ early, ended: (await forced.noMoreEvidence()).ended });
 client.close();
@@ -187,9 +187,9 @@ def test_a_refusal_has_its_class_and_the_servers_words(node, server):
 const client = new TriageClient(server, { timeoutMs: 60000 });
 const interview = client.interview();
 print([
-  await told(() => client.triage(evidenceState({ present: ["fevr"] }))),
-  await told(() => client.batchTriage([evidenceState({ present: ["fever"], absent: ["fever"] })])),
-  await told(() => interview.present("fevr")),
+  await outcome(() => client.triage(evidenceState({ present: ["fevr"] }))),
+  await outcome(() => client.batchTriage([evidenceState({ present: ["fever"], absent: ["fever"] })])),
+  await outcome(() => interview.present("fevr")),
 ]);
 client.close();
 """,
@@ -231,7 +231,7 @@ const ask = (model) => [
     }
   },
 ];
-print(await Promise.all(ask("adults").map(told)));
+print(await Promise.all(ask("adults").map(outcome)));
 print((await Promise.all(ask("triage").map((call) => call()))).length);
 client.close();
 """,
@@ -246,7 +246,7 @@ client.close();
 def test_the_details_of_a_refusal_name_its_fields(node, detailed):
     code = """
 const client = new TriageClient(server, { timeoutMs: 60000 });
-print(await Promise.all([told(() => client.triage(evidenceState({}))), told(() => client.batchTriage([]))]));
+print(await Promise.all([outcome(() => client.triage(evidenceState({}))), outcome(() => client.batchTriage([]))]));
 client.close();
 """
     refused, garbled = json.loads(node(HEADER + code, detailed))
@@ -267,14 +267,14 @@ await new Promise((resolve) => silent.once("listening", resolve));
 const client = new TriageClient(`127.0.0.1:${silent.address().port}`, { timeoutMs: 200 });
 const state = evidenceState({ present: ["fever"] });
 const controller = new AbortController();
-const aborted = told(() => client.triage(state, { signal: controller.signal, timeoutMs: 60000 }));
+const aborted = outcome(() => client.triage(state, { signal: controller.signal, timeoutMs: 60000 }));
 controller.abort();
 print([
-  await told(() => client.triage(state)),
-  await told(() => client.triage(state, { timeoutMs: 100 })),
-  await told(() => client.interview().present("fever")),
+  await outcome(() => client.triage(state)),
+  await outcome(() => client.triage(state, { timeoutMs: 100 })),
+  await outcome(() => client.interview().present("fever")),
   await aborted,
-  await told(() => client.triage(state, { timeoutMs: 0 })),
+  await outcome(() => client.triage(state, { timeoutMs: 0 })),
 ]);
 process.exit(0);
 """,
@@ -291,7 +291,7 @@ def test_a_call_is_tried_again_while_the_server_is_unavailable_and_no_other_fail
         + """
 const client = new TriageClient(server, { timeoutMs: 60000 });
 const state = evidenceState({ present: ["fever"] });
-print([await told(() => client.batchTriage([state])), (await client.triage(state)).modelVersion]);
+print([await outcome(() => client.batchTriage([state])), (await client.triage(state)).modelVersion]);
 client.close();
 """,
         address,
@@ -321,7 +321,7 @@ def test_tls_a_client_certificate_and_a_token_get_in_and_nothing_less_does(node,
             + """
 const trusted = { rootCertificates: "ca.pem", certificate: "client.pem", privateKey: "client.key" };
 const state = evidenceState({ present: ["chest_pain"] });
-const ask = (files, token) => told(async () => {
+const ask = (files, token) => outcome(async () => {
   const credentials = files && triage.tlsCredentials(files);
   const client = new TriageClient(server, { timeoutMs: 60000, credentials, token });
   try {
@@ -338,9 +338,9 @@ print([
   await ask(undefined, "right"),
 ]);
 print([
-  await told(() => new TriageClient("triage.example.org:8500", { token: "right" })),
-  await told(() => new TriageClient(server, { token: "no token" })),
-  await told(() => triage.tlsCredentials({ rootCertificates: "ca.key" })),
+  await outcome(() => new TriageClient("triage.example.org:8500", { token: "right" })),
+  await outcome(() => new TriageClient(server, { token: "no token" })),
+  await outcome(() => triage.tlsCredentials({ rootCertificates: "ca.key" })),
 ]);
 """,
             closed.address,
@@ -363,10 +363,10 @@ def test_a_wrong_argument_is_reported_before_anything_is_sent(node):
         HEADER
         + """
 print([
-  await told(() => evidenceState({ present: "fever" })),
-  await told(() => evidenceState({ questionsAsked: 2 ** 31 })),
-  await told(() => evidenceState({ absent: [7] })),
-  await told(() => new TriageClient("https://triage.example.org")),
+  await outcome(() => evidenceState({ present: "fever" })),
+  await outcome(() => evidenceState({ questionsAsked: 2 ** 31 })),
+  await outcome(() => evidenceState({ absent: [7] })),
+  await outcome(() => new TriageClient("https://triage.example.org")),
 ]);
 """,
     )

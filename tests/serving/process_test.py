@@ -125,7 +125,7 @@ LIMIT = "from serving import process; process.limit_arenas()"
 
 def arenas(limit, **environment):
     kept = {name: value for name, value in os.environ.items() if name not in ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")}
-    told = subprocess.run(
+    trace = subprocess.run(
         [sys.executable, "-c", MANY_THREADS.format(limit=limit)],
         env={**kept, **environment},
         capture_output=True,
@@ -133,7 +133,7 @@ def arenas(limit, **environment):
         check=True,
         timeout=60,
     ).stdout
-    return len(re.findall("<heap nr=", told))
+    return len(re.findall("<heap nr=", trace))
 
 
 def test_threads_share_as_many_arenas_as_there_are_cores():

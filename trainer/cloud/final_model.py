@@ -35,10 +35,10 @@ def write_final_model(
         InputError: there is no trained agent, or it cannot be exported, evaluated or written.
     """
     trained = dataclasses.replace(job.load_network(job_dir), rules=rules)
-    exam = publish.Examination(data, ORDERS, EVALUATION_SEED) if data is not None else None
+    evaluation = publish.Evaluation(data, ORDERS, EVALUATION_SEED) if data is not None else None
     with tempfile.TemporaryDirectory() as scratch:
         target = publish.Target(pathlib.Path(scratch), number, saved_model.MODEL_NAME)
-        exported = publish.export(trained, job_dir, target, exam)
+        exported = publish.export(trained, job_dir, target, evaluation)
         whole = pathlib.Path(scratch) / str(number)
         try:
             shutil.copytree(

@@ -179,7 +179,7 @@ def run(arguments: argparse.Namespace) -> int:
     trained = operating_point_options.apply(point, job.load_network(given.job_dir, given.step), given.job_dir)
     trained = dataclasses.replace(trained, rules=rule_options.read_rules(given.rules, trained.vocabulary))
     cases = read_cases(given.cases, trained.vocabulary) if given.cases else ()
-    exam = publish.Examination(given.data, given.orders, given.seed, cases) if given.data else None
+    evaluation = publish.Evaluation(given.data, given.orders, given.seed, cases) if given.data else None
     target = publish.Target(
         given.base,
         given.version,
@@ -194,7 +194,7 @@ def run(arguments: argparse.Namespace) -> int:
         target = target._replace(margin=margin, rejected=given.rejected)
     if given.compare_with:
         target = target._replace(margin=margin, against=given.compare_with)
-    exported = publish.export(trained, given.job_dir, target, exam)
+    exported = publish.export(trained, given.job_dir, target, evaluation)
     _print_result(exported, given)
     figures.write(
         {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # TensorFlow takes seconds to load, and the commands need `OR
     from trainer.vignettes.state import Vignettes
 
 ORDERS = 10
-"""Random evidence orders over which an evaluation averages, unless it is told otherwise."""
+"""Random evidence orders over which an evaluation averages by default."""
 
 
 def play(

@@ -67,7 +67,7 @@ class Exported(NamedTuple):
     gate: dict[str, Any] | None
 
 
-class Examination:
+class Evaluation:
     """The test split of a data directory, and optional textbook cases, on which versions are evaluated.
 
     Raises:
@@ -145,45 +145,45 @@ class Examination:
         }
 
 
-def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, exam: Examination | None) -> Exported:
+def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evaluation: Evaluation | None) -> Exported:
     """Exports `trained` to `target`.
 
     Args:
         trained: the agent.
         job_dir: its job directory, for messages.
         target: where the version goes; with a margin it is published only if it passes the gate.
-        exam: what it is evaluated on; the gate needs it.
+        evaluation: what it is evaluated on; the gate needs it.
 
     Raises:
         InputError: it cannot be written, evaluated or compared; then nothing is published.
     """
     serving = None
-    if exam is not None:
+    if evaluation is not None:
         known = job_dir / directories.VOCABULARY
-        exam.require_known(trained.vocabulary, job_dir, f"prepare the data with --vocabulary {known}")
+        evaluation.require_known(trained.vocabulary, job_dir, f"prepare the data with --vocabulary {known}")
         if target.margin is not None:
-            serving = _serving(target, exam)
+            serving = _serving(target, evaluation)
     number = next_version(target.serving_base) if target.version is None else target.version
     with staged(target.base, trained, number, target.model_name) as stage:
         name = str(stage.number)
-        evaluation, verdict = None, None
+        report, verdict = None, None
         entries: dict[str, Any] = {}
-        if exam is not None:
+        if evaluation is not None:
             version = load_version(stage.folder)
-            outcomes = exam.play(version, f"version {name}")
-            evaluation = exam.report(outcomes)
-            entries["metrics"] = _manifest_metrics(trained, evaluation)
+            outcomes = evaluation.play(version, f"version {name}")
+            report = evaluation.report(outcomes)
+            entries["metrics"] = _manifest_metrics(trained, report)
             if target.margin is not None:
-                verdict = _verdict(gate.Played(name, outcomes), version, serving, exam, target.margin)
-                counts = exam.vignettes.decision_counts
+                verdict = _verdict(gate.Played(name, outcomes), version, serving, evaluation, target.margin)
+                counts = evaluation.vignettes.decision_counts
                 verdict = gate.require_vignettes(verdict, len(counts), target.minimum_vignettes)
                 entries["gate"] = gate.public(verdict)
-            exam.describe_cases(version, stage.folder)
+            evaluation.describe_cases(version, stage.folder)
         stage.describe(**entries)
-        _write_card(stage, trained, exam, evaluation, entries.get("gate"))
+        _write_card(stage, trained, evaluation, report, entries.get("gate"))
         passed = verdict is None or verdict["passed"]
         folder = _publish(stage, target, serving, verdict is not None) if passed else _keep_rejected(stage, target)
-    return Exported(folder, name, passed, entries.get("metrics", trained.metrics), evaluation, verdict)
+    return Exported(folder, name, passed, entries.get("metrics", trained.metrics), report, verdict)
 
 
 def check_rejected(rejected: pathlib.Path, base: pathlib.Path) -> None:
@@ -203,7 +203,7 @@ def check_rejected(rejected: pathlib.Path, base: pathlib.Path) -> None:
             )
 
 
-def _serving(target: Target, exam: Examination) -> LoadedVersion | None:
+def _serving(target: Target, evaluation: Evaluation) -> LoadedVersion | None:
     """Returns the version that a server would load now, None if there is none."""
     folder = newest_version(target.serving_base)
     if folder is None:
@@ -213,47 +213,49 @@ def _serving(target: Target, exam: Examination) -> LoadedVersion | None:
             f"--version {target.version}: no server would load it, as {folder} is higher: choose a higher number, or "
             "leave it out"
         )
-    gate.require_pairs(len(exam.vignettes.decision_counts))
+    gate.require_pairs(len(evaluation.vignettes.decision_counts))
     serving = load_version(folder)
     advice = "give --data whose evidence both versions know, or export with --model-base-path, without a comparison"
-    exam.require_known(serving.vocabulary, folder, advice)
+    evaluation.require_known(serving.vocabulary, folder, advice)
     return serving
 
 
 def _verdict(
-    new: gate.Played, version: LoadedVersion, serving: LoadedVersion | None, exam: Examination, margin: float
+    new: gate.Played, version: LoadedVersion, serving: LoadedVersion | None, evaluation: Evaluation, margin: float
 ) -> dict[str, Any]:
     if serving is None:
         return {"passed": True, "margin": margin, "new_version": new.name, "serving_version": None}
     name = serving.folder.name
-    old = gate.Played(name, exam.play(serving, f"version {name}"))
-    verdict = gate.compare(new, old, exam.vignettes, margin, exam.seed)
-    if exam.cases:
-        verdict["textbook_cases"] = gate.compare_cases(exam.cases, exam.play_cases(version), exam.play_cases(serving))
+    old = gate.Played(name, evaluation.play(serving, f"version {name}"))
+    verdict = gate.compare(new, old, evaluation.vignettes, margin, evaluation.seed)
+    if evaluation.cases:
+        verdict["textbook_cases"] = gate.compare_cases(
+            evaluation.cases, evaluation.play_cases(version), evaluation.play_cases(serving)
+        )
         verdict["passed"] &= verdict["textbook_cases"]["passed"]
     return verdict
 
 
-def _manifest_metrics(trained: TrainedNetwork, evaluation: dict[str, Any]) -> dict[str, Any]:
+def _manifest_metrics(trained: TrainedNetwork, report: dict[str, Any]) -> dict[str, Any]:
     """Returns the evaluation in the form of those that training writes."""
     return {
         "step": trained.training["steps"],
         "episode": trained.training["episodes"],
-        **{key: evaluation[key] for key in ("split", "data_fingerprint", "vignettes", "orders", "seed")},
-        "metrics": evaluation["agent"],
+        **{key: report[key] for key in ("split", "data_fingerprint", "vignettes", "orders", "seed")},
+        "metrics": report["agent"],
     }
 
 
 def _write_card(
     stage: StagedVersion,
     trained: TrainedNetwork,
-    exam: Examination | None,
-    evaluation: dict[str, Any] | None,
+    evaluation: Evaluation | None,
+    report: dict[str, Any] | None,
     verdict: dict[str, Any] | None,
 ) -> None:
     manifest = read_manifest(stage.folder)
-    facts = model_card.training_facts(trained.data_fingerprint, exam.stats if exam else None)
-    card = model_card.model_card(manifest, trained.vocabulary, facts, evaluation, verdict)
+    facts = model_card.training_facts(trained.data_fingerprint, evaluation.stats if evaluation else None)
+    card = model_card.model_card(manifest, trained.vocabulary, facts, report, verdict)
     text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     # Ids and tags from other programs may contain half a surrogate pair, which is not UTF-8.
     (stage.folder / directories.MODEL_CARD_JSON).write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -43,12 +43,14 @@ def beside_figure(report: Mapping[str, Any]) -> Drawing | None:
             panels.append(interval_panel(measure, [Row(label, estimate) for label, estimate in estimates]))
     if not panels:
         return None
-    told = (f"{row['label']}: safety {shown(SAFETY, number_at(row, 'metrics', SAFETY.key, 'mean'))}" for row in rows)
+    summaries = (
+        f"{row['label']}: safety {shown(SAFETY, number_at(row, 'metrics', SAFETY.key, 'mean'))}" for row in rows
+    )
     return Drawing(
         "beside",
         "Dot: mean; line: 95% interval. Further right is better. Where two lines overlap widely, the vignettes do not "
         "show which is better.",
-        "; ".join(told) + ".",
+        "; ".join(summaries) + ".",
         tuple(panels),
     )
 
@@ -141,18 +143,18 @@ def training_figure(report: Mapping[str, Any]) -> Drawing | None:
         panels.append(Panel("Validation loss", _loss([(each["step"], each["loss"]) for each in losses])))
     if not panels:
         return None
-    told = []
+    summaries = []
     if evaluations:
         first, last = (shown(SAFETY, evaluations[place]["metrics"]["safety"]["mean"]) for place in (0, -1))
-        told.append(f"Safety from {first} at the first evaluation to {last} at the last")
+        summaries.append(f"Safety from {first} at the first evaluation to {last} at the last")
     if losses:
-        told.append(f"validation loss from {losses[0]['loss']:.3f} to {losses[-1]['loss']:.3f}")
+        summaries.append(f"validation loss from {losses[0]['loss']:.3f} to {losses[-1]['loss']:.3f}")
     return Drawing(
         "learning_curve",
         "Its training, as the job directory recorded it. Bands are 95% intervals over test vignettes. A curve that "
         "still rises at the right edge shows that more steps, or more vignettes, may help."
         + (" The validation loss is that on vignettes from which a network does not learn." if losses else ""),
-        "; ".join(told) + ".",
+        "; ".join(summaries) + ".",
         tuple(panels),
         numbers=_learning_table(evaluations),
     )

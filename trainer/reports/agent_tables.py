@@ -220,11 +220,11 @@ def checkers_sentence(report: Mapping[str, Any]) -> str:
     if not compared:
         return ""
     difficulty = with_interval(SAFETY, compared["item_difficulty"])
-    told = f"Item difficulty, the mean share of those in the table that are right about a case, is {difficulty}."
+    text = f"Item difficulty, the mean share of those in the table that are right about a case, is {difficulty}."
     if len(compared["checkers"]) < 2:
-        return f"{told} The capability comparison score needs at least two symptom checkers."
+        return f"{text} The capability comparison score needs at least two symptom checkers."
     return (
-        f"{told} The capability comparison score weighs right answers by it: 50 is as good as the mean of the table. "
+        f"{text} The capability comparison score weighs right answers by it: 50 is as good as the mean of the table. "
         "With fewer than four symptom checkers it says little; --symptomcheckr writes a table to which others can be "
         "added. Every case was given advice, so comprehensiveness is 100%."
     )

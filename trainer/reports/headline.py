@@ -210,8 +210,8 @@ def _emergencies(rows: Sequence[Mapping[str, Any]], agent: str, ruled_agent: str
         *([f"with safety rules {in_words(ruled)}"] if ruled is not None else []),
         *([f"the clinicians {in_words(clinicians)}"] if clinicians is not None else []),
     ]
-    told = f"it found {in_words(alone)} emergencies"
-    return f"{told} ({'; '.join(others)})" if others else told
+    sentence = f"it found {in_words(alone)} emergencies"
+    return f"{sentence} ({'; '.join(others)})" if others else sentence
 
 
 def in_words(share: float) -> str:

@@ -119,7 +119,7 @@ def model_card(
         manifest: of the version.
         vocabulary: of the version.
         training_data: see `training_facts`.
-        evaluation: `trainer.export.publish.Examination.report`; None if the version was not evaluated.
+        evaluation: `trainer.export.publish.Evaluation.report`; None if the version was not evaluated.
         gate: the verdict of `trainer.export.gate.compare`, or only `serving_version` None for a first version; None
             if there was no gate.
     """

@@ -108,8 +108,8 @@ class BeamOutput:
         return names
 
     def _names(self, folder: str) -> list[str]:
-        found = (entry.location.removeprefix(f"{folder}/") for entry in files.entries(f"{folder}/**"))
-        return [name for name in found if name and not name.endswith("/")]  # some tools mark a folder so
+        names = (entry.location.removeprefix(f"{folder}/") for entry in files.entries(f"{folder}/**"))
+        return [name for name in names if name and not name.endswith("/")]  # some tools mark a folder so
 
 
 def output_at(out: pathlib.Path | locations.Remote, overwrite: bool) -> OutputDirectory | BeamOutput:

@@ -174,9 +174,9 @@ class Runner:
                 return
             # Dataflow's has a method for its name, the others have none.
             name = started.job_id() if hasattr(started, "job_id") else getattr(started, "_job_id", "")
-            told = "interrupted" if isinstance(reason, KeyboardInterrupt) else _one_line(reason)
+            reason_line = "interrupted" if isinstance(reason, KeyboardInterrupt) else _one_line(reason)
             raise InputError(
-                f"{told}; the job {name} on {self._name} may be running still, as it could not be cancelled "
+                f"{reason_line}; the job {name} on {self._name} may be running still, as it could not be cancelled "
                 f"({_one_line(error)}): cancel it there{f', then delete {folder}' if folder else ''}"
             ) from error
 

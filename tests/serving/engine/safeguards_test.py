@@ -46,22 +46,26 @@ def ruled(guarded_base_path, rules):
     return SafeguardedModels(LocalModels(), rules).load(guarded_base_path / "4")
 
 
-def told(response):
+def rules_in(response):
     return [(rule.rule_id, rule.from_action, rule.to_action) for rule in response.fired_rules]
 
 
 def test_the_servers_rules_apply_after_those_of_the_model(ruled):
     states = [state_message([], ["smoker"], 10), state_message(["fever"], ["smoker"]), state_message(["chest_pain"])]
     no_smoker, both, pain = ruled.triage(states)
-    assert (no_smoker.action, no_smoker.best_triage, told(no_smoker)) == (YELLOW, YELLOW, [("nonsmoker", BLUE, YELLOW)])
-    assert told(both) == [("nonsmoker", ASK, ASK), ("hot_nonsmoker", ASK, RED)]
+    assert (no_smoker.action, no_smoker.best_triage, rules_in(no_smoker)) == (
+        YELLOW,
+        YELLOW,
+        [("nonsmoker", BLUE, YELLOW)],
+    )
+    assert rules_in(both) == [("nonsmoker", ASK, ASK), ("hot_nonsmoker", ASK, RED)]
     assert both.action == both.best_triage == RED
-    assert told(pain) == [("pain", RED, RED)]
+    assert rules_in(pain) == [("pain", RED, RED)]
 
 
 def test_a_code_that_is_both_present_and_absent_fires_nothing(ruled):
     (response,) = ruled.triage([state_message(["smoker", "fever"], ["smoker"])])
-    assert told(response) == [("fever", ASK, ASK)]
+    assert rules_in(response) == [("fever", ASK, ASK)]
 
 
 def test_all_rules_are_reported_with_their_source(ruled):
@@ -84,7 +88,7 @@ def test_a_service_with_rules_answers_and_describes_itself(guarded_base_path, ru
     server = TriageServer(config)
     server.start(watcher)
     with TriageClient(server.address, timeout_seconds=60.0) as client:
-        assert told(client.triage(evidence_state(["fever"], ["smoker"])))[-1] == ("hot_nonsmoker", ASK, RED)
+        assert rules_in(client.triage(evidence_state(["fever"], ["smoker"])))[-1] == ("hot_nonsmoker", ASK, RED)
         info = client.model_info()
         assert [rule.rule_id for rule in info.rules][2:] == ["hot_smoker", "nonsmoker", "hot_nonsmoker"]
         assert info.novelty_threshold == pytest.approx(0.99)
@@ -110,11 +114,11 @@ def test_the_command_serves_with_the_rules_of_a_file(prepared_python, guarded_ba
     finally:
         process.kill()
         process.communicate()
-    assert told(response) == [("nonsmoker", ASK, ASK), ("hot_nonsmoker", ASK, RED)]
+    assert rules_in(response) == [("nonsmoker", ASK, ASK), ("hot_nonsmoker", ASK, RED)]
     assert response.fired_rules[1].reason == "Fever without smoking."
     assert response.action == RED
     assert sources == [triage_service_pb2.RULE_SOURCE_MODEL] * 3 + [triage_service_pb2.RULE_SOURCE_SERVER] * 2
-    assert (nothing.action, told(nothing)) == (ASK, [])
+    assert (nothing.action, rules_in(nothing)) == (ASK, [])
     assert "Traceback" not in errors
     assert "PredictionService does not apply them" in errors
 
@@ -160,4 +164,4 @@ def test_without_rules_the_engine_is_the_models_own(guarded_base_path):
 
 def test_without_evidence_the_action_stays_ask(ruled):
     (nothing,) = ruled.triage([state_message(no_more_evidence=True)])
-    assert (nothing.action, told(nothing)) == (ASK, [])
+    assert (nothing.action, rules_in(nothing)) == (ASK, [])

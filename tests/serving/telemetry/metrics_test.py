@@ -126,18 +126,18 @@ def test_nothing_is_kept_of_a_version_that_is_forgotten(metrics):
         metrics.count_comparison("triage", "canary", ("12", version), [(RED, ASK)])
         metrics.count_comparison("triage", "shadow", (version, "12"), [(RED, ASK)])
 
-    def told():
+    def versions_shown():
         """Versions in the labels of the metrics."""
         labels = [sample.labels for metric in metrics.registry.collect() for sample in metric.samples]
         return {each[name] for each in labels for name in ("model_version", "other_version") if name in each}
 
     for version in range(1, 13):
         use(str(version))
-    assert told() == {str(version) for version in range(1, 13)}
+    assert versions_shown() == {str(version) for version in range(1, 13)}
     for version in range(1, 12):  # eleven are unloaded, and ten of them remembered
         versions.note(version, State.END)
     versions.forget()
-    assert told() == {str(version) for version in range(2, 13)}
+    assert versions_shown() == {str(version) for version in range(2, 13)}
     use("2")
     use("1")  # is loaded again, and counted from zero
     named = {"model_name": "triage", "urgency": "Red"}

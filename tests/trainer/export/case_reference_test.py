@@ -13,7 +13,7 @@ from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.export.case_reference import case_reference
 from trainer.export.policy import load_version
-from trainer.export.publish import Examination, Target, export
+from trainer.export.publish import Evaluation, Target, export
 from trainer.training.job import TrainedNetwork
 from trainer.vignettes.tfrecord import DataDirectory
 
@@ -55,8 +55,8 @@ def agent(vocabulary, best, ask=0.0):
 
 
 def exported(trained, data, tmp_path):
-    exam = Examination(data, orders=1, seed=0)
-    return export(trained, tmp_path, Target(tmp_path / "models", None, "triage"), exam).folder
+    evaluation = Evaluation(data, orders=1, seed=0)
+    return export(trained, tmp_path, Target(tmp_path / "models", None, "triage"), evaluation).folder
 
 
 def test_an_agent_that_decides_at_once_knows_one_piece_of_each_case(vocabulary, data, tmp_path):

@@ -20,7 +20,7 @@ from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.export import publish
 from trainer.export.policy import load_version
-from trainer.export.publish import Examination, Target
+from trainer.export.publish import Evaluation, Target
 from trainer.training.job import TrainedNetwork
 from trainer.vignettes.textbook_case import Case
 
@@ -61,8 +61,8 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def exam(data):
-    return Examination(data, orders=2, seed=0)
+def evaluation(data):
+    return Evaluation(data, orders=2, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -78,17 +78,17 @@ def red_base(red_version, tmp_path):
     return tmp_path / "models"
 
 
-def push(base, trained, exam, margin=0.02, **fields):
-    return publish.export(trained, base / "job", Target(base, None, "triage", margin, **fields), exam)
+def push(base, trained, evaluation, margin=0.02, **fields):
+    return publish.export(trained, base / "job", Target(base, None, "triage", margin, **fields), evaluation)
 
 
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_first_version_is_published_and_signed_without_a_comparison(exam, tmp_path):
+def test_a_first_version_is_published_and_signed_without_a_comparison(evaluation, tmp_path):
     key = Ed25519PrivateKey.generate()
-    exported = push(tmp_path, always(Action.BLUE), exam, key=key)
+    exported = push(tmp_path, always(Action.BLUE), evaluation, key=key)
     assert (exported.folder, exported.published) == (tmp_path / "1", True)
     assert exported.gate == {"passed": True, "margin": 0.02, "new_version": "1", "serving_version": None}
     assert (tmp_path / "1" / "BLESSED").read_bytes() == b""
@@ -101,8 +101,8 @@ def test_a_first_version_is_published_and_signed_without_a_comparison(exam, tmp_
     assert {"manifest.json", "model_card.md", "BLESSED", "variables/variables.index"} <= signed
 
 
-def test_a_less_safe_version_is_not_published_and_leaves_nothing(exam, red_base):
-    exported = push(red_base, always(Action.GREEN), exam)
+def test_a_less_safe_version_is_not_published_and_leaves_nothing(evaluation, red_base):
+    exported = push(red_base, always(Action.GREEN), evaluation)
     assert (exported.folder, exported.published, exported.model_version) == (None, False, "2")
     safety = exported.gate["metrics"]["safety"]
     assert (safety["new"], safety["serving"], safety["difference"]["mean"]) == pytest.approx((4 / 6, 1.0, -2 / 6))
@@ -110,9 +110,9 @@ def test_a_less_safe_version_is_not_published_and_leaves_nothing(exam, red_base)
     assert names(red_base) == ["1"]
 
 
-def test_a_less_safe_version_within_the_margin_is_published(exam, red_base):
+def test_a_less_safe_version_within_the_margin_is_published(evaluation, red_base):
     # The bound is not below -1, whatever the resamples.
-    exported = push(red_base, always(Action.GREEN), exam, margin=1.0)
+    exported = push(red_base, always(Action.GREEN), evaluation, margin=1.0)
     assert exported.folder == red_base / "2"
     assert names(red_base) == ["1", "2"]
     manifest = json.loads((exported.folder / "manifest.json").read_text())
@@ -122,22 +122,22 @@ def test_a_less_safe_version_within_the_margin_is_published(exam, red_base):
     assert load_version(exported.folder).vocabulary == vocabulary_of("cough", "fever")
 
 
-def test_nothing_is_published_on_too_few_vignettes_not_even_a_first_version(exam, red_base, tmp_path):
+def test_nothing_is_published_on_too_few_vignettes_not_even_a_first_version(evaluation, red_base, tmp_path):
     # The six vignettes cannot show that the same agent again is as safe, whatever the margin.
     kept = tmp_path / "kept"
     kept.mkdir()
     for base in (tmp_path / "empty", red_base):
-        exported = push(base, always(Action.RED), exam, margin=1.0, minimum_vignettes=7, rejected=kept)
+        exported = push(base, always(Action.RED), evaluation, margin=1.0, minimum_vignettes=7, rejected=kept)
         assert not exported.published
         assert (exported.gate["vignettes"], exported.gate["minimum_vignettes"]) == (6, 7)
     card = (exported.folder / "model_card.md").read_text(encoding="utf-8")
     assert "It was not blessed: 6 test vignettes are fewer than 7." in card
-    assert push(red_base, always(Action.RED), exam, minimum_vignettes=6).published
+    assert push(red_base, always(Action.RED), evaluation, minimum_vignettes=6).published
 
 
 def test_an_equal_version_passes_without_margin_and_decides_no_textbook_emergency_later(data, red_base):
-    exam = Examination(data, orders=2, seed=0, cases=emergency("fever"))
-    exported = push(red_base, always(Action.RED), exam, margin=0.0)
+    evaluation = Evaluation(data, orders=2, seed=0, cases=emergency("fever"))
+    exported = push(red_base, always(Action.RED), evaluation, margin=0.0)
     assert exported.published
     assert exported.gate["lower_bound"] == 0.0
     assert (red_base / "2" / "BLESSED").exists()
@@ -146,9 +146,9 @@ def test_an_equal_version_passes_without_margin_and_decides_no_textbook_emergenc
     assert "It sends 0 of 1 textbook emergencies later" in (exported.folder / "model_card.md").read_text()
 
 
-def test_a_safer_version_is_compared_with_the_newest_one_and_passes(exam, red_base):
+def test_a_safer_version_is_compared_with_the_newest_one_and_passes(evaluation, red_base):
     push(red_base, always(Action.BLUE), None, margin=None)  # past the gate
-    exported = push(red_base, always(Action.GREEN), exam, margin=0.0)
+    exported = push(red_base, always(Action.GREEN), evaluation, margin=0.0)
     assert (exported.gate["serving_version"], exported.published) == ("2", True)
 
 
@@ -157,8 +157,8 @@ def emergency(*codes):
 
 
 def test_a_version_that_decides_a_textbook_emergency_later_is_not_published_whatever_the_margin(data, red_base):
-    exam = Examination(data, orders=1, seed=0, cases=emergency("fever", "cough"))
-    exported = push(red_base, always(Action.YELLOW), exam, margin=1.0)
+    evaluation = Evaluation(data, orders=1, seed=0, cases=emergency("fever", "cough"))
+    exported = push(red_base, always(Action.YELLOW), evaluation, margin=1.0)
     assert not exported.published
     assert exported.gate["lower_bound"] >= -1.0
     assert [(row["title"], row["new"], row["before"]) for row in exported.gate["textbook_cases"]["later"]] == [
@@ -169,20 +169,20 @@ def test_a_version_that_decides_a_textbook_emergency_later_is_not_published_what
 
 def test_versions_with_other_vocabularies_are_compared_on_evidence_and_cases_that_both_know(data, red_base):
     # The order differs, and the new one knows more; data and case have cough and fever.
-    exam = Examination(data, orders=1, seed=0, cases=emergency("fever"))
-    exported = push(red_base, always(Action.RED, ("rash", "fever", "cough")), exam)
+    evaluation = Evaluation(data, orders=1, seed=0, cases=emergency("fever"))
+    exported = push(red_base, always(Action.RED, ("rash", "fever", "cough")), evaluation)
     assert exported.gate["metrics"]["safety"]["new"] == 1.0
     assert exported.published
-    rash = Examination(data, orders=1, seed=0, cases=emergency("rash"))
+    rash = Evaluation(data, orders=1, seed=0, cases=emergency("rash"))
     with pytest.raises(InputError, match=r"'meningitis' has evidence that .+ does not know, rash"):
         push(red_base, always(Action.RED), rash)
 
 
-def test_a_rejected_version_is_kept_unsigned_where_the_user_wants_it(exam, red_base, tmp_path):
+def test_a_rejected_version_is_kept_unsigned_where_the_user_wants_it(evaluation, red_base, tmp_path):
     rejected = tmp_path / "rejected"
     publish.check_rejected(rejected, red_base)
     given = {"rejected": rejected, "key": Ed25519PrivateKey.generate()}
-    folders = [push(red_base, always(Action.GREEN), exam, **given).folder for _ in range(2)]
+    folders = [push(red_base, always(Action.GREEN), evaluation, **given).folder for _ in range(2)]
     publish.check_rejected(rejected, red_base)
     assert folders == [rejected / "2", rejected / "3"]
     assert names(red_base) == ["1"]
@@ -205,50 +205,50 @@ def test_rejected_versions_are_not_kept_where_a_server_could_load_them(red_base,
     assert names(red_base) == ["1"]
 
 
-def test_a_damaged_serving_version_stops_the_push(exam, red_base):
+def test_a_damaged_serving_version_stops_the_push(evaluation, red_base):
     (red_base / "1" / "saved_model.pb").write_bytes(b"\x0b")
     with pytest.raises(InputError, match="1: cannot load the SavedModel"):
-        push(red_base, always(Action.RED), exam)
+        push(red_base, always(Action.RED), evaluation)
     assert names(red_base) == ["1"]
 
 
-class _ExaminationDuringWhichAnotherPushEnds(Examination):
+class _EvaluationDuringWhichAnotherPushEnds(Evaluation):
     def play(self, version, name):
         shutil.copytree(self.other, self.base / "2", dirs_exist_ok=True)
         return super().play(version, name)
 
 
 def test_of_two_pushes_at_once_the_second_is_refused(data, red_version, red_base):
-    exam = _ExaminationDuringWhichAnotherPushEnds(data, orders=1, seed=0)
-    exam.base, exam.other = red_base, red_version
+    evaluation = _EvaluationDuringWhichAnotherPushEnds(data, orders=1, seed=0)
+    evaluation.base, evaluation.other = red_base, red_version
     with pytest.raises(InputError, match="another version was published while this one was evaluated"):
-        push(red_base, always(Action.RED), exam)
+        push(red_base, always(Action.RED), evaluation)
     assert names(red_base) == ["1", "2"]
     assert not (red_base / "2" / "BLESSED").exists()
 
 
-def test_a_number_below_the_newest_version_is_refused(exam, red_base):
+def test_a_number_below_the_newest_version_is_refused(evaluation, red_base):
     (red_base / "1").rename(red_base / "5")
     with pytest.raises(InputError, match="no server would load it"):
-        publish.export(always(Action.RED), red_base, Target(red_base, 5, "triage", 0.02), exam)
+        publish.export(always(Action.RED), red_base, Target(red_base, 5, "triage", 0.02), evaluation)
     assert names(red_base) == ["5"]
 
 
-def test_evidence_that_one_of_the_versions_does_not_know_stops_the_push(exam, red_base):
+def test_evidence_that_one_of_the_versions_does_not_know_stops_the_push(evaluation, red_base):
     with pytest.raises(InputError, match=r"does not know, cough \(.*job\): prepare the data with --vocabulary"):
-        push(red_base, always(Action.RED, codes=("fever", "rash")), exam)
+        push(red_base, always(Action.RED, codes=("fever", "rash")), evaluation)
     shutil.rmtree(red_base)
     push(red_base, always(Action.RED, codes=("cough", "rash")), None, margin=None)
     with pytest.raises(InputError, match=r"does not know, fever \(.*models/1\): give --data whose evidence both"):
-        push(red_base, always(Action.RED), exam)
+        push(red_base, always(Action.RED), evaluation)
     assert names(red_base) == ["1"]
 
 
 def test_one_vignette_is_too_few_to_compare_but_not_to_evaluate(red_base, tmp_path):
-    exam = Examination(prepare(tmp_path, ["Red"]), orders=1, seed=0)
+    evaluation = Evaluation(prepare(tmp_path, ["Red"]), orders=1, seed=0)
     with pytest.raises(InputError, match="only one vignette"):
-        push(red_base, always(Action.RED), exam)
-    exported = push(red_base, always(Action.RED), exam, margin=None)
+        push(red_base, always(Action.RED), evaluation)
+    exported = push(red_base, always(Action.RED), evaluation, margin=None)
     assert exported.evaluation["agent"]["safety"]["low"] is None
     assert "no intervals" in (exported.folder / "model_card.md").read_text()
 
@@ -260,12 +260,12 @@ def test_a_split_that_is_empty_is_refused(data, tmp_path):
     (tmp_path / "data" / "stats.json").write_text(json.dumps(stats))
     next((tmp_path / "data").glob("test-*")).unlink()
     with pytest.raises(InputError, match="the test split has no vignettes"):
-        Examination(tmp_path / "data", orders=1, seed=0)
+        Evaluation(tmp_path / "data", orders=1, seed=0)
 
 
-def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(exam, tmp_path):
-    trained = dataclasses.replace(always(Action.GREEN), data_fingerprint=exam.stats["data_fingerprint"])
-    exported = push(tmp_path, trained, exam, margin=None)
+def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(evaluation, tmp_path):
+    trained = dataclasses.replace(always(Action.GREEN), data_fingerprint=evaluation.stats["data_fingerprint"])
+    exported = push(tmp_path, trained, evaluation, margin=None)
     assert exported.gate is None
     assert not (exported.folder / "BLESSED").exists()
     manifest = json.loads((exported.folder / "manifest.json").read_text())

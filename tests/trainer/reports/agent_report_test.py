@@ -131,17 +131,17 @@ def test_the_table_for_symptomcheckr_has_the_decisions_of_the_report(evaluate, t
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["--slice", "fevr"], "--slice fevr: unknown evidence code"),
         (["--html", "/nowhere/report.html"], "--html /nowhere/report.html: cannot write: /nowhere is not a directory"),
     ],
 )
-def test_bad_input_is_one_line(evaluate, capsys, arguments, told):
+def test_bad_input_is_one_line(evaluate, capsys, arguments, expected):
     capsys.readouterr()
     assert evaluate(*arguments)[0] == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert told in line
+    assert expected in line
 
 
 def test_something_to_evaluate_on_is_needed(job, capsys):

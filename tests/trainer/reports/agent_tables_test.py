@@ -19,7 +19,7 @@ def test_the_table_says_how_many_vignettes_it_rests_on_and_where_they_are_too_fe
 
 
 @pytest.mark.parametrize(
-    ("heading", "told"),
+    ("heading", "expected"),
     [
         ("Compared with clinicians", "safety \u22126.0 (\u22129.0 to \u22123.0) percentage points"),
         ("With safety rules", "2 rules (default) change the decision in 2.0% of the episodes"),
@@ -28,8 +28,8 @@ def test_the_table_says_how_many_vignettes_it_rests_on_and_where_they_are_too_fe
         ("Compared with a constant answer", "“always green” is appropriate in 70.0%"),
     ],
 )
-def test_the_answers_have_the_numbers(agent_report, heading, told):
-    assert told in dict(agent_tables.answers(agent_report))[heading]
+def test_the_answers_have_the_numbers(agent_report, heading, expected):
+    assert expected in dict(agent_tables.answers(agent_report))[heading]
 
 
 def test_an_agent_that_no_better_than_a_constant_has_learned_nothing(agent_report):
@@ -38,7 +38,7 @@ def test_an_agent_that_no_better_than_a_constant_has_learned_nothing(agent_repor
 
 
 @pytest.mark.parametrize(
-    ("point", "told"),
+    ("point", "expected"),
     [
         (None, "By its Q-values alone"),
         (
@@ -48,19 +48,19 @@ def test_an_agent_that_no_better_than_a_constant_has_learned_nothing(agent_repor
         ({"chosen": "bound", "under_triage_at_most": 0.05}, "chosen to keep under-triage at most 0.05"),
     ],
 )
-def test_how_it_decides_follows_the_operating_point(agent_report, point, told):
+def test_how_it_decides_follows_the_operating_point(agent_report, point, expected):
     agent_report["dial"] = point and agent_report["dial"] | point
-    assert told in dict(agent_tables.answers(agent_report))["How it decides"]
+    assert expected in dict(agent_tables.answers(agent_report))["How it decides"]
 
 
 def test_gaps_are_named_with_both_sides_and_the_number_that_chance_explains(agent_report):
     assert agent_tables.gaps_table(agent_report).rows == (
         ("age: 75 years old or over", "30", "Safety", "80.0%", "92.0%", "\u221212.0 (\u221218.0 to \u22126.0)"),
     )
-    told = agent_tables.gaps_sentence(agent_report)
+    sentence = agent_tables.gaps_sentence(agent_report)
     # One comparison in forty is below 0 by chance: 80 / 40.
-    assert told.startswith("The agent is worse for 1 group of patients, of 80 comparisons")
-    assert "some 2 would look so" in told
+    assert sentence.startswith("The agent is worse for 1 group of patients, of 80 comparisons")
+    assert "some 2 would look so" in sentence
     agent_report["gaps"]["worse"] = []
     assert agent_tables.gaps_sentence(agent_report).startswith("For no group of patients is the agent shown")
     assert agent_tables.gaps_table(agent_report) is None

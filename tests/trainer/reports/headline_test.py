@@ -24,7 +24,7 @@ NON_INFERIOR = "the clinicians (non-inferior with a margin of 5 percentage point
 
 
 @pytest.mark.parametrize(
-    ("safety", "appropriateness", "told"),
+    ("safety", "appropriateness", "expected"),
     [
         ((-0.09, -0.03), (-0.02, 0.02), "no, it is less safe than the clinicians."),
         ((-0.09, -0.03), (-0.2, -0.1), "no, it is less safe and less often appropriate than the clinicians."),
@@ -37,8 +37,8 @@ NON_INFERIOR = "the clinicians (non-inferior with a margin of 5 percentage point
         ((-0.01, 0.2), (-0.02, 0.12), f"yes, it is as safe as and as often appropriate as {NON_INFERIOR}"),
     ],
 )  # fmt: skip
-def test_as_good_as_the_clinicians_is_non_inferiority_in_both(safety, appropriateness, told):
-    assert headline.headline(study(safety, appropriateness)) == [f"The preset default: {told}"]
+def test_as_good_as_the_clinicians_is_non_inferiority_in_both(safety, appropriateness, expected):
+    assert headline.headline(study(safety, appropriateness)) == [f"The preset default: {expected}"]
 
 
 @pytest.mark.parametrize(("margin", "least"), [(0.05, 60), (0.1, 30)])
@@ -90,15 +90,15 @@ def as_good_as_clinicians(report):
     return report
 
 
-@pytest.mark.parametrize(("red", "told"), [(0.5, "; but it found about one in two"), (0.63, "; it found")])
-def test_a_yes_is_qualified_where_fewer_emergencies_are_found(agent_report, red, told):
+@pytest.mark.parametrize(("red", "expected"), [(0.5, "; but it found about one in two"), (0.63, "; it found")])
+def test_a_yes_is_qualified_where_fewer_emergencies_are_found(agent_report, red, expected):
     as_good_as_clinicians(agent_report)["as_clinicians"]["by_all_but_one"]["red_sensitivity"]["mean"] = red
     answer = headline.agent_headline(agent_report)
     assert answer.startswith(
         "Yes: it is as safe as and as often appropriate as the clinicians (non-inferior with a margin of 5 percentage "
         "points, on 150 vignettes)"
     )
-    assert told in answer
+    assert expected in answer
 
 
 def test_there_is_no_yes_on_few_emergencies(agent_report):
@@ -116,15 +116,15 @@ def test_there_is_no_yes_where_a_constant_answer_is_as_good(agent_report):
 
 
 @pytest.mark.parametrize(
-    ("played", "told"),
+    ("played", "expected"),
     [
         ({}, "In its interviews with safety rules, none of 3 textbook emergencies come too late."),
         ({"with_rules": None}, "In its interviews without safety rules, 1 of 3 textbook emergencies comes too late."),
     ],
 )
-def test_the_second_sentence_counts_the_textbook_emergencies_that_come_late(agent_report, played, told):
+def test_the_second_sentence_counts_the_textbook_emergencies_that_come_late(agent_report, played, expected):
     textbook = {name: each for name, each in (agent_report["textbook_cases"] | played).items() if each is not None}
-    assert headline.agent_headline(agent_report | {"textbook_cases": textbook}).endswith(f". {told}")
+    assert headline.agent_headline(agent_report | {"textbook_cases": textbook}).endswith(f". {expected}")
 
 
 def test_nothing_is_said_of_fewer_than_ten_emergencies_or_without_clinicians(poor_agent_report):

@@ -88,9 +88,9 @@ def test_stopping_is_described_as_measured(questions, words):
 
 
 def test_stopping_names_the_share_of_decisions_that_the_limit_forced():
-    told = answers(study(agent={"questions": 11.2, "forced": 0.32}))["When does it stop?"]
-    assert told.endswith("the limit is 23, which forced the decision in 32.0% of episodes.")
-    assert "by itself" not in told
+    answer = answers(study(agent={"questions": 11.2, "forced": 0.32}))["When does it stop?"]
+    assert answer.endswith("the limit is 23, which forced the decision in 32.0% of episodes.")
+    assert "by itself" not in answer
 
 
 def test_adapting_needs_more_questions_on_new_vignettes():

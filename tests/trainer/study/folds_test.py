@@ -17,7 +17,7 @@ def _arrays(*rows):
     )
 
 
-def _told(arrays):
+def _rows(arrays):
     rows = zip(arrays.offsets[:-1], arrays.offsets[1:], strict=True)
     return [
         (name, arrays.signed_codes[start:end].tolist(), int(counts[0]), tags)
@@ -31,13 +31,13 @@ A, B, C = ("a", [1, -2], ("x",)), ("b", [3], ()), ("c", [-4, 5, 6], ("y", "z"))
 
 
 def test_joined_vignettes_keep_their_own_evidence_and_tags():
-    assert _told(concatenate(_arrays(A, B), _arrays(C))) == [
+    assert _rows(concatenate(_arrays(A, B), _arrays(C))) == [
         ("a", [1, -2], 2, ("x",)), ("b", [3], 1, ()), ("c", [-4, 5, 6], 3, ("y", "z")),
     ]  # fmt: skip
 
 
 def test_chosen_vignettes_come_in_the_order_asked_for():
-    assert _told(select(_arrays(A, B, C), np.array([2, 0]))) == [
+    assert _rows(select(_arrays(A, B, C), np.array([2, 0]))) == [
         ("c", [-4, 5, 6], 3, ("y", "z")),
         ("a", [1, -2], 2, ("x",)),
     ]

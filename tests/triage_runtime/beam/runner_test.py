@@ -118,8 +118,8 @@ def test_the_job_of_an_interrupted_command_is_cancelled_or_named(beam, monkeypat
             lambda pipeline: pipeline | beam.Create([1]) | beam.Map(_interrupt), folder="gs://b/.out.1"
         )
     if refused:
-        told = r"interrupted; the job \S+ on PortableRunner may be .*\(403 no access\): cancel it there, "
-        assert re.fullmatch(told + r"then delete gs://b/\.out\.1", str(raised.value))
+        message = r"interrupted; the job \S+ on PortableRunner may be .*\(403 no access\): cancel it there, "
+        assert re.fullmatch(message + r"then delete gs://b/\.out\.1", str(raised.value))
     else:
         assert cancelled == ["CANCELLED"]
 
