@@ -1,8 +1,6 @@
 """Vignettes as text for clinicians."""
 
-from collections.abc import Sequence
-
-from schemas.evidence import Evidence, Vocabulary
+from schemas.evidence import Vocabulary
 from trainer.vignettes.vignette import Vignette
 
 
@@ -22,43 +20,18 @@ def vignette_text(vignette: Vignette, vocabulary: Vocabulary) -> str:
 def evidence_text(vignette: Vignette, vocabulary: Vocabulary) -> str:
     """Returns the first of these lines, without the decisions.
 
+    Names stand as the vocabulary has them, in lists: inside a sentence they would need the grammar of their language.
+
     Raises:
         InputError: a code is not in the vocabulary.
     """
-    patient = _sentences(vignette, vocabulary, "risk_factor")
-    symptoms = _sentences(vignette, vocabulary, "symptom")
-    return "\n".join([f"Patient: {' '.join(patient) or 'no risk factors stated.'}", *symptoms])
-
-
-def _sentences(vignette: Vignette, vocabulary: Vocabulary, kind: str) -> list[str]:
-    """Returns sentences on the evidence of a kind, first what is present, then what is absent."""
-    sentences = []
-    for codes, negated in ((vignette.present, False), (vignette.absent, True)):
-        entries = [vocabulary[vocabulary.index(code)] for code in codes]
-        entries = [entry for entry in entries if entry.kind == kind]
-        names = [entry.name for entry in entries if not _is_question(entry)]
-        if names:
-            sentences.append(_sentence(names, negated))
-        answer = "No" if negated else "Yes"
-        sentences += [f"{entry.name}? {answer}." for entry in entries if _is_question(entry)]
-    return sentences
-
-
-def _is_question(entry: Evidence) -> bool:
-    """Returns whether the name only repeats the question, as in DDXPlus."""
-    name, question = ("".join(filter(str.isalnum, text)) for text in (entry.name, entry.question))
-    return name == question
-
-
-def _sentence(names: Sequence[str], negated: bool) -> str:
-    # A name with a comma would look like two names.
-    separator = "; " if any("," in name for name in names) else ", "
-    if negated:
-        return "No " + f"{separator}no ".join(map(_inside_sentence, names)) + "."
-    return separator.join([names[0], *map(_inside_sentence, names[1:])]) + "."
-
-
-def _inside_sentence(name: str) -> str:
-    """Returns the name in lower case, unless its first word is an abbreviation such as HIV or X-ray."""
-    word = name.split(maxsplit=1)[0].split("-")[0].rstrip(",;")
-    return name[0].lower() + name[1:] if word.isalpha() and word[1:].islower() else name
+    stated = [[vocabulary[vocabulary.index(code)] for code in codes] for codes in (vignette.present, vignette.absent)]
+    titles = {"risk_factor": ("Patient", "Patient without"), "symptom": ("Present", "Absent")}
+    lines = []
+    for kind, pair in titles.items():
+        for title, entries in zip(pair, stated, strict=True):
+            names = [entry.name for entry in entries if entry.kind == kind]
+            # A name with a comma would look like two names.
+            separator = "; " if any("," in name for name in names) else ", "
+            lines += [f"{title}: {separator.join(names)}"] if names else []
+    return "\n".join(lines)

@@ -91,9 +91,9 @@ def test_an_empty_split_has_no_figures(directory, capsys):
 def test_shows_vignettes_as_text(directory, capsys):
     assert stats(directory, "--split", "test", "--show", "1") == 0
     assert capsys.readouterr().out == (
-        "Patient: No smoker.\n"
-        "Symptom a, symptom b, symptom d.\n"
-        "No symptom c.\n"
+        "Patient without: Smoker\n"
+        "Present: Symptom a, Symptom b, Symptom d\n"
+        "Absent: Symptom c\n"
         "5 clinicians: Yellow, Yellow, Green, Green, Green (vignette v3)\n"
     )
 

@@ -113,7 +113,7 @@ def test_over_triage_is_no_error_of_this_list():
 def test_an_error_report_has_the_vignette_and_each_step():
     episode = Walk([-2, 3], np.array([ASKS, ASKS]), decided_after=2, questions=3, decision=Action.GREEN)
     report = error_report(0, episode, [0.125, 0.25], _arrays([[2, 1, 0, 0]], [(3, -2)]), VOCABULARY)
-    assert report["text"] == "Patient: Smoker.\nNo cough."
+    assert report["text"] == "Patient: Smoker\nAbsent: Cough"
     assert (report["pieces"], report["rules"]) == ({"known": 2, "all": 2}, [])
     assert (report["vignette_id"], report["decisions"], report["decision"]) == ("v0", ["Red", "Red", "Yellow"], "Green")
     steps = [(step["evidence"], step["presence"], step["action"]) for step in report["steps"]]
