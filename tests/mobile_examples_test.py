@@ -20,6 +20,7 @@ from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty
 from trainer.dyqn.network import build_network
 from trainer.export import saved_model, tflite_file
+from trainer.export.litert import OPTIONAL_OUTPUTS, OUTPUTS
 from trainer.training.job import TrainedNetwork
 
 MOBILE = pathlib.Path(__file__).resolve().parents[1] / "examples" / "mobile"
@@ -88,6 +89,23 @@ def interview(file, *lines, options=()):
 def decision(finished):
     assert finished.returncode == 0, finished.stderr
     return finished.stdout.splitlines()[-2].removeprefix("What is the matter? ").replace("What else? ", "")
+
+
+def test_the_description_has_the_tensors_of_both_signatures(file, asking_file):
+    assert tflite_file.read_description(file)["question_signature"] is None
+    described = tflite_file.read_description(asking_file)
+    interpreter = Interpreter(model_path=str(asking_file))
+    for key, name in (("signature", "state"), ("question_signature", "questions")):
+        runner = interpreter.get_signature_runner(name)
+        for side, details in (("inputs", runner.get_input_details()), ("outputs", runner.get_output_details())):
+            there = {each: detail["shape"].tolist() for each, detail in details.items()}
+            assert {each: tensor["shape"] for each, tensor in described[key][side].items()} == there
+    assert described["question_signature"]["inputs"]["not_to_ask"] == {"dtype": "bool", "shape": [1, 3]}
+
+
+def test_the_page_on_phones_names_every_output():
+    page = (MOBILE.parents[1] / "docs" / "mobile.md").read_text(encoding="utf-8")
+    assert [name for name in (*OUTPUTS, *OPTIONAL_OUTPUTS) if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize(

@@ -42,15 +42,13 @@ class LiteRtModel:
 
     @property
     def tensors(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """`inputs` and `outputs`: dtype (NumPy's name) and shape of each tensor by its name."""
-        sides = {"inputs": self._runner.get_input_details(), "outputs": self._runner.get_output_details()}
-        return {
-            side: {
-                name: {"dtype": np.dtype(detail["dtype"]).name, "shape": detail["shape"].tolist()}
-                for name, detail in sorted(details.items())
-            }
-            for side, details in sides.items()
-        }
+        """`inputs` and `outputs` of `state`: dtype (NumPy's name) and shape of each tensor by its name."""
+        return _tensors(self._runner)
+
+    @property
+    def question_tensors(self) -> dict[str, dict[str, dict[str, Any]]] | None:
+        """The same of `questions`, None if the file has no such signature."""
+        return None if self._asker is None else _tensors(self._asker)
 
     def run(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
         """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1.
@@ -83,3 +81,14 @@ class LiteRtModel:
             return self._asker(**{features.STATES: states, features.NOT_TO_ASK: not_to_ask})
         except (ValueError, RuntimeError) as error:
             raise InputError(f"LiteRT cannot run the file: {first_line(error)}") from error
+
+
+def _tensors(runner: Any) -> dict[str, dict[str, dict[str, Any]]]:
+    sides = {"inputs": runner.get_input_details(), "outputs": runner.get_output_details()}
+    return {
+        side: {
+            name: {"dtype": np.dtype(detail["dtype"]).name, "shape": detail["shape"].tolist()}
+            for name, detail in sorted(details.items())
+        }
+        for side, details in sides.items()
+    }

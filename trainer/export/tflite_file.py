@@ -59,6 +59,9 @@ def describe(
         "quantization": quantization,
         "calibration": calibration,
         "signature": {"name": features.STATE, **model.tensors},
+        "question_signature": {"name": features.QUESTIONS, **model.question_tensors}
+        if model.question_tensors
+        else None,
         "actions": list(ACTION_LABELS),
         "safety_rules": manifest["safety_rules"]["rules"],
         "novelty": manifest["novelty"],
