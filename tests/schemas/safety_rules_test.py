@@ -1,5 +1,8 @@
 """Safety rules: what they mean, and what is wrong with a file of them."""
 
+import pathlib
+import textwrap
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +14,7 @@ from schemas.knowledge_base import KnowledgeBase
 from schemas.safety_rules import Decision, SafetyRule, find_line
 from schemas.triage import Action
 
+ROOT = pathlib.Path(__file__).parents[2]
 VOCABULARY = Vocabulary(
     Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "sweating", "fever", "injury")
 )
@@ -19,6 +23,15 @@ HEAD = 'reason = "A reason."\nurgency = "Red"\n'
 
 def parse(text):
     return safety_rules.parse(text, "rules.toml", VOCABULARY)
+
+
+def test_the_worked_example_of_the_documentation_is_one():
+    section = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8").split("## Rules for a vocabulary of your own")[1]
+    columns, text = (textwrap.dedent(section.split(f"```{kind}\n")[1].split("```")[0]) for kind in ("text", "toml"))
+    vocabulary = Vocabulary(Evidence(*line.split(",")) for line in columns.splitlines()[1:])
+    rules = safety_rules.parse(text, "rules.toml", vocabulary)
+    fired = [rule.rule_id for rule in rules if rule.fires(["fieber", "saeugling", "atemnot"], ["brustschmerz"])]
+    assert fired == ["fieber_beim_saeugling", "atemnot"]
 
 
 def test_a_file_gives_its_rules_in_order():
