@@ -48,7 +48,7 @@ class EnvironmentConfig:
         "uniform", "how vignettes are drawn: uniformly, or each once before any comes again (epochs)",
         ("uniform", "epochs"),
     )  # fmt: skip
-    thinning: float = _field(0.0, "share of the evidence of an exploring start that stays unknown, chosen at random")
+    masking: float = _field(0.0, "share of the evidence of an exploring start that stays unknown, chosen at random")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +57,8 @@ class NetworkConfig:
 
     @property
     def served(self) -> "NetworkConfig":
-        """The settings of the trained network, whose kernels include the effect of the words."""
-        return dataclasses.replace(self, words=0)
+        """The settings of the trained network, whose kernels include the effect of the text features."""
+        return dataclasses.replace(self, text_features=0)
 
     hidden_sizes: tuple[int, ...] = _field((1024, 1024), "units of each hidden layer")
     activation: str = _field("selu", "activation of the hidden layers", ("selu", "relu"))
@@ -66,7 +66,7 @@ class NetworkConfig:
         "signed", "one signed input for each code, or two: known to be present, known to be absent",
         ("signed", "two"),
     )  # fmt: skip
-    words: int = _field(
+    text_features: int = _field(
         0, "further inputs for each of the two, computed from the words of the codes, their names and their questions"
     )
     dropout: float = _field(0.0, "dropout rate of the hidden layers")
@@ -273,10 +273,10 @@ def _check(config: TrainConfig) -> None:
          "ask noise must be 0 or more"),
         (min(loop.evaluation_interval, loop.seed) >= 0, "evaluation_interval and seed must be 0 or more"),
         (loop.burn_in_steps >= 1, "burn_in_steps must be at least 1: the first optimisation needs a memory"),
-        (network.words == 0 or (network.words > 0 and network.inputs == "two"),
-         "words must be 0, or 1 or more with inputs two"),
+        (network.text_features == 0 or (network.text_features > 0 and network.inputs == "two"),
+         "text_features must be 0, or 1 or more with inputs two"),
         (0 <= network.dropout < 1, "dropout must lie in [0, 1)"),
-        (0 <= config.environment.thinning < 1, "thinning must lie in [0, 1)"),
+        (0 <= config.environment.masking < 1, "masking must lie in [0, 1)"),
         (0 <= config.optimiser.average < 1, "average must lie in [0, 1)"),
         (0 <= validation.bound_share <= 0.5, "bound_share must lie in [0, 0.5]"),
         (0 <= validation.held_out_share <= 0.5, "held_out_share must lie in [0, 0.5]"),

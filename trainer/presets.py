@@ -15,12 +15,12 @@ PAPER: dict[str, dict[str, Any]] = {}
 """Algorithm 1 as written: the defaults in `trainer.config`."""
 
 DEFAULT: dict[str, dict[str, Any]] = {
-    "environment": {"environments": 128, "asks": "interview", "start": "any", "draw": "epochs", "thinning": 0.4},
+    "environment": {"environments": 128, "asks": "interview", "start": "any", "draw": "epochs", "masking": 0.4},
     "network": {
         "hidden_sizes": (256, 256),
         "activation": "relu",
         "inputs": "two",
-        "words": 128,
+        "text_features": 128,
         "dropout": 0.5,
         "networks": 5,
         "outputs": "probabilities",

@@ -16,7 +16,7 @@ from trainer.dyqn import targets
 from trainer.dyqn.agent import build_agent
 from trainer.dyqn.environment import Interviewing, Mode, VignetteEnvironment
 from trainer.dyqn.loop import TrainingLoop
-from trainer.dyqn.network import WORDS, build_network, set_output_bias
+from trainer.dyqn.network import TEXT_FEATURES, build_network, set_output_bias
 from trainer.dyqn.policy import DecayingNoise
 from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.selection import Selection
@@ -30,7 +30,7 @@ def build_loop(
     evidence_count: int,
     config: TrainConfig,
     workers: Workers = ALONE,
-    words: np.ndarray | None = None,
+    text_features: np.ndarray | None = None,
     start: Callable[[keras.Model], None] | None = None,
     interviewing: Interviewing | None = None,
 ) -> TrainingLoop:
@@ -41,7 +41,7 @@ def build_loop(
         evidence_count: E.
         config: of the run.
         workers: that train together. Each has its own environment, memory and random draws; all have the same weights.
-        words: float32 `[E, W]`, see `trainer.dyqn.text_features`; required if the network has words as inputs.
+        text_features: float32 `[E, W]`, see `trainer.dyqn.text_features`; required if the network has them as inputs.
         start: sets the initial weights; None means random ones.
         interviewing: the interviews in which the agent learns; None means random orders of the evidence.
     """
@@ -50,7 +50,7 @@ def build_loop(
     seed = config.loop.seed
     network_seed, generators = _seeds(seed, workers.index)
     division = divide(vignettes, config.validation, seed)
-    network = _initial_network(evidence_count, config, network_seed, division.learned, words, start)
+    network = _initial_network(evidence_count, config, network_seed, division.learned, text_features, start)
     environment = _training_environment(division.learned, network, config, generators["environment"], interviewing)
     noise = DecayingNoise(config.exploration, generators["exploration"])
     agent = build_agent(network, config, noise, workers)
@@ -61,7 +61,7 @@ def build_loop(
     memory = BucketMemory(evidence_count, known_limit, NUM_DECISIONS, config.memory)
     validators = build_validators(division, evidence_count, seed, interviewing)
     chosen = network
-    if validators.in_training is not None or config.optimiser.average or config.network.words:
+    if validators.in_training is not None or config.optimiser.average or config.network.text_features:
         chosen = build_network(evidence_count, config.network.served, seed=0)
     selection = Selection(agent, chosen, validators, config)
     return TrainingLoop(config, environment, agent, noise, memory, selection, generators, workers)
@@ -72,13 +72,13 @@ def _initial_network(
     config: TrainConfig,
     seed: int,
     vignettes: Vignettes,
-    words: np.ndarray | None,
+    text_features: np.ndarray | None,
     start: Callable[[keras.Model], None] | None,
 ) -> keras.Model:
     """Returns the network with its initial weights."""
     network = build_network(evidence_count, config.network, seed)
-    if config.network.words:
-        network.get_layer(WORDS).set_weights([words])
+    if config.network.text_features:
+        network.get_layer(TEXT_FEATURES).set_weights([text_features])
     if start is not None:
         start(network)
     elif config.network.output_bias == "means":
@@ -101,7 +101,7 @@ def _training_environment(
         max_questions=settings.max_questions,
         counterfactual=config.target.ask_successor != "same_state",
         any_start=settings.start == "any",
-        thinning=settings.thinning,
+        masking=settings.masking,
         epochs=settings.draw == "epochs",
         card_starts=1.0 if interviewing is None else interviewing.card_starts,
     )

@@ -77,7 +77,7 @@ class Mode:
     max_questions: int
     counterfactual: bool = True  # the LAST state is the ask successor; otherwise the state in which triage happened
     any_start: bool = False  # exploring starts: 1 to all pieces are known at the start, each number equally likely
-    thinning: float = 0.0  # probability with which each of those pieces stays unknown after all, except for one
+    masking: float = 0.0  # probability with which each of those pieces stays unknown after all, except for one
     epochs: bool = False  # whether every vignette is drawn once before any is drawn again; each epoch is shuffled
     card_starts: float = 1.0  # share of interviews that start from a part of the card, not from its first piece alone
 
@@ -296,9 +296,9 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         total = self._evidence_total()
         share = self._generator.uniform([self.batch_size])  # in [0, 1)
         known = tf.minimum(1 + tf.cast(share * tf.cast(total, tf.float32), tf.int32), total)
-        if not self._mode.thinning:
+        if not self._mode.masking:
             return known
-        kept = self._generator.uniform([self.batch_size, self._card_width]) >= self._mode.thinning
+        kept = self._generator.uniform([self.batch_size, self._card_width]) >= self._mode.masking
         kept &= tf.sequence_mask(known, self._card_width)
         return tf.maximum(tf.reduce_sum(tf.cast(kept, tf.int32), axis=1), 1)
 

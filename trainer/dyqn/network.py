@@ -23,7 +23,7 @@ OUTPUTS = WITH_PROBABILITIES + len(ASK_POINTS)
 WITH_SINGLE_DECISIONS = OUTPUTS + NUM_DECISIONS
 """Number of logits of such a network: after those of the outputs come the logits of each decision for a single
 clinician. They are not among the outputs; learning them improves the others."""
-LOGITS, AVERAGE, OUTPUT_LAYER, WORDS = "logits", "outputs", "q_values", "words"
+LOGITS, AVERAGE, OUTPUT_LAYER, TEXT_FEATURES = "logits", "outputs", "q_values", "text_features"
 
 _OF_MEMBERS = (keras.layers.Dense, keras.layers.Dropout)  # the layers of a single network
 _INITIALIZERS = {"selu": keras.initializers.LecunNormal, "relu": keras.initializers.HeNormal}
@@ -47,9 +47,9 @@ def build_network(evidence_count: int, config: NetworkConfig, seed: int) -> kera
     seeds = keras.random.SeedGenerator(seed)
     states = keras.Input((evidence_count,), name="states")
     inputs = PresentAndAbsent(name="inputs")(states) if config.inputs == "two" else states
-    if config.words:
-        words = WordSums(config.words, name=WORDS)(inputs)
-        inputs = keras.layers.Concatenate(name="with_words")([inputs, words])
+    if config.text_features:
+        sums = TextFeatureSums(config.text_features, name=TEXT_FEATURES)(inputs)
+        inputs = keras.layers.Concatenate(name="with_text_features")([inputs, sums])
     members = [_member(inputs, config, number, seed, seeds) for number in range(1, config.networks + 1)]
     logits = Stack(name=LOGITS)(members)
     return keras.Model(states, Average(name=AVERAGE)(logits), name="q_network")
@@ -93,10 +93,10 @@ class PresentAndAbsent(keras.layers.Layer):
         return ops.concatenate([ops.relu(states), ops.relu(-states)], axis=-1)
 
 
-class WordSums(keras.layers.Layer):
-    """From `[B, 2 E]` to `[B, 2 W]`: sums of the word vectors of the codes that are present, then of those absent.
+class TextFeatureSums(keras.layers.Layer):
+    """From `[B, 2 E]` to `[B, 2 W]`: sums of the text features of the codes that are present, then of those absent.
 
-    The vectors, `[E, W]`, come from `trainer.dyqn.text_features` and are not trained.
+    The features, `[E, W]`, come from `trainer.dyqn.text_features` and are not trained.
     """
 
     def __init__(self, size: int, **kwargs: Any):
@@ -104,7 +104,7 @@ class WordSums(keras.layers.Layer):
         self._size = size
 
     def build(self, shape: tuple[int | None, ...]) -> None:
-        """Makes the vectors, zero."""
+        """Makes the features, zero."""
         self.vectors = self.add_weight(((shape[-1] or 0) // 2, self._size), "zeros", trainable=False, name="vectors")
 
     def call(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
@@ -174,7 +174,7 @@ def copy_weights(source: keras.Model, target: keras.Model) -> None:
     for layer in target.layers:
         weights = source.get_layer(layer.name).get_weights()
         if layer in first_layers and weights[0].shape != layer.kernel.shape:
-            vectors = source.get_layer(WORDS).get_weights()[0]  # [E, W]
+            vectors = source.get_layer(TEXT_FEATURES).get_weights()[0]  # [E, W]
             codes, present, absent = np.split(weights[0], [layer.kernel.shape[0], -vectors.shape[1]])
             weights[0] = codes + np.concatenate([vectors @ present, vectors @ absent])
         layer.set_weights(weights)
@@ -197,7 +197,8 @@ def start_from(network: keras.Model, other: keras.Model, places: np.ndarray) -> 
             # One block of rows for signed inputs, two for present and absent.
             blocks = weights[0].reshape(-1, count, weights[0].shape[1])
             known = np.where((places >= 0)[:, np.newaxis], blocks[:, places], 0.0).reshape(-1, weights[0].shape[1])
-            kernel = np.zeros(target.kernel.shape, np.float32)  # rows of words come last; the others contain them
+            # Rows of text features come last; the others contain them.
+            kernel = np.zeros(target.kernel.shape, np.float32)
             kernel[: len(known)] = known
             weights[0] = kernel
         target.set_weights(weights)

@@ -1,4 +1,4 @@
-"""Vectors for the words of codes: similar for similar words, so that codes learn from each other.
+"""Text features of codes: similar for similar words, so that codes learn from each other.
 
 They depend only on the vocabulary, not on vignettes.
 """
@@ -16,7 +16,7 @@ _MOST_COMMON = 0.15
 """Strings in a larger share of the codes' texts, such as "have you", are ignored."""
 
 
-def word_vectors(vocabulary: Vocabulary, size: int) -> np.ndarray:
+def text_features(vocabulary: Vocabulary, size: int) -> np.ndarray:
     """Returns a vector for each code, made from the words of the code, its name and its question; float32 `[E, size]`.
 
     The features are strings of three to five letters within words, which suit any language, weighted by rarity (TF-IDF)

@@ -20,7 +20,7 @@ from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.loop import Progress, TrainingLoop
 from trainer.dyqn.network import start_from
 from trainer.dyqn.rollout import Rollout, greedy_policy
-from trainer.dyqn.text_features import word_vectors
+from trainer.dyqn.text_features import text_features
 from trainer.dyqn.validation import divide
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.evaluation import metrics
@@ -75,9 +75,11 @@ def open_run(
     if workers.chief:
         job.prepare_statistics(divide(train, config.validation, config.loop.seed).learned, evidence_count)
     workers.exchange(0)
-    words = word_vectors(data.vocabulary, config.network.words) if config.network.words else None
+    features = None
+    if config.network.text_features:
+        features = text_features(data.vocabulary, config.network.text_features)
     loop = build_loop(
-        train, evidence_count, config, workers, words, _starter(begin, console), _interviewing(job, data, config)
+        train, evidence_count, config, workers, features, _starter(begin, console), _interviewing(job, data, config)
     )
     rollout = None
     if workers.chief and config.loop.evaluation_interval and len(test.decision_counts):

@@ -14,7 +14,11 @@ from trainer.training.job import load_network
 from triage_runtime.storage import locations
 
 _NAMED = 5
-_OF_TRAINING = ("words", "dropout", "output_bias")  # settings that affect training, not the network that it produces
+_OF_TRAINING = (
+    "text_features",
+    "dropout",
+    "output_bias",
+)  # settings that affect training, not the network that it produces
 
 
 class Start(NamedTuple):

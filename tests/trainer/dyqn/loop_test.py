@@ -216,7 +216,7 @@ def test_state_width_of_the_memory_follows_the_question_limit(vignettes_of):
 
 TINY = {
     "environment": {"environments": 6},
-    "network": {"hidden_sizes": [8], "networks": 2, "words": 0},
+    "network": {"hidden_sizes": [8], "networks": 2, "text_features": 0},
     "memory": {"batch_size": 16, "memory_capacity": 64},
     "validation": {"validation_interval": 20, "patience": 3, "held_out_share": 0.2, "bound_share": 0.1},
     "loop": {"burn_in_steps": 10, "steps": 200, "seed": 3, "window_episodes": 8},

@@ -10,10 +10,10 @@ from hypothesis.extra import numpy as arrays
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import (
     AVERAGE,
-    WORDS,
+    TEXT_FEATURES,
     Average,
     PresentAndAbsent,
-    WordSums,
+    TextFeatureSums,
     build_network,
     copy_weights,
     dropout_states,
@@ -105,7 +105,7 @@ def test_two_inputs_distinguish_presence_and_absence():
 
 
 def test_words_add_the_vectors_of_known_codes_separately_for_present_and_absent():
-    layer = WordSums(2)
+    layer = TextFeatureSums(2)
     layer.build((None, 6))
     layer.set_weights([np.array([[1, 2], [10, 20], [100, 200]], np.float32)])
     inputs = np.array([[1, 0, 1, 0, 1, 0]], np.float32)  # codes 0 and 2 are present, code 1 is absent
@@ -113,9 +113,9 @@ def test_words_add_the_vectors_of_known_codes_separately_for_present_and_absent(
 
 
 def test_a_kernel_absorbs_words():
-    config = NetworkConfig(hidden_sizes=(6, 5), inputs="two", words=3, networks=2, outputs="probabilities")
+    config = NetworkConfig(hidden_sizes=(6, 5), inputs="two", text_features=3, networks=2, outputs="probabilities")
     source = build_network(4, config, seed=1)
-    source.get_layer(WORDS).set_weights([np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)])
+    source.get_layer(TEXT_FEATURES).set_weights([np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)])
     target = build_network(4, config.served, seed=2)
     copy_weights(source, target)
     states = random_states(20, 4)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from schemas.evidence import Evidence, Vocabulary
-from trainer.dyqn.text_features import LENGTH, word_vectors
+from trainer.dyqn.text_features import LENGTH, text_features
 
 
 def _vocabulary(*names):
@@ -14,7 +14,7 @@ PAINS = ("chest pain", "severe chest pain", "sore throat", "throat swollen", "it
 
 
 def test_codes_of_like_words_have_like_vectors():
-    vectors = word_vectors(_vocabulary(*PAINS), 4)
+    vectors = text_features(_vocabulary(*PAINS), 4)
     assert vectors.shape == (7, 4)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1)[:6], LENGTH, rtol=1e-5)
@@ -25,11 +25,11 @@ def test_codes_of_like_words_have_like_vectors():
 
 
 def test_vectors_follow_from_the_vocabulary_alone():
-    np.testing.assert_array_equal(word_vectors(_vocabulary(*PAINS), 4), word_vectors(_vocabulary(*PAINS), 4))
+    np.testing.assert_array_equal(text_features(_vocabulary(*PAINS), 4), text_features(_vocabulary(*PAINS), 4))
 
 
 def test_more_dimensions_than_there_are_words_are_zeros():
-    vectors = word_vectors(_vocabulary(*PAINS), 50)
+    vectors = text_features(_vocabulary(*PAINS), 50)
     assert vectors.shape == (7, 50)
     assert np.abs(vectors[:, :6]).max() > 0
     np.testing.assert_array_equal(vectors[:, 6:], 0.0)
@@ -37,5 +37,5 @@ def test_more_dimensions_than_there_are_words_are_zeros():
 
 def test_codes_that_share_no_words_have_no_vectors():
     entries = [Evidence("abc", "symptom", "abc", "abc"), Evidence("xyz", "symptom", "xyz", "xyz")]
-    np.testing.assert_array_equal(word_vectors(Vocabulary(entries), 3), np.zeros([2, 3]))
-    np.testing.assert_array_equal(word_vectors(Vocabulary(entries[:1]), 3), np.zeros([1, 3]))
+    np.testing.assert_array_equal(text_features(Vocabulary(entries), 3), np.zeros([2, 3]))
+    np.testing.assert_array_equal(text_features(Vocabulary(entries[:1]), 3), np.zeros([1, 3]))

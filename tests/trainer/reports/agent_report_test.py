@@ -12,7 +12,7 @@ from trainer.training.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
 TINY = {
-    "network": {"hidden_sizes": [8], "networks": 2, "words": 0},
+    "network": {"hidden_sizes": [8], "networks": 2, "text_features": 0},
     "memory": {"batch_size": 4, "memory_capacity": 50},
     "environment": {"environments": 4},
     "validation": {"validation_interval": 20},

@@ -148,7 +148,7 @@ def test_where_every_checkpoint_is_damaged_nothing_is_trained_over_them(finished
 
 DEFAULT = {
     "environment": {"environments": 6},
-    "network": {"hidden_sizes": [8], "networks": 2, "words": 3},
+    "network": {"hidden_sizes": [8], "networks": 2, "text_features": 3},
     "memory": {"batch_size": 16, "memory_capacity": 64},
     "validation": {"validation_interval": 20, "patience": 2, "bound_share": 0.3},
     "loop": {"burn_in_steps": 10, "steps": 60, "window_episodes": 8, "evaluation_interval": 40,

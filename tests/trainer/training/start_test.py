@@ -48,9 +48,11 @@ def test_an_agent_of_another_kind_or_without_a_common_code_is_refused(trained, t
 
 
 @pytest.mark.parametrize("sizes", [(6, 5), (6,) * 11, ()], ids=["two", "eleven", "none"])  # hidden layers
-@pytest.mark.parametrize(("inputs", "words"), [("signed", 0), ("two", 0), ("two", 3)])
-def test_the_network_says_what_the_other_says_whatever_the_order_of_codes(inputs, words, sizes):
-    config = NetworkConfig(hidden_sizes=sizes, inputs=inputs, words=words, networks=2, outputs="probabilities")
+@pytest.mark.parametrize(("inputs", "text_features"), [("signed", 0), ("two", 0), ("two", 3)])
+def test_the_network_says_what_the_other_says_whatever_the_order_of_codes(inputs, text_features, sizes):
+    config = NetworkConfig(
+        hidden_sizes=sizes, inputs=inputs, text_features=text_features, networks=2, outputs="probabilities"
+    )
     other, network = build_network(3, config.served, seed=1), build_network(4, config, seed=2)
     start_from(network, other, np.array([2, -1, 0, 1]))
     theirs = np.random.default_rng(0).integers(-1, 2, (20, 3)).astype(np.float32)
