@@ -1,9 +1,13 @@
 """`tensorflow.serving.PredictionService`, for clients written for TensorFlow Serving."""
 
 import contextlib
+import math
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
 from google.protobuf import any_pb2
+from tensorflow.core.framework import tensor_pb2
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     model_pb2,
@@ -14,15 +18,53 @@ from tensorflow_serving.apis import (
 
 from schemas import features
 from schemas.errors import InputError
-from serving.admission import costs
+from serving.admission import Cost, costs
 from serving.engine.engine import Engine
 from serving.errors import UnsupportedError
-from serving.protocols.predict import cost_of, declared, read
-from serving.protocols.signatures import Signatures
-from serving.tensor_messages import to_message
+from serving.protocols.signatures import Declared, Signatures
+from serving.tensor_messages import VALUE_FIELDS, to_message
 
 SERVICE = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
 _SIGNATURE_DEF = "signature_def"
+_MANY = 2**40
+_MOST_DIMENSIONS = 8
+
+
+def _cost_of(request: predict_pb2.PredictRequest) -> Cost:
+    """Returns what the tensors of a request hold, as they are declared: a few bytes can declare a large one."""
+    tensors = _declared(request).values()
+    states = max((tensor.shape[0] for tensor in tensors if tensor.shape), default=0)
+    size = request.ByteSize() + sum(tensor.size for tensor in tensors)
+    return Cost(min(max(states, 0), _MANY), min(size, _MANY))
+
+
+def _declared(request: predict_pb2.PredictRequest) -> dict[str, Declared]:
+    """Returns the inputs as they are declared; of more dimensions than any input has, no more than show that."""
+    return {
+        alias: Declared(
+            tensor.dtype,
+            None
+            if tensor.tensor_shape.unknown_rank
+            else [dimension.size for dimension in tensor.tensor_shape.dim[:_MOST_DIMENSIONS]],
+        )
+        for alias, tensor in request.inputs.items()
+    }
+
+
+def _read(alias: str, tensor: tensor_pb2.TensorProto) -> np.ndarray:
+    """Returns the array of an input whose declared size has been checked.
+
+    Raises:
+        InputError: its values do not fill its shape.
+    """
+    field = VALUE_FIELDS.get(tf.as_dtype(tensor.dtype))
+    size = math.prod(dimension.size for dimension in tensor.tensor_shape.dim)
+    if field is not None and len(getattr(tensor, field)) > size:
+        raise InputError(f"tensor parsing error: {alias}")  # before the values are listed
+    try:
+        return tf.make_ndarray(tensor)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"tensor parsing error: {alias}") from error
 
 
 # The method names are those of the .proto file, not snake case (N802).
@@ -32,7 +74,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     def __init__(self, signatures: Signatures):
         self._signatures = signatures
 
-    @costs(cost_of)
+    @costs(_cost_of)
     def Predict(  # noqa: N802
         self, request: predict_pb2.PredictRequest, context: Any
     ) -> predict_pb2.PredictResponse:
@@ -40,8 +82,8 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         response = predict_pb2.PredictResponse()
         name = request.model_spec.signature_name or features.SERVING_DEFAULT
         with self._borrow(request) as engine:
-            self._signatures.check(declared(request), self._signatures.declared(engine, name))
-            inputs = {alias: read(alias, tensor) for alias, tensor in request.inputs.items()}
+            self._signatures.check(_declared(request), self._signatures.declared(engine, name))
+            inputs = {alias: _read(alias, tensor) for alias, tensor in request.inputs.items()}
             outputs = self._signatures.predict(engine, name, inputs, request.output_filter)
             response.model_spec.version.value = int(engine.info.model_version)
         response.model_spec.name, response.model_spec.signature_name = request.model_spec.name, name

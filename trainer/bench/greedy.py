@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from trainer.bench import worker
-from trainer.bench.settings import Settings
-from trainer.bench.task_vignettes import BenchVignettes, load
+from trainer.bench.settings import BenchVignettes, Settings, load_vignettes
 
 ORDERS = (1, 2, 3)
 """Seeds of the evidence orders in which the test vignettes are played."""
@@ -35,7 +34,7 @@ def learner(
         build: returns the Q-values of a learner, and what takes a number of training steps.
     """
     q_values, take_steps = build(settings)
-    vignettes = load(tests)
+    vignettes = load_vignettes(tests)
 
     steps = 0
 

@@ -75,7 +75,7 @@ def forest(settings: Mapping[str, Any]) -> Answers:
     import numpy as np
     import scipy.sparse
 
-    from trainer.bench.task_vignettes import BenchVignettes, load
+    from trainer.bench.settings import BenchVignettes, load_vignettes
     from trainer.study.classifiers import classifier
 
     def states(vignettes: BenchVignettes) -> scipy.sparse.csr_matrix:
@@ -83,7 +83,7 @@ def forest(settings: Mapping[str, Any]) -> Answers:
         parts = np.sign(codes).astype(np.float32), np.abs(codes) - 1, vignettes.offsets
         return scipy.sparse.csr_matrix(parts, shape=[len(vignettes.decision_counts), settings["evidence_count"]])
 
-    train_vignettes, tests = (load(pathlib.Path(settings[name])) for name in ("train", "tests"))
+    train_vignettes, tests = (load_vignettes(pathlib.Path(settings[name])) for name in ("train", "tests"))
     trained: list[Callable[[Any], np.ndarray]] = []
 
     def train(_: Callable[[], bool]) -> worker.Trained:

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from trainer.bench import greedy, worker
-from trainer.bench.settings import Settings
-from trainer.bench.task_vignettes import BenchVignettes
+from trainer.bench.settings import BenchVignettes, Settings
 
 DECISIONS, ASK = 4, 4
 TARGET_UPDATE_INTERVAL = 1000

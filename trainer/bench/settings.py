@@ -1,20 +1,40 @@
-"""The settings of the other libraries: network, batch and step size as in our preset, as far as they support it.
+"""What the other libraries get: the vignettes in a file, which another Python environment can read, and settings.
 
-All have ReLU layers and Adam.
+Network, batch and step size are as in our preset, as far as a library supports that. All have ReLU layers and Adam.
 """
 
 import dataclasses
 import json
 import pathlib
+from typing import NamedTuple
 
-from trainer.bench.task_vignettes import BenchVignettes, load
+import numpy as np
+
+
+class BenchVignettes(NamedTuple):
+    """V vignettes in compressed sparse rows, see `trainer.vignettes.state.Vignettes`."""
+
+    offsets: np.ndarray  # int64 [V + 1]
+    signed_codes: np.ndarray  # int32
+    decision_counts: np.ndarray  # uint8 [V, 4]
+
+
+def save_vignettes(path: pathlib.Path, vignettes: BenchVignettes) -> None:
+    """Writes the vignettes for `load_vignettes`."""
+    np.savez(path, **vignettes._asdict())
+
+
+def load_vignettes(path: pathlib.Path) -> BenchVignettes:
+    """Returns what `save_vignettes` wrote."""
+    with np.load(path) as arrays:
+        return BenchVignettes(**{name: arrays[name] for name in BenchVignettes._fields})
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """The settings of one contestant."""
 
-    vignettes: str  # file of `task_vignettes.save`
+    vignettes: str  # file of `save_vignettes`
     evidence_count: int
     hidden_sizes: tuple[int, ...] = (256, 256)
     batch_size: int = 128
@@ -36,4 +56,4 @@ class Settings:
 
     def read_vignettes(self) -> BenchVignettes:
         """Returns the vignettes of the file."""
-        return load(pathlib.Path(self.vignettes))
+        return load_vignettes(pathlib.Path(self.vignettes))

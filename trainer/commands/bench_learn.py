@@ -24,8 +24,7 @@ from rich.table import Table
 
 from schemas.errors import InputError
 from trainer import presets
-from trainer.bench import task_vignettes
-from trainer.bench.settings import Settings
+from trainer.bench.settings import BenchVignettes, Settings, save_vignettes
 from trainer.bench.worker import Worker, WorkerFailedError
 from triage_runtime.command_line import figures, options
 from triage_runtime.command_line.progress import print_table, progress_bar
@@ -146,8 +145,8 @@ def _prepare(
     files = {name: str(folder / f"{name}.npz") for name in ("train", "test")}
     for name, file in files.items():
         split = data.read(name, names=False)
-        rows = task_vignettes.BenchVignettes(split.offsets, split.signed_codes, split.decision_counts)
-        task_vignettes.save(pathlib.Path(file), rows)
+        rows = BenchVignettes(split.offsets, split.signed_codes, split.decision_counts)
+        save_vignettes(pathlib.Path(file), rows)
     config = presets.preset("default").to_dict()
     config["loop"] |= {"seed": given.seed, "evaluation_interval": 0}
     peer = Settings(files["train"], len(data.vocabulary), seed=given.seed).to_json()

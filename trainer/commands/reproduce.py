@@ -9,11 +9,15 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+from rich.table import Table
+
 from schemas.errors import InputError
 from trainer import config, presets
 from trainer.reports.headline import MARGIN
 from trainer.reports.provenance import provenance
 from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.progress import print_table, say, say_result
 from triage_runtime.storage import locations
 from triage_runtime.storage.whole_file import read_json
 
@@ -23,6 +27,7 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.tfrecord import DataDirectory
 
 FAILED = 1
+_VERDICTS = {True: "yes", False: "no", None: "open"}
 _FULL = {"loop": {"evaluation_interval": 150}}
 """Settings of the study that differ from the preset `paper`: enough evaluations to average the last ten."""
 _QUICK = {"loop": {"steps": 3000, "evaluation_interval": 250}}
@@ -216,12 +221,38 @@ def _data_figures(data: "DataDirectory") -> dict[str, Any]:
 
 def _report(results: dict[str, Any], given: ReproduceOptions) -> None:
     from trainer.reports.report import write_report
-    from trainer.study.table import print_results
 
     write_report(results, given.out)
     if given.json != "-":
         print_results(results, given.out)
     figures.write(results, given.json)
+
+
+def print_results(results: Mapping[str, Any], out: pathlib.Path) -> None:
+    """Prints the table of agents, the claims, and the failures."""
+    console = Console()
+    table = Table(title="test split, this study (paper)", title_justify="left")
+    table.add_column("agent")
+    for name in ("appropriateness", "safety", "questions", "evidence seen"):
+        table.add_column(name, justify="right")
+    for agent in results["agents"].values():
+        cells = [_cell(agent, name) for name in ("appropriateness", "safety", "questions", "evidence_seen")]
+        table.add_row(agent["label"], *cells)
+    print_table(table)
+    for each in results["claims"]:
+        say(console, f"{_VERDICTS[each['holds']]:>4}  {each['claim']}. {each['numbers']}")
+    for each in results["failures"]:
+        say(console, f"failed: {each['task']}: {each['error']}")
+    say_result(console, out, f"open {out / 'report.html'}")
+
+
+def _cell(agent: Mapping[str, Any], name: str) -> str:
+    figure, paper = agent["metrics"][name], agent["paper"].get(name)
+    digits = 1 if name in ("questions", "evidence_seen") else 3
+    spread = figure and figure["sd_over_seeds"]
+    shown = "" if figure is None else f"{figure['mean']:.{digits}f}"
+    shown += "" if spread is None else f" ± {spread:.{digits}f}"
+    return shown if paper is None else f"{shown} ({paper:.2f})"
 
 
 def _interrupted(study: "StudyRun", tasks: int, signal_number: int) -> int:

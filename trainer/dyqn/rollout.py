@@ -46,7 +46,7 @@ class Outcomes(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Some vignettes of a split, in the form of `trainer.dyqn.environment.Vignettes`."""
+    """Some vignettes of a split, in the form of `trainer.vignettes.state.Vignettes`."""
 
     offsets: np.ndarray
     signed_codes: np.ndarray

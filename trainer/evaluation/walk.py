@@ -8,12 +8,12 @@ import tensorflow as tf
 
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
-from schemas.triage import ACTION_LABELS, DECISION_LABELS, TRIAGE_DECISIONS, Action
+from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_ACTIONS, NUM_DECISIONS, TRIAGE_DECISIONS, Action
 from trainer.decision import decision
 from trainer.decision.decision import NEUTRAL, OperatingPoint
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
-from trainer.evaluation.effects import effects
+from trainer.evaluation.question_policies import Network
 from trainer.vignettes import state
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.vignette import Vignette
@@ -142,7 +142,7 @@ def error_report(
     Args:
         row: of the vignette.
         episode: in which the agent decided wrongly.
-        moved: effect of each piece that was known at the decision, in their order, see `trainer.evaluation.effects`.
+        moved: effect of each piece that was known at the decision, in their order, see `effects`.
         vignettes: of which it is one.
         vocabulary: of their evidence.
         rules: safety rules, of which the report names those that would have made the decision more urgent.
@@ -185,3 +185,31 @@ def _step(asked: int, episode: Walk, vocabulary: Vocabulary) -> dict[str, Any]:
         "values": dict(zip(ACTION_LABELS, values, strict=True)),
         "action": DECISION_LABELS[episode.decision] if asked == episode.questions else Action.ASK.label,
     }
+
+
+def leave_one_out(codes: Sequence[int], evidence_count: int, network: Network) -> tuple[np.ndarray, np.ndarray]:
+    """Returns what the network says of the decisions on all pieces, `[T]`, and without each of them, `[n, T]`.
+
+    The server says the same of a state with `explain` (`serving.triage.explanation`), after the safety rules.
+    T is 8, P(appropriate) and P(safe) of each decision, or 4, Q-values, for a network without probabilities.
+
+    Args:
+        codes: n signed codes, see `trainer.vignettes.state`.
+        evidence_count: E.
+        network: of the agent.
+    """
+    known = np.tile(np.asarray(codes, np.int32), [len(codes) + 1, 1])
+    np.fill_diagonal(known[1:], 0)
+    outputs = np.asarray(network(state.from_signed_codes(tf.constant(known), evidence_count)))
+    said = (
+        outputs[:, NUM_ACTIONS : NUM_ACTIONS + 2 * NUM_DECISIONS]
+        if outputs.shape[1] > NUM_ACTIONS
+        else outputs[:, :NUM_DECISIONS]
+    )
+    return said[0], said[1:]
+
+
+def effects(codes: Sequence[int], evidence_count: int, network: Network) -> np.ndarray:
+    """Returns how much leaving out each piece moves what the network says: the mean absolute change, float `[n]`."""
+    here, without = leave_one_out(codes, evidence_count, network)
+    return np.abs(without - here).mean(axis=1)

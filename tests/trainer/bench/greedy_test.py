@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from trainer.bench import greedy
-from trainer.bench.settings import Settings
-from trainer.bench.task_vignettes import BenchVignettes, save
+from trainer.bench.settings import BenchVignettes, Settings, save_vignettes
 
 RED, YELLOW, GREEN, ASK = 0, 1, 2, 4
 # The first vignette has evidence 0 and 1, the second evidence 2 alone, absent.
@@ -54,7 +53,7 @@ def test_a_tie_goes_to_the_decision_and_to_the_more_urgent_one():
 
 
 def test_a_learner_trains_until_it_is_told_to_stop(tmp_path):
-    save(tmp_path / "tests.npz", TWO)
+    save_vignettes(tmp_path / "tests.npz", TWO)
     taken = []
     answers = greedy.learner(
         Settings("none", evidence_count=3), tmp_path / "tests.npz",

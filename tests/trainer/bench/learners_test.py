@@ -6,8 +6,7 @@ import pytest
 
 from trainer import presets
 from trainer.bench import learners
-from trainer.bench.settings import Settings
-from trainer.bench.task_vignettes import BenchVignettes, save
+from trainer.bench.settings import BenchVignettes, Settings, save_vignettes
 from trainer.vignettes.tfrecord import DataDirectory
 
 
@@ -18,7 +17,7 @@ def prepared(data_directory, tmp_path):
     data = DataDirectory.open(tmp_path / "data")
     for split in ("train", "test"):
         rows = data.read(split)
-        save(tmp_path / f"{split}.npz", BenchVignettes(rows.offsets, rows.signed_codes, rows.decision_counts))
+        save_vignettes(tmp_path / f"{split}.npz", BenchVignettes(rows.offsets, rows.signed_codes, rows.decision_counts))
     return tmp_path, data
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from trainer.bench import sb3_loop
 from trainer.bench.sb3_loop import ASK, Episodes
-from trainer.bench.task_vignettes import BenchVignettes
+from trainer.bench.settings import BenchVignettes
 
 # One vignette: present 0 and 4, absent 2; decisions Yellow twice, Green once.
 ONE = BenchVignettes(np.array([0, 3]), np.array([1, -3, 5], np.int32), np.array([[0, 2, 1, 0]], np.uint8))

@@ -5,15 +5,14 @@ from tf_agents.environments import tf_environment
 
 from schemas.triage import Action
 from trainer.bench import tf_agents_loop
-from trainer.bench.settings import Settings
-from trainer.bench.task_vignettes import BenchVignettes, save
+from trainer.bench.settings import BenchVignettes, Settings, save_vignettes
 from trainer.dyqn.environment import Mode, VignetteEnvironment
 
 
 @pytest.fixture
 def settings(random_vignettes, tmp_path):
     rows = random_vignettes
-    save(tmp_path / "v.npz", BenchVignettes(rows.offsets, rows.signed_codes, rows.decision_counts))
+    save_vignettes(tmp_path / "v.npz", BenchVignettes(rows.offsets, rows.signed_codes, rows.decision_counts))
     return Settings(
         str(tmp_path / "v.npz"), 30, hidden_sizes=(8, 8), batch_size=4, memory_capacity=64, burn_in_steps=20
     )

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS
-from trainer.evaluation.effects import effects, leave_one_out
+from trainer.evaluation.walk import effects, leave_one_out
 
 
 def q_values(states):

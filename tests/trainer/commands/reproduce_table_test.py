@@ -1,6 +1,6 @@
 import pathlib
 
-from trainer.study.table import print_results
+from trainer.commands.reproduce import print_results
 
 
 def _figure(mean, sd=None):

@@ -1,14 +1,14 @@
 import numpy as np
 import tensorflow as tf
 
-from trainer.bench.task_vignettes import BenchVignettes, load, save
+from trainer.bench.settings import BenchVignettes, load_vignettes, save_vignettes
 from trainer.dyqn.environment import Mode, VignetteEnvironment
 
 
 def test_the_vignettes_survive_the_file_and_fit_the_environment(random_vignettes, tmp_path):
     rows = random_vignettes
-    save(tmp_path / "v.npz", BenchVignettes(rows.offsets, rows.signed_codes, rows.decision_counts))
-    loaded = load(tmp_path / "v.npz")
+    save_vignettes(tmp_path / "v.npz", BenchVignettes(rows.offsets, rows.signed_codes, rows.decision_counts))
+    loaded = load_vignettes(tmp_path / "v.npz")
     np.testing.assert_array_equal(loaded.offsets, rows.offsets)
     np.testing.assert_array_equal(loaded.signed_codes, rows.signed_codes)
     np.testing.assert_array_equal(loaded.decision_counts, rows.decision_counts)
