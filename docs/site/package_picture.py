@@ -57,7 +57,7 @@ def places(layers: Sequence[Iterable[str]], left: float, bottom: float) -> dict[
     boxes = {}
     for number, layer in enumerate(layers):
         names = sorted(layer)
-        widths = [9 + 7.4 * len(name) for name in names]
+        widths = [16 + 7.4 * len(name) for name in names]
         space = (COLUMN - sum(widths)) / (len(names) + 1)
         x = left + space
         for name, width in zip(names, widths, strict=True):

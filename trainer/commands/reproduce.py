@@ -9,15 +9,11 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
 from schemas.errors import InputError
 from trainer import config, presets
 from trainer.reports.headline import MARGIN
 from trainer.reports.provenance import provenance
 from triage_runtime.command_line import figures, options
-from triage_runtime.command_line.progress import print_table, say, say_result
 from triage_runtime.storage import locations
 from triage_runtime.storage.whole_file import read_json
 
@@ -230,6 +226,11 @@ def _report(results: dict[str, Any], given: ReproduceOptions) -> None:
 
 def print_results(results: Mapping[str, Any], out: pathlib.Path) -> None:
     """Prints the table of agents, the claims, and the failures."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from triage_runtime.command_line.progress import print_table, say, say_result
+
     console = Console()
     table = Table(title="test split, this study (paper)", title_justify="left")
     table.add_column("agent")
