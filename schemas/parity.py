@@ -6,17 +6,15 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from schemas import features
+from schemas.answer import ANSWER, Q_BOUND, AnswerTensor, Kind
 from schemas.model_directory import ModelInfo
 from schemas.triage import Action
 
 _SIZES = (1, 2, 3, 5, 8, 13, 64)
+_NUMBERS = (Kind.NUMBER, Kind.VALUES)
 
 Run = Callable[[np.ndarray, np.ndarray], Mapping[str, np.ndarray]]
 """From states float32 `[B, E]` and questions asked int32 `[B]` to the outputs of the signature `state`."""
-Q_BOUND = 1e-4
-"""Largest difference of a Q-value that float32 rounding explains; measured differences are a hundredth of it."""
-NOVELTY_BOUND = 0.05
-"""Largest difference of a novelty, which is a percentile: rounding can move it by one step of 200."""
 
 
 def random_states(evidence_count: int, max_questions: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -78,27 +76,33 @@ def difference(actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarr
         expected: outputs of the other.
         info: the model, for how it decides.
     """
-    names = [name for name in expected if name not in (features.ACTION_LABEL, features.BEST_TRIAGE_LABEL)]
-    missing = sorted(set(names) - actual.keys())
+    tensors = [tensor for tensor in ANSWER if tensor.name in expected and tensor.kind is not Kind.LABEL]
+    missing = sorted({tensor.name for tensor in tensors} - actual.keys())
     if missing:
         return f"it lacks {', '.join(missing)}"
-    probabilities = ((features.P_APPROPRIATE, Q_BOUND), (features.P_SAFE, Q_BOUND))
-    for name, bound in ((features.Q_VALUES, Q_BOUND), *probabilities, (features.NOVELTY, NOVELTY_BOUND)):
-        # Not `> bound`, so that NaN is a difference.
-        if name in names and not (np.abs(actual[name] - expected[name]) <= bound).all():
-            return f"{name} by up to {np.abs(actual[name] - expected[name]).max():.2g}, more than {bound:g}"
-    for name in (features.FORCED, features.RULES_FIRED):
-        if name in names and not np.array_equal(actual[name], expected[name]):
-            return name
-    clear = decided_clearly(expected, info)
-    for name in (features.ACTION, features.BEST_TRIAGE, features.MODEL_ACTION, features.MODEL_BEST_TRIAGE):
-        if name in names and (clear & (actual[name] != expected[name])).any():
-            return name
-    if features.IS_NOVEL in names:
-        same = actual[features.NOVELTY] == expected[features.NOVELTY]
-        if (same & (actual[features.IS_NOVEL] != expected[features.IS_NOVEL])).any():
-            return features.IS_NOVEL
+    for tensor in sorted(tensors, key=lambda tensor: tensor.kind not in _NUMBERS):  # they say most of what is wrong
+        fault = _fault(tensor, actual, expected, info)
+        if fault:
+            return fault
     return None
+
+
+def _fault(
+    tensor: AnswerTensor, actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], info: ModelInfo
+) -> str | None:
+    ours, theirs = actual[tensor.name], expected[tensor.name]
+    if tensor.kind in _NUMBERS:
+        apart = np.abs(ours - theirs)
+        # Not `> bound`, so that NaN is a difference.
+        within = (apart <= tensor.bound).all()
+        return None if within else f"{tensor.name} by up to {apart.max():.2g}, more than {tensor.bound:g}"
+    if tensor.kind is Kind.ACTION:
+        counts = decided_clearly(expected, info)
+    elif tensor.threshold_of:
+        counts = actual[tensor.threshold_of] == expected[tensor.threshold_of]
+    else:
+        counts = np.ones(len(theirs), bool)
+    return None if np.array_equal(ours[counts], theirs[counts]) else tensor.name
 
 
 def decided_clearly(outputs: Mapping[str, np.ndarray], info: ModelInfo, bound: float = Q_BOUND) -> np.ndarray:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from schemas.triage import Action
-from triage.v1 import triage_pb2, triage_service_pb2
+from triage.v1 import triage_pb2
 
 WIRE_ACTIONS = (
     triage_pb2.TRIAGE_ACTION_RED,
@@ -14,22 +14,6 @@ WIRE_ACTIONS = (
     triage_pb2.TRIAGE_ACTION_ASK,
 )
 """The TriageAction of each `schemas.triage.Action`, whose numbers begin at 0; 0 on the wire means "unspecified"."""
-QUESTION_REASONS = {
-    triage_pb2.QUESTION_REASON_INFORMATION: "information",
-    triage_pb2.QUESTION_REASON_RED_FLAG: "red_flag",
-}
-"""The name in JSON of each QuestionReason."""
-EVIDENCE_KINDS = {
-    triage_service_pb2.EVIDENCE_KIND_SYMPTOM: "symptom",
-    triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR: "risk_factor",
-}
-"""The name in a vocabulary, and in JSON, of each EvidenceKind."""
-MOST_EXPLAINED = 64
-"""Pieces of evidence of a state that can be explained: a run of the model for each is too much for more."""
-LEAST_SUPPORT = 0.005
-"""Change of a probability below which a piece speaks neither for a decision nor against it."""
-STATUSES = {triage_pb2.EVIDENCE_STATUS_PRESENT: "present", triage_pb2.EVIDENCE_STATUS_ABSENT: "absent"}
-"""The name in JSON of each EvidenceStatus."""
 
 
 def action_label(action: int) -> str:
@@ -39,6 +23,12 @@ def action_label(action: int) -> str:
         ValueError: it is none of the five actions.
     """
     return Action(action - triage_pb2.TRIAGE_ACTION_RED).label
+
+
+MOST_EXPLAINED = 64
+"""Pieces of evidence of a state that can be explained: a run of the model for each is too much for more."""
+LEAST_SUPPORT = 0.005
+"""Change of a probability below which a piece speaks neither for a decision nor against it."""
 
 
 def state_message(
@@ -83,68 +73,3 @@ def codes_of(state: triage_pb2.EvidenceState) -> tuple[list[str], list[str]]:
     statuses = (triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT)
     present, absent = ([piece.code for piece in state.evidence if piece.status == status] for status in statuses)
     return present, absent
-
-
-def answer_figures(response: Any) -> dict[str, Any]:
-    """Returns a TriageResponse, of the server's package or of the client's, as JSON can hold it."""
-    return {
-        "action": action_label(response.action),
-        "best_triage": action_label(response.best_triage),
-        "q_values": {action_label(q_value.action): q_value.value for q_value in response.q_values},
-        "probabilities": {
-            action_label(each.decision): {"appropriate": each.appropriate, "safe": each.safe}
-            for each in response.probabilities
-        },
-        "forced": response.forced,
-        "unknown_codes": list(response.unknown_codes),
-        "conflicting_codes": list(response.conflicting_codes),
-        "fired_rules": [
-            {
-                "rule_id": rule.rule_id,
-                "reason": rule.reason,
-                "from_action": action_label(rule.from_action),
-                "to_action": action_label(rule.to_action),
-            }
-            for rule in response.fired_rules
-        ],
-        "novelty": response.novelty if response.HasField("novelty") else None,
-        "is_novel": response.is_novel,
-        "model_version": response.model_version,
-        "vocabulary_fingerprint": response.vocabulary_fingerprint,
-        "next_questions": [
-            {
-                "code": question.code,
-                "question": question.question,
-                "expected_gain": question.expected_gain,
-                "reason": QUESTION_REASONS[question.reason],
-                "likely": question.likely,
-                "worth_asking": question.worth_asking,
-                "rationale": question.rationale,
-            }
-            for question in response.next_questions
-        ],
-        "explanation": _explanation(response.explanation) if response.HasField("explanation") else None,
-    }
-
-
-def _explanation(explanation: Any) -> dict[str, Any]:
-    return {
-        "effects": [
-            {
-                **_piece(each.evidence),
-                "effect": each.effect,
-                "best_triage_without": action_label(each.best_triage_without),
-                "support": each.support,
-            }
-            for each in explanation.effects
-        ],
-        "sufficient": [_piece(each) for each in explanation.sufficient],
-        "turning": [
-            {**_piece(each.evidence), "best_triage": action_label(each.best_triage), "likely": each.likely}
-            for each in explanation.turning
-        ],
-    }
-
-
-def _piece(evidence: Any) -> dict[str, str]:
-    return {"code": evidence.code, "status": STATUSES[evidence.status]}

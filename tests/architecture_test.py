@@ -28,6 +28,7 @@ LAYERS = {
     ),
     "serving": (
         ("call", "errors", "fair_queue", "messages", "process", "tensor_messages"),
+        ("message_json",),
         ("security",),
         ("config",),
         ("engine",),

@@ -19,7 +19,7 @@ from serving.engine.served_models import LocalModels
 from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
-from serving.messages import answer_figures
+from serving.message_json import message_figures
 from serving.server.triage_server import TriageServer
 from trainer.config import NetworkConfig
 from trainer.decision.decision import NEUTRAL
@@ -366,7 +366,7 @@ def test_an_answer_over_http_explains_itself_where_that_is_asked_for(http, clien
     answer = http.post("/v1/triage", json={**body, "explain": True}).raise_for_status().json()
     jsonschema.validate(answer, _described(http, "Answer"))
     expected = client.triage(evidence_state(body["present"], body["absent"]), explain=True)
-    assert answer == answer_figures(expected)
+    assert answer == message_figures(expected)
     why = answer["explanation"]
     assert {(each["code"], each["status"]) for each in why["effects"]} == {
         ("e1", "present"), ("e2", "present"), ("e5", "absent"),

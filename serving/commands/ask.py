@@ -12,7 +12,8 @@ import rich.text
 from schemas.errors import InputError
 from serving.client import channel
 from serving.client.interactive import Asked, Known, ask_complaint, converse
-from serving.messages import action_label, answer_figures, speaks
+from serving.message_json import message_figures
+from serving.messages import action_label, speaks
 from triage_client import (
     Evidence,
     EvidenceStatus,
@@ -97,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         return FAILED
     if arguments.json != "-":
         _print(response)
-    figures.write(answer_figures(response), arguments.json)
+    figures.write(message_figures(response), arguments.json)
     return 0
 
 

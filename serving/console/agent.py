@@ -11,7 +11,8 @@ from schemas.evidence import Evidence, Vocabulary
 from serving.client import channel
 from serving.console.case import Case
 from serving.console.search import Search
-from serving.messages import EVIDENCE_KINDS, MOST_EXPLAINED, goes_on
+from serving.message_json import EVIDENCE_KINDS
+from serving.messages import MOST_EXPLAINED, goes_on
 from triage_client import (
     EvidenceState,
     InvalidArgumentError,

@@ -8,7 +8,8 @@ from schemas.evidence import Evidence
 from schemas.triage import DECISION_LABELS
 from serving.console.agent import Answer, Model
 from serving.console.case import Case
-from serving.messages import STATUSES, action_label, answer_figures, speaks
+from serving.message_json import STATUSES, message_figures
+from serving.messages import action_label, speaks
 from triage_client import QuestionReason, TriageAction, TriageResponse
 
 MEANINGS = {
@@ -89,7 +90,7 @@ def case_page(case: Case, answer: Answer | None, model: Model) -> CasePage:
     response = answer.response if answer else None
     asks = answer is not None and answer.goes_on
     question = model.evidence[answer.question] if answer and answer.question else None
-    figures = {"case": case.figures(), "answer": answer_figures(response) if response else None}
+    figures = {"case": case.figures(), "answer": message_figures(response) if response else None}
     return CasePage(
         text=case.to_text(),
         findings=_findings(case, response, model),

@@ -17,11 +17,6 @@ from serving.engine.state_tensors import questions_asked
 from triage.v1 import triage_pb2
 
 _CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
-QUESTION_OUTPUTS = (
-    features.QUESTION_CODES, features.QUESTION_GAINS, features.QUESTION_LIKELY, features.QUESTION_RED_FLAGS,
-    features.QUESTION_WORTH_ASKING,
-)  # fmt: skip
-"""The outputs that `to_questions` reads."""
 
 
 class Encoded(NamedTuple):
@@ -68,7 +63,7 @@ def to_questions(
     outputs: Mapping[str, np.ndarray], vocabulary: Vocabulary, number: int
 ) -> list[list[triage_pb2.NextQuestion]]:
     """Returns at most `number` questions for each row of the outputs of the signature `questions`."""
-    listed = [outputs[name][:, :number].tolist() for name in QUESTION_OUTPUTS]
+    listed = [outputs[name][:, :number].tolist() for name in features.QUESTION]
     return [
         [_question(vocabulary, *question) for question in zip(*row, strict=True) if question[0] >= 0]
         for row in zip(*listed, strict=True)

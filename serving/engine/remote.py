@@ -13,7 +13,7 @@ from schemas.model_directory import list_versions, read_version
 from serving.call import MODEL, PARSE, RESPOND, current
 from serving.engine import warmup
 from serving.engine.connection import Connection
-from serving.engine.dense_states import QUESTION_OUTPUTS, MessageEncoder, to_questions
+from serving.engine.dense_states import MessageEncoder, to_questions
 from serving.engine.engine import Engine
 from serving.engine.state_tensors import outputs_of, to_inputs, to_responses
 from serving.errors import GoneError, UnavailableError
@@ -65,7 +65,7 @@ class RemoteEngine(Engine):
             UnavailableError: and the other errors of `Connection`.
         """
         inputs = self._encoder.encode_questions(states, not_to_ask)
-        return to_questions(self._predict(features.QUESTIONS, inputs, QUESTION_OUTPUTS), self.vocabulary, number)
+        return to_questions(self._predict(features.QUESTIONS, inputs, features.QUESTION), self.vocabulary, number)
 
     def _predict(
         self,

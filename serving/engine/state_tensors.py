@@ -7,34 +7,23 @@ import dataclasses
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, repeat
+from typing import Any
 
 import numpy as np
 
 from schemas import features
+from schemas.answer import Kind, of_model
 from schemas.evidence import pad_rows
 from schemas.model_directory import ModelInfo
 from schemas.safety_rules import Decision, SafetyRule, chain
-from schemas.triage import NO_QUESTIONS_LEFT, Action, is_forced
+from schemas.triage import NO_QUESTIONS_LEFT, TRIAGE_DECISIONS, Action, is_forced
 from serving.messages import WIRE_ACTIONS
 from triage.v1 import triage_pb2
 
-OUTPUTS = (
-    features.Q_VALUES,
-    features.ACTION,
-    features.BEST_TRIAGE,
-    features.FORCED,
-    features.UNKNOWN_CODES,
-    features.CONFLICTING_CODES,
-)
-"""The outputs that `to_responses` reads of every model."""
-
 
 def outputs_of(info: ModelInfo) -> tuple[str, ...]:
-    """Returns the outputs that `to_responses` reads: those of every model, and of what this one has."""
-    probabilities = (features.P_APPROPRIATE, features.P_SAFE) if info.probabilities else ()
-    rules = (features.RULES_FIRED, features.MODEL_ACTION, features.MODEL_BEST_TRIAGE) if info.rules else ()
-    novelty = () if info.novelty_threshold is None else (features.NOVELTY, features.IS_NOVEL)
-    return (*OUTPUTS, *probabilities, *rules, *novelty)
+    """Returns the outputs that `to_responses` reads of a model."""
+    return tuple(tensor.name for tensor in of_model(info.has) if tensor.kind is not Kind.LABEL)
 
 
 def _templates(responses: Iterable[triage_pb2.TriageResponse]) -> np.ndarray:
@@ -48,9 +37,9 @@ _Q_VALUES = _templates(
 # Row per triage decision: one with its probabilities, of which P(safe) is in the last four bytes.
 _PROBABILITIES = _templates(
     triage_pb2.TriageResponse(
-        probabilities=[triage_pb2.DecisionProbability(decision=action, appropriate=1.0, safe=1.0)]
+        probabilities=[triage_pb2.DecisionProbability(decision=WIRE_ACTIONS[decision], appropriate=1.0, safe=1.0)]
     )
-    for action in WIRE_ACTIONS[: Action.ASK]
+    for decision in TRIAGE_DECISIONS
 )  # [4, 14]
 _LAST_PLACE, _FIRST_PLACE = slice(-4, None), slice(-9, -5)
 
@@ -82,17 +71,9 @@ def to_responses(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[tri
         parts.append(_serialized(_PROBABILITIES, values))
     serialized = map(b"".join, zip(repeat(_constant_part(info)), *parts, strict=False))
     messages = list(map(triage_pb2.TriageResponse.FromString, serialized))
-    # Lists, as NumPy is slow element by element.
-    rows = zip(messages, *(outputs[name].tolist() for name in OUTPUTS if name != features.Q_VALUES), strict=True)
-    for message, action, best_triage, forced, unknown, conflicting in rows:
-        message.action = WIRE_ACTIONS[action]
-        message.best_triage = WIRE_ACTIONS[best_triage]
-        message.forced = forced
-        if any(unknown):
-            message.unknown_codes.extend(code.decode() for code in unknown if code)
-        if any(conflicting):
-            message.conflicting_codes.extend(code.decode() for code in conflicting if code)
-    _add_novelty(messages, outputs, info)
+    for tensor in of_model(info.has):
+        if tensor.is_field:
+            _FILLING.get(tensor.kind, _set)(messages, tensor.name, outputs[tensor.name].tolist())
     _add_rules(messages, outputs, info)
     return messages
 
@@ -109,13 +90,22 @@ def to_decisions(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[tri
     return to_responses(known, dataclasses.replace(info, novelty_threshold=None))
 
 
-def _add_novelty(
-    messages: Sequence[triage_pb2.TriageResponse], outputs: Mapping[str, np.ndarray], info: ModelInfo
-) -> None:
-    if info.novelty_threshold is not None:
-        pairs = zip(outputs[features.NOVELTY].tolist(), outputs[features.IS_NOVEL].tolist(), strict=True)
-        for message, (novelty, is_novel) in zip(messages, pairs, strict=True):
-            message.novelty, message.is_novel = novelty, is_novel
+def _set(messages: Sequence[triage_pb2.TriageResponse], name: str, values: list[Any]) -> None:
+    for message, value in zip(messages, values, strict=True):
+        setattr(message, name, value)
+
+
+def _set_actions(messages: Sequence[triage_pb2.TriageResponse], name: str, values: list[Any]) -> None:
+    _set(messages, name, [WIRE_ACTIONS[action] for action in values])
+
+
+def _extend_with_codes(messages: Sequence[triage_pb2.TriageResponse], name: str, values: list[Any]) -> None:
+    for message, codes in zip(messages, values, strict=True):
+        if any(codes):
+            getattr(message, name).extend(code.decode() for code in codes if code)
+
+
+_FILLING = {Kind.ACTION: _set_actions, Kind.CODES: _extend_with_codes}
 
 
 def _add_rules(

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
-from schemas.triage import ACTION_LABELS
+from serving import message_json
 from serving.protocols.http_problems import MEDIA_TYPE, TITLES
 from serving.protocols.triage_json import Batch, Patient, State
+from triage.v1 import triage_pb2
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The page's content security policy: it loads nothing, not even from here."""
@@ -19,14 +20,8 @@ _NUMBER = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 _FLAG = {"type": "boolean"}
 _MODEL_NAME = {"type": "string", "description": "name of the model; by default the first one of the server"}
 _EXAMPLE = {"present": ["chest_pain"], "absent": ["fever"], "questions_asked": 3}
-_ACTION = {"type": "string", "enum": list(ACTION_LABELS)}
 _TEXT = {"type": "string"}
 _VALUE = {"type": "number"}
-_PIECE = {"code": _TEXT, "status": {**_TEXT, "enum": ["present", "absent"]}}
-_PROBABILITIES = {
-    "type": "object",
-    "additionalProperties": {"type": "object", "properties": {"appropriate": _VALUE, "safe": _VALUE}},
-}
 
 
 def _object(properties: dict[str, Any], required: tuple[str, ...] = (), closed: bool = False) -> dict[str, Any]:
@@ -50,69 +45,36 @@ def _requests() -> dict[str, Any]:
     return schemas
 
 
+_REFERENCES = {"NextQuestion": "#/components/schemas/Question", "Explanation": "#/components/schemas/Explanation"}
+_MEANINGS = {
+    "TriageResponse.action": "ask for more evidence, or triage; after the safety rules",
+    "TriageResponse.best_triage": "the best triage decision on what is known",
+    "TriageResponse.forced": "asking was not possible",
+    "TriageResponse.unknown_codes": "codes that the model does not know: they had no part in the decision",
+    "TriageResponse.conflicting_codes": "codes both present and absent: they had no part in the decision",
+    "NextQuestion.code": "the answer is this evidence, present or absent",
+    "NextQuestion.question": "to ask a patient",
+    "NextQuestion.expected_gain": "in bits",
+    "NextQuestion.likely": "the probability of a yes",
+    "NextQuestion.worth_asking": "worth more than a question costs",
+    "NextQuestion.rationale": "with explain: the reason of the safety rule that a yes would fire",
+    "Explanation.effects": "how much the probabilities change where a piece is left out, the largest first",
+    "EvidenceEffect.support": "above 0 it speaks for the decision, below 0 against it",
+    "Explanation.sufficient": "the smallest set of pieces that gives the same decision by itself",
+    "Explanation.turning": "answers to the best next questions that would change the decision",
+}
+"""What fields mean; a field that is not here is described by its name and type alone."""
+
 _SCHEMAS: dict[str, Any] = {
     **_requests(),
-    "Answer": _object(
-        {
-            "action": {**_ACTION, "description": "ask for more evidence, or triage; after the safety rules"},
-            "best_triage": {**_ACTION, "description": "the best triage decision on what is known"},
-            "q_values": {"type": "object", "additionalProperties": _VALUE},
-            "probabilities": _PROBABILITIES,
-            "forced": {**_FLAG, "description": "asking was not possible"},
-            "unknown_codes": _CODE_LIST,
-            "conflicting_codes": _CODE_LIST,
-            "fired_rules": {
-                "type": "array",
-                "items": _object({"rule_id": _TEXT, "reason": _TEXT, "from_action": _ACTION, "to_action": _ACTION}),
-            },
-            "novelty": {"type": ["number", "null"]},
-            "is_novel": _FLAG,
-            "model_version": _TEXT,
-            "vocabulary_fingerprint": _TEXT,
-            "next_questions": {"type": "array", "items": _reference("Question")},
-            "explanation": {"anyOf": [_reference("Explanation"), {"type": "null"}]},
-        },
-        ("action", "best_triage", "q_values", "forced", "model_version"),
-    ),
-    "Question": _object(
-        {
-            "code": {**_TEXT, "description": "the answer is this evidence, present or absent"},
-            "question": {**_TEXT, "description": "to ask a patient"},
-            "expected_gain": {**_VALUE, "description": "in bits"},
-            "reason": {**_TEXT, "enum": ["information", "red_flag"]},
-            "likely": {**_VALUE, "description": "the probability of a yes"},
-            "worth_asking": {**_FLAG, "description": "worth more than a question costs"},
-            "rationale": {**_TEXT, "description": "with explain: the reason of the safety rule that a yes would fire"},
-        },
-        ("code", "question"),
-    ),
-    "Explanation": _object(
-        {
-            "effects": {
-                "type": "array",
-                "description": "how much the probabilities change where a piece is left out, the largest first",
-                "items": _object(
-                    {
-                        **_PIECE,
-                        "effect": _VALUE,
-                        "best_triage_without": _ACTION,
-                        "support": {**_VALUE, "description": "above 0 it speaks for the decision, below 0 against it"},
-                    }
-                ),
-            },
-            "sufficient": {
-                "type": "array",
-                "description": "the smallest set of pieces that gives the same decision by itself",
-                "items": _object(_PIECE),
-            },
-            "turning": {
-                "type": "array",
-                "description": "answers to the best next questions that would change the decision",
-                "items": _object({**_PIECE, "best_triage": _ACTION, "likely": _VALUE}),
-            },
-        },
-        ("effects", "sufficient", "turning"),
-    ),
+    **{
+        name: message_json.schema(message, _MEANINGS, _REFERENCES)
+        for name, message in (
+            ("Answer", triage_pb2.TriageResponse.DESCRIPTOR),
+            ("Question", triage_pb2.NextQuestion.DESCRIPTOR),
+            ("Explanation", triage_pb2.Explanation.DESCRIPTOR),
+        )
+    },
     "Answers": _object({"answers": {"type": "array", "items": _reference("Answer")}}, ("answers",)),
     "Interview": _object(
         {
@@ -168,6 +130,7 @@ _SCHEMAS: dict[str, Any] = {
         ("title", "status"),
     ),
 }  # fmt: skip
+_SCHEMAS["Answer"]["required"].remove("next_questions")  # an interview has them beside its answer
 
 
 def _operation(name: str, summary: str, answer: dict[str, Any], body: dict[str, Any] | None = None) -> dict[str, Any]:

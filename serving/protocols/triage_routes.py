@@ -11,7 +11,8 @@ from msgspec import UnsetType
 from serving.admission import Cost
 from serving.call import PARSE, current
 from serving.errors import FaultyRequestError
-from serving.messages import EVIDENCE_KINDS, answer_figures, goes_on
+from serving.message_json import EVIDENCE_KINDS, message_figures
+from serving.messages import goes_on
 from serving.protocols.http_endpoints import Exchange
 from serving.protocols.json_body import given, reader
 from serving.protocols.triage_json import Batch, Instances, Parameters, Patient, State, in_json, to_message
@@ -34,14 +35,14 @@ class TriageRoutes:
         """Answers one state, or those in `states`."""
         body = await self._body(exchange, _read_one_or_several)
         if isinstance(body, Patient):
-            return answer_figures(await self._decide(exchange, body))
+            return message_figures(await self._decide(exchange, body))
         return {"answers": await self._many(exchange, body.states, "states", body)}
 
     async def interview(self, exchange: Exchange) -> Any:
         """Answers all that is known so far: a decision, or what to ask next; see `serving.messages.goes_on`."""
         body = await self._body(exchange, _read_patient)
         response = await self._decide(exchange, body, suggested=1)
-        answer = answer_figures(response)
+        answer = message_figures(response)
         questions = answer.pop("next_questions")
         asks = goes_on(response)
         nothing_known = response.forced and response.action == triage_pb2.TRIAGE_ACTION_ASK
@@ -127,7 +128,7 @@ class TriageRoutes:
             raise in_json(error, states, name) from None
 
         def write() -> list[dict[str, Any]]:
-            return [answer_figures(response) for response in answers.responses]
+            return [message_figures(response) for response in answers.responses]
 
         return await self._service.workers.run(write) if large else write()
 

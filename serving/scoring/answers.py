@@ -1,16 +1,17 @@
 """A model's answers to cases, as columns."""
 
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from schemas import features
+from schemas.answer import RULES, Kind, of_model
 from schemas.errors import InputError
 from schemas.evidence import StateEncoder
-from schemas.triage import ACTION_LABELS, DECISION_LABELS
+from schemas.triage import ACTION_LABELS
 from serving.engine.saved_model import SavedModelEngine
 from serving.scoring.cases import ID, Cases
 
@@ -69,31 +70,32 @@ class Scorer:
     def answer(self, ids: Sequence[str], encoded: Mapping[str, np.ndarray]) -> Columns:
         """Returns the answers to encoded cases.
 
-        Columns: `vignette_id`, `action`, `best_triage`, `forced`, `q_red` ... `q_ask`; `appropriate_red` ...
-        `safe_blue` where the model has probabilities; `fired_rules`; `novelty` and `is_novel` where it scores novelty;
-        `unknown_codes`; `next_questions` and `worth_asking` where questions are suggested.
+        Columns: `vignette_id`, those of the tensors in `schemas.answer` that the model has, values with one for each
+        action or triage decision, and `fired_rules`; `next_questions` and `worth_asking` where questions are suggested.
         """
         states = encoded[features.STATES]
-        outputs = self.engine.decide(states, encoded[features.QUESTIONS_ASKED])
-        labels = np.array(ACTION_LABELS, object)
-        columns: Columns = {
-            ID: list(ids),
-            **{name: labels[outputs[name]].tolist() for name in (features.ACTION, features.BEST_TRIAGE)},
-            features.FORCED: outputs[features.FORCED].tolist(),
-            **_numbers("q", ACTION_LABELS, outputs[features.Q_VALUES]),
+        outputs = {
+            features.RULES_FIRED: np.zeros([len(ids), 0], bool),
+            **self.engine.decide(states, encoded[features.QUESTIONS_ASKED]),
+            features.UNKNOWN_CODES: encoded[features.UNKNOWN_CODES],
         }
-        if self.engine.info.probabilities:
-            columns |= _numbers("appropriate", DECISION_LABELS, outputs[features.P_APPROPRIATE])
-            columns |= _numbers("safe", DECISION_LABELS, outputs[features.P_SAFE])
-        rules = [rule.rule_id for rule in self.engine.info.rules]
-        fired = outputs[features.RULES_FIRED] if rules else np.zeros([len(ids), 0], bool)
-        columns["fired_rules"] = _chosen(fired, rules)
-        if self.engine.info.novelty_threshold is not None:
-            columns[features.NOVELTY] = _rounded(outputs[features.NOVELTY])
-            columns[features.IS_NOVEL] = outputs[features.IS_NOVEL].tolist()
-        unknown = encoded[features.UNKNOWN_CODES].tolist()
-        columns[features.UNKNOWN_CODES] = [[code.decode() for code in row if code] for row in unknown]
+        columns: Columns = {ID: list(ids)}
+        for tensor in of_model(self.engine.info.has | {RULES}):
+            if tensor.column is not None:
+                columns |= self._columns(tensor.column or tensor.name, tensor.kind, outputs[tensor.name])
         return columns | self._next_questions(states, columns[features.FORCED])
+
+    def _columns(self, name: str, kind: Kind, values: np.ndarray) -> Columns:
+        if kind is Kind.VALUES:
+            labels = (label.lower() for label in ACTION_LABELS)  # those of decisions come first
+            return {f"{name}_{label}": _rounded(column) for label, column in zip(labels, values.T, strict=False)}
+        if kind is Kind.ACTION:
+            return {name: np.array(ACTION_LABELS, object)[values].tolist()}
+        if kind is Kind.RULES:
+            return {name: _chosen(values, [rule.rule_id for rule in self.engine.info.rules])}
+        if kind is Kind.CODES:
+            return {name: [[code.decode() for code in row if code] for row in values.tolist()]}
+        return {name: _rounded(values) if kind is Kind.NUMBER else values.tolist()}
 
     def _next_questions(self, states: np.ndarray, forced: Sequence[bool]) -> Columns:
         if not self._questions:
@@ -117,12 +119,6 @@ def _first(path: pathlib.Path, cases: Cases, codes: np.ndarray) -> tuple[str, st
     """Returns the first case of which there are `codes`, bytes `[B, N]`, in words, and the first of its codes."""
     row, code = next((row, listed[0]) for row, listed in enumerate(codes.tolist()) if listed[0])
     return f"{path}: {cases.ids[row]!r} (line or record {cases.places[row]})", code.decode()
-
-
-def _numbers(prefix: str, labels: Iterable[str], values: np.ndarray) -> Columns:
-    """Returns a column for each column of `values` `[B, N]`."""
-    names = (f"{prefix}_{label.lower()}" for label in labels)
-    return dict(zip(names, _rounded(values.T), strict=True))
 
 
 def _rounded(values: np.ndarray) -> list[Any]:

@@ -20,7 +20,7 @@ from serving.engine.engine import Engine
 from serving.engine.safeguards import described_rules
 from serving.engine.served_models import ServedModels
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
-from serving.messages import EVIDENCE_KINDS
+from serving.message_json import EVIDENCE_KINDS
 from serving.telemetry import Telemetry
 from serving.triage.explanation import check_explainable, explain, give_rationales
 from serving.triage.interview import InterviewState

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from schemas import safety_rules
+from schemas.answer import ANSWER, Q_BOUND, Kind
 from schemas.knowledge_base import KnowledgeBase
 from schemas.model_directory import ModelInfo
-from schemas.parity import Q_BOUND, decided_clearly, difference, probes, random_states
+from schemas.parity import decided_clearly, difference, probes, random_states
 
 
 def model(**entries):
@@ -50,6 +51,25 @@ def test_only_what_rounding_explains_is_no_difference(changed, expected):
 def test_an_output_that_is_missing_is_a_difference():
     actual = {name: EXPECTED[name] for name in ("q_values", "action", "best_triage", "forced")}
     assert difference(actual, EXPECTED, model()) == "it lacks is_novel, novelty, rules_fired"
+
+
+IN_STATES = [tensor for tensor in ANSWER if tensor.kind not in (Kind.CODES, Kind.LABEL)]
+OTHER = {
+    Kind.ACTION: (np.array([0, 0]), np.array([1, 1])),
+    Kind.FLAG: (np.array([False, False]), np.array([False, True])),
+    Kind.NUMBER: (np.array([0.5, 0.5]), np.array([0.5, 0.7])),
+    Kind.VALUES: (np.array([[0.9, 0.1, 0, 0, 0]] * 2), np.array([[0.9, 0.1, 0, 0, 0], [0.9, 0.101, 0, 0, 0]])),
+    Kind.RULES: (np.array([[False], [False]]), np.array([[False], [True]])),
+}
+"""A tensor of each kind, and another one."""
+
+
+@pytest.mark.parametrize("tensor", IN_STATES, ids=lambda tensor: tensor.name)
+def test_no_field_of_an_answer_may_differ(tensor):
+    expected = {each.name: OTHER[each.kind][0] for each in IN_STATES}
+    assert difference(expected, expected, model()) is None
+    changed = expected | {tensor.name: OTHER[tensor.kind][1]}
+    assert difference(changed, expected, model()).split(" ")[0] == tensor.name
 
 
 def test_rows_are_decided_clearly_where_the_best_stands_out_by_twice_the_bound():

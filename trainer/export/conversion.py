@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from schemas import directories, features
+from schemas.answer import ANSWER, Kind
 from schemas.errors import InputError, first_line
-from trainer.export.litert import OPTIONAL_OUTPUTS, OUTPUTS
 from trainer.export.policy import LoadedVersion
 from trainer.vignettes import state
 from trainer.vignettes.tfrecord import DataDirectory
@@ -42,9 +42,10 @@ def convert(
 ) -> bytes:
     """Returns the TFLite file of a version, without metadata.
 
-    Its signature `state` takes `states` float32 `[B, E]` and `questions_asked` int32 `[B]`, and returns `OUTPUTS` and
-    those of `OPTIONAL_OUTPUTS` that the version has. Their types do not depend on the quantisation. The file has the
-    signature `questions` too, for one state, if the version has it; not in int8, which calibrates one signature alone.
+    Its signature `state` takes `states` float32 `[B, E]` and `questions_asked` int32 `[B]`, and returns the
+    version's tensors of `schemas.answer` but for labels. Their types do not depend on the quantisation. The file has
+    the signature `questions` too, for one state, if the version has it; not in int8, which calibrates one signature
+    alone.
 
     Args:
         version: the version to convert.
@@ -117,7 +118,8 @@ def _function(version: LoadedVersion, batch: int | None) -> tf.types.experimenta
     @tf.function(input_signature=specs, autograph=False)
     def decide(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
         answer = version.signature(**{features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
-        return {name: answer[name] for name in (*OUTPUTS, *OPTIONAL_OUTPUTS) if name in answer}
+        names = [tensor.name for tensor in ANSWER if tensor.kind is not Kind.LABEL]
+        return {name: answer[name] for name in names if name in answer}
 
     return decide.get_concrete_function()
 

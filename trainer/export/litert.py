@@ -9,17 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from schemas import features
-from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
+from schemas.answer import ANSWER, Kind
 from trainer.export.policy import LoadedVersion
 from triage_runtime.litert import LiteRtModel
-
-OUTPUTS = (features.Q_VALUES, features.ACTION, features.BEST_TRIAGE, features.FORCED)
-"""Outputs of every file."""
-OPTIONAL_OUTPUTS = (
-    features.P_APPROPRIATE, features.P_SAFE, features.RULES_FIRED, features.MODEL_ACTION, features.MODEL_BEST_TRIAGE,
-    features.NOVELTY, features.IS_NOVEL,
-)  # fmt: skip
-"""Further outputs of a file whose model has probabilities, rules or novelty."""
 
 
 def run_each(
@@ -62,12 +54,8 @@ class _Playable:
         self.signatures = {features.STATE: self}
         self.variables = ()
         there = model.tensors["outputs"]
-        self._widths = {
-            name: width
-            for name, width in ((features.Q_VALUES, NUM_ACTIONS), (features.P_APPROPRIATE, NUM_DECISIONS),
-                                (features.P_SAFE, NUM_DECISIONS))
-            if name in there
-        }  # fmt: skip
+        values = [tensor.name for tensor in ANSWER if tensor.kind is Kind.VALUES and tensor.name in there]
+        self._widths = {name: there[name]["shape"][1] for name in values}
         self.structured_outputs = there
 
     def __call__(self, **inputs: tf.Tensor) -> dict[str, tf.Tensor]:

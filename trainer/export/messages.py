@@ -10,6 +10,8 @@ from typing import NamedTuple
 import tensorflow as tf
 from google.protobuf import descriptor_pb2
 
+from schemas import features
+from schemas.answer import ANSWER, Kind
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from triage.v1 import triage_pb2
 
@@ -22,24 +24,6 @@ class EvidenceStates(NamedTuple):
     questions_asked: tf.Tensor  # int32 [B]
     no_more_evidence: tf.Tensor  # bool [B]
     max_questions: tf.Tensor  # int32 [B]
-
-
-class Responses(NamedTuple):
-    """The fields of a batch of TriageResponse messages."""
-
-    q_values: tf.Tensor  # float32 [B, A]
-    action: tf.Tensor  # int32 [B]
-    best_triage: tf.Tensor  # int32 [B]
-    forced: tf.Tensor  # bool [B]
-    unknown_codes: tf.Tensor  # string [B, U], padded with ""
-    conflicting_codes: tf.Tensor  # string [B, C], padded with ""
-    fired_rules: tf.Tensor  # string [B, F], serialized FiredRule messages, padded with ""
-    p_appropriate: tf.Tensor | None  # float32 [B, 4]; None if the model has no probabilities
-    p_safe: tf.Tensor | None  # float32 [B, 4]; beside `p_appropriate`
-    novelty: tf.Tensor | None  # float32 [B]; None if the model does not estimate it
-    is_novel: tf.Tensor | None  # bool [B]; beside `novelty`
-    model_version: str
-    vocabulary_fingerprint: str
 
 
 def descriptor_source() -> bytes:
@@ -77,38 +61,44 @@ def decode_evidence_states(serialized: tf.Tensor) -> EvidenceStates:
     )
 
 
-def encode_responses(responses: Responses) -> tf.Tensor:
-    """Returns serialized `triage.v1.TriageResponse` messages, string `[B]`."""
-    batch = tf.shape(responses.action)  # [1]
-    q_values = {
-        "action": tf.broadcast_to(_enum(tf.range(NUM_ACTIONS)), tf.shape(responses.q_values))[..., tf.newaxis],
-        "value": responses.q_values[..., tf.newaxis],
+def encode_responses(
+    decision: Mapping[str, tf.Tensor], fired_rules: tf.Tensor, model_version: str, vocabulary_fingerprint: str
+) -> tf.Tensor:
+    """Returns serialized `triage.v1.TriageResponse` messages, string `[B]`.
+
+    Args:
+        decision: the tensors of `schemas.answer` that the model has, by name.
+        fired_rules: string `[B, F]`, serialized FiredRule messages, padded with "".
+        model_version: of all of them.
+        vocabulary_fingerprint: likewise.
+    """
+    batch = tf.shape(decision[features.ACTION])  # [1]
+    q_values = {"action": _enum(tf.range(NUM_ACTIONS)), "value": decision[features.Q_VALUES]}
+    fields = {
+        "q_values": _encode_columns("QValue", q_values),
+        "model_version": tf.fill(tf.concat([batch, [1]], axis=0), model_version),
+        "vocabulary_fingerprint": tf.fill(tf.concat([batch, [1]], axis=0), vocabulary_fingerprint),
+        "fired_rules": fired_rules,
     }
-    optional = {}
-    if responses.novelty is not None and responses.is_novel is not None:
-        optional = {"novelty": responses.novelty[:, tf.newaxis], "is_novel": responses.is_novel[:, tf.newaxis]}
-    if responses.p_appropriate is not None and responses.p_safe is not None:
+    if features.P_SAFE in decision:
         probabilities = {
-            "decision": tf.broadcast_to(_enum(tf.range(NUM_DECISIONS)), tf.shape(responses.p_safe))[..., tf.newaxis],
-            "appropriate": responses.p_appropriate[..., tf.newaxis],
-            "safe": responses.p_safe[..., tf.newaxis],
+            "decision": _enum(tf.range(NUM_DECISIONS)),
+            "appropriate": decision[features.P_APPROPRIATE],
+            "safe": decision[features.P_SAFE],
         }
-        optional["probabilities"] = _encode("DecisionProbability", probabilities)
-    return _encode(
-        "TriageResponse",
-        {
-            "action": _enum(responses.action)[:, tf.newaxis],
-            "best_triage": _enum(responses.best_triage)[:, tf.newaxis],
-            "q_values": _encode("QValue", q_values),
-            "forced": responses.forced[:, tf.newaxis],
-            "unknown_codes": responses.unknown_codes,
-            "conflicting_codes": responses.conflicting_codes,
-            "model_version": tf.fill(tf.concat([batch, [1]], axis=0), responses.model_version),
-            "vocabulary_fingerprint": tf.fill(tf.concat([batch, [1]], axis=0), responses.vocabulary_fingerprint),
-            "fired_rules": responses.fired_rules,
-        }
-        | optional,
-    )
+        fields["probabilities"] = _encode_columns("DecisionProbability", probabilities)
+    for tensor in ANSWER:
+        if tensor.is_field and tensor.name in decision:
+            values = decision[tensor.name]
+            values = _enum(values) if tensor.kind is Kind.ACTION else values
+            fields[tensor.name] = values if tensor.kind is Kind.CODES else values[:, tf.newaxis]
+    return _encode("TriageResponse", fields)
+
+
+def _encode_columns(message: str, fields: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """Returns messages `[B, N]`, one for each column of the values, `[N]` or `[B, N]`, of which the last has B rows."""
+    shape = tf.shape([*fields.values()][-1])
+    return _encode(message, {name: tf.broadcast_to(value, shape)[..., tf.newaxis] for name, value in fields.items()})
 
 
 class FiredRules(NamedTuple):

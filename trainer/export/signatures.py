@@ -13,6 +13,7 @@ import keras
 import tensorflow as tf
 
 from schemas import features
+from schemas.answer import NOVELTY, PROBABILITIES, RULES, Kind, of_model
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import ACTION_LABELS, is_forced
@@ -113,11 +114,7 @@ def write(
         with tf.control_dependencies(_size_checks(present=present, absent=absent, questions_asked=questions_asked)):
             present, absent = tf.identity(present), tf.identity(absent)
         encoded = state.from_codes(present, absent, lookup, identity.evidence_count)
-        decision = decider(encoded.states, is_forced(questions_asked, identity.max_questions))
-        return decision | {
-            features.UNKNOWN_CODES: encoded.unknown_codes,
-            features.CONFLICTING_CODES: encoded.conflicting_codes,
-        }
+        return decider(encoded.states, is_forced(questions_asked, identity.max_questions)) | _codes(encoded)
 
     def triage(evidence_states: tf.Tensor) -> dict[str, tf.Tensor]:
         return {features.TRIAGE_RESPONSES: _answer(decider, lookup, identity, evidence_states)}
@@ -183,14 +180,7 @@ def _asking(graph: QuestionGraph) -> Callable[[tf.Tensor, tf.Tensor], dict[str, 
     def ask(states: tf.Tensor, not_to_ask: tf.Tensor) -> dict[str, tf.Tensor]:
         with tf.control_dependencies(_size_checks(states=states, not_to_ask=not_to_ask)):
             states = _known(states)
-        questions = graph(states, not_to_ask)
-        return {
-            features.QUESTION_CODES: questions.codes,
-            features.QUESTION_GAINS: questions.gains,
-            features.QUESTION_LIKELY: questions.likely,
-            features.QUESTION_RED_FLAGS: questions.red_flags,
-            features.QUESTION_WORTH_ASKING: questions.worth_asking,
-        }
+        return dict(zip(features.QUESTION, graph(states, not_to_ask), strict=True))
 
     return ask
 
@@ -210,26 +200,33 @@ class _Decider:
         outputs = self._model(states)
         action = decide(outputs, forced, anything_known(states), self._point)
         triage = best_triage(outputs, self._point)
-        optional: dict[str, tf.Tensor] = {}
+        computed: dict[str, tf.Tensor] = {}
+        has = set()
         if has_probabilities(outputs):
-            optional |= {features.P_APPROPRIATE: appropriate(outputs), features.P_SAFE: safe(outputs)}
+            has.add(PROBABILITIES)
+            computed |= {features.P_APPROPRIATE: appropriate(outputs), features.P_SAFE: safe(outputs)}
         if self._graph is not None:
+            has.add(RULES)
             fired = self._graph.fired(states)
-            optional |= {
+            computed |= {
                 features.RULES_FIRED: fired, features.MODEL_ACTION: action, features.MODEL_BEST_TRIAGE: triage,
             }  # fmt: skip
             action, triage = self._graph.apply(fired, action, triage)
         if self._novelty is not None:
+            has.add(NOVELTY)
             novelty = self._novelty.percentiles(states)
-            optional |= {features.NOVELTY: novelty, features.IS_NOVEL: self._novelty.is_novel(novelty)}
+            computed |= {features.NOVELTY: novelty, features.IS_NOVEL: self._novelty.is_novel(novelty)}
         labels = tf.constant(ACTION_LABELS)
-        return optional | {
+        computed |= {
             features.Q_VALUES: q_values(outputs, self._point),
             features.ACTION: action,
             features.ACTION_LABEL: tf.gather(labels, action),
             features.BEST_TRIAGE: triage,
             features.BEST_TRIAGE_LABEL: tf.gather(labels, triage),
             features.FORCED: forced,
+        }
+        return {
+            tensor.name: computed[tensor.name] for tensor in of_model(frozenset(has)) if tensor.kind is not Kind.CODES
         }
 
     def fired_rules(self, decision: dict[str, tf.Tensor]) -> tf.Tensor:
@@ -260,19 +257,12 @@ def _answer(decider: _Decider, lookup: AssetLookup, identity: Identity, evidence
     limit = tf.where(own_limit, identity.max_questions, known.max_questions)  # [B]
     decision = decider(encoded.states, is_forced(known.questions_asked, limit, known.no_more_evidence))
     return messages.encode_responses(
-        messages.Responses(
-            q_values=decision[features.Q_VALUES],
-            action=decision[features.ACTION],
-            best_triage=decision[features.BEST_TRIAGE],
-            forced=decision[features.FORCED],
-            unknown_codes=encoded.unknown_codes,
-            conflicting_codes=encoded.conflicting_codes,
-            fired_rules=decider.fired_rules(decision),
-            p_appropriate=decision.get(features.P_APPROPRIATE),
-            p_safe=decision.get(features.P_SAFE),
-            novelty=decision.get(features.NOVELTY),
-            is_novel=decision.get(features.IS_NOVEL),
-            model_version=identity.model_version,
-            vocabulary_fingerprint=identity.vocabulary_fingerprint,
-        )
+        decision | _codes(encoded),
+        decider.fired_rules(decision),
+        identity.model_version,
+        identity.vocabulary_fingerprint,
     )
+
+
+def _codes(encoded: state.EncodedEvidence) -> dict[str, tf.Tensor]:
+    return {features.UNKNOWN_CODES: encoded.unknown_codes, features.CONFLICTING_CODES: encoded.conflicting_codes}

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schemas import features
+from schemas.answer import NOVELTY_BOUND, Q_BOUND
 from schemas.errors import InputError
-from schemas.parity import NOVELTY_BOUND, Q_BOUND, random_states
+from schemas.parity import random_states
 from trainer.export.conversion import DYNAMIC, FLOAT16, INT8, NONE
 from trainer.export.litert import run_each
 from trainer.export.policy import LoadedVersion

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from serving.messages import answer_figures
+from serving.message_json import message_figures
 from triage_client import TriageClient, evidence_state
 
 
@@ -30,7 +30,7 @@ def test_a_state_gets_the_answer_of_grpc(http, grpc_client, body):
     expected = grpc_client.triage(evidence_state(**fields), allow_unknown_codes=allow)
     answer = http.post("/v1/triage", json=body)
     assert answer.status_code == 200
-    assert answer.json() == answer_figures(expected)
+    assert answer.json() == message_figures(expected)
 
 
 def test_several_states_get_their_answers_in_order(http):

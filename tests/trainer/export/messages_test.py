@@ -64,26 +64,28 @@ def test_bytes_that_are_not_a_message_fail(malformed):
         decode(malformed)
 
 
-def responses(batch):
-    return messages.Responses(
-        q_values=tf.constant([[0.5, 0.25, 0.75, 0.0, 1.0]] * batch, shape=[batch, 5]),
-        action=tf.fill([batch], 4),
-        best_triage=tf.fill([batch], 2),
-        forced=tf.fill([batch], True),
-        unknown_codes=tf.fill([batch, 2], "x"),
-        conflicting_codes=tf.zeros([batch, 1], tf.string),
-        fired_rules=tf.zeros([batch, 0], tf.string),
-        p_appropriate=None,
-        p_safe=None,
-        novelty=None,
-        is_novel=None,
-        model_version="12",
-        vocabulary_fingerprint="sha256:1",
-    )
+def decisions(batch):
+    return {
+        "q_values": tf.constant([[0.5, 0.25, 0.75, 0.0, 1.0]] * batch, shape=[batch, 5]),
+        "action": tf.fill([batch], 4),
+        "best_triage": tf.fill([batch], 2),
+        "forced": tf.fill([batch], True),
+        "unknown_codes": tf.fill([batch, 2], "x"),
+        "conflicting_codes": tf.zeros([batch, 1], tf.string),
+    }
+
+
+def encoded(batch, fired_rules=None, **tensors):
+    fired = tf.zeros([batch, 0], tf.string) if fired_rules is None else fired_rules
+    return messages.encode_responses(decisions(batch) | tensors, fired, "12", "sha256:1").numpy()
+
+
+def read(serialized):
+    return [triage_pb2.TriageResponse.FromString(each) for each in serialized]
 
 
 def test_responses_read_as_the_message_of_the_same_fields():
-    (serialized,) = messages.encode_responses(responses(1)).numpy()
+    (response,) = read(encoded(1))
     actions = (
         triage_pb2.TRIAGE_ACTION_RED,
         triage_pb2.TRIAGE_ACTION_YELLOW,
@@ -92,7 +94,7 @@ def test_responses_read_as_the_message_of_the_same_fields():
         triage_pb2.TRIAGE_ACTION_ASK,
     )
     values = (0.5, 0.25, 0.75, 0.0, 1.0)
-    assert triage_pb2.TriageResponse.FromString(serialized) == triage_pb2.TriageResponse(
+    assert response == triage_pb2.TriageResponse(
         action=triage_pb2.TRIAGE_ACTION_ASK,
         best_triage=triage_pb2.TRIAGE_ACTION_GREEN,
         q_values=[triage_pb2.QValue(action=a, value=v) for a, v in zip(actions, values, strict=True)],
@@ -104,7 +106,7 @@ def test_responses_read_as_the_message_of_the_same_fields():
 
 
 def test_no_responses_encode_to_no_messages():
-    assert messages.encode_responses(responses(0)).shape == (0,)
+    assert encoded(0).shape == (0,)
 
 
 def test_fired_rules_and_novelty_are_in_their_rows():
@@ -115,12 +117,8 @@ def test_fired_rules_and_novelty_are_in_their_rows():
         from_action=tf.constant([4, 2, 1]),
         to_action=tf.constant([0, 1, 1]),
     )
-    given = responses(3)._replace(
-        fired_rules=messages.encode_fired_rules(fired, tf.constant(3)),
-        novelty=tf.constant([0.0, 0.5, 1.0]),
-        is_novel=tf.constant([False, False, True]),
-    )
-    answers = [triage_pb2.TriageResponse.FromString(each) for each in messages.encode_responses(given).numpy()]
+    novelty = {"novelty": tf.constant([0.0, 0.5, 1.0]), "is_novel": tf.constant([False, False, True])}
+    answers = read(encoded(3, messages.encode_fired_rules(fired, tf.constant(3)), **novelty))
     rule = triage_pb2.FiredRule
     assert [list(answer.fired_rules) for answer in answers] == [
         [rule(rule_id="a", reason="x", from_action=5, to_action=1)],
@@ -133,17 +131,15 @@ def test_fired_rules_and_novelty_are_in_their_rows():
     assert [(answer.HasField("novelty"), answer.novelty, answer.is_novel) for answer in answers] == [
         (True, 0.0, False), (True, 0.5, False), (True, 1.0, True),
     ]  # fmt: skip
-    assert not triage_pb2.TriageResponse.FromString(messages.encode_responses(responses(1)).numpy()[0]).HasField(
-        "novelty"
-    )
+    assert not read(encoded(1))[0].HasField("novelty")
 
 
 def test_probabilities_are_in_urgency_order_and_left_out_if_there_are_none():
-    given = responses(2)._replace(
-        p_appropriate=tf.constant([[0.125, 0.25, 0.5, 0.0], [0.0, 0.0, 0.0, 1.0]]),
-        p_safe=tf.constant([[1.0, 0.75, 0.5, 0.25], [1.0, 1.0, 1.0, 1.0]]),
-    )
-    first, second = (triage_pb2.TriageResponse.FromString(each) for each in messages.encode_responses(given).numpy())
+    probabilities = {
+        "p_appropriate": tf.constant([[0.125, 0.25, 0.5, 0.0], [0.0, 0.0, 0.0, 1.0]]),
+        "p_safe": tf.constant([[1.0, 0.75, 0.5, 0.25], [1.0, 1.0, 1.0, 1.0]]),
+    }
+    first, second = read(encoded(2, **probabilities))
     assert list(first.probabilities) == [
         triage_pb2.DecisionProbability(decision=decision, appropriate=appropriate, safe=safe)
         for decision, appropriate, safe in zip(
@@ -159,5 +155,4 @@ def test_probabilities_are_in_urgency_order_and_left_out_if_there_are_none():
         )
     ]
     assert [probability.appropriate for probability in second.probabilities] == [0, 0, 0, 1]
-    without = triage_pb2.TriageResponse.FromString(messages.encode_responses(responses(1)).numpy()[0])
-    assert list(without.probabilities) == []
+    assert list(read(encoded(1))[0].probabilities) == []

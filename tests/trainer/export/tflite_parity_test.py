@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from schemas.answer import NOVELTY_BOUND
 from schemas.errors import InputError
-from schemas.parity import NOVELTY_BOUND, random_states
+from schemas.parity import random_states
 from schemas.triage import Action
 from trainer.config import NetworkConfig
 from trainer.decision import novelty

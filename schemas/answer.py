@@ -1,0 +1,90 @@
+"""The fields of an answer, in one table.
+
+A tensor of the table is an output of the signatures `serving_default` and `state`, and a field of
+`triage.v1.TriageResponse` or a part of one. The graph of an exported model, the messages that it and the server write,
+LiteRT files, `triage score` and the comparison of engines all go through the table. JSON, OpenAPI and the clients
+follow the message.
+"""
+
+import dataclasses
+import enum
+import functools
+
+from schemas import features
+
+Q_BOUND = 1e-4
+"""Largest difference of a Q-value that float32 rounding explains; measured differences are a hundredth of it."""
+NOVELTY_BOUND = 0.05
+"""Largest difference of a novelty, which is a percentile: rounding can move it by one step of 200."""
+
+PROBABILITIES, RULES, NOVELTY = "probabilities", "rules", "novelty"
+"""What a model may have, see `schemas.model_directory.ModelInfo.has`."""
+
+
+class Kind(enum.Enum):
+    """What a tensor holds of B states."""
+
+    ACTION = "action"
+    """int32 `[B]`, a `schemas.triage.Action`."""
+    FLAG = "flag"
+    """bool `[B]`."""
+    NUMBER = "number"
+    """float32 `[B]`."""
+    VALUES = "values"
+    """float32 `[B, A]`, of each action, or `[B, 4]`, of each triage decision."""
+    RULES = "rules"
+    """bool `[B, R]`, in the order of the model's rules."""
+    CODES = "codes"
+    """string `[B, N]`, padded with ""; only of what reads codes."""
+    LABEL = "label"
+    """string `[B]`, the name of an action; neither in messages nor in LiteRT files, as not every phone has strings."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AnswerTensor:
+    """A tensor of an answer."""
+
+    name: str
+    kind: Kind
+    part_of: str = ""
+    """The field of the response that it is a part of; by default it is the field that has its name."""
+    needs: str = ""
+    """What a model must have to compute it; nothing by default."""
+    bound: float = 0.0
+    """Largest difference between two engines that rounding explains."""
+    threshold_of: str = ""
+    """The number that a flag compares with a threshold: near it, rounding may turn the flag."""
+    column: str | None = ""
+    """In answers of `triage score`; by default its name, None for what they leave out."""
+
+    @property
+    def is_field(self) -> bool:
+        """Whether its values are those of a field of the response, as they are or as numbers of actions."""
+        return not self.part_of and self.kind in (Kind.ACTION, Kind.FLAG, Kind.NUMBER, Kind.CODES)
+
+
+ANSWER = (
+    AnswerTensor(features.ACTION, Kind.ACTION),
+    AnswerTensor(features.BEST_TRIAGE, Kind.ACTION),
+    AnswerTensor(features.FORCED, Kind.FLAG),
+    AnswerTensor(features.Q_VALUES, Kind.VALUES, bound=Q_BOUND, column="q"),
+    AnswerTensor(features.P_APPROPRIATE, Kind.VALUES, "probabilities", PROBABILITIES, Q_BOUND, column="appropriate"),
+    AnswerTensor(features.P_SAFE, Kind.VALUES, "probabilities", PROBABILITIES, Q_BOUND, column="safe"),
+    AnswerTensor(features.RULES_FIRED, Kind.RULES, "fired_rules", RULES, column="fired_rules"),
+    AnswerTensor(features.MODEL_ACTION, Kind.ACTION, "fired_rules", RULES, column=None),
+    AnswerTensor(features.MODEL_BEST_TRIAGE, Kind.ACTION, "fired_rules", RULES, column=None),
+    AnswerTensor(features.NOVELTY, Kind.NUMBER, needs=NOVELTY, bound=NOVELTY_BOUND),
+    AnswerTensor(features.IS_NOVEL, Kind.FLAG, needs=NOVELTY, threshold_of=features.NOVELTY),
+    AnswerTensor(features.UNKNOWN_CODES, Kind.CODES),
+    AnswerTensor(features.CONFLICTING_CODES, Kind.CODES, column=None),
+    AnswerTensor(features.ACTION_LABEL, Kind.LABEL, features.ACTION, column=None),
+    AnswerTensor(features.BEST_TRIAGE_LABEL, Kind.LABEL, features.BEST_TRIAGE, column=None),
+)
+BY_SERVER = frozenset({"model_version", "vocabulary_fingerprint", "next_questions", "explanation"})
+"""Fields of the response that are no tensors of an answer: what the version is, and what only some requests ask for."""
+
+
+@functools.cache
+def of_model(has: frozenset[str]) -> tuple[AnswerTensor, ...]:
+    """Returns the tensors of a model by what it has: `PROBABILITIES`, `RULES`, `NOVELTY`."""
+    return tuple(tensor for tensor in ANSWER if not tensor.needs or tensor.needs in has)
