@@ -32,6 +32,27 @@ ACTION_LABELS = (*DECISION_LABELS, "ask")
 NUM_DECISIONS = len(TRIAGE_DECISIONS)
 NUM_ACTIONS = len(Action)
 
+WIRE_NUMBERS: dict[Action, Any] = {Action.RED: 1, Action.YELLOW: 2, Action.GREEN: 3, Action.BLUE: 4, Action.ASK: 5}
+"""The number of each action in `triage.v1.TriageAction`, in the order of the actions.
+
+Any, as messages have a type of their own for it. A number never changes: a fifth level of urgency would stand before
+`ask` here, and have the number 6.
+"""
+_ACTIONS_BY_WIRE_NUMBER = {number: action for action, number in WIRE_NUMBERS.items()}
+
+
+def action_on_wire(number: int) -> Action:
+    """Returns the action that has a number in `triage.v1.TriageAction`.
+
+    Raises:
+        ValueError: there is none, such as for 0, "unspecified".
+    """
+    try:
+        return _ACTIONS_BY_WIRE_NUMBER[number]
+    except KeyError:
+        raise ValueError(f"{number} is the number of no action") from None
+
+
 MAX_QUESTIONS = 23
 """The number of questions after which the agent must triage (paper, section "Metrics")."""
 

@@ -3,17 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from schemas.triage import Action
+from schemas.triage import action_on_wire
 from triage.v1 import triage_pb2
-
-WIRE_ACTIONS = (
-    triage_pb2.TRIAGE_ACTION_RED,
-    triage_pb2.TRIAGE_ACTION_YELLOW,
-    triage_pb2.TRIAGE_ACTION_GREEN,
-    triage_pb2.TRIAGE_ACTION_BLUE,
-    triage_pb2.TRIAGE_ACTION_ASK,
-)
-"""The TriageAction of each `schemas.triage.Action`, whose numbers begin at 0; 0 on the wire means "unspecified"."""
 
 
 def action_label(action: int) -> str:
@@ -22,7 +13,7 @@ def action_label(action: int) -> str:
     Raises:
         ValueError: it is none of the five actions.
     """
-    return Action(action - triage_pb2.TRIAGE_ACTION_RED).label
+    return action_on_wire(action).label
 
 
 MOST_EXPLAINED = 64

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from schemas.triage import Action
+from schemas.triage import WIRE_NUMBERS, Action
 from triage.v1 import triage_pb2
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -50,6 +50,7 @@ def test_the_proto_files_pass_buf_lint():
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_the_actions_on_the_wire_are_those_of_the_agent_plus_one():
+def test_every_action_has_the_number_of_its_name_on_the_wire():
     numbers = {value.name: value.number for value in triage_pb2.TriageAction.DESCRIPTOR.values}
-    assert numbers == {"TRIAGE_ACTION_UNSPECIFIED": 0} | {f"TRIAGE_ACTION_{a.name}": a + 1 for a in Action}
+    assert numbers == {"TRIAGE_ACTION_UNSPECIFIED": 0} | {f"TRIAGE_ACTION_{a.name}": WIRE_NUMBERS[a] for a in Action}
+    assert list(WIRE_NUMBERS) == list(Action)

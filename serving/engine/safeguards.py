@@ -9,14 +9,11 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo
 from schemas.safety_rules import Decision, SafetyRule
-from schemas.triage import Action
+from schemas.triage import WIRE_NUMBERS, Action, action_on_wire
 from serving.engine.engine import Engine, WrappedEngine
 from serving.engine.state_tensors import add_fired_rules
 from serving.engine.watcher import Source
-from serving.messages import WIRE_ACTIONS
 from triage.v1 import triage_pb2, triage_service_pb2
-
-_ASK, _RED = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_RED
 
 
 class SafeguardedModels:
@@ -82,7 +79,7 @@ def described_rules(info: ModelInfo) -> list[triage_service_pb2.SafetyRule]:
         triage_service_pb2.SafetyRule(
             rule_id=rule.rule_id,
             reason=rule.reason,
-            urgency=WIRE_ACTIONS[rule.urgency],
+            urgency=WIRE_NUMBERS[rule.urgency],
             stops_asking=rule.stop_asking,
             source=source,
         )
@@ -105,9 +102,9 @@ def _apply(
             codes[evidence.status].add(evidence.code)
     present, absent = codes.values()
     fired = [rule for rule in rules if rule.fires(present, absent)]
-    before = decision = Decision(Action(response.best_triage - _RED), response.action == _ASK)
+    before = decision = Decision(action_on_wire(response.best_triage), action_on_wire(response.action) == Action.ASK)
     for rule in fired:
         decision = decision.under(rule)
     add_fired_rules(response, before, fired)
-    response.best_triage = WIRE_ACTIONS[decision.best_triage]
-    response.action = WIRE_ACTIONS[decision.action]
+    response.best_triage = WIRE_NUMBERS[decision.best_triage]
+    response.action = WIRE_NUMBERS[decision.action]

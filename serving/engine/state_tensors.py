@@ -16,8 +16,7 @@ from schemas.answer import Kind, of_model
 from schemas.evidence import pad_rows
 from schemas.model_directory import ModelInfo
 from schemas.safety_rules import Decision, SafetyRule, chain
-from schemas.triage import NO_QUESTIONS_LEFT, TRIAGE_DECISIONS, Action, is_forced
-from serving.messages import WIRE_ACTIONS
+from schemas.triage import NO_QUESTIONS_LEFT, TRIAGE_DECISIONS, WIRE_NUMBERS, Action, is_forced
 from triage.v1 import triage_pb2
 
 
@@ -32,12 +31,13 @@ def _templates(responses: Iterable[triage_pb2.TriageResponse]) -> np.ndarray:
 
 # Row per action: a serialized TriageResponse with that one Q-value, a float in the last four bytes.
 _Q_VALUES = _templates(
-    triage_pb2.TriageResponse(q_values=[triage_pb2.QValue(action=action, value=1.0)]) for action in WIRE_ACTIONS
+    triage_pb2.TriageResponse(q_values=[triage_pb2.QValue(action=action, value=1.0)])
+    for action in WIRE_NUMBERS.values()
 )  # [A, 9]
 # Row per triage decision: one with its probabilities, of which P(safe) is in the last four bytes.
 _PROBABILITIES = _templates(
     triage_pb2.TriageResponse(
-        probabilities=[triage_pb2.DecisionProbability(decision=WIRE_ACTIONS[decision], appropriate=1.0, safe=1.0)]
+        probabilities=[triage_pb2.DecisionProbability(decision=WIRE_NUMBERS[decision], appropriate=1.0, safe=1.0)]
     )
     for decision in TRIAGE_DECISIONS
 )  # [4, 14]
@@ -96,7 +96,7 @@ def _set(messages: Sequence[triage_pb2.TriageResponse], name: str, values: list[
 
 
 def _set_actions(messages: Sequence[triage_pb2.TriageResponse], name: str, values: list[Any]) -> None:
-    _set(messages, name, [WIRE_ACTIONS[action] for action in values])
+    _set(messages, name, [WIRE_NUMBERS[action] for action in values])
 
 
 def _extend_with_codes(messages: Sequence[triage_pb2.TriageResponse], name: str, values: list[Any]) -> None:
@@ -123,7 +123,7 @@ def add_fired_rules(response: triage_pb2.TriageResponse, before: Decision, fired
     """Adds the rules that fired, in order, with the decision before and after each; `before` precedes the first."""
     response.fired_rules.extend(
         triage_pb2.FiredRule(
-            rule_id=rule.rule_id, reason=rule.reason, from_action=WIRE_ACTIONS[source], to_action=WIRE_ACTIONS[target]
+            rule_id=rule.rule_id, reason=rule.reason, from_action=WIRE_NUMBERS[source], to_action=WIRE_NUMBERS[target]
         )
         for rule, source, target in chain(before, fired)
     )

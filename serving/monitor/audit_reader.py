@@ -11,7 +11,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas import features
 from schemas.errors import InputError
-from schemas.triage import NUM_DECISIONS
+from schemas.triage import NUM_DECISIONS, action_on_wire
 from triage.v1 import triage_pb2
 
 
@@ -110,7 +110,7 @@ def _typed(version: int, state: triage_pb2.EvidenceState, response: triage_pb2.T
         version,
         frozenset(by_status[triage_pb2.EVIDENCE_STATUS_PRESENT]),
         frozenset(by_status[triage_pb2.EVIDENCE_STATUS_ABSENT]),
-        response.action - triage_pb2.TRIAGE_ACTION_RED,
+        action_on_wire(response.action),
         response.forced,
         frozenset(response.unknown_codes),
     )

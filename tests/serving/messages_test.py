@@ -19,7 +19,7 @@ def test_an_action_on_the_wire_has_the_name_of_the_schema(action, label):
 
 
 def test_the_unspecified_action_has_no_name():
-    with pytest.raises(ValueError, match="-1 is not a valid Action"):
+    with pytest.raises(ValueError, match="0 is the number of no action"):
         action_label(triage_pb2.TRIAGE_ACTION_UNSPECIFIED)
 
 

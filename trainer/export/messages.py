@@ -12,7 +12,7 @@ from google.protobuf import descriptor_pb2
 
 from schemas import features
 from schemas.answer import ANSWER, Kind
-from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, WIRE_NUMBERS
 from triage.v1 import triage_pb2
 
 
@@ -126,8 +126,8 @@ def encode_fired_rules(fired: FiredRules, rows: tf.Tensor) -> tf.Tensor:
 
 
 def _enum(actions: tf.Tensor) -> tf.Tensor:
-    """Returns the TriageAction numbers of action indices: 0 on the wire is reserved for "unspecified"."""
-    return actions + triage_pb2.TRIAGE_ACTION_RED
+    """Returns the TriageAction numbers of action indices."""
+    return tf.gather(list(WIRE_NUMBERS.values()), actions)
 
 
 def _decode(serialized: tf.Tensor, message: str, fields: Mapping[str, tf.DType]) -> dict[str, tf.Tensor]:

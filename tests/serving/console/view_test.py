@@ -2,13 +2,13 @@
 
 import json
 
+from schemas.triage import WIRE_NUMBERS
 from serving.console import view
 from serving.console.agent import Answer
 from serving.console.case import NOT_KNOWN, PRESENT, Case, Said
-from serving.messages import WIRE_ACTIONS
 from triage_client import Evidence, EvidenceStatus, NextQuestion, QuestionReason, TriageResponse
 
-RED, YELLOW, GREEN, BLUE, ASK = WIRE_ACTIONS
+RED, YELLOW, GREEN, BLUE, ASK = WIRE_NUMBERS.values()
 FEVER = Case((Said("fever", PRESENT, False),))
 
 
@@ -21,7 +21,7 @@ def _present(code):
 
 
 def _response(**fields):
-    values = [{"action": action, "value": 0.5} for action in WIRE_ACTIONS]
+    values = [{"action": action, "value": 0.5} for action in WIRE_NUMBERS.values()]
     standard = {"action": YELLOW, "best_triage": YELLOW, "model_version": "3", "q_values": values}
     return TriageResponse(**(standard | fields))
 

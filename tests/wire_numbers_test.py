@@ -1,0 +1,82 @@
+"""Actions have the numbers of one table on every route: a fifth level of urgency would not send or be read as `ask`.
+
+It would stand before `ask` among the actions, behind it among the numbers on the wire; a route that adds or subtracts
+one would then be wrong. Here `ask` has another number, so that such a route is wrong now.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
+
+from schemas import triage
+from schemas.evidence import Evidence, Vocabulary
+from schemas.model_directory import ModelInfo
+from schemas.safety_rules import SafetyRule
+from schemas.triage import Action
+from serving.engine.engine import Engine
+from serving.engine.safeguards import SafeguardedEngine
+from serving.engine.state_tensors import to_responses
+from serving.messages import action_label, state_message
+from serving.monitor.audit_reader import Reading, read_cases
+from trainer.export import messages
+from triage.v1 import triage_pb2
+
+ASK = 6
+INFO = ModelInfo("1", "sha256:0", "sha256:1", 1, 23, "{}")
+OUTPUTS = {
+    "q_values": np.zeros([1, 5], np.float32),
+    "action": np.array([Action.ASK], np.int32),
+    "best_triage": np.array([Action.BLUE], np.int32),
+    "forced": np.array([False]),
+    "unknown_codes": np.array([[b""]], object),
+    "conflicting_codes": np.array([[b""]], object),
+}
+
+
+@pytest.fixture(autouse=True)
+def another_number(monkeypatch):
+    monkeypatch.setitem(triage.WIRE_NUMBERS, Action.ASK, ASK)
+    monkeypatch.setattr(triage, "_ACTIONS_BY_WIRE_NUMBER", {n: action for action, n in triage.WIRE_NUMBERS.items()})
+
+
+def test_the_graph_of_a_model_sends_it():
+    tensors = {name: tf.constant(values) for name, values in OUTPUTS.items()}
+    (answer,) = messages.encode_responses(tensors, tf.zeros([1, 0], tf.string), "1", "sha256:0").numpy()
+    response = triage_pb2.TriageResponse.FromString(answer)
+    assert (response.action, response.best_triage) == (ASK, triage_pb2.TRIAGE_ACTION_BLUE)
+    assert [value.action for value in response.q_values] == [1, 2, 3, 4, ASK]
+
+
+def test_the_server_sends_it():
+    (response,) = to_responses(OUTPUTS, INFO)
+    assert (response.action, response.best_triage) == (ASK, triage_pb2.TRIAGE_ACTION_BLUE)
+
+
+def test_names_and_rules_of_the_server_read_it():
+    class Asks(Engine):
+        info, vocabulary, signatures = INFO, Vocabulary([Evidence("cough", "symptom", "Cough", "Do you cough?")]), {}
+
+        def triage(self, states, timeout_seconds=None):
+            return to_responses(OUTPUTS, INFO)
+
+        def next_questions(self, states, number, not_to_ask=()):
+            return []
+
+    rule = SafetyRule("cough", "A cough.", Action.GREEN, stop_asking=False, all_of=(("cough", True),))
+    (response,) = SafeguardedEngine(Asks(), [rule]).triage([state_message(["cough"])])
+    assert (action_label(response.action), action_label(response.best_triage)) == ("ask", "Green")
+
+
+def test_the_monitor_reads_it(tmp_path):
+    log = prediction_log_pb2.PredictionLog()
+    response = triage_pb2.TriageResponse(action=ASK, best_triage=triage_pb2.TRIAGE_ACTION_BLUE)
+    for tensors, name, message in (
+        (log.predict_log.request.inputs, "evidence_states", state_message(["cough"])),
+        (log.predict_log.response.outputs, "triage_responses", response),
+    ):
+        tensors[name].CopyFrom(tf.make_tensor_proto([message.SerializeToString()]))
+    with tf.io.TFRecordWriter(str(tmp_path / "a.tfrecord")) as writer:
+        writer.write(log.SerializeToString())
+    (case,) = read_cases(tmp_path, Reading())
+    assert case.action == Action.ASK
