@@ -44,7 +44,7 @@ class ModelInfo:
     safety_weight: float = 0.0
     """Weight of P(safe) in the decision of a model that has probabilities."""
     sure_enough: float | None = None
-    """Merit of a decision at which such a model stops asking; None for one that stops by its Q-values alone."""
+    """Utility of a decision at which such a model stops asking; None for one that stops by its Q-values alone."""
     questions: bool = False
     """Whether the model can choose the next questions."""
     litert_sha256: str = ""

@@ -108,12 +108,12 @@ def _fault(
 def decided_clearly(outputs: Mapping[str, np.ndarray], info: ModelInfo, bound: float = Q_BOUND) -> np.ndarray:
     """Returns, bool `[B]`, the rows of outputs whose decision cannot change by differences within `bound`."""
     q_values = outputs[features.Q_VALUES]
-    merits = q_values[:, : Action.ASK]
+    utilities = q_values[:, : Action.ASK]
     if info.probabilities:
         weight = info.safety_weight
-        merits = (outputs[features.P_APPROPRIATE] + weight * outputs[features.P_SAFE]) / (1 + weight)
+        utilities = (outputs[features.P_APPROPRIATE] + weight * outputs[features.P_SAFE]) / (1 + weight)
     stopping = q_values[:, Action.ASK] if info.sure_enough is None else info.sure_enough
-    asking = np.abs(merits.max(axis=1) - stopping)
-    best = np.sort(merits, axis=1)
+    asking = np.abs(utilities.max(axis=1) - stopping)
+    best = np.sort(utilities, axis=1)
     clear: np.ndarray = np.minimum(asking, best[:, -1] - best[:, -2]) > 2 * bound
     return clear

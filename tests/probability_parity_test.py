@@ -16,9 +16,9 @@ from trainer.decision.decision import (
     ask_value,
     best_triage,
     decide,
-    merits,
     q_values,
     safe,
+    utilities,
 )
 from trainer.dyqn.network import AVERAGE, build_network
 from trainer.export import saved_model
@@ -78,7 +78,7 @@ def expected(model, states, questions_asked):
     """What the network and its operating point say, without the rows in which rounding could decide."""
     outputs = model(states)
     forced = questions_asked >= MAX_QUESTIONS
-    ranked = np.sort(merits(outputs, POINT), axis=1)
+    ranked = np.sort(utilities(outputs, POINT), axis=1)
     clear = ranked[:, 3] - ranked[:, 2] > 10 * TOLERANCE
     clear &= np.abs(ranked[:, 3] - ask_value(outputs, POINT)) > 10 * TOLERANCE
     actions = decide(outputs, tf.constant(forced), anything_known(tf.constant(states)), POINT).numpy()

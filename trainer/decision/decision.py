@@ -1,6 +1,6 @@
 """Chooses the action from the network's outputs: the one rule for the policy and for every exported signature.
 
-A decision is worth its merit, asking is worth Q(ask), which holds the price of a question, and the agent does what is
+A decision is worth its utility, asking is worth Q(ask), which holds the price of a question, and the agent does what is
 worth most.
 
 Of equal values, the more urgent decision wins, and a triage decision wins over asking. Values that differ by less than
@@ -19,9 +19,9 @@ from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 TIE = 1e-6
 """Values closer than this are equal."""
 SAFETY_SHARES = (0.0, 0.5, 0.8)
-"""Shares of P(safe) in the merit, w / (1 + w), for which Q(ask) is learned: those of the safety weights 0, 1 and 4."""
+"""Shares of P(safe) in the utility, w / (1 + w), for which Q(ask) is learned: of the safety weights 0, 1 and 4."""
 PRICES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
-"""Prices of a question, in merit, for which Q(ask) is learned."""
+"""Prices of a question, in utility, for which Q(ask) is learned."""
 ASK_POINTS = tuple((share, price) for share in SAFETY_SHARES for price in PRICES)
 """The operating points for which Q(ask) is learned, in the order of the outputs."""
 
@@ -30,9 +30,9 @@ ASK_POINTS = tuple((share, price) for share in SAFETY_SHARES for price in PRICES
 class OperatingPoint:
     """How an agent weighs its probabilities. A network without probabilities decides by its Q-values alone.
 
-    The triage decision is the one with the highest merit, (P(appropriate) + w P(safe)) / (1 + w), where w is the
-    `safety_weight`. The agent asks while Q(ask) at the `price` of a question is worth more than that merit; or, if
-    `sure_enough` is given, until that merit reaches it.
+    The triage decision is the one with the highest utility, (P(appropriate) + w P(safe)) / (1 + w), where w is the
+    `safety_weight`. The agent asks while Q(ask) at the `price` of a question is worth more than that utility; or, if
+    `sure_enough` is given, until that utility reaches it.
     """
 
     safety_weight: float = 1.0
@@ -53,7 +53,7 @@ def decide(outputs: tf.Tensor, forced: tf.Tensor, known: tf.Tensor, point: Opera
         point: how probabilities are weighed.
     """
     if has_probabilities(outputs):
-        best = tf.reduce_max(merits(outputs, point), axis=1)
+        best = tf.reduce_max(utilities(outputs, point), axis=1)
         asks = ask_value(outputs, point) > best + TIE if point.sure_enough is None else best < point.sure_enough
     else:
         asks = _first_best(outputs[:, :NUM_ACTIONS]) == Action.ASK
@@ -67,11 +67,11 @@ def anything_known(states: tf.Tensor) -> tf.Tensor:
 
 def best_triage(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
     """Returns the best triage decision of each row of `outputs` `[B, A]` or `[B, O]`, int32 `[B]`, never ask."""
-    return _first_best(merits(outputs, point))
+    return _first_best(utilities(outputs, point))
 
 
-def merits(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
-    """Returns the values by which a triage decision is chosen, `[B, 4]` in [0, 1]: merits or Q-values."""
+def utilities(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
+    """Returns the values by which a triage decision is chosen, `[B, 4]` in [0, 1]: utilities or Q-values."""
     if not has_probabilities(outputs):
         return outputs[:, :NUM_DECISIONS]
     return (appropriate(outputs) + point.safety_weight * safe(outputs)) / (1 + point.safety_weight)

@@ -119,8 +119,8 @@ def probability_targets(r_t: tf.Tensor) -> tf.Tensor:
 def ask_point_targets(outputs_t: tf.Tensor) -> tf.Tensor:
     """Returns the target of Q(ask) at each of the P operating points `trainer.decision.decision.ASK_POINTS`, `[B, P]`.
 
-    At each of them it is the value of going on: the merit of the best decision in s', or Q(s', ask) where that is more,
-    less the price of the question. No gradient flows through it.
+    At each of them it is the value of going on: the utility of the best decision in s', or Q(s', ask) where that is
+    more, less the price of the question. No gradient flows through it.
 
     Args:
         outputs_t: `[B, O]`, in s'.

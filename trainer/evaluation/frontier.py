@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS, Action
-from trainer.decision.decision import OperatingPoint, decide, merits
+from trainer.decision.decision import OperatingPoint, decide, utilities
 from trainer.decision.operating_point import HeldOutOutputs, decisions_at, stops
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import agreement
@@ -51,10 +51,10 @@ class RecordedTriage:
         self._parts: list[np.ndarray] = []
 
     def __call__(self, states: np.ndarray) -> np.ndarray:
-        """Returns the merits of the triage decisions, float `[B, 4]`, in states `[B, E]`."""
+        """Returns the utilities of the triage decisions, float `[B, 4]`, in states `[B, E]`."""
         outputs = self._network(states)
         self._parts.append(np.asarray(outputs))
-        return np.asarray(merits(outputs, self._point))
+        return np.asarray(utilities(outputs, self._point))
 
     def outputs(self, orders: int) -> np.ndarray | None:
         """Returns the outputs float32 `[K, R, O]` in K evidence orders; None if the network has only Q-values."""

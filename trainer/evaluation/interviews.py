@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from schemas.triage import Action
 from trainer.decision import rewards
-from trainer.decision.decision import OperatingPoint, best_triage, decide, merits
+from trainer.decision.decision import OperatingPoint, best_triage, decide, utilities
 from trainer.evaluation.patients import Patients
 from trainer.evaluation.question_policies import Network, Policy
 
@@ -142,11 +142,11 @@ def _clairvoyant(
     outputs = tf.convert_to_tensor(network(tf.constant(after.reshape(-1, states.shape[1]))))
     truth = [rule(patients.decision_counts).numpy().astype(float) for rule in (rewards.appropriate, rewards.safe)]
     true = np.repeat((truth[0] + point.safety_weight * truth[1]) / (1 + point.safety_weight), count, axis=0)
-    merit = merits(outputs, point).numpy()
+    utility = utilities(outputs, point).numpy()
     chosen = best_triage(outputs, point).numpy()
     gained = np.take_along_axis(true, chosen[:, np.newaxis], axis=1)[:, 0]
     # If several answers lead to a right decision, choose the one after which the agent is most certain of it.
-    right = np.where(true >= true.max(axis=1, keepdims=True), merit, -np.inf).max(axis=1)
+    right = np.where(true >= true.max(axis=1, keepdims=True), utility, -np.inf).max(axis=1)
     scores = np.full(states.shape, -1e9)
-    np.put_along_axis(scores, candidates, (gained + 0.1 * (right - merit.max(axis=1))).reshape(-1, count), axis=1)
+    np.put_along_axis(scores, candidates, (gained + 0.1 * (right - utility.max(axis=1))).reshape(-1, count), axis=1)
     return scores

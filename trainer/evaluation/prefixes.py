@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from schemas.triage import NUM_DECISIONS
-from trainer.decision.decision import NEUTRAL, OperatingPoint, merits
+from trainer.decision.decision import NEUTRAL, OperatingPoint, utilities
 from trainer.evaluation.metrics import Estimate, estimate, urgency_range
 from trainer.vignettes import state
 from trainer.vignettes.state import Vignettes
@@ -69,8 +69,8 @@ def metrics_by_evidence(
 
 
 def network_triage(network: "keras.Model", point: OperatingPoint = NEUTRAL) -> Triage:
-    """Returns the triage of a network, by the merits of its decisions; `ask` is not possible."""
-    return lambda states: np.asarray(merits(network(states), point))
+    """Returns the triage of a network, by the utilities of its decisions; `ask` is not possible."""
+    return lambda states: np.asarray(utilities(network(states), point))
 
 
 def _judge(vignettes: Vignettes, evidence_count: int, triage: Triage, orders: Iterable[int]) -> _Judged:

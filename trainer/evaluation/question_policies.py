@@ -109,10 +109,10 @@ def divergence(after: np.ndarray, before: np.ndarray) -> np.ndarray:
 def _naive_bayes(known: Frequencies, point: OperatingPoint, states: np.ndarray) -> np.ndarray:
     """Returns the expected gain of the best decision from each answer, plus a little of the answer's probability."""
     true, taken = np.arange(NUM_DECISIONS)[:, np.newaxis], np.arange(NUM_DECISIONS)
-    merit = ((true == taken) + point.safety_weight * (taken <= true)) / (1 + point.safety_weight)  # [4, 4]
+    utility = ((true == taken) + point.safety_weight * (taken <= true)) / (1 + point.safety_weight)  # [4, 4]
     posterior = _posterior(known, states)  # [B, 4]
-    now = posterior @ merit  # [B, 4]
-    yes = np.stack([(posterior * column) @ known.present for column in merit.T], axis=2)  # [B, E, 4]
+    now = posterior @ utility  # [B, 4]
+    yes = np.stack([(posterior * column) @ known.present for column in utility.T], axis=2)  # [B, E, 4]
     gain = yes.max(axis=2) + (now[:, np.newaxis] - yes).max(axis=2) - now.max(axis=1, keepdims=True)
     return gain + 1e-6 * (posterior @ known.present)  # if no answer changes the decision, the most likely piece
 

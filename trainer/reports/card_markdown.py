@@ -195,10 +195,10 @@ def _decision(decision: dict[str, Any], evaluation: dict[str, Any] | None) -> li
             "By its Q-values: the triage decision with the highest one, and asking where that is higher still.",
         ]
     weight, sure_enough = decision["safety_weight"], decision["sure_enough"]
-    merit = f"(P(appropriate) + {weight:g} P(safe)) / {1 + weight:g}"
-    stops = f"It asks while Q(ask), at {decision['price']:g} a question, is more than {merit} of its decision"
+    utility = f"(P(appropriate) + {weight:g} P(safe)) / {1 + weight:g}"
+    stops = f"It asks while Q(ask), at {decision['price']:g} a question, is more than {utility} of its decision"
     if sure_enough is not None:
-        stops = f"It asks until {merit} of its decision reaches {sure_enough:g}"
+        stops = f"It asks until {utility} of its decision reaches {sure_enough:g}"
     return [
         title,
         "For each triage decision the network gives P(appropriate), the probability that it lies between the most and "

@@ -14,8 +14,8 @@ from trainer.decision.decision import (
     ask_value,
     best_triage,
     decide,
-    merits,
     q_values,
+    utilities,
 )
 
 KNOWN = tf.constant([True])
@@ -77,7 +77,7 @@ def _row(ask, appropriate, safe):
     ],
 )
 def test_merits_worked_out_by_hand(weight, expected):
-    assert merits(tf.constant([OUTPUTS]), OperatingPoint(weight)).numpy()[0].tolist() == pytest.approx(
+    assert utilities(tf.constant([OUTPUTS]), OperatingPoint(weight)).numpy()[0].tolist() == pytest.approx(
         expected, abs=1e-6
     )
 
@@ -86,7 +86,7 @@ def test_the_safety_weight_moves_the_decision_and_not_the_q_values():
     batch = tf.constant([OUTPUTS])
     # Green has .8 + .8 w, Red .1 + w: equal at w = 3.5.
     assert [int(best_triage(batch, OperatingPoint(weight))[0]) for weight in (0.0, 3.4, 3.6)] == [2, 2, 0]
-    # The rewards alone would triage Red. The merit of Green is .8 at weights 0 and 1, below Q(ask).
+    # The rewards alone would triage Red. The utility of Green is .8 at weights 0 and 1, below Q(ask).
     assert decide(batch, tf.constant([False]), KNOWN).numpy().tolist() == [4]
     assert decide(batch, tf.constant([True]), KNOWN).numpy().tolist() == [2]
 
@@ -94,16 +94,16 @@ def test_the_safety_weight_moves_the_decision_and_not_the_q_values():
 def test_q_values_alone_decide_where_there_are_no_probabilities():
     q_values = tf.constant([[0.1, 0.9, 0.2, 0.3, 0.95]])
     for point in (NEUTRAL, OperatingPoint(30.0, 0.01)):
-        assert merits(q_values, point).numpy()[0].tolist() == pytest.approx([0.1, 0.9, 0.2, 0.3])
+        assert utilities(q_values, point).numpy()[0].tolist() == pytest.approx([0.1, 0.9, 0.2, 0.3])
         assert decide(q_values, tf.constant([False]), KNOWN, point).numpy().tolist() == [4]
 
 
 @pytest.mark.parametrize(
     ("ask", "sure_enough", "known", "action"),
     [
-        (0.76, None, True, 4),  # Q(ask) is above the merit of Green, .75
+        (0.76, None, True, 4),  # Q(ask) is above the utility of Green, .75
         (0.75, None, True, 2),  # of equal values triage wins
-        (0.9, 0.75, True, 2),  # the merit of Green, .75, is reached
+        (0.9, 0.75, True, 2),  # the utility of Green, .75, is reached
         (0.9, 0.76, True, 4),
         (0.1, 0.76, True, 4),  # whatever Q(ask) is
         (0.1, None, True, 2),

@@ -50,7 +50,7 @@ def test_asking_ends_with_the_evidence_or_where_q_ask_says_so(two):
 
 
 def test_asking_ends_as_soon_as_the_decision_is_sure_enough_and_not_before(two):
-    # The merits with w = 0: .8, .7, .6 after one, two and three pieces of the first vignette, .7 and .8 of the second.
+    # Utilities with w = 0: .8, .7, .6 after one, two and three pieces of the first vignette, .7 and .8 of the second.
     assert stops(two, OperatingPoint(0.0, sure_enough=0.75)).tolist() == [
         1,
         2,
@@ -87,7 +87,7 @@ def _asking(values):
 
 def test_easy_vignettes_are_asked_until_the_decision_is_known():
     # After one piece Green and Yellow are as likely, and Yellow is safe; after the second one is certain, worth
-    # 1 at any weight, less the price. At the weight 32 Yellow has the merit (.5 + 32) / 33 = .985 at once.
+    # 1 at any weight, less the price. At the weight 32 Yellow has the utility (.5 + 32) / 33 = .985 at once.
     unsure = [0.5] * 5 + [0.0, 0.5, 0.5, 0.0, 1.0, 1.0, 0.5, 0.0] + _asking([1.0, 1.0, 1.0])
     yellow, green = (_row(DECIDES, [0.0, p, 1 - p, 0.0], [1.0, 1.0, 1 - p, 0.0]) for p in (1.0, 0.0))
     easy = _single([unsure, yellow, unsure, green] * 50, [[0, 3, 0, 0], [0, 0, 3, 0]] * 50)
@@ -194,8 +194,8 @@ def test_a_larger_weight_never_gives_a_less_urgent_decision(outputs):
     # Merits that are equal but for rounding may go either way: no step of the weights is judged there.
     clear = np.ones(len(outputs), bool)
     for weight in WEIGHTS:
-        merits = np.sort((outputs[:, 5:9] + np.float32(weight) * outputs[:, 9:13]) / np.float32(1 + weight), axis=1)
-        clear &= merits[:, 3] - merits[:, 2] > 1e-5
+        utilities = np.sort((outputs[:, 5:9] + np.float32(weight) * outputs[:, 9:13]) / np.float32(1 + weight), axis=1)
+        clear &= utilities[:, 3] - utilities[:, 2] > 1e-5
     assert (np.diff(decisions[:, clear], axis=0) <= 0).all()
 
 

@@ -47,7 +47,7 @@ def _flags(cells):
 
 
 def test_an_interview_ends_with_red_where_the_agent_is_sure_of_it(patients):
-    """The merit of the decision is .6 or more; after a yes to code 1 the second patient's is Blue, not Red any more."""
+    """The utility of the decision is .6 or more; after a yes to code 1 the second patient's is Blue, not Red."""
     interviews = play(patients, network, _may_ask, _in_order, 3, SURE, _flags({1, 2, 3}))
     assert interviews.ends(OperatingPoint(0.0, sure_enough=0.5)).tolist() == [0, 0]
     assert interviews.ends(OperatingPoint(0.0, sure_enough=0.7)).tolist() == [2, 1]
@@ -62,7 +62,7 @@ def test_an_interview_ends_where_the_agent_is_sure_unless_a_red_flag_is_open():
 
 
 def test_an_interview_ends_where_going_on_is_worth_no_more_than_the_decision(patients):
-    """Q(ask) is .7: more than .6, the merit of Red, and less than .8, that of Blue after a yes to code 1."""
+    """Q(ask) is .7: more than .6, the utility of Red, and less than .8, that of Blue after a yes to code 1."""
 
     def asking(states):
         return tf.concat([network(states), tf.fill([len(states), len(ASK_POINTS)], 0.7)], axis=1)

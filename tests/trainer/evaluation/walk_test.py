@@ -72,7 +72,7 @@ SURE = [*ASKS, 0.1, 0.9, 0.3, 0.1, 1.0, 0.9, 0.3, 0.1, *GOING_ON]
         (OperatingPoint(0.0, 0.6), (0, 1, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.6]),
         # With weight 1 the mean of both: Red has (.5 + 1) / 2, the most of all.
         (OperatingPoint(1.0, 0.7), (0, 1, Action.RED), [0.75, 0.6, 0.3, 0.1, 0.7]),
-        # Without a threshold Q(ask) is what the merit must reach.
+        # Without a threshold Q(ask) is what the utility must reach.
         (OperatingPoint(0.0), (1, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.7]),
         (OperatingPoint(1.0), (0, 1, Action.RED), [0.75, 0.6, 0.3, 0.1, 0.7]),
     ],
