@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from serving import call as calls
 from serving.config.batching_parameters import BatchingParameters
 from serving.engine.engine import Engine, RunInThread, WrappedEngine
-from serving.engine.watcher import Source
+from serving.engine.watcher import VersionSource
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
 from serving.fair_queue import FairQueue
 from triage.v1 import triage_pb2
@@ -271,7 +271,7 @@ class BatchedModels:
         parameters: as for `BatchedEngine`.
     """
 
-    def __init__(self, source: Source, parameters: BatchingParameters):
+    def __init__(self, source: VersionSource, parameters: BatchingParameters):
         self._source = source
         self._parameters = parameters
 

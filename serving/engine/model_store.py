@@ -13,7 +13,7 @@ from triage_runtime.storage import locations, object_store
 
 if TYPE_CHECKING:  # TensorFlow loads only when a store is read
     from serving.engine.engine import Engine
-    from serving.engine.watcher import Source
+    from serving.engine.watcher import VersionSource
 
 _PARTIAL = "fetching"
 
@@ -68,7 +68,7 @@ class ModelStore:
 class StoredModels:
     """A source of versions that first updates a base path from an object store."""
 
-    def __init__(self, source: "Source", store: ModelStore):
+    def __init__(self, source: "VersionSource", store: ModelStore):
         self._source = source
         self._store = store
 

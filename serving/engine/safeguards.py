@@ -12,7 +12,7 @@ from schemas.safety_rules import Decision, SafetyRule
 from schemas.triage import WIRE_NUMBERS, Action, action_on_wire
 from serving.engine.engine import Engine, WrappedEngine
 from serving.engine.state_tensors import add_fired_rules
-from serving.engine.watcher import Source
+from serving.engine.watcher import VersionSource
 from triage.v1 import triage_pb2, triage_service_pb2
 
 
@@ -25,7 +25,7 @@ class SafeguardedModels:
             vocabulary must have all of its codes: otherwise the version is not served.
     """
 
-    def __init__(self, source: Source, rules: str):
+    def __init__(self, source: VersionSource, rules: str):
         self._source = source
         self._rules = rules or safety_rules.NONE
 

@@ -18,7 +18,7 @@ from serving.engine.model_store import ModelStore, StoredModels
 from serving.engine.safeguards import SafeguardedModels
 from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
-from serving.engine.watcher import Source, Watcher
+from serving.engine.watcher import VersionSource, Watcher
 from serving.errors import NotFoundError
 from serving.security import VersionKey, verified
 
@@ -89,7 +89,7 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
         wanted: which versions to serve.
         store: the object store that the model base path mirrors, None without one.
     """
-    source: Source
+    source: VersionSource
     if config.engine == "tensorflow-serving":
         from serving.engine.connection import Connection  # loads TensorFlow
         from serving.engine.remote import RemoteModels

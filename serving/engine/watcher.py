@@ -24,7 +24,7 @@ Only what hangs, such as a lost network mount, takes longer; the versions that a
 """
 
 
-class Source(Protocol):
+class VersionSource(Protocol):
     """Where versions come from."""
 
     def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
@@ -53,7 +53,7 @@ class Watcher:
         limit_seconds: the longest time for a look at the files, and for loading a version.
     """
 
-    def __init__(self, versions: Versions, source: Source, wanted: Wanted, limit_seconds: float = LOAD_SECONDS):
+    def __init__(self, versions: Versions, source: VersionSource, wanted: Wanted, limit_seconds: float = LOAD_SECONDS):
         self.versions = versions
         self._source = source
         self._wanted = wanted

@@ -16,7 +16,7 @@ from triage.v1 import triage_pb2
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class ServedCase:
     """One evidence state and its answer, with each code once."""
 
     version: int
@@ -39,7 +39,7 @@ class Reading:
     damaged: list[str] = dataclasses.field(default_factory=list)  # files that end inside a record
 
 
-def read_cases(directory: pathlib.Path, reading: Reading, model_name: str = "") -> Iterator[Case]:
+def read_cases(directory: pathlib.Path, reading: Reading, model_name: str = "") -> Iterator[ServedCase]:
     """Yields the answers of a model, by default of all, in the log in `directory`, and updates `reading`.
 
     Raises:
@@ -72,7 +72,7 @@ def read_cases(directory: pathlib.Path, reading: Reading, model_name: str = "") 
             reading.damaged.append(path.name)  # it is still being written, or the server was killed
 
 
-def _cases(log: prediction_log_pb2.PredictionLog) -> list[Case]:
+def _cases(log: prediction_log_pb2.PredictionLog) -> list[ServedCase]:
     inputs, outputs = log.predict_log.request.inputs, log.predict_log.response.outputs
     version = log.log_metadata.model_spec.version.value
     if features.EVIDENCE_STATES in inputs and features.TRIAGE_RESPONSES in outputs:
@@ -87,7 +87,7 @@ def _cases(log: prediction_log_pb2.PredictionLog) -> list[Case]:
     present, absent = (tf.make_ndarray(inputs[name]) for name in (features.PRESENT, features.ABSENT))
     actions, forced, unknown = (tf.make_ndarray(outputs[name]) for name in wanted)
     return [
-        Case(
+        ServedCase(
             version,
             _codes(present[row]),
             _codes(absent[row]),
@@ -99,14 +99,14 @@ def _cases(log: prediction_log_pb2.PredictionLog) -> list[Case]:
     ]
 
 
-def _typed(version: int, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> Case:
+def _typed(version: int, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> ServedCase:
     by_status: dict[int, set[str]] = {
         triage_pb2.EVIDENCE_STATUS_PRESENT: set(),
         triage_pb2.EVIDENCE_STATUS_ABSENT: set(),
     }
     for evidence in state.evidence:
         by_status.get(evidence.status, set()).add(evidence.code)
-    return Case(
+    return ServedCase(
         version,
         frozenset(by_status[triage_pb2.EVIDENCE_STATUS_PRESENT]),
         frozenset(by_status[triage_pb2.EVIDENCE_STATUS_ABSENT]),
@@ -120,6 +120,6 @@ def _codes(row: np.ndarray) -> frozenset[str]:
     return frozenset(code.decode(errors="replace") for code in row if code)
 
 
-def decided(case: Case) -> bool:
+def decided(case: ServedCase) -> bool:
     """Returns whether the case was triaged, not answered with ask."""
     return 0 <= case.action < NUM_DECISIONS  # ask follows the decisions

@@ -11,7 +11,7 @@ from scipy import stats
 
 from schemas.reference import Reference
 from schemas.triage import DECISION_LABELS
-from serving.monitor.audit_reader import Case
+from serving.monitor.audit_reader import ServedCase
 
 SMALL_EFFECT = 0.2
 """Cohen's h from which two rates count as different: 0.05 and 0.10 differ by 0.19, 0.40 and 0.50 by 0.20."""
@@ -35,7 +35,7 @@ class Observed:
     urgencies: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     pieces: collections.Counter[int] = dataclasses.field(default_factory=collections.Counter)
 
-    def add(self, case: Case) -> None:
+    def add(self, case: ServedCase) -> None:
         """Counts one case; codes that the version does not know are not counted as evidence."""
         self.cases += 1
         self.forced += case.forced

@@ -48,7 +48,7 @@ class Cases(NamedTuple):
     questions_asked: np.ndarray  # int32 [B], as the signature `state` takes it
 
 
-class Case(NamedTuple):
+class StoredCase(NamedTuple):
     """One of them."""
 
     place: int
@@ -109,7 +109,7 @@ def read(path: pathlib.Path, batch_size: int) -> Iterator[Cases]:
         raise InputError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def _batch(cases: Iterator[Case], size: int) -> list[Case]:
+def _batch(cases: Iterator[StoredCase], size: int) -> list[StoredCase]:
     batch, codes = [], 0
     for case in itertools.islice(cases, size):
         batch.append(case)
@@ -119,7 +119,7 @@ def _batch(cases: Iterator[Case], size: int) -> list[Case]:
     return batch
 
 
-def _case(path: pathlib.Path, place: int, row: Any, unit: str) -> Case:
+def _case(path: pathlib.Path, place: int, row: Any, unit: str) -> StoredCase:
     where = f"{path}: {unit} {place}"
     if not isinstance(row, Mapping):
         raise InputError(f"{where}: expected an object with {', '.join(FIELDS[:3])}")
@@ -138,7 +138,7 @@ def _case(path: pathlib.Path, place: int, row: Any, unit: str) -> Case:
         raise InputError(f"{where}, {vignette_id!r}: {ASKED}: expected a number from 0, not {asked!r}")
     if type(ended) is not bool:
         raise InputError(f"{where}, {vignette_id!r}: {ENDED}: expected true or false, not {ended!r}")
-    return Case(place, vignette_id, present, absent, NO_QUESTIONS_LEFT if ended else asked)
+    return StoredCase(place, vignette_id, present, absent, NO_QUESTIONS_LEFT if ended else asked)
 
 
 _KNOWN = {*FIELDS, *_NOT_READ}

@@ -11,7 +11,7 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.model_directory import read_manifest, version_folder
 from trainer.reports.checklists import NAMES, read_checklist
-from trainer.reports.dossier_page import Source, page
+from trainer.reports.dossier_page import FactsFile, page
 from triage_runtime.command_line import figures, options
 from triage_runtime.storage import locations
 from triage_runtime.storage.whole_file import read_json, replacing
@@ -76,9 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _source(path: pathlib.Path) -> Source:
+def _source(path: pathlib.Path) -> FactsFile:
     content = read_json(path)
-    return Source(path.name, hashlib.sha256(path.read_bytes()).hexdigest(), content)
+    return FactsFile(path.name, hashlib.sha256(path.read_bytes()).hexdigest(), content)
 
 
 def _check_results(path: pathlib.Path, results: Any, manifest: dict[str, Any]) -> None:

@@ -12,11 +12,11 @@ from schemas.triage import NUM_DECISIONS, Action
 from trainer.dyqn.environment import Observation
 from trainer.evaluation.cases import CaseDecisions
 from trainer.vignettes import state
-from trainer.vignettes.textbook_case import Case
+from trainer.vignettes.textbook_case import TextbookCase
 
 
 def play_cases(
-    policy: tf_policy.TFPolicy, cases: Sequence[Case], vocabulary: Vocabulary, max_questions: int
+    policy: tf_policy.TFPolicy, cases: Sequence[TextbookCase], vocabulary: Vocabulary, max_questions: int
 ) -> CaseDecisions:
     """Returns what the policy decides on each case.
 
@@ -48,7 +48,7 @@ def play_cases(
     )
 
 
-def _signed_codes(cases: Sequence[Case], vocabulary: Vocabulary) -> np.ndarray:
+def _signed_codes(cases: Sequence[TextbookCase], vocabulary: Vocabulary) -> np.ndarray:
     """Returns int32 `[C, W]`, see `trainer.vignettes.state`: the evidence of each case in its order, padded with 0."""
     width = max(len(case.codes) for case in cases)
     codes: np.ndarray = np.zeros((len(cases), width), np.int32)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from schemas.triage import TRIAGE_DECISIONS, Action
-from trainer.vignettes.textbook_case import CATEGORIES, EMERGENCY, Case
+from trainer.vignettes.textbook_case import CATEGORIES, EMERGENCY, TextbookCase
 
 RIGHT, TOO_LATE, TOO_EARLY = "right", "too_late", "too_early"
 VERDICTS = (RIGHT, TOO_LATE, TOO_EARLY)
@@ -25,21 +25,21 @@ READINGS = ("all_evidence", "interview")
 """The fields of `CaseDecisions` that are decisions."""
 
 
-def verdict(case: Case, decision: Action) -> str:
+def verdict(case: TextbookCase, decision: Action) -> str:
     """Returns `RIGHT`, or `TOO_LATE` for a decision less urgent than allowed, or `TOO_EARLY` for a more urgent one."""
     if decision > case.allowed[-1]:
         return TOO_LATE
     return TOO_EARLY if decision < case.allowed[0] else RIGHT
 
 
-def counts(cases: Sequence[Case], decisions: Sequence[Action]) -> dict[str, dict[str, Any]]:
+def counts(cases: Sequence[TextbookCase], decisions: Sequence[Action]) -> dict[str, dict[str, Any]]:
     """Returns the number of cases, of each verdict and of each colour, by category (if it has cases) and for `all`."""
     pairs = list(zip(cases, decisions, strict=True))
     groups = {category: [pair for pair in pairs if pair[0].category == category] for category in CATEGORIES}
     return {name: _counted(group) for name, group in (groups | {"all": pairs}).items() if group}
 
 
-def _counted(pairs: Sequence[tuple[Case, Action]]) -> dict[str, Any]:
+def _counted(pairs: Sequence[tuple[TextbookCase, Action]]) -> dict[str, Any]:
     verdicts = [verdict(case, decision) for case, decision in pairs]
     decided = [decision for _, decision in pairs]
     return {
@@ -49,7 +49,7 @@ def _counted(pairs: Sequence[tuple[Case, Action]]) -> dict[str, Any]:
     }
 
 
-def misses(cases: Sequence[Case], decisions: Sequence[Action]) -> list[dict[str, Any]]:
+def misses(cases: Sequence[TextbookCase], decisions: Sequence[Action]) -> list[dict[str, Any]]:
     """Returns every case whose decision is not right, in the order of the file."""
     return [
         {
@@ -63,7 +63,7 @@ def misses(cases: Sequence[Case], decisions: Sequence[Action]) -> list[dict[str,
     ]
 
 
-def figures(cases: Sequence[Case], decided: CaseDecisions) -> dict[str, Any]:
+def figures(cases: Sequence[TextbookCase], decided: CaseDecisions) -> dict[str, Any]:
     """Returns counts and misses of both readings, and the mean number of questions, ready for JSON."""
     readings = {
         reading: {
@@ -75,7 +75,7 @@ def figures(cases: Sequence[Case], decided: CaseDecisions) -> dict[str, Any]:
     return {**readings, "questions": sum(decided.questions) / len(decided.questions)}
 
 
-def later_emergencies(cases: Sequence[Case], new: CaseDecisions, before: CaseDecisions) -> list[dict[str, Any]]:
+def later_emergencies(cases: Sequence[TextbookCase], new: CaseDecisions, before: CaseDecisions) -> list[dict[str, Any]]:
     """Returns the emergencies that `new` decides too late, and later than `before`, in either reading."""
     return [
         {**described(case), "reading": reading, "new": decision.label, "before": earlier.label}
@@ -85,6 +85,6 @@ def later_emergencies(cases: Sequence[Case], new: CaseDecisions, before: CaseDec
     ]
 
 
-def described(case: Case) -> dict[str, Any]:
+def described(case: TextbookCase) -> dict[str, Any]:
     """Returns the fields that identify a case in a report."""
     return {"vignette_id": case.vignette_id, "title": case.title, "category": case.category}

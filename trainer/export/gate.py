@@ -19,7 +19,7 @@ from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions, later_emergencies
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.split_warnings import FEW_TEST_VIGNETTES
-from trainer.vignettes.textbook_case import EMERGENCY, Case
+from trainer.vignettes.textbook_case import EMERGENCY, TextbookCase
 from trainer.vignettes.vignette import shown
 
 DECIDING = "safety"
@@ -118,7 +118,7 @@ def _worst(vignettes: VignetteArrays, new: np.ndarray, serving: np.ndarray) -> l
     ]
 
 
-def compare_cases(cases: Sequence[Case], new: CaseDecisions, serving: CaseDecisions) -> dict[str, Any]:
+def compare_cases(cases: Sequence[TextbookCase], new: CaseDecisions, serving: CaseDecisions) -> dict[str, Any]:
     """Returns the verdict on textbook cases.
 
     Returns:

@@ -26,7 +26,7 @@ from trainer.export.saved_model import StagedVersion, newest_version, next_versi
 from trainer.reports import card_markdown, model_card
 from trainer.training.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.textbook_case import Case
+from trainer.vignettes.textbook_case import TextbookCase
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line.progress import followed
 
@@ -74,7 +74,7 @@ class Evaluation:
         InputError: `path` is not a data directory or is damaged, or its test split is empty.
     """
 
-    def __init__(self, path: pathlib.Path, orders: int, seed: int, cases: Sequence[Case] = ()):
+    def __init__(self, path: pathlib.Path, orders: int, seed: int, cases: Sequence[TextbookCase] = ()):
         self._data = DataDirectory.open(path).whole()
         self._seed = seed
         self._seeds = order_seeds(seed, orders)

@@ -19,7 +19,7 @@ from trainer.training import operating_point_options
 from trainer.training.job import JobDirectory, TrainedNetwork
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.textbook_case import DEFAULT, Case, fitting_cases, read_cases
+from trainer.vignettes.textbook_case import DEFAULT, TextbookCase, fitting_cases, read_cases
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line import figures
 from triage_runtime.storage import locations
@@ -135,7 +135,7 @@ def _rules(given: EvaluateOptions, trained: TrainedNetwork) -> tuple[RuleSet, st
     return rules, remark
 
 
-def _textbook(given: EvaluateOptions, trained: TrainedNetwork) -> tuple[Case, ...]:
+def _textbook(given: EvaluateOptions, trained: TrainedNetwork) -> tuple[TextbookCase, ...]:
     if given.cases is not None:
         return read_cases(given.cases, trained.vocabulary)
     return () if given.html is None else fitting_cases(trained.vocabulary)

@@ -22,7 +22,7 @@ from trainer.evaluation.case_play import play_cases
 from trainer.training import operating_point_options
 from trainer.training.job import TrainedNetwork, load_network
 from trainer.training.operating_point_options import OperatingPointOptions
-from trainer.vignettes.textbook_case import CATEGORIES, Case, read_cases
+from trainer.vignettes.textbook_case import CATEGORIES, TextbookCase, read_cases
 from triage_runtime.command_line import figures
 from triage_runtime.command_line.progress import print_table
 from triage_runtime.storage import locations
@@ -67,7 +67,7 @@ def run(given: CaseOptions, point: OperatingPointOptions) -> None:
     figures.write(report, given.json)
 
 
-def case_figures(textbook: Sequence[Case], trained: TrainedNetwork, rules: RuleSet) -> dict[str, Any]:
+def case_figures(textbook: Sequence[TextbookCase], trained: TrainedNetwork, rules: RuleSet) -> dict[str, Any]:
     """Returns `cases.figures` of the agent `WITHOUT`, and `WITH` rules if there are any."""
     policies = {WITHOUT: greedy_policy(trained.model, point=trained.operating_point)}
     if len(rules):

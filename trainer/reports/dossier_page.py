@@ -15,7 +15,7 @@ nothing about any law, standard or guideline.** The software is for research; it
 validated for care."""
 
 
-class Source(NamedTuple):
+class FactsFile(NamedTuple):
     """A file of facts."""
 
     file: str  # its name, for readers
@@ -23,7 +23,7 @@ class Source(NamedTuple):
     content: Mapping[str, Any]
 
 
-def page(version: str, sources: Mapping[str, Source], checklists: Iterable[Checklist]) -> str:
+def page(version: str, sources: Mapping[str, FactsFile], checklists: Iterable[Checklist]) -> str:
     """Returns the dossier of a version.
 
     Args:

@@ -28,7 +28,7 @@ KEYS = (*REQUIRED_KEYS, "tags")
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class TextbookCase:
     """A textbook case."""
 
     vignette_id: str
@@ -45,7 +45,7 @@ class Case:
         return self.present + self.absent
 
 
-def read_cases(path: pathlib.Path, vocabulary: Vocabulary) -> tuple[Case, ...]:
+def read_cases(path: pathlib.Path, vocabulary: Vocabulary) -> tuple[TextbookCase, ...]:
     """Returns the cases of a file, at least one.
 
     Args:
@@ -58,7 +58,7 @@ def read_cases(path: pathlib.Path, vocabulary: Vocabulary) -> tuple[Case, ...]:
     if str(path) == DEFAULT:
         with importlib.resources.as_file(importlib.resources.files("schemas").joinpath(_PACKAGED)) as packaged:
             return read_cases(packaged, vocabulary)
-    cases: list[Case] = []
+    cases: list[TextbookCase] = []
     lines: dict[str, int] = {}
     for line in LineReader(path):
         if line.blank:
@@ -79,7 +79,7 @@ def read_cases(path: pathlib.Path, vocabulary: Vocabulary) -> tuple[Case, ...]:
     return tuple(cases)
 
 
-def fitting_cases(vocabulary: Vocabulary) -> tuple[Case, ...]:
+def fitting_cases(vocabulary: Vocabulary) -> tuple[TextbookCase, ...]:
     """Returns the cases of this package; none if the vocabulary lacks some of their codes."""
     try:
         return read_cases(pathlib.Path(DEFAULT), vocabulary)
@@ -87,7 +87,7 @@ def fitting_cases(vocabulary: Vocabulary) -> tuple[Case, ...]:
         return ()
 
 
-def _case(fields: dict[str, Any], vocabulary: Vocabulary) -> Case:
+def _case(fields: dict[str, Any], vocabulary: Vocabulary) -> TextbookCase:
     check_keys(fields, KEYS, REQUIRED_KEYS)
     fault = name_fault(fields["title"])
     if fault:
@@ -97,7 +97,7 @@ def _case(fields: dict[str, Any], vocabulary: Vocabulary) -> Case:
         raise InputError(f"category: expected {', '.join(CATEGORIES)}, found {shown(category)}")
     shared = {key: value for key, value in fields.items() if key not in ("title", "category", "allowed")}
     vignette = from_fields(shared | {"decisions": [CATEGORIES[category].label]}, vocabulary)
-    return Case(
+    return TextbookCase(
         vignette.vignette_id,
         fields["title"],
         category,

@@ -6,14 +6,14 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2, prediction_service_pb2_grpc
 
 from schemas.errors import InputError
-from serving.monitor.audit_reader import Case, Reading, decided, read_cases
+from serving.monitor.audit_reader import Reading, ServedCase, decided, read_cases
 from triage_client import TriageClient, evidence_state
 
 RED, YELLOW, ASK = 0, 1, 4
 
 
 def case(present, action, absent=(), unknown=(), forced=False):
-    return Case(3, frozenset(present), frozenset(absent), action, forced, frozenset(unknown))
+    return ServedCase(3, frozenset(present), frozenset(absent), action, forced, frozenset(unknown))
 
 
 def write(path, *contents):

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from schemas.reference import Reference
-from serving.monitor.audit_reader import Case
+from serving.monitor.audit_reader import ServedCase
 from serving.monitor.drift import Observed, Thresholds, compare, stability_index, wilson
 
 RATES = {f"code{number}": 0.05 + 0.01 * number for number in range(40)}
@@ -18,7 +18,7 @@ def served(cases, rates, urgencies=(0.1, 0.35, 0.45, 0.1), unknown=0.0, seed=0):
         present = {code for code, rate in rates.items() if chance.random() < rate}
         action = chance.choices(range(4), urgencies)[0]
         strange = {"gout"} if chance.random() < unknown else set()
-        observed.add(Case(3, frozenset(present | strange), frozenset(), action, False, frozenset(strange)))
+        observed.add(ServedCase(3, frozenset(present | strange), frozenset(), action, False, frozenset(strange)))
     return observed
 
 
@@ -86,12 +86,12 @@ def test_whole_vignettes_are_compared_by_what_of_them_is_known_at_a_decision():
     whole = Reference("a test", 1000, dict.fromkeys(codes, 1000), {})
     observed, chance = Observed(), random.Random(0)  # noqa: S311
     for _ in range(800):
-        observed.add(Case(3, frozenset([chance.choice(codes)]), frozenset(), 0, False, frozenset()))
+        observed.add(ServedCase(3, frozenset([chance.choice(codes)]), frozenset(), 0, False, frozenset()))
     report = compare(observed, whole, Thresholds())
     assert report["verdict"] == "no_drift"
     assert report["distributions"] == []
     for _ in range(800):
-        observed.add(Case(3, frozenset(["code0"]), frozenset(), 0, False, frozenset()))
+        observed.add(ServedCase(3, frozenset(["code0"]), frozenset(), 0, False, frozenset()))
     assert compare(observed, whole, Thresholds())["evidence"][0]["code"] == "code0"
 
 

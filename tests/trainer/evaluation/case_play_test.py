@@ -10,7 +10,7 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.evaluation.case_play import play_cases
-from trainer.vignettes.textbook_case import Case
+from trainer.vignettes.textbook_case import TextbookCase
 
 R, Y, G, B, ASK = Action
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abcd")
@@ -34,7 +34,7 @@ class Scripted(tf_policy.TFPolicy):
 
 
 def case(present, absent=""):
-    return Case(f"{present}{absent}", "A case", "urgent", (Y,), tuple(present), tuple(absent))
+    return TextbookCase(f"{present}{absent}", "A case", "urgent", (Y,), tuple(present), tuple(absent))
 
 
 def test_the_interview_follows_the_file_and_ends_with_the_first_triage():

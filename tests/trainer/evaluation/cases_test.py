@@ -6,13 +6,13 @@ import pytest
 
 from schemas.triage import Action
 from trainer.evaluation.cases import CaseDecisions, counts, figures, later_emergencies, misses, verdict
-from trainer.vignettes.textbook_case import Case
+from trainer.vignettes.textbook_case import TextbookCase
 
 R, Y, G, B = Action.RED, Action.YELLOW, Action.GREEN, Action.BLUE
 
 
 def case(name, category, *allowed):
-    return Case(name, f"The {name}", category, allowed, ("cough",), ())
+    return TextbookCase(name, f"The {name}", category, allowed, ("cough",), ())
 
 
 CASES = (

@@ -13,7 +13,7 @@ from trainer.evaluation.cases import CaseDecisions
 from trainer.export import gate
 from trainer.export.gate import Played, compare, compare_cases, lower_bound, public, verdict_text
 from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.textbook_case import Case
+from trainer.vignettes.textbook_case import TextbookCase
 
 
 def vignettes_where_green_is_the_least_urgent(count):
@@ -134,7 +134,8 @@ def test_a_single_vignette_is_too_few_for_a_verdict():
 
 
 CASES = tuple(
-    Case(name, f"The {name}", "emergency", (Action.RED,), ("cough",), ()) for name in ("stroke", "sepsis", "shock")
+    TextbookCase(name, f"The {name}", "emergency", (Action.RED,), ("cough",), ())
+    for name in ("stroke", "sepsis", "shock")
 )
 
 

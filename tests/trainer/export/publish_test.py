@@ -22,7 +22,7 @@ from trainer.export import publish
 from trainer.export.policy import load_version
 from trainer.export.publish import Evaluation, Target
 from trainer.training.job import TrainedNetwork
-from trainer.vignettes.textbook_case import Case
+from trainer.vignettes.textbook_case import TextbookCase
 
 pytestmark = pytest.mark.usefixtures("light_exports")
 
@@ -153,7 +153,7 @@ def test_a_safer_version_is_compared_with_the_newest_one_and_passes(evaluation, 
 
 
 def emergency(*codes):
-    return (Case("meningitis", "Meningitis", "emergency", (Action.RED,), codes, ()),)
+    return (TextbookCase("meningitis", "Meningitis", "emergency", (Action.RED,), codes, ()),)
 
 
 def test_a_version_that_decides_a_textbook_emergency_later_is_not_published_whatever_the_margin(data, red_base):

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from trainer.reports.checklists import NAMES, Checklist, Item, read_checklist
-from trainer.reports.dossier_page import MISSING, Source, page
+from trainer.reports.dossier_page import MISSING, FactsFile, page
 
-CARD = Source(
+CARD = FactsFile(
     "model_card.json",
     "ab12",
     {

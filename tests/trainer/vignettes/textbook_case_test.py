@@ -9,7 +9,7 @@ from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import Action
-from trainer.vignettes.textbook_case import DEFAULT, Case, fitting_cases, read_cases
+from trainer.vignettes.textbook_case import DEFAULT, TextbookCase, fitting_cases, read_cases
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("fever", "chest_pain", "cough"))
 GOOD = {
@@ -35,7 +35,9 @@ def written(tmp_path):
 def test_a_line_becomes_a_case_whose_codes_keep_the_order_of_the_file(written):
     path = written(GOOD, "", GOOD | {"vignette_id": "cold", "category": "self_care", "allowed": ["Blue", "Green"]})
     heart_attack, cold = read_cases(path, VOCABULARY)
-    assert heart_attack == Case("mi", "Heart attack", "emergency", (Action.RED,), ("chest_pain",), ("fever", "cough"))
+    assert heart_attack == TextbookCase(
+        "mi", "Heart attack", "emergency", (Action.RED,), ("chest_pain",), ("fever", "cough")
+    )
     assert heart_attack.codes == ("chest_pain", "fever", "cough")
     assert cold.allowed == (Action.GREEN, Action.BLUE)  # most urgent first, whatever the file's order
 
