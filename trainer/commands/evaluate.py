@@ -4,7 +4,7 @@ import argparse
 import pathlib
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -76,26 +76,39 @@ def _say_end(job_dir: pathlib.Path, data: pathlib.Path | None, files: Sequence[s
 
 def _evaluate(given: EvaluateOptions, point: OperatingPointOptions) -> None:
     from trainer.evaluation.rule_effect import print_effect
-    from trainer.reports import agent_report, case_report, symptom_checker_csv
-    from trainer.reports.agent_page import write_page
+    from trainer.reports import case_report
     from trainer.reports.evaluation_table import print_report
+
+    report = measured(given, point)
+    for caution in report["cautions"]:
+        sys.stderr.write(f"warning: {caution}\n")
+    if given.json == "-":
+        return
+    print_report(report, given.details, bool(given.slice))
+    if report["safety_rules"] is not None and (given.details or given.rules):
+        print_effect(report["safety_rules"])
+    if report["textbook_cases"] is not None and (given.details or given.cases):
+        case_report.print_report({**report["textbook_cases"], "training": report["training"]})
+
+
+def measured(given: EvaluateOptions, point: OperatingPointOptions) -> dict[str, Any]:
+    """Returns the figures of the agent on vignettes, after writing the files that the options name.
+
+    Raises:
+        InputError: the agent, the data and the options do not fit each other, or a file cannot be written.
+    """
+    from trainer.reports import agent_report, symptom_checker_csv
+    from trainer.reports.agent_page import write_page
     from trainer.reports.provenance import provenance
 
     data, trained, vignettes = _load(given, point)
     report, decisions = agent_report.agent_report(given, point, data, trained, vignettes)
-    for caution in report["cautions"]:
-        sys.stderr.write(f"warning: {caution}\n")
-    if given.json != "-":
-        print_report(report, given.details, bool(given.slice))
-        if report["safety_rules"] is not None and (given.details or given.rules):
-            print_effect(report["safety_rules"])
-        if report["textbook_cases"] is not None and (given.details or given.cases):
-            case_report.print_report({**report["textbook_cases"], "training": report["training"]})
     figures.write(report, given.json)
     if given.symptomcheckr is not None:
         symptom_checker_csv.write(given.symptomcheckr, decisions, vignettes, given.minimum_decisions, given.seed)
     if given.html is not None:
         write_page(report, provenance(), given.html)
+    return report
 
 
 def _load(
