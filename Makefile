@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3.10 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-CODE := schemas triage_runtime trainer serving clients deploy distributions docs tests examples benchmarks bazel proto/generate.py setup.py \
+CODE := schemas triage_runtime trainer serving dyqn_triage clients deploy distributions docs tests examples benchmarks bazel proto/generate.py setup.py \
         triage_cli.py
 
 .DEFAULT_GOAL := help

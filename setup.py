@@ -50,6 +50,9 @@ SB3 = ["stable-baselines3>=2.3.0,<2.4", "torch>=2.1.0,<2.2", "numpy>=1.26.0,<2"]
 
 BEAM = ["apache-beam>=2.77.0,<2.78"]
 
+# Rich draws its bars in a notebook with ipywidgets.
+NOTEBOOK = ["ipywidgets>=8.1,<9", "pandas>=2.2,<4"]
+
 PARQUET = ["pyarrow>=18.0.0,<26"]
 
 HYPERTUNE = ["cloudml-hypertune>=0.1.0.dev6,<0.2"]
@@ -80,6 +83,7 @@ DOCUMENTATION = [
 
 DEVELOPMENT = [
     *HYPERTUNE,
+    *NOTEBOOK,
     *PARQUET,
     *VERTEX,
     *BEAM,
@@ -99,6 +103,11 @@ DEVELOPMENT = [
     "jsonschema>=4.23.0,<5",
     "kubernetes-validate>=1.37.0,<1.38",
     "mypy>=1.10.1,<1.11",
+    # Run the notebook in examples/. Later ones need a later typing-extensions.
+    "ipykernel>=7.2,<7.3",
+    "ipython>=8.18,<8.19",
+    "jupyter-client>=8.8,<8.9",
+    "nbclient>=0.11,<0.12",
     "playwright>=1.60.0,<2",
     "pytest>=8.4.0,<10",
     "pytest-timeout>=2.3.0,<3",
@@ -136,6 +145,7 @@ setuptools.setup(
         *_packages("triage_runtime"),
         *_packages("trainer"),
         *_packages("serving"),
+        "dyqn_triage",
         *("triage", "triage.open_inference", "triage.v1"),
         *("triage_client", "triage_client.v1"),
     ],
@@ -161,6 +171,7 @@ setuptools.setup(
     install_requires=REQUIREMENTS,
     extras_require={
         "beam": BEAM,
+        "notebook": NOTEBOOK,
         "parquet": PARQUET,
         "hypertune": HYPERTUNE,
         "vertex": VERTEX,

@@ -1,11 +1,11 @@
-"""Imports run one way: schemas <- triage_runtime <- trainer and serving, and inside each from layer to layer."""
+"""Imports run one way: schemas <- triage_runtime <- trainer and serving <- dyqn_triage, inside each by layers."""
 
 import ast
 import graphlib
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PACKAGES = ("schemas", "triage_runtime", "trainer", "serving")
+PACKAGES = ("schemas", "triage_runtime", "trainer", "serving", "dyqn_triage")
 # A package, or a module at the root, imports only from itself and from the lines above its own.
 LAYERS = {
     "triage_runtime": (
@@ -41,10 +41,15 @@ LAYERS = {
         ("console",),
         ("commands",),
     ),
+    "dyqn_triage": (
+        ("keywords", "model"),
+        ("agent", "data"),
+    ),
 }
 
 # Their `__init__` names what others may use. Elsewhere it is empty, as it would load TensorFlow with all modules.
 FACADES = (
+    "dyqn_triage",
     "serving.admission",
     "serving.security",
     "serving.telemetry",

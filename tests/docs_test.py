@@ -25,6 +25,7 @@ CODE = (
     "triage_runtime",
     "trainer",
     "serving",
+    "dyqn_triage",
     "clients/python",
     "deploy",
     "benchmarks",
@@ -33,7 +34,7 @@ CODE = (
     "proto",
     "bazel",
 )
-OURS = ("schemas", "triage_runtime", "trainer", "serving", "triage", "triage_client")
+OURS = ("schemas", "triage_runtime", "trainer", "serving", "dyqn_triage", "triage", "triage_client")
 PATH = re.compile(
     r"\b(?:benchmarks|bazel|clients|deploy|docs|examples|proto|schemas|serving|tests|trainer|triage_runtime)/[\w./-]*\w\.\w+"
 )
@@ -136,7 +137,7 @@ def test_the_python_reference_has_every_module():
     text = "\n".join(HOOKS["python_pages"]().values())
     modules = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for package in ("schemas", "triage_runtime", "trainer", "serving")
+        for package in ("schemas", "triage_runtime", "trainer", "serving", "dyqn_triage")
         for path in (ROOT / package).rglob("*.py")
         if path.stem != "__init__"
     }

@@ -13,7 +13,7 @@ import pytest
 import triage_cli
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PACKAGES = ("schemas", "triage_runtime", "trainer", "serving", "proto", "clients/python/triage_client")
+PACKAGES = ("schemas", "triage_runtime", "trainer", "serving", "dyqn_triage", "proto", "clients/python/triage_client")
 FILES = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "triage_cli.py")
 # What is no module and is read at run time, or by whoever builds on the contract.
 DATA = (".css", ".csv", ".jinja", ".js", ".json", ".pbtxt", ".proto", ".pyi", ".toml")
@@ -44,6 +44,7 @@ def test_every_module_and_every_file_that_the_packages_read_is_in_it(source_dist
             "triage_runtime",
             "trainer",
             "serving",
+            "dyqn_triage",
             "proto/triage",
             "clients/python/triage_client",
         )

@@ -79,7 +79,7 @@ def python_pages() -> dict[str, str]:
         CLIENT,
         *(
             f"{top}.{path.parent.name}" if path.parent.name != top else top
-            for top in ("schemas", "triage_runtime", "trainer", "serving")
+            for top in ("schemas", "triage_runtime", "trainer", "serving", "dyqn_triage")
             for path in sorted([ROOT / top / "__init__.py", *(ROOT / top).glob("*/__init__.py")])
         ),
     ]

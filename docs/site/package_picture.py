@@ -72,7 +72,13 @@ def drawn(architecture: Mapping[str, Any]) -> str:
     height = max(map(len, layers.values())) * ROW
     top, bottom = MARGIN + BAR + GAP, MARGIN + BAR + GAP + height + BAR
     width = 2 * MARGIN + len(layers) * COLUMN + (len(layers) - 1) * GAP
-    shapes = [bar("triage_cli: the script `triage`, one subcommand per job", MARGIN, width)]
+    shapes = [
+        bar(
+            "triage_cli: the script `triage`, one subcommand per job · dyqn_triage/: the same in a notebook",
+            MARGIN,
+            width,
+        )
+    ]
     for column, package in enumerate(layers):
         left = MARGIN + column * (COLUMN + GAP)
         where = places(layers[package], left, bottom)

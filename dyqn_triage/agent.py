@@ -1,0 +1,125 @@
+"""A trained agent: `triage train`, `triage evaluate` and `triage export`."""
+
+import dataclasses
+import os
+import pathlib
+from typing import Any
+
+import pandas as pd
+
+from dyqn_triage.keywords import parsed
+from dyqn_triage.model import Model
+from schemas.errors import InputError
+from trainer import task
+from trainer.commands import evaluate, export
+from trainer.reports.evaluate_options import EvaluateOptions
+from trainer.reports.headline import agent_headline
+from trainer.training.job import JobDirectory
+from trainer.training.operating_point_options import OperatingPointOptions
+from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.command_line import options as command_line
+
+_ROWS = ("agent", "agreement", "human", "human_agreement")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Evaluation:
+    """What an agent reached on vignettes; a notebook shows the verdict and the table."""
+
+    verdict: str
+    """Whether the agent is as good as the clinicians, in one or two sentences."""
+    table: pd.DataFrame
+    """A row for each metric, with the mean and the bounds of its 95% bootstrap interval, of the agent and of the
+    clinicians; columns (who, figure), NaN where a figure does not exist."""
+    figures: dict[str, Any]
+    """All figures, as `triage evaluate --json` writes them."""
+
+    def __repr__(self) -> str:
+        return f"{self.verdict}\n{self.table}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.verdict}</p>{self.table.to_html(float_format='{:.3f}'.format, na_rep='-')}"
+
+
+class Agent:
+    """An agent in a job directory, as `fit` and `triage train` leave it.
+
+    Args:
+        job_dir: the job directory.
+
+    Raises:
+        InputError: it is none.
+    """
+
+    def __init__(self, job_dir: str | os.PathLike[str]):
+        self.job_dir = pathlib.Path(job_dir)
+        JobDirectory(self.job_dir).run()
+
+    def __repr__(self) -> str:
+        return f"Agent({str(self.job_dir)!r})"
+
+    def evaluate(self, data: DataDirectory | str | os.PathLike[str], **options: Any) -> Evaluation:
+        """Measures the agent on the test split of a data directory.
+
+        Args:
+            data: with the vocabulary that the agent was trained with.
+            options: of `triage evaluate`, such as `orders=20`, `html="report.html"`, `rules="rules.toml"`.
+
+        Raises:
+            InputError: the data or the options do not fit.
+        """
+        given = {"job_dir": self.job_dir, "data": data, **options}
+        arguments = parsed(evaluate.add_arguments, given)
+        evaluate.check(arguments)
+        read = command_line.read(EvaluateOptions, arguments), command_line.read(OperatingPointOptions, arguments)
+        figures = evaluate.measured(*read)
+        return Evaluation(agent_headline(figures), _table(figures), figures)
+
+    def export(self, models: str | os.PathLike[str], **options: Any) -> Model:
+        """Writes the agent as the next version in a folder of versions, and opens it.
+
+        Args:
+            models: the model base path.
+            options: of `triage export`, such as `data=data`, `rules="rules.toml"`, `under_triage_at_most=0.05`.
+
+        Raises:
+            InputError: an option is faulty, or the version did not pass the gate that an option asks for.
+        """
+        arguments = parsed(export.add_arguments, {"job_dir": self.job_dir, "model_base_path": models, **options})
+        if export.run(arguments):
+            raise InputError(f"{models}: the version did not pass its comparison and is not to be served")
+        return Model(models)
+
+
+def fit(data: DataDirectory | str | os.PathLike[str], job_dir: str | os.PathLike[str], **options: Any) -> Agent:
+    """Trains an agent, or goes on where an interrupted training stopped; progress goes to standard error.
+
+    Interrupting the kernel stops after a checkpoint.
+
+    Args:
+        data: a data directory.
+        job_dir: where checkpoints and evaluations go.
+        options: of `triage train`, such as `preset="paper"`, `steps=500`, `seed=1`.
+
+    Raises:
+        InputError: the data, an option or the job directory is faulty.
+        KeyboardInterrupt: it was interrupted; the same call goes on.
+        RuntimeError: it diverged; the last good checkpoint is kept.
+    """
+    code = task.run(parsed(task.add_arguments, {"data": data, "job_dir": job_dir, **options}))
+    if code == task.DIVERGED:
+        raise RuntimeError("the training diverged: try a lower learning_rate in a new job_dir")
+    if code:
+        raise KeyboardInterrupt
+    return Agent(job_dir)
+
+
+def _table(figures: dict[str, Any]) -> pd.DataFrame:
+    """Returns the estimates of agent and clinicians side by side."""
+    columns = {}
+    for who, keys in (("agent", _ROWS[:2]), ("clinicians", _ROWS[2:])):
+        estimates = {name: each for key in keys for name, each in (figures[key] or {}).items() if each is not None}
+        for figure in ("mean", "low", "high"):
+            columns[who, figure] = pd.Series({name: each[figure] for name, each in estimates.items()}, dtype=float)
+    names = dict.fromkeys(name for key in _ROWS[:2] for name in figures[key] or {})
+    return pd.DataFrame(columns, index=pd.Index(names, name="metric"))

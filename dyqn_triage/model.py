@@ -1,0 +1,149 @@
+"""An exported version, which answers and interviews in this process as `triage serve` does."""
+
+import contextlib
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from schemas.errors import InputError
+from serving.client.channel import Connection
+from serving.console.agent import Agent as Asker
+from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Said
+from serving.console.local_server import serving
+from serving.messages import action_label, answer_figures, speaks
+
+_SECONDS = 30.0
+_STATUS = {True: PRESENT, False: ABSENT, None: NOT_KNOWN}
+
+
+class Question(NamedTuple):
+    """A question that the model puts."""
+
+    code: str
+    text: str
+    why: str
+    """Why it is put, "" where the model cannot say."""
+
+
+class Model:
+    """The highest version in a folder of versions, behind a server of its own on this machine's loopback.
+
+    Use it as a context manager, or `close` it.
+
+    Args:
+        models: the model base path.
+
+    Raises:
+        InputError: there is no version, or it is damaged.
+    """
+
+    def __init__(self, models: str | os.PathLike[str]):
+        self._exits = contextlib.ExitStack()
+        with contextlib.ExitStack() as exits:
+            address = exits.enter_context(serving(pathlib.Path(models)))
+            self._asker = exits.enter_context(Asker(Connection(address, timeout=_SECONDS)))
+            self.version = self._asker.model().info.model_version
+            self._exits = exits.pop_all()
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Model version {self.version}, {len(self._asker.model().vocabulary)} pieces of evidence"
+
+    def close(self) -> None:
+        """Ends the server; the model answers no more."""
+        self._exits.close()
+
+    @property
+    def vocabulary(self) -> pd.DataFrame:
+        """The evidence that the model knows: `kind`, `name` and `question` by `code`."""
+        rows = [(each.code, each.kind, each.name, each.question) for each in self._asker.model().vocabulary]
+        return pd.DataFrame(rows, columns=["code", "kind", "name", "question"]).set_index("code")
+
+    def interview(self, present: Sequence[str] = (), absent: Sequence[str] = ()) -> "Interview":
+        """Returns an interview that begins with what the patient comes with, at least one code.
+
+        Raises:
+            InputError: nothing is given.
+            serving.console.agent.AgentError: a code is unknown; the message names similar ones.
+        """
+        return Interview(self._asker, present, absent)
+
+
+class Interview:
+    """A patient's answers so far, and what the model makes of them. `Model.interview` makes it."""
+
+    def __init__(self, asker: Asker, present: Sequence[str], absent: Sequence[str]):
+        if not present and not absent:
+            raise InputError("nothing is known of the patient: give a code in present or absent")
+        self._asker = asker
+        self._take(Case(), present, absent)
+
+    def __repr__(self) -> str:
+        asked = self.question
+        return f"{self.decision} so far; asks {asked.text!r}" if asked else f"{self.decision}, decided"
+
+    @property
+    def question(self) -> Question | None:
+        """The next question, None when the model has decided."""
+        answer = self._answer
+        if not answer.goes_on:
+            return None
+        entry = answer.model.evidence[answer.question]
+        return Question(entry.code, entry.question, answer.chosen.rationale if answer.chosen else "")
+
+    @property
+    def decision(self) -> str:
+        """The best triage decision so far, such as "Red"; safety rules are obeyed."""
+        return action_label(self._answer.response.best_triage)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The whole answer of the model, as `triage ask --json` prints it."""
+        return answer_figures(self._answer.response)
+
+    def answer(self, present: bool | None) -> None:
+        """Answers the question: True for yes, False for no, None where the patient cannot tell.
+
+        Raises:
+            InputError: the interview is over.
+        """
+        if self.question is None:
+            raise InputError("the interview is over: the model has decided")
+        self._go_on(self._case.after(Said(self.question.code, _STATUS[present], asked=True)))
+
+    def add(self, present: Sequence[str] = (), absent: Sequence[str] = ()) -> None:
+        """Adds what the model did not ask about; what was said before about a code no longer counts."""
+        self._take(self._case, present, absent)
+
+    def explain(self) -> pd.DataFrame:
+        """Returns what each finding does to the decision, by its code.
+
+        Columns: `name`; `status`; `speaks`, "for" the decision, "against" it, or ""; `support`, by how much the finding
+        raises the probability that the decision is appropriate; and `best_triage_without` it.
+        """
+        response, evidence = self._answer.response, self._answer.model.evidence
+        effects = zip(response.explanation.effects, self.figures["explanation"]["effects"], strict=True)
+        rows = [
+            {**figures, "name": evidence[figures["code"]].name, "speaks": speaks(effect, response.best_triage)}
+            for effect, figures in effects
+        ]
+        columns = ["name", "status", "speaks", "support", "best_triage_without"]
+        return pd.DataFrame(rows, columns=["code", *columns]).set_index("code")
+
+    def _take(self, case: Case, present: Sequence[str], absent: Sequence[str]) -> None:
+        for codes, status in ((present, PRESENT), (absent, ABSENT)):
+            for code in codes:
+                case = case.after(Said(code, status, asked=False))
+        self._go_on(case)
+
+    def _go_on(self, case: Case) -> None:
+        self._answer = self._asker.answer(case)  # raises before anything is changed
+        self._case = case

@@ -1,0 +1,115 @@
+"""An agent from a data frame to an interview, with the commands' results."""
+
+import json
+import pathlib
+
+import pandas as pd
+import pytest
+
+import dyqn_triage
+import triage_cli
+from serving.console.agent import AgentError
+
+CODES = [f"e{number}" for number in range(8)]
+SMALL = {
+    "preset": "paper", "hidden_sizes": [8], "batch_size": 4, "memory_capacity": 50, "burn_in_steps": 20, "steps": 60,
+    "evaluation_interval": 0,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("notebook")
+
+
+@pytest.fixture(scope="module")
+def data(folder):
+    """130 vignettes of two pieces each, enough to choose questions by; three clinicians agree on each."""
+    rows = [
+        {
+            "vignette_id": f"v{number}",
+            "present": [CODES[number % 8]],
+            "absent": [CODES[(number + 1 + number // 8 % 6) % 8]],
+            "decisions": ["Red" if number % 8 < 2 else "Green"] * 3,
+        }
+        for number in range(130)
+    ]
+    texts = {"name": CODES, "question": [f"{code}?" for code in CODES]}
+    vocabulary = pd.DataFrame({"code": CODES, "kind": "symptom", **texts})
+    return dyqn_triage.prepare(pd.DataFrame(rows), folder / "data", vocabulary=vocabulary)
+
+
+@pytest.fixture(scope="module")
+def agent(data, folder):
+    return dyqn_triage.fit(data, folder / "job", **SMALL)
+
+
+@pytest.fixture(scope="module")
+def model(agent, folder):
+    with agent.export(folder / "models", rules="none") as model:
+        yield model
+
+
+def test_an_evaluation_is_that_of_the_command(agent, data, tmp_path):
+    evaluation = agent.evaluate(data, orders=2)
+    given = ["--job-dir", str(agent.job_dir), "--data", str(data.path), "--orders", "2"]
+    assert triage_cli.main(["evaluate", *given, "--json", str(tmp_path / "figures.json")]) == 0
+    assert evaluation.figures == json.loads((tmp_path / "figures.json").read_text())
+    safety, table = evaluation.figures["agent"]["safety"], evaluation.table
+    assert table.loc["safety", "agent"].to_dict() == {name: safety[name] for name in ("mean", "low", "high")}
+    assert table.loc["safety", "clinicians"]["mean"] == 1.0  # they agree
+    assert pd.isna(table.loc["questions", "clinicians"]["mean"])
+    assert evaluation.verdict in evaluation._repr_html_()
+    assert len(repr(evaluation)) < 2_000
+
+
+def test_training_goes_on_in_the_same_job_directory(agent, data):
+    again = dyqn_triage.fit(data, agent.job_dir, **SMALL)
+    assert repr(again) == repr(agent)
+    with pytest.raises(dyqn_triage.InputError, match="holds a run that differs"):
+        dyqn_triage.fit(data, agent.job_dir, **{**SMALL, "batch_size": 5})
+
+
+def test_what_is_no_job_or_no_option_is_refused(folder):
+    with pytest.raises(dyqn_triage.InputError, match="expected a job directory"):
+        dyqn_triage.Agent(folder)
+    with pytest.raises(dyqn_triage.InputError, match="unrecognized arguments: --stepps 3"):
+        dyqn_triage.fit(folder / "data", folder / "other", stepps=3)
+
+
+def test_an_interview_puts_the_models_questions_and_ends_in_its_decision(model):
+    interview = model.interview(present=["e0"])
+    asked = []
+    while interview.question:
+        asked.append(interview.question.code)
+        assert interview.question.text == f"{asked[-1]}?"
+        interview.answer(None if len(asked) == 1 else False)
+    assert len(set(asked)) == len(asked)
+    assert "e0" not in asked
+    assert interview.decision == interview.figures["best_triage"]
+    assert repr(interview) == f"{interview.decision}, decided"
+    with pytest.raises(dyqn_triage.InputError, match="the interview is over"):
+        interview.answer(True)
+
+
+def test_an_explanation_has_a_row_for_each_finding(model):
+    interview = model.interview(present=["e0"], absent=["e3"])
+    interview.add(present=["e5"])
+    explained = interview.explain()
+    assert explained["status"].to_dict() == {"e0": "present", "e3": "absent", "e5": "present"}
+    assert set(explained["speaks"]) <= {"for", "against", ""}
+    assert list(model.vocabulary.index) == CODES
+
+
+def test_what_nobody_knows_is_refused_and_changes_nothing(model):
+    interview = model.interview(present=["e0"])
+    with pytest.raises(AgentError, match="unknown evidence code 'e9'"):
+        interview.add(present=["e9"])
+    assert list(interview.explain().index) == ["e0"]
+    with pytest.raises(dyqn_triage.InputError, match="nothing is known"):
+        model.interview()
+
+
+def test_a_folder_without_versions_is_no_model(tmp_path):
+    with pytest.raises(dyqn_triage.InputError, match=str(pathlib.Path(tmp_path))):
+        dyqn_triage.Model(tmp_path)
